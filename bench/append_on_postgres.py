@@ -16,7 +16,7 @@ import psutil
 import psycopg
 
 from bench.append_before import serving
-from bench.machinery import ROOT, Client, action, home, machine, report, result
+from bench.machinery import ROOT, Client, action, home, machine, processor_time, report, result
 from tests.environment import start_postgres, stop_postgres
 
 SESSIONS = 64
@@ -47,9 +47,7 @@ class Side:
                 yield process.pid
 
     def used(self) -> float:
-        """Milliseconds of processor time so far. psutil would give them in tens, which is too coarse."""
-        threads = [path for pid in self._processes for path in Path(f"/proc/{pid}/task").glob("*/schedstat")]
-        return sum(int(path.read_text().split()[0]) for path in threads) / 1e6
+        return processor_time(self._processes)
 
     def append(self) -> float:
         """Records an action and its result. Returns the milliseconds that both answers took."""

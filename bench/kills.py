@@ -2,7 +2,8 @@
 
 The victims are the web process, ``playhead up`` alone, a worker and, with PostgreSQL, Redis and a backend of
 PostgreSQL. What is killed, and when, follows from the seed. In the end every acknowledged entry must be there
-once, at the position that was acknowledged, and a rebuild of all projections must find no difference.
+once, at the position that was acknowledged, a reader of the events must have been told of each entry once,
+and a rebuild of all projections must find no difference.
 """
 
 import argparse
@@ -25,10 +26,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import psutil
 import psycopg
 
+from bench.followers import Follower
 from bench.machinery import KEY, ROOT, home, report
 from tests.environment import start_postgres, stop_postgres
 from tests.installation import Installation
@@ -222,6 +225,8 @@ class Outcome:
     summaries: int = 0
     doubled_summaries: int = 0
     rebuilt: str = ""
+    follower: Follower = field(default_factory=Follower)
+    events_lost: int = 0
 
     def compare(self, writer: Writer, stored: list[dict[str, Any]]) -> None:
         """Compares a session's entries with what its writer was told."""
@@ -257,12 +262,7 @@ def kill_under_writers(
     """
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = int(free.getsockname()[1])
-    own = {"PLAYHEAD_HOME": str(folder), "DATABASE_URL": url, "PLAYHEAD_API_KEY": KEY, "DEBUG": ""}
-    # Without it, PostgreSQL loses acknowledged entries of backends that were killed.
-    own["PLAYHEAD_SYNCHRONOUS"] = "FULL"
-    broker = {"REDIS_URL": redis.url} if redis else {}
-    times = {"PLAYHEAD_CLAIM_SECONDS": "3", "PLAYHEAD_SWEEP_SECONDS": "1"}
-    at = Installation(folder, {**os.environ, **own, **broker, **times})
+    at = installation(folder, url, redis)
     server, worker, outcome = Server(at, port), Worker(at), Outcome()
     victims = [("web", server.kill_web), ("parent", server.kill_parent)]
     victims += [("worker", worker.kill_and_start)] if compressing else []
@@ -274,6 +274,7 @@ def kill_under_writers(
     server.start()
     try:
         server.wait()
+        outcome.follower.start(port)
         if compressing:
             worker.start()
         for thread in threads:
@@ -288,8 +289,7 @@ def kill_under_writers(
         for thread in threads:
             thread.join(PATIENCE)
         settle(at, outcome)
-        for writer in writers:
-            outcome.compare(writer, entries_of(port, writer.session))
+        compare_all(outcome, writers)
     finally:
         stopping.set()
         worker.kill()
@@ -297,6 +297,25 @@ def kill_under_writers(
     outcome.failed_starts = server.failed_starts
     outcome.rebuilt = at.manage("rebuild-projections", "--check").strip()
     return outcome
+
+
+def installation(folder: Path, url: str, redis: Redis | None) -> Installation:
+    own = {"PLAYHEAD_HOME": str(folder), "DATABASE_URL": url, "PLAYHEAD_API_KEY": KEY, "DEBUG": ""}
+    # Without it, PostgreSQL loses acknowledged entries of backends that were killed.
+    own["PLAYHEAD_SYNCHRONOUS"] = "FULL"
+    broker = {"REDIS_URL": redis.url} if redis else {}
+    times = {"PLAYHEAD_CLAIM_SECONDS": "3", "PLAYHEAD_SWEEP_SECONDS": "1"}
+    return Installation(folder, {**os.environ, **own, **broker, **times})
+
+
+def compare_all(outcome: Outcome, writers: Sequence[Writer]) -> None:
+    """Compares what is stored with what was acknowledged, and with what the events announced."""
+    stored = set()
+    for writer in writers:
+        entries = entries_of(writer.port, writer.session)
+        outcome.compare(writer, entries)
+        stored |= {(UUID(writer.session), entry["position"]) for entry in entries}
+    outcome.events_lost = outcome.follower.lost(stored, PATIENCE)
 
 
 def wait_for_progress(server: Server, writers: Sequence[Writer]) -> None:
@@ -365,6 +384,11 @@ def main(arguments: Sequence[str] = ()) -> None:
             ("steps at another position", str(seen.misplaced), "0"),
             ("requests refused", f"{len(seen.refused)} {seen.refused[:3] or ''}", "0"),
             ("starts after a kill that failed", f"{len(seen.failed_starts)} {seen.failed_starts or ''}", "0"),
+            (
+                "events lost, doubled",
+                f"{seen.events_lost}, {seen.follower.doubled()} {seen.follower.failed}",
+                "0, 0",
+            ),
             ("summaries, of them doubled", f"{seen.summaries:,}, {seen.doubled_summaries}", "0"),
             ("rebuild", seen.rebuilt, "no differences"),
         ],

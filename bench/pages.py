@@ -127,6 +127,7 @@ class _Visitor:
         """A window with an empty cache, signed in."""
         with self.browser.new_context(base_url=self.address, viewport=WINDOW) as context:
             context.add_cookies([{**self.cookie, "url": self.address}])
+            context.route("**/events", lambda route: route.abort())  # with a stream no page is ever idle
             yield context.new_page()
 
     def visit(self, path: str, visits: Visits) -> None:

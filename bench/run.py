@@ -3,6 +3,7 @@
 from bench import (
     append,
     batches,
+    comparing,
     compressing,
     contexts,
     core_import,
@@ -25,7 +26,17 @@ from bench.machinery import machine
 def main() -> None:
     print(f"# Measured on {machine()}")
     first = (core_import, memory, append, batches, footprint, length, contexts, overview, pages, importing)
-    for measurement in (*first, waking, incoming, compressing, meanwhile, stalled, kills, kills_compressing):
+    for measurement in (
+        *first,
+        comparing,
+        waking,
+        incoming,
+        compressing,
+        meanwhile,
+        stalled,
+        kills,
+        kills_compressing,
+    ):
         measurement.main()
 
 

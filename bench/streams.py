@@ -1,73 +1,94 @@
-"""What 500 event streams and 200 proxied model streams cost the server that also takes appends.
+"""What open streams cost the server that also takes appends, and how late their events come.
 
-Playhead has no such routes yet; ``bench/streams_asgi.py`` adds two: an event each second, and the bytes of a
-model that sends a piece every 0.1 s. Model and clients are other processes.
+``python -m bench.streams [EVENTS] [MODELS] [RATE]`` opens 500 streams of ten sessions' events and 200 of a
+model that sends a piece every 0.1 s, or other numbers, while RATE steps a second (20) are appended. Playhead
+has no streams of models yet: ``bench/streams_asgi.py`` adds one. Model and readers are other processes.
 """
 
 import asyncio
 import contextlib
+import json
 import multiprocessing
 import os
 import statistics
+import sys
 import time
 from collections.abc import Iterator
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 
 import psutil
 
 from bench.batches import entries
-from bench.machinery import Client, home, machine, playhead, report
+from bench.machinery import KEY, Client, home, machine, playhead, report
 
-EVENTS, MODELS = 500, 200
+SESSIONS = 10
 PIECE_SECONDS = 0.1
 PIECE = b'data: {"type":"content_block_delta","delta":{"type":"text_delta","text":"a word or two"}}\n\n'
 SECONDS = 20.0
-APPENDS = 400
+OPENING_SECONDS = 0.01
+"""Between two streams: the server refuses very many requests at once of one key."""
 
 
-def main() -> None:
-    with home() as folder, _process(_serve_model) as model_port:
-        os.environ["BENCH_MODEL_PORT"] = str(model_port)
+class Load(NamedTuple):
+    events: int = 500
+    models: int = 200
+    rate: int = 20
+    """Steps that are appended in a second."""
+
+
+def main(load: Load) -> None:
+    with home() as folder, _process(_serve_model) as model:
+        os.environ["BENCH_MODEL_PORT"] = str(model.recv())
+        os.environ["PLAYHEAD_CLIENT_STREAMS"] = os.environ["PLAYHEAD_CLIENT_CONNECTIONS"] = "5000"
         with playhead(folder, "bench.streams_asgi:application") as port:
-            report(f"{EVENTS} event streams and {MODELS} model streams ({machine()})", _measure(port))
+            title = f"{load.events} event streams, {load.models} model streams, {load.rate} steps a second"
+            report(f"{title} ({machine()})", _measure(port, load))
 
 
-def _measure(port: int) -> list[tuple[str, str, str]]:
+def _measure(port: int, load: Load) -> list[tuple[str, str, str]]:
     client = Client(port)
     settings = {"settings": {"compress_automatically": False}}
-    session = client.json("POST", "/api/v1/sessions", settings)["id"]
+    sessions = [client.json("POST", "/api/v1/sessions", settings)["id"] for _ in range(SESSIONS)]
     (server,) = (
         process
         for process in psutil.Process().children(recursive=True)
         if any(open.laddr.port == port for open in process.net_connections() if open.status == "ESTABLISHED")
     )
-    _append(client, session)
+    _append(port, sessions, load)
     empty = server.memory_full_info().uss
-    before = _append(client, session)
-    with _process(_read_streams, port) as late_in_microseconds:
-        begun, used = time.monotonic(), sum(server.cpu_times()[:2])
-        time.sleep(SECONDS)
-        share = (sum(server.cpu_times()[:2]) - used) / (time.monotonic() - begun)
+    before = _append(port, sessions, load)
+    with _process(_read_streams, port, load, sessions) as readers:
+        readers.recv()  # all streams are open
+        used = sum(server.cpu_times()[:2])
+        with_streams = _append(port, sessions, load)
+        share = (sum(server.cpu_times()[:2]) - used) / SECONDS
         memory = server.memory_full_info().uss - empty
-        client = Client(port)  # the server has closed the connection that was idle
-        with_streams = _append(client, session)
-    idle = before + _append(client, session)
+        readers.send(None)
+        late: list[float] = readers.recv()
+    idle = before + _append(port, sessions, load)
+    expected = len(with_streams) * load.events // SESSIONS
+    longer = statistics.median(with_streams) / statistics.median(idle) - 1
     return [
-        ("processor time, of one core", f"{share * 100:.0f} %", "100 %"),
+        ("events received, of those expected", f"{len(late):,} of {expected:,}", "all"),
+        ("events late by: median, p95, p99", _percentiles(late), "p95 300 ms"),
+        ("processor time of the server, of one core", f"{share * 100:.0f} %", "100 %"),
         ("memory that the streams take", f"{memory / 1e6:.0f} MB", "200 MB"),
-        ("events late by, p95", f"{late_in_microseconds / 1000:.0f} ms", ""),
         ("a step in one POST without streams: median, p99", _figures(idle), ""),
         ("with streams: median, p99", _figures(with_streams), ""),
+        ("a step takes longer with streams, median", f"{longer * 100:+.0f} %", "15 %"),
     ]
 
 
-def _append(client: Client, session: str) -> list[float]:
-    times = []
-    for number in range(APPENDS):
+def _append(port: int, sessions: list[str], load: Load) -> list[float]:
+    """Appends at the load's rate, to the sessions by turns. Returns the milliseconds that each POST took."""
+    client, begun, times = Client(port), time.monotonic(), []
+    for number in range(int(SECONDS * load.rate) // SESSIONS * SESSIONS):
+        time.sleep(max(0.0, begun + number / load.rate - time.monotonic()))
         begin = time.perf_counter()
-        client.send("POST", f"/api/v1/sessions/{session}/entries", entries(number, 1))
+        client.send("POST", f"/api/v1/sessions/{sessions[number % SESSIONS]}/entries", entries(number, 1))
         times.append((time.perf_counter() - begin) * 1000)
-        time.sleep(0.002)
+    time.sleep(0.5)
     return times
 
 
@@ -75,21 +96,26 @@ def _figures(times: list[float]) -> str:
     return f"{statistics.median(times):.2f} ms, {statistics.quantiles(times, n=100)[98]:.1f} ms"
 
 
+def _percentiles(seconds: list[float]) -> str:
+    hundredths = statistics.quantiles(seconds, n=100)
+    return ", ".join(f"{hundredths[n - 1] * 1000:.0f} ms" for n in (50, 95, 99))
+
+
 @contextlib.contextmanager
-def _process(work: Any, *arguments: int) -> Iterator[int]:
-    """Runs a coroutine in a process of its own, which reports a number once it is ready."""
+def _process(work: Any, *arguments: Any) -> Iterator[Any]:
+    """Runs a coroutine in a process of its own, and gives the pipe to it."""
     ours, theirs = multiprocessing.Pipe()
     process = multiprocessing.Process(target=_run, args=(work, theirs, *arguments), daemon=True)
     process.start()
     try:
-        yield ours.recv()
+        yield ours
     finally:
         process.kill()
         process.join()
 
 
-def _run(work: Any, pipe: Any, *arguments: int) -> None:
-    asyncio.run(work(pipe, *arguments))
+def _run(work: Any, *arguments: Any) -> None:
+    asyncio.run(work(*arguments))
 
 
 async def _serve_model(pipe: Any) -> None:
@@ -105,28 +131,33 @@ async def _serve_model(pipe: Any) -> None:
     await server.serve_forever()
 
 
-async def _read_streams(pipe: Any, port: int) -> None:
-    """Opens all streams, reports in microseconds how late events come, and reads on."""
+async def _read_streams(pipe: Any, port: int, load: Load, sessions: list[str]) -> None:
+    """Opens all streams; asked through the pipe, it reports by how many seconds each event came late."""
     late: list[float] = []
-    readers = [_read(port, "/bench/events", late) for _ in range(EVENTS)]
-    readers += [_read(port, "/bench/model", None) for _ in range(MODELS)]
-    tasks = [asyncio.ensure_future(reader) for reader in readers]
-    await asyncio.sleep(5)
-    late.clear()
-    await asyncio.sleep(5)
-    assert len(late) >= 4 * EVENTS, "events are missing"
-    pipe.send(int(statistics.quantiles(late, n=20)[18] * 1e6))
+    paths = [f"/api/v1/sessions/{sessions[n % SESSIONS]}/stream" for n in range(load.events)]
+    readers = [_read(port, path, late) for path in paths]
+    readers += [_read(port, "/bench/model", None) for _ in range(load.models)]
+    tasks = []
+    for reader in readers:
+        tasks.append(asyncio.ensure_future(reader))
+        await asyncio.sleep(OPENING_SECONDS)
+    await asyncio.sleep(1)
+    pipe.send("open")
+    await asyncio.get_running_loop().run_in_executor(None, pipe.recv)
+    pipe.send(late)
     await asyncio.gather(*tasks)
 
 
 async def _read(port: int, path: str, late: list[float] | None) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+    headers = f"Host: 127.0.0.1\r\nAuthorization: Bearer {KEY}\r\n"
+    writer.write(f"GET {path} HTTP/1.1\r\n{headers}\r\n".encode())
     while line := await reader.readline():
         if late is not None and line.startswith(b"data: "):
-            late.append(time.time() - float(line[6:]))
+            at = datetime.fromisoformat(json.loads(line[6:])["at"]).timestamp()
+            late.append(time.time() - at)
     raise SystemExit(f"{path} ended")
 
 
 if __name__ == "__main__":
-    main()
+    main(Load(*map(int, sys.argv[1:])))

@@ -1,8 +1,7 @@
-"""Playhead with two streams as ``historyapp.front.native.NATIVE`` may have them, for ``bench/streams.py``."""
+"""Playhead with a stream of a model in ``historyapp.front.native.NATIVE``, for ``bench/streams.py``."""
 
 import asyncio
 import os
-import time
 
 from historyapp.asgi import application
 from historyapp.front.bodies import Receive
@@ -10,19 +9,6 @@ from historyapp.front.environ import Scope
 from historyapp.front.native import NATIVE, Send
 
 __all__ = ["application"]
-
-EVENT_SECONDS = 1.0
-
-
-async def events(scope: Scope, receive: Receive, send: Send) -> None:
-    """A server-sent event each second with the time at which it was sent, until the client goes."""
-    await _begin(send)
-    gone = asyncio.ensure_future(_gone(receive))
-    while not gone.done():
-        event = b"data: %.6f\n\n" % time.time()
-        await send({"type": "http.response.body", "body": event, "more_body": True})
-        await asyncio.wait([gone], timeout=EVENT_SECONDS)
-    await send({"type": "http.response.body", "body": b""})
 
 
 async def model(scope: Scope, receive: Receive, send: Send) -> None:
@@ -47,4 +33,4 @@ async def _gone(receive: Receive) -> None:
         pass
 
 
-NATIVE |= {"/bench/events": events, "/bench/model": model}
+NATIVE |= {"/bench/model": model}

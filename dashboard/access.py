@@ -15,7 +15,7 @@ from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
 from historyapp.core.errors import NotFound
-from historyapp.models import CompressionRun, Membership, Project, Session
+from historyapp.models import CompressionRun, Membership, Project, Session, ShareLink
 from historyapp.services.spending import Spender
 
 PROJECT = "project"
@@ -25,10 +25,17 @@ P = ParamSpec("P")
 
 
 class PersonRequest(HttpRequest):
-    """A request of somebody who is signed in."""
+    """A request of somebody who is signed in, or who has a share link."""
 
     user: User
     htmx: HtmxDetails
+    share: ShareLink
+    """Only where the page was reached through a share link: see :func:`share_of`."""
+
+
+def share_of(request: HttpRequest) -> ShareLink | None:
+    """The share link that lets the request in, or None. Only ``dashboard.views.shared`` sets it."""
+    return getattr(request, "share", None)
 
 
 View = Callable[Concatenate[PersonRequest, P], HttpResponseBase]
@@ -39,7 +46,7 @@ def signed_in(view: View[P]) -> Callable[Concatenate[HttpRequest, P], HttpRespon
 
     @wraps(view)
     def checked(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
-        if not request.user.is_authenticated:
+        if share_of(request) is None and not request.user.is_authenticated:
             htmx: HtmxDetails = request.htmx  # type: ignore[attr-defined]
             page = htmx.current_url_abs_path if htmx else request.get_full_path()
             response = redirect_to_login(page or "/")
@@ -84,13 +91,22 @@ def spender(request: PersonRequest, project: Project) -> Spender:
 def find_session(request: PersonRequest, session_id: UUID) -> Session:
     """A session of any project that the person is in, with ``has_active_run``: whether it is compressed now.
 
+    Through a share link it is the link's session alone, without its title where inputs are left out:
+    many titles are the beginning of the first input.
+
     Raises:
         NotFound: when there is none, or it belongs to another project.
     """
-    found = Session.objects.filter(pk=session_id, project__members=request.user)
+    share = share_of(request)
+    if share is not None:
+        found = Session.objects.filter(pk=session_id).filter(pk=share.session_id)
+    else:
+        found = Session.objects.filter(pk=session_id, project__members=request.user)
     runs = CompressionRun.objects.active().filter(session=OuterRef("pk"), trial=False)
     found = found.select_related("project", "forked_from", "spawned_by", "stale_outcomes")
     session = found.annotate(has_active_run=Exists(runs)).first()
     if session is None:
         raise NotFound(f"There is no session {session_id}.")
+    if share is not None and not share.with_inputs:
+        session.title = ""
     return session

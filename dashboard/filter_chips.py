@@ -34,17 +34,17 @@ class FilterChip:
 def quick_chips(location: Location) -> list[FilterChip]:
     """All steps, failed ones, and those of each kind of tool, with the running totals of the newest step."""
     history, form = location.history, location.filter
-    newest, is_counting = history.tail.step, hasattr(location.session, "stale_outcomes")
+    newest, is_counting = history.tail.step, location.is_counting
     likely = newest.total_likely_failures if newest else 0
     chips = [FilterChip("all", location.address_without_filter, history.steps, is_on=not form.given)]
-    for status, label, count in (
-        ("error", "errors", history.tail.totals.errors),
-        (LIKELY_FAILED, "likely failed", likely),
+    for status, label, count, is_unknown in (
+        ("error", "errors", history.tail.totals.errors, False),
+        (LIKELY_FAILED, "likely failed", likely, is_counting),
     ):
         is_on = form.status == status
-        if count or is_on:
+        if count or is_on or is_unknown:
             url = _url(location, form.toggled("status", status))
-            chips.append(FilterChip(label, url, count, is_on=is_on))
+            chips.append(FilterChip(label, url, None if is_unknown else count, is_unknown, is_on))
     counts = newest.kind_totals if newest else {}
     for kind in KINDS:
         url, is_on = _url(location, form.toggled("kind", kind)), form.kind == kind

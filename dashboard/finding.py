@@ -98,7 +98,8 @@ def find_in(location: Location, after: int = 0) -> TextHits | None:
     if not location.find or not location.steps:
         return None
     found = TextSearch(location.history, location.find, with_takes=True).find(MOST_HITS, after)
-    want_text_index(found.unindexed)
+    if not location.is_shared:  # what strangers look for makes no work for others
+        want_text_index(found.unindexed)
     by_step = in_steps(found.hits, location.steps)
     steps = [
         StepHit(number, hits[0], sum(hit.match.times for hit in hits)) for number, hits in by_step.items()
@@ -117,6 +118,8 @@ def _in_takes(location: Location, hits: list[Hit]) -> list[TakeHit]:
         return []
     known = takes(location.history)
     found: list[TakeHit] = []
+    if location.is_shared:
+        hidden = {key: hit for key, hit in hidden.items() if key[0] == location.session.pk}
     for (session, number), hit in sorted(hidden.items(), key=lambda item: item[1].match.position)[:LISTED]:
         position = hit.match.position
         cut = next((take for take in known if take.hidden.contains(str(session), position)), None)

@@ -63,4 +63,7 @@ def find_jump(location: Location, name: str) -> JumpTarget:
     if found.searched_to is not None:
         reason = f"No {order} {words} up to step {found.searched_to:,}."
         return JumpTarget(name, None, found.searched_to, reason)
+    if location.is_counting and found_kind is _KINDS["error"]:
+        reason = f"No {order} {words} is known yet: a worker still looks for them."
+        return JumpTarget(name, None, None, reason)
     return JumpTarget(name, None, None, f"There is no {order} {words}.")

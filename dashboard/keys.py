@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from dashboard.jumps import JUMPS
+from historyapp.models.visibility import Visibility
 
 
 class Key(NamedTuple):
@@ -52,3 +53,11 @@ KEYS = (
     _row("next and previous step with the text", n="find-next", N="find-previous"),
     _row("show this list", question="help"),
 )
+
+
+def keys_of(visible: Visibility) -> tuple[KeyRow, ...]:
+    """The keys that act on a page: through a share link nothing is bookmarked, and takes may be left out."""
+    if not visible.is_shared:
+        return KEYS
+    dropped = {"bookmark"} | (set() if visible.takes else {"next-take", "previous-take"})
+    return tuple(row for row in KEYS if row.keys[0].action not in dropped)

@@ -11,12 +11,12 @@ from django.http import HttpResponse, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
 
-from dashboard.access import PersonRequest, find_session, projects
+from dashboard.access import PersonRequest, find_session, projects, share_of
 from dashboard.step_filter import NO_FILTER, FilterForm, read_filter
 from dashboard.timeline_form import WHOLE_RUN, TimelineForm, read_timeline_form
-from historyapp.core.errors import Invalid
+from historyapp.core.errors import Invalid, NotFound
 from historyapp.core.text import clean
-from historyapp.models import Session, StepNote
+from historyapp.models import Session, ShareLink, StepNote
 from historyapp.models.history import History
 from historyapp.models.landmarks import has_later_failure
 from historyapp.models.relatives import Relatives, relatives_of
@@ -76,8 +76,20 @@ class Location:
         return f"{self.url}?step={step}{self.kept}"
 
     @property
+    def is_shared(self) -> bool:
+        """Whether the page is reached through a share link, and so shows nothing else and changes nothing."""
+        return self.history.visible.is_shared
+
+    @property
+    def shows_inputs(self) -> bool:
+        """Whether the page shows what people wrote."""
+        return self.history.visible.inputs
+
+    @property
     def current_address(self) -> str:
         """The address of the same step, or of the newest one, in the current session."""
+        if self.is_shared:
+            return self.url
         step = min(self.step, self.session.steps)
         return f"{self.url}?step={step}" if step else self.url
 
@@ -107,13 +119,18 @@ class Location:
 
     @cached_property
     def relatives(self) -> Relatives:
-        """The newest forks and sub-agents of the session."""
-        return relatives_of(self.session)
+        """The newest forks and sub-agents of the session. A share link leads to none."""
+        return Relatives([], []) if self.is_shared else relatives_of(self.session)
 
     @cached_property
     def note_starts(self) -> list[tuple[int, str]]:
-        """Number and start of the text of the notes: most sessions have none, and need not look for more."""
-        return StepNote.objects.starts_between(self.session, self.history.lineage, 1, self.steps)
+        """Number and start of the text of the notes: most sessions have none, and need not look for more.
+
+        A share link shows none: they are remarks of the project's people.
+        """
+        if self.is_shared:
+            return []
+        return StepNote.objects.starts_between(self.history.lineage, 1, self.steps)
 
     @cached_property
     def turn_steps(self) -> range | None:
@@ -140,9 +157,19 @@ class Location:
         """Whether jumps lead to reported errors alone: where the list shows only these."""
         return self.filter.status == "error"
 
+    @property
+    def is_counting(self) -> bool:
+        """Whether a worker still works out the kinds and likely failures of the session's steps."""
+        return hasattr(self.session, "stale_outcomes")
+
     @cached_property
     def has_later_failure(self) -> bool:
-        """Whether a later step failed or likely failed, as far as jumps lead to these."""
+        """Whether a later step failed or likely failed, as far as jumps lead to these.
+
+        True while that is unknown: then the jump says so.
+        """
+        if self.is_counting and not self.errors_alone:
+            return True
         return has_later_failure(self.history, self.step, likely=not self.errors_alone)
 
 
@@ -153,8 +180,10 @@ def find_location(request: PersonRequest, session_id: UUID, step: int | None = N
         NotFound: when the person cannot see the session or it has no such step; -1 is the newest.
         Invalid: when ``step`` or ``as_of`` is not a number.
     """
-    history = History(find_session(request, session_id), read_number(request.GET, "as_of"))
+    history = find_history(request, session_id)
     filter, timeline = read_filter(request.GET), read_timeline_form(request.GET)
+    if share_of(request) is not None:
+        filter = replace(filter, noted="", names="")  # remarks of people, and an index that is made on demand
     find = clean(request.GET.get("find", "")).strip()[:MOST_CHARACTERS]
     if step is None:
         step = read_number(request.GET, "step")
@@ -163,9 +192,27 @@ def find_location(request: PersonRequest, session_id: UUID, step: int | None = N
     return Location(history, history.resolve(1 if step is None else step), filter, timeline, find)
 
 
-def newest_step(session: Session) -> Location:
-    """The newest step of the current session."""
-    history = History(session)
+def find_history(request: PersonRequest, session_id: UUID) -> History:
+    """The history of a session as of the position in the address; of a share link as of its own position.
+
+    Raises:
+        NotFound: when the person cannot see the session, or the share link does not show the position.
+        Invalid: when the position is not a number, or lies beyond the head.
+    """
+    session, share = find_session(request, session_id), share_of(request)
+    as_of = read_number(request.GET, "as_of")
+    if share is None:
+        return History(session, as_of)
+    as_of = share.as_of if as_of is None else as_of
+    is_later = as_of is not None and share.as_of is not None and as_of > share.as_of
+    if is_later or (as_of != share.as_of and not share.with_takes):
+        raise NotFound(f"This link does not show position {as_of}.")
+    return History(session, as_of, share.visible)
+
+
+def newest_step(session: Session, share: ShareLink | None = None) -> Location:
+    """The newest step of the current session; the newest one that a share link shows."""
+    history = History(session, share.as_of, share.visible) if share else History(session)
     return Location(history, history.steps)
 
 
@@ -182,7 +229,8 @@ def render_fragment(
     """A part of a session's page for htmx, where the status is 200; without htmx on a page of its own."""
     if request.htmx:
         return render(request, template, {"location": location, **shown})
-    context = page_context(request, location) | {**shown, "part": template}
+    found = {"location": location, "session": location.session}
+    context = (found if location.is_shared else page_context(request, location)) | {**shown, "part": template}
     return render(request, "fragment_page.html", context, status=status)
 
 

@@ -208,6 +208,13 @@ def _session_actions(location: Location) -> Iterator[PaletteItem]:
     yield PaletteItem(
         "Connect an agent", reverse("connect", args=[session.pk]), "robot", words="continue curl python"
     )
+    compare = reverse("compare-runs")
+    if session.forked_from_id:
+        address = f"{compare}?a={session.forked_from_id}&b={session.pk}"
+        yield PaletteItem("Compare with the parent", address, "compare", words="fork diff")
+    yield PaletteItem(
+        "Compare with another run…", f"{compare}?a={session.pk}", "compare", words="diff take session"
+    )
     archived = session.status == Session.Status.ARCHIVED
     status = Session.Status.FINISHED if archived else Session.Status.ARCHIVED
     yield PaletteItem(

@@ -47,6 +47,8 @@ def facts_context(location: Location) -> dict[str, Any]:
 def head_context(request: PersonRequest, location: Location) -> dict[str, Any]:
     """What a page with the head needs."""
     session = location.session
+    if location.is_shared:
+        return {"location": location, "session": session, "share": request.share, **facts_context(location)}
     context = {
         **page_context(request, location),
         **facts_context(location),
@@ -63,6 +65,8 @@ def head_context(request: PersonRequest, location: Location) -> dict[str, Any]:
 
 def _active_run(location: Location) -> CompressionRun | None:
     """The session's active compression run; None in the past."""
-    if location.as_of is not None or not getattr(location.session, "has_active_run", True):
+    if location.as_of is not None or location.is_shared:
+        return None
+    if not getattr(location.session, "has_active_run", True):
         return None
     return location.session.compression_runs.active().filter(trial=False).first()

@@ -9,6 +9,7 @@ from historyapp.models import Episode, StepNote, Summary
 from historyapp.models.step_filters import StepSearch
 from historyapp.models.takes import Take
 from historyapp.models.turns import last_step
+from historyapp.models.visibility import without_people
 from historyapp.tasks import want_text_index
 
 AROUND = 25
@@ -113,7 +114,7 @@ def mark_notes(location: Location, rows: list[Episode]) -> None:
 
 def summaries_by_step(location: Location, rows: list[Episode]) -> dict[int, Summary]:
     """The summary of each summarised step, without its text: the narrowest, of these the newest."""
-    if not rows:
+    if not rows or not location.shows_inputs:
         return {}
     history, positions = location.history, (rows[0].first_position, rows[-1].last_position)
     found = Summary.objects.defer("text", "key_points").covering(
@@ -180,9 +181,11 @@ class _Matches:
 
 def matches_around(location: Location, step: int) -> FilteredRows:
     """Matches before a step, the step itself if it matches, and matches after it."""
+    searches = _search(location, before=step), _search(location, after=step - 1)
     if location.filter.step_filter.is_listed:
         location.history.load({step - 1, step})  # both searches begin there
-    before, after = _search(location, before=step), _search(location, after=step - 1)
+        searches[0].listed.read_with(searches[1].listed, step, AROUND)
+    before, after = map(_matches, searches)
     rows = _as_listed(location, [*before.rows[::-1], *after.rows])
     return FilteredRows(
         location,
@@ -197,7 +200,7 @@ def matches_around(location: Location, step: int) -> FilteredRows:
 
 def matches_after(location: Location, step: int) -> FilteredRows:
     """The next matches after a step."""
-    found = _search(location, after=step)
+    found = _matches(_search(location, after=step))
     rows = _as_listed(location, found.rows, step)
     later_step = min(location.steps, (found.rest or 0) + 1)
     return FilteredRows(location, rows, later=found.rest, later_step=later_step)
@@ -205,7 +208,7 @@ def matches_after(location: Location, step: int) -> FilteredRows:
 
 def matches_before(location: Location, step: int) -> FilteredRows:
     """The last matches before a step."""
-    found = _search(location, before=step)
+    found = _matches(_search(location, before=step))
     location.history.load([step])
     rows = _as_listed(location, found.rows[::-1])
     turn = location.history.row(step).turn if rows and step <= location.steps else 0
@@ -218,20 +221,25 @@ def matches_before(location: Location, step: int) -> FilteredRows:
     )
 
 
-def _search(location: Location, *, after: int = 0, before: int | None = None) -> _Matches:
-    """The matches before a step, the last one first, or else those after a step."""
+def _search(location: Location, *, after: int = 0, before: int | None = None) -> StepSearch:
+    """A search before a step, the last one first, or else after a step."""
     steps = range(max(0, after) + 1, location.steps + 1)
     if before is not None:
         steps = range(min(before - 1, location.steps), 0, -1)
     location.index_names()
-    search = StepSearch(location.history, location.filter.step_filter, steps, of_turn=location.turn_steps)
+    return StepSearch(location.history, location.filter.step_filter, steps, of_turn=location.turn_steps)
+
+
+def _matches(search: StepSearch) -> _Matches:
+    """The next matches, and where to go on."""
     found = search.find(AROUND)
-    want_text_index(search.unindexed)
+    if not search.history.visible.is_shared:  # what strangers look for makes no work for others
+        want_text_index(search.unindexed)
     if found.more is None:
         return _Matches(found.rows, None)
     # A search that stopped early has not compared the step at which it stopped. A match was compared.
     is_match = bool(found.rows) and found.rows[-1].number == found.more.number
-    return _Matches(found.rows, found.more.number if is_match else found.more.number - steps.step)
+    return _Matches(found.rows, found.more.number if is_match else found.more.number - search.within.step)
 
 
 def _as_listed(location: Location, rows: list[Episode], listed_before: int = 0) -> list[MatchingStep]:
@@ -241,6 +249,7 @@ def _as_listed(location: Location, rows: list[Episode], listed_before: int = 0) 
         listed_before: the step of the row that the list has before them; 0: none.
     """
     history, turn_steps = location.history, location.turn_steps or range(0)
+    rows = rows if location.shows_inputs else [without_people(row) for row in rows]
     firsts = {row.turn_first for row in rows}
     ends = {turn_steps[0] - 1, turn_steps[-1]} if turn_steps else set[int]()
     known = history.load({*firsts, *ends, listed_before, location.step - 1, location.step})

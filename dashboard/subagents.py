@@ -22,7 +22,12 @@ class SubagentRow:
 
 
 def subagents_in(history: History, rows: Sequence[Episode]) -> dict[int, list[SubagentRow]]:
-    """The sub-agents that steps started, by the numbers of the steps; one query where any may have."""
+    """The sub-agents that steps started, by the numbers of the steps; one query where any may have.
+
+    A share link shows none: they are sessions of their own.
+    """
+    if history.visible.is_shared:
+        return {}
     found: dict[int, list[SubagentRow]] = {}
     for number, children in started_by(history, rows, _COLUMNS).items():
         for child in children:

@@ -27,7 +27,7 @@ from dashboard.timeline_bars import (
 from dashboard.timeline_form import AXES, COLOURS, HEIGHTS
 from dashboard.timeline_map import Minimap, draw_map
 from dashboard.timeline_marks import BELOW, KIND_WORDS, TimelineMark, draw_marks
-from dashboard.timeline_shares import read_shares
+from dashboard.timeline_shares import MOST_SINGLE, read_shares, read_shares_ahead
 from historyapp.models.takes import Take
 
 CONTEXT, CONTEXT_HEIGHT = FAILURES + FAILURE + 5, 30
@@ -152,6 +152,8 @@ def draw_timeline(location: Location, takes: list[Take], hits: Sequence[int] = (
     end = max(location.steps, *(take.last_step for take in takes), 1)
     first, last = (form.first, form.last) if form.last else (1, end)
     slots = last - first + 1
+    if form.last and location.steps > MOST_SINGLE:
+        read_shares_ahead(location.history, (first, last), (1, location.steps))  # the minimap shows the whole
     shares = read_shares(location.history, first, last)
     by_time, pauses = places_by_time(shares) if form.axis == "time" else ([], [])
     bars = list(draw_bars(shares, by_time or places_by_step(shares, first, slots), form))
@@ -177,7 +179,7 @@ def draw_timeline(location: Location, takes: list[Take], hits: Sequence[int] = (
         height=top + lanes * LANE,
         description=_description(location, form.height, takes),
         playhead="" if playhead is None else percent(playhead),
-        minimap=draw_map(location, form, shares),
+        minimap=draw_map(location, form, shares, hits),
         branches_top=branches_top,
     )
 

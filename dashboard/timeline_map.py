@@ -14,6 +14,8 @@ FLOOR, LEAST = 16, 3
 """Where the columns of failures stand, and the height of that of a share with one failure."""
 SHORT, LONG = 2, 5
 """Height of the lines of a share with few inputs or compactions, and of the one with the most."""
+HIT = "6v6"
+"""Where the line of a hit begins, between those of inputs and compactions, and its height."""
 SLICES = 20
 """Links into which the whole width is divided."""
 
@@ -42,6 +44,8 @@ class Minimap:
     """The path of lines from the upper edge where turns of a person begin, longer where these are dense."""
     compactions: str
     """Likewise of compactions, from the lower edge."""
+    hits: str
+    """The path of lines where steps have the text that is looked for; closer ones are one."""
     slices: list[MapSlice]
 
     @property
@@ -65,12 +69,15 @@ class Minimap:
         return percent(self.location.step - 0.5, self.steps)
 
 
-def draw_map(location: Location, form: TimelineForm, shown: Sequence[StepShare]) -> Minimap | None:
+def draw_map(
+    location: Location, form: TimelineForm, shown: Sequence[StepShare], hits: Sequence[int] = ()
+) -> Minimap | None:
     """The minimap, or None in a session that is short enough to be seen step by step.
 
     Args:
         form: how the timeline is drawn, with the part that it shows.
         shown: the shares of that part. Without a zoom they are those of the whole run.
+        hits: steps with the text that is looked for. Scripts draw them again when the search changes.
     """
     if location.steps <= MOST_SINGLE:
         return None
@@ -84,6 +91,7 @@ def draw_map(location: Location, form: TimelineForm, shown: Sequence[StepShare])
         compactions="".join(
             _lines(shares, [share.compactions for share in shares], location.steps, f"{HEIGHT}v-")
         ),
+        hits="".join(dict.fromkeys(f"M{WIDTH * (step - 0.5) / location.steps:.0f} {HIT}" for step in hits)),
         slices=list(_slices(location, form)),
     )
 

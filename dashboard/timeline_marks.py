@@ -101,7 +101,8 @@ def _turns(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Found]:
     for bar in bars:
         count, href = bar.share.turns, location.address_of(bar.first)
         if count and bar.share.steps == 1:
-            label = f"Input: {visible(preview(bar.share.row.input_preview, LABEL))}"
+            words = visible(preview(bar.share.row.input_preview, LABEL))
+            label = f"Input: {words}" if words or location.shows_inputs else "Input"
             yield _Found("input", bar.place.start, bar.first, label, href)
         elif count:
             label = f"{count:,} input{'s' * (count != 1)}, steps {bar.first:,}–{bar.last:,}"
@@ -147,7 +148,7 @@ def _forks(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Found]:
         if step is not None and place is not None:
             label = f"Fork after step {step:,}: {visible(preview(fork.title, LABEL)) or 'untitled'}"
             yield _Found("fork", place, max(1, step), label, reverse("session", args=[fork.pk]))
-    if location.session.forked_from_id is not None:
+    if location.session.forked_from_id is not None and not location.is_shared:
         step = location.history.shared_steps
         place = _place_after(bars, step)
         if place is not None:

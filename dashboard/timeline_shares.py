@@ -68,21 +68,30 @@ def read_shares(history: History, first: int, last: int, *, usage: bool = True) 
         usage: whether to read what the model calls used. Without it context and cost are unknown.
     """
     last = min(last, history.steps)
-    steps = last - first + 1
-    if steps < 1:
+    if last < first:
         return []
-    size = 1 if steps <= MOST_SINGLE else ceil(steps / MOST_SHARES)
-    ends = [min(end, last) for end in range(first - 1 + size, last + size, size)]
-    # The step before the first one has the running totals from which the first share is counted.
-    numbers = [first - 1, *ends] if first > 1 else ends
     with_totals = usage and bool(history.tail.totals.models)
-    rows = history.sample(numbers, with_totals=with_totals)
+    rows = history.sample(_numbers(first, last), with_totals=with_totals)
     before = max((row.number for row in rows if row.number < first), default=0)
     rows = [row for row in rows if row.number >= before]
-    draw = _single if size == 1 else _several
+    draw = _single if last - first < MOST_SINGLE else _several
     shares = [draw(then, row) for then, row in zip([None, *rows], rows, strict=False)]
     shares = [share for share in shares if share.first >= first]
     return _with_usage(history, shares, rows) if with_totals else shares
+
+
+def read_shares_ahead(history: History, *parts: tuple[int, int]) -> None:
+    """Reads the rows of the shares of several parts in one query."""
+    numbers = {number for first, last in parts for number in _numbers(first, min(last, history.steps))}
+    history.sample_ahead(sorted(numbers), with_totals=bool(history.tail.totals.models))
+
+
+def _numbers(first: int, last: int) -> list[int]:
+    """The last steps of the shares, and the step with the totals from which the first one is counted."""
+    steps = last - first + 1
+    size = 1 if steps <= MOST_SINGLE else ceil(steps / MOST_SHARES)
+    ends = [min(end, last) for end in range(first - 1 + size, last + size, size)]
+    return [first - 1, *ends] if first > 1 else ends
 
 
 def _single(before: StepSample | None, row: StepSample) -> StepShare:

@@ -1,10 +1,9 @@
-"""The command line: Django's management commands under the name ``playhead``."""
+"""The command line ``playhead``: commands that look at sessions, and Django's management commands."""
 
 import gc
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 from typing import NoReturn
 
 from historyapp.management.exit_codes import FAILED, INTERRUPTED, WRONG_USAGE
@@ -15,6 +14,13 @@ Playhead: record, browse and replay what AI agents do.
   playhead up                      set everything up and serve until Ctrl-C
   playhead import [PATH ...]       import transcripts of Claude Code, Codex and other agents
   playhead compress SESSION        summarise a session's older steps
+
+  playhead sessions [WORD ...]     list sessions
+  playhead show SESSION [STEP]     show a session, its steps, or one step
+  playhead rewind SESSION          take a session back to a step
+  playhead fork SESSION            begin a new session from another's steps
+  playhead export SESSION          write a session to a file
+
   playhead worker                  run another worker, here or on another machine
   playhead keys ACTION             list, create or revoke API keys
   playhead caps ACTION             list or set spending caps
@@ -27,21 +33,43 @@ Playhead: record, browse and replay what AI agents do.
   playhead help --commands         every command, including Django's (migrate, check, shell ...)
   playhead --version
 """
+SESSION_COMMANDS = ("sessions", "show", "rewind", "fork", "export")
+"""The commands of ``historyapp.terminal``. They also work on a far server, and then load no Django."""
 
 
 def main() -> None:
-    """Runs one management command. A wrong configuration prints one sentence instead of a traceback."""
+    """Runs one command. A wrong configuration prints one sentence instead of a traceback."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "historyapp.settings")
     home, arguments = split_home(sys.argv[1:])
     if home is not None:
         os.environ["PLAYHEAD_HOME"] = home  # settings read it before a command parses its options
     if arguments in (["--version"], ["version"]):
+        from importlib.metadata import version
+
         print(f"Playhead {version('playhead')}")  # noqa: T201 what was asked for
         return
     if arguments in ([], ["help"], ["--help"], ["-h"]):
         print(HELP, end="")  # noqa: T201 what was asked for
         return
     os.umask(0o077)  # files in the data folder are private
+    if arguments[0] == "help" and arguments[1:2] and arguments[1] in SESSION_COMMANDS:
+        arguments = [arguments[1], "--help"]
+    try:
+        if arguments[0] in SESSION_COMMANDS:
+            from historyapp.terminal.command_line import run
+
+            sys.exit(run(arguments, home))
+        _run_django(arguments)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        # The reader has closed the pipe, as `head` does. Buffered output is discarded.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(FAILED)
+
+
+def _run_django(arguments: Sequence[str]) -> None:
+    """Runs a management command."""
     gc.disable()  # what is loaded stays: to look for garbage in it takes a sixth of the start
 
     import django
@@ -55,12 +83,6 @@ def main() -> None:
         execute_from_command_line([sys.argv[0], *_with_command_name(arguments)])
     except ImproperlyConfigured as error:
         sys.exit(f"playhead: {error}")
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
-    except BrokenPipeError:
-        # The reader has closed the pipe, as `head` does. Buffered output is discarded.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(FAILED)
 
 
 def split_home(arguments: Sequence[str]) -> tuple[str | None, list[str]]:

@@ -30,6 +30,7 @@ def make_front(threads: int) -> Front:
         client_requests=settings.PLAYHEAD_CLIENT_REQUESTS,
         client_calls=settings.PLAYHEAD_CLIENT_CALLS,
         client_bytes=settings.PLAYHEAD_CLIENT_BYTES,
+        client_streams=settings.PLAYHEAD_CLIENT_STREAMS,
         client_connections=settings.PLAYHEAD_CLIENT_CONNECTIONS,
         min_free_disk=settings.PLAYHEAD_DISK_ALARM,
         client_unread=settings.PLAYHEAD_CLIENT_UNREAD,

@@ -9,14 +9,18 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection
+from django.utils import timezone
 
 from historyapp.core.vocabularies import release_unused
+from historyapp.models import Webhook
 from historyapp.models.workers import BEAT_SECONDS
 from historyapp.services.compression.automatic import due_sessions
 from historyapp.services.compression.items import runs_left
 from historyapp.services.faults import note
+from historyapp.services.figures_feed import follow_changes, stops_after
 from historyapp.services.outcomes import stale_sessions
 from historyapp.services.run_figures import sessions_behind
+from historyapp.services.search_index import projects_behind
 from historyapp.services.workers import forget_worker, note_worker
 from historyapp.wire.problems import StorageFailed
 
@@ -25,6 +29,8 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS = 1.0
 COUNT_SECONDS = 15.0
 """Seconds after which it looks again for sessions whose figures a worker counts ahead."""
+FOLLOW_SECONDS = 0.1
+"""Processor time of one look for the figures of projects. A worker is requested for the rest."""
 ASK_SECONDS = 300.0
 """Seconds after which it requests a worker again for the same session: a damaged one cannot be counted."""
 
@@ -62,6 +68,7 @@ def watch_for_work(request_worker: Callable[[], None], worker_id: str) -> None:
     """Requests a worker process while there is work and none is running; see :mod:`historyapp.supervisor`.
 
     This clock registers the worker while its process is not running, so that others see one worker.
+    This clock keeps the figures of projects up to date, too: a worker for each append would cost more.
     An idle web process also releases the tokenizer's tables.
     """
 
@@ -81,7 +88,10 @@ def watch_for_work(request_worker: Callable[[], None], worker_id: str) -> None:
 
     def look() -> None:
         release_unused(settings.PLAYHEAD_IDLE_SECONDS)
-        if runs_left() or due_sessions() or stale_sessions() or is_behind():
+        due = Webhook.objects.due(timezone.now())
+        if due or runs_left() or due_sessions() or stale_sessions() or is_behind() or projects_behind():
+            request_worker()
+        if follow_changes(stops_after(FOLLOW_SECONDS)):
             request_worker()
 
     run_clock(UUID(worker_id), look, threading.Event())

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Sequence
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -113,6 +114,18 @@ def file(name: str) -> Path | None:
 def words(name: str) -> list[str]:
     """A list separated by commas or spaces."""
     return [word for word in re.split(r"[,\s]+", text(name)) if word]
+
+
+def networks(name: str) -> list[IPv4Network | IPv6Network]:
+    """Networks as in ``10.0.0.0/8, 127.0.0.1``, or ``true`` for all; empty: none."""
+    if text(name).lower() in {"", "0", "1", "true", "false", "yes", "no", "on", "off"}:
+        return [ip_network("0.0.0.0/0"), ip_network("::/0")] if boolean(name) else []
+    try:
+        return [ip_network(word) for word in words(name)]
+    except ValueError as error:
+        raise ImproperlyConfigured(
+            f"{name} must be true, false, or networks such as 10.0.0.0/8: {error}."
+        ) from None
 
 
 def origin(name: str) -> str:

@@ -8,28 +8,36 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import DatabaseError
+from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from historyapp.celery import app
 from historyapp.core.origins import VERSION as NAMES_VERSION
-from historyapp.models import Session, Worker
+from historyapp.models import Session, Webhook, Worker
 from historyapp.models.history import History
 from historyapp.models.text_blocks import BLOCK_ENTRIES
+from historyapp.services.changes import prune_changes
 from historyapp.services.compression.automatic import compress_if_due, due_sessions
 from historyapp.services.compression.items import runs_left
 from historyapp.services.imports.reports import FileReport
 from historyapp.services.name_index import catch_up, indexed_up_to
 from historyapp.services.outcomes import stale_sessions
 from historyapp.services.outcomes import work_out_outcomes as work_out
+from historyapp.services.reservations import short_connection
 from historyapp.services.run_figures import count_ahead, sessions_behind
+from historyapp.services.search_index import catch_up as index_steps
+from historyapp.services.search_index import projects_behind
 from historyapp.services.text_index import index_text as make_text_blocks
 from historyapp.services.transactions import writing
+from historyapp.services.webhooks.endpoints import prune_deliveries
 from historyapp.wire.problems import StorageFailed
 
 log = logging.getLogger(__name__)
@@ -44,6 +52,10 @@ TURN_SECONDS = 20.0
 """Seconds after which a task yields to waiting runs: otherwise a long run would delay all others."""
 ASK_SECONDS = 10.0
 """Seconds before this process asks again for the same index of a session."""
+WEBHOOK_SECONDS = 0.9
+"""The same for a webhook: about every look."""
+SENDERS = ThreadPoolExecutor(16, thread_name_prefix="webhooks")
+"""So many webhooks are worked on at the same time in one process."""
 runs_waiting = threading.Event()
 """Set while no worker is at work on some active run."""
 
@@ -51,6 +63,8 @@ _chores: set[str] = set()
 """Work other than runs that this process does now: outcomes, figures."""
 _current_runs: set[UUID] = set()
 """Runs that this process is at work on."""
+_current_webhooks: set[UUID] = set()
+"""Webhooks that this process is at work on."""
 _asked: dict[tuple[str, UUID], float] = {}
 """When this process asked for an index of a session, in seconds of the monotonic clock."""
 _lock = threading.Lock()
@@ -99,6 +113,41 @@ def wake(run: UUID, workers: int = WORKERS_PER_RUN) -> None:
         log.warning("The broker cannot be reached; the run %s waits for the next sweep: %s", run, error)
 
 
+@app.task(name="send_webhook")
+def send_webhook(webhook: str) -> None:
+    """Has a thread of its own send what is due for a webhook: targets that hang hold up no other task."""
+    SENDERS.submit(_send_webhook, UUID(webhook))
+
+
+def _send_webhook(id: UUID) -> None:
+    with _lock:
+        is_first = id not in _current_webhooks
+        _current_webhooks.add(id)
+    if not is_first:
+        return
+    # Imported here: only workers load the HTTP client.
+    from historyapp.services.webhooks.delivery import work_on
+
+    try:
+        with short_connection():
+            work_on(id, stopping.is_set)
+    except (DatabaseError, StorageFailed) as error:
+        log.warning("The webhook %s waits for the next look: %s", id, error)
+    except Exception:  # nobody asks for what the thread returns
+        log.exception("The webhook %s cannot be worked on.", id)
+    finally:
+        with _lock:
+            _current_webhooks.discard(id)
+
+
+def wake_webhooks() -> None:
+    """Asks workers to send what is due for webhooks. Without a broker, the next look asks again."""
+    with _lock:
+        current = set(_current_webhooks)
+    due = [id for id in Webhook.objects.due(timezone.now()) if id not in current]
+    _send(send_webhook, _not_asked("webhook", due, WEBHOOK_SECONDS), "webhooks wait")
+
+
 @app.task(name="index_text")
 def index_text(session: str) -> None:
     """Makes the text blocks that a session lacks, so that searches of it are quick."""
@@ -119,11 +168,11 @@ def index_imports(reports: Iterable[FileReport]) -> None:
     want_text_index([one.id for one in sessions if one.counts.entries >= BLOCK_ENTRIES])
 
 
-def _not_asked(what: str, sessions: Iterable[UUID]) -> list[UUID]:
+def _not_asked(what: str, sessions: Iterable[UUID], seconds: float = ASK_SECONDS) -> list[UUID]:
     """The sessions for whose index this process has not asked within the last seconds; notes that it asks."""
     now = time.monotonic()
     with _lock:
-        for old in [key for key, asked in _asked.items() if now - asked >= ASK_SECONDS]:
+        for old in [key for key, asked in _asked.items() if key[0] == what and now - asked >= seconds]:
             del _asked[old]
         wanted = [id for id in sessions if (what, id) not in _asked]
         _asked.update({(what, id): now for id in wanted})
@@ -172,6 +221,25 @@ def name_index_state(history: History) -> str:
     )
 
 
+@app.task(name="index_search")
+def index_search(project: str) -> None:
+    """Adds to the index of searches across sessions what a project has and the index lacks."""
+    with _only_once(f"search {project}") as is_first:
+        if is_first:
+            index_steps(UUID(project), _should_yield)
+
+
+def want_search_index(project: UUID) -> None:
+    """Asks workers to add a project's steps to the search index. Without a broker, the next search asks."""
+    _send(index_search, _not_asked("search", [project]), "older steps are not found")
+
+
+def index_steps_left() -> None:
+    """Asks for the projects of which the search index lacks many steps."""
+    for project in projects_behind():
+        want_search_index(project)
+
+
 def want_name_index(session: UUID) -> None:
     """Asks workers to index the names of a session. Without a broker, the next reader asks again."""
     _send(index_names, _not_asked("names", [session]), "the names of a session wait")
@@ -218,7 +286,13 @@ def count_figures() -> None:
 
 
 def sweep() -> None:
-    """Wakes workers for every active run that no worker is at work on, and for chores that are left."""
+    """Wakes workers for every active run that no worker is at work on, and for chores that are left.
+
+    Deletes changes and deliveries that are no longer kept.
+    """
+    kept = timedelta(days=settings.PLAYHEAD_CHANGES_DAYS)
+    prune_changes(kept)
+    prune_deliveries(kept)
     for run in runs_left():
         wake(run)
     try:
@@ -231,8 +305,8 @@ def sweep() -> None:
 
 
 def is_busy() -> bool:
-    """Whether this process is at work on a run or a chore, or a run waits."""
-    return bool(_current_runs or _chores) or runs_waiting.is_set()
+    """Whether this process is at work on a run, a webhook or a chore, or a run waits."""
+    return bool(_current_runs or _current_webhooks or _chores) or runs_waiting.is_set()
 
 
 def find_waiting_runs() -> None:

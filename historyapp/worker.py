@@ -14,10 +14,20 @@ from celery.worker import state
 from django.conf import settings
 from uuid_utils.compat import uuid7
 
+from historyapp.announcements import announce_changes
 from historyapp.celery import app
 from historyapp.clock import run_clock
 from historyapp.core.settings import SessionSettings
-from historyapp.tasks import find_waiting_runs, is_busy, start_due_runs, stopping, sweep
+from historyapp.services.figures_feed import follow_changes, stops_after
+from historyapp.tasks import (
+    find_waiting_runs,
+    index_steps_left,
+    is_busy,
+    start_due_runs,
+    stopping,
+    sweep,
+    wake_webhooks,
+)
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +38,10 @@ GRACE = 10
 """Seconds that tasks get to finish when the worker is to end."""
 RESTART_SECONDS = 5
 """Seconds before a worker restarts that stopped on its own, for example because its queue was lost."""
+
+
+FOLLOW_SECONDS = 0.5
+"""Processor time for the figures of projects each second."""
 
 
 def prepare() -> None:
@@ -43,6 +57,7 @@ def run_worker(worker_id: UUID | None = None, idle_seconds: float | None = None)
     os.nice(NICENESS)  # on Linux: of this thread and those that it starts
     os.environ.setdefault("CELERY_SKIP_CHECKS", "1")  # they load the API and the pages, which no task needs
     _remove_file_queue()
+    announce_changes()
     look = _look(idle_seconds)
     clock = threading.Thread(target=run_clock, args=(worker_id or uuid7(), look, stopping), daemon=True)
     clock.start()
@@ -88,7 +103,9 @@ def leave(code: int = 0) -> None:
 
 
 def _look(idle_seconds: float | None) -> Callable[[], None]:
-    """A function for each second: finds due sessions and waiting runs, and sweeps every minute.
+    """A function for each second: finds due sessions and webhooks and waiting runs, and sweeps every minute.
+
+    It keeps the figures of projects up to date.
 
     It stops the worker after ``idle_seconds`` without work.
     """
@@ -103,8 +120,11 @@ def _look(idle_seconds: float | None) -> Callable[[], None]:
             sweep()
             next_sweep = time.monotonic() + next(waits)
         start_due_runs()
+        wake_webhooks()
         find_waiting_runs()
-        if is_busy():
+        index_steps_left()
+        is_behind = follow_changes(stops_after(FOLLOW_SECONDS))
+        if is_busy() or is_behind:
             last_work = time.monotonic()
         elif idle_seconds is not None and time.monotonic() >= last_work + idle_seconds:
             stop_worker()

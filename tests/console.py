@@ -37,6 +37,7 @@ _CHANGING = (
     (re.compile(r"\d{4}-\d{2}-\d{2}(T[\d:.]+(Z|\+00:00))?"), "TIME"),
     (re.compile(r"\bph_[\w-]+"), "ph_KEY"),
     (re.compile(r'"next": "[^"]+"'), '"next": "CURSOR"'),
+    (re.compile(r"\b\d+-\d+$|(?<=\bcursor\":\")\d+-\d+", re.MULTILINE), "CURSOR"),
 )
 _TRANSCRIPT = (
     {"type": "user", "message": {"role": "user", "content": "What does this folder hold?"}},

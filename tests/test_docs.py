@@ -24,6 +24,7 @@ from historyapp.core.json import MAX_DEPTH, MAX_VALUES
 from historyapp.core.settings import SessionSettings
 from historyapp.services.append import MOST_CALLS
 from historyapp.services.idempotency import KEPT_CHARACTERS
+from historyapp.terminal.command_line import make_parser
 from historyapp.wire.problems import PROBLEM_TYPES
 from tests.console import agrees, examples, readable, reader
 from tests.shared import SHARED, needs
@@ -164,6 +165,14 @@ def options(parser: argparse.ArgumentParser) -> set[str]:
         if isinstance(action, argparse._SubParsersAction):
             own = own.union(*(options(below) for below in action.choices.values()))
     return own
+
+
+def test_every_command_that_looks_at_sessions_has_a_section_with_its_options() -> None:
+    (commands,) = (action for action in make_parser()._actions if action.dest == "command")
+    shared = sections("commands.md", 2)["Looking at sessions"]
+    for name, parser in dict(commands.choices or {}).items():
+        section = sections("commands.md", 2)[name] + shared
+        assert {option for option in options(parser) if option not in section} <= {"--help"}, name
 
 
 @pytest.mark.parametrize("name", commands())

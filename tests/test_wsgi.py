@@ -5,8 +5,11 @@ from io import BytesIO
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
 
+from historyapp.api.auth import LOCAL_KEY
+from historyapp.models import ApiKey, Project
 from historyapp.wsgi import LONGEST_PATH, application
 
 pytestmark = pytest.mark.django_db
@@ -18,13 +21,15 @@ HEADERS = (
 )
 
 
-def ask(path: str, method: str = "GET", host: str = "localhost") -> tuple[str, dict[str, str], bytes]:
+def ask(
+    path: str, method: str = "GET", host: str = "localhost", more: dict[str, Any] | None = None
+) -> tuple[str, dict[str, str], bytes]:
     """Status, headers and body, as a WSGI server would get them."""
     answered: list[Any] = []
     environ = {
         "REQUEST_METHOD": method, "PATH_INFO": path, "QUERY_STRING": "", "SCRIPT_NAME": "",
         "SERVER_NAME": "localhost", "SERVER_PORT": "80", "HTTP_HOST": host, "wsgi.input": BytesIO(),
-        "wsgi.url_scheme": "http", "HTTP_COOKIE": "playhead_session=x",
+        "wsgi.url_scheme": "http", "HTTP_COOKIE": "playhead_session=x", **(more or {}),
     }  # fmt: skip
     body = application(environ, lambda status, headers: answered.append((status, dict(headers))))
     content = b"".join(body)
@@ -67,3 +72,17 @@ def test_the_api_sets_no_cookie() -> None:
 @pytest.mark.parametrize("path", ["/", "/sign-in", "/api/v1/docs", "/docs/errors"])
 def test_pages_have_their_policy(path: str) -> None:
     assert "script-src" in ask(path)[1]["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize(("method", "status"), [("GET", "200 OK"), ("POST", "403 Forbidden")])
+def test_a_command_on_this_machine_needs_no_header(
+    method: str, status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "close", lambda: None)  # it would end the test's transaction
+    key = ApiKey(project=Project.objects.create(name="Alice's"), name="command line", scopes=["read"])
+    assert ask("/api/v1/sessions", method, more={LOCAL_KEY: key})[0] == status
+
+
+@pytest.mark.parametrize("name", [LOCAL_KEY, f"HTTP_{LOCAL_KEY}", "HTTP_PLAYHEAD_LOCAL_KEY"])
+def test_no_header_poses_as_the_key_of_such_a_command(name: str) -> None:
+    assert ask("/api/v1/sessions", more={name: "command line"})[0] == "401 Unauthorized"

@@ -1,7 +1,7 @@
 """One step as the session page shows it: inputs before it, thought, tool calls and their results."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from dashboard.pace import Pace, StepTimes, Writing, pace_of
@@ -30,6 +30,7 @@ from historyapp.models import Episode, Session, Summary
 from historyapp.models.history import History
 from historyapp.models.relatives import started_by
 from historyapp.models.sql import live_entries
+from historyapp.models.visibility import asks_person
 
 BETWEEN_STEPS = [b.kind_name() for b in core.BODIES if not b.in_step and b is not core.Rewind]
 INPUTS = 20
@@ -42,6 +43,8 @@ MOST_FOLDERS = 3
 """The most parts of a path in the heading of a step."""
 SUMMARIES = 10
 """The most summaries shown of one step, the narrowest first."""
+NOT_SHOWN = "What a person wrote is not shown."
+"""In place of feedback, and of answers to questions, where a share link leaves these out."""
 ENTRIES = 2_000
 """The most entries read of one step."""
 
@@ -163,7 +166,7 @@ def load_step(
         live_entries(history.lineage, core.STEP_KINDS, after=after, before=before_next, limit=ENTRIES)
     )
     covering = _covering(history, row) if may_be_summarised else []
-    episode = next(iter(group_episodes(entries, row.number)))
+    episode = _shown(history, next(iter(group_episodes(entries, row.number))))
     output, metadata, late = episode.output, entries[0].metadata, episode.late[:CALLS]
     calls: list[core.ToolCall | core.UseTool] = [*output.tool_calls]
     if output.use_tool and not calls:
@@ -175,7 +178,7 @@ def load_step(
     ]
     # Blocks are made in the order of the page: the folder shows less and less of them.
     folder = Folder()
-    inputs = load_inputs(history, before[0].first_position if before else 0, row.first_position, folder)
+    inputs = _inputs_before(history, row, before[0] if before else None, folder)
     thought = folder.block("thought", output.thoughts_text, MARKDOWN) if output.thoughts_text else None
     text = folder.block("text", output.text, MARKDOWN) if output.text else None
     drawn = _calls(folder, episode, calls, first_call)
@@ -206,7 +209,37 @@ def load_step(
     )
 
 
+def _shown(history: History, step: Step) -> Step:
+    """The step; without reviews, feedback and answers of people where the reader may not see these."""
+    if history.visible.inputs:
+        return step
+    names = [call.name for call in step.output.tool_calls]
+    asked = asks_person([*names, step.output.use_tool.name] if step.output.use_tool else names)
+
+    def of_the_agent(result: core.ToolResult) -> core.ToolResult:
+        changes: dict[str, object] = {"feedback": NOT_SHOWN} if result.feedback else {}
+        changes |= {"outputs": NOT_SHOWN} if asked and result.outputs is not None else {}
+        return result.model_copy(update=changes)
+
+    received = tuple(paired._replace(result=of_the_agent(paired.result)) for paired in step.received)
+    return replace(step, received=received, reviews=())
+
+
+def _inputs_before(history: History, row: Episode, before: Episode | None, folder: Folder) -> list[InputView]:
+    """What stands between a step and the one before it. Takes no query where their rows leave no room for it.
+
+    A step of at most two entries, the first and the last, has no input within it.
+    """
+    if before is None:
+        return load_inputs(history, 0, row.first_position, folder)
+    if before.last_position - before.first_position <= 1 and before.last_position + 1 == row.first_position:
+        return []
+    return load_inputs(history, before.first_position, row.first_position, folder)
+
+
 def _covering(history: History, row: Episode) -> list[Summary]:
+    if not history.visible.inputs:  # summaries quote inputs
+        return []
     positions = row.first_position, row.first_position
     return Summary.objects.covering(history.session, history.lineage, positions, history.as_of)
 
@@ -214,7 +247,9 @@ def _covering(history: History, row: Episode) -> list[Summary]:
 def load_inputs(
     history: History, after: int = 0, before: int | None = None, folder: Folder | None = None
 ) -> list[InputView]:
-    """The newest inputs, instructions and notes between two positions."""
+    """The newest inputs, instructions and notes between two positions; none where they may not be seen."""
+    if not history.visible.inputs:
+        return []
     folder, views = folder or Folder(), []
     newest = history.entries(after=after, before=before, kinds=BETWEEN_STEPS, newest_first=True, limit=INPUTS)
     for entry in list(newest)[::-1]:
@@ -308,7 +343,7 @@ def _link_subagents(
     history: History, row: Episode, step: Step, drawn: list[CallView], first_call: int
 ) -> None:
     """Names the sessions of sub-agents: each by the id of its call, else in the order of the calls."""
-    if not any(call.subject.kind == "agent" for call in drawn):
+    if history.visible.is_shared or not any(call.subject.kind == "agent" for call in drawn):
         return
     started = started_by(history, [row], ("title", "metadata")).get(row.number, [])
     by_call = {str(child.metadata.get("tool_call_id") or child.pk): child for child in started}

@@ -22,7 +22,7 @@ from dashboard.tools.mcp import mcp_parts
 from historyapp.core.dates import duration_text, known
 from historyapp.core.results import NO_OUTPUT
 from historyapp.core.usage import MICRO
-from historyapp.models import Episode
+from historyapp.models import Episode, Session
 from historyapp.services.faults import current
 from historyapp.wire.problems import StorageFailed
 
@@ -242,6 +242,21 @@ def took(step: object) -> str:
     """How long a step took, from its row."""
     started, finished = getattr(step, "started_at", None), getattr(step, "finished_at", None)
     return duration(finished - started) if started and finished and finished > started else ""
+
+
+@register.simple_tag
+def running_time(location: Location, step: Episode) -> SafeString | str:
+    """How long a step of a live session has been waiting for its result; ``js/times.js`` counts on.
+
+    Empty for all other steps.
+    """
+    is_live = location.session.status == Session.Status.LIVE and location.as_of is None
+    started = known(step.started_at)
+    if step.status != "in_flight" or not is_live or started is None:
+        return ""
+    span = max(timedelta(), timezone.now() - started)
+    text = f"{span.seconds} s" if span < timedelta(minutes=1) else duration_text(span)
+    return format_html('<span data-running="{}">{}</span>', int(span.total_seconds() * 1000), text)
 
 
 @register.filter

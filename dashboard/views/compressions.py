@@ -21,10 +21,14 @@ from dashboard.session_head import head_context
 from dashboard.views.compression_forms import run_url, wake_workers
 from historyapp.core.errors import Invalid
 from historyapp.models import CompressionItem, CompressionRun
+from historyapp.models.history import History
 from historyapp.services.compression.start import cancel_run, find_comparison, find_run, retry_run
+from historyapp.services.compression.strategy_recall import strategy_recall
 
 PAGE, ITEMS = 25, 50
 """Runs on one page of the list, and summaries on one page of a run."""
+FRAGMENTS = {"more": "_run_rows.html", "runs": "_runs.html"}
+"""What htmx gets for each of its targets: older runs, or all after a change."""
 WATCHED = 60
 """Runs whose progress one request may ask for."""
 SHOWN = 8_000
@@ -36,7 +40,7 @@ SHOWN = 8_000
 def compressions(request: PersonRequest) -> HttpResponse:
     """The project's runs, or those of ``session`` below its head, the newest first.
 
-    For htmx: the rows of the next page.
+    For htmx: the rows of the next page, or after a change those of the first.
     """
     mine = projects(request)
     project = current_project(request, mine)
@@ -55,9 +59,10 @@ def compressions(request: PersonRequest) -> HttpResponse:
         "watched": [run for run in page if run.active],
         "older": page[-1].pk if len(runs) > PAGE else None,
         "is_first_page": before is None,
+        "page_size": PAGE,
     }
-    if request.htmx and request.htmx.target == "more":
-        return render(request, "_run_rows.html", context)
+    if request.htmx and request.htmx.target in FRAGMENTS:
+        return render(request, FRAGMENTS[request.htmx.target], context)
     head = head_context(request, newest_step(session)) if session else {}
     return render(request, "compressions.html", context | head)
 
@@ -127,18 +132,21 @@ def comparison(request: PersonRequest, session_id: UUID, comparison_id: UUID) ->
     """Two runs side by side with what they wrote; for htmx only the two sides."""
     session = find_session(request, session_id)
     runs = find_comparison(session, comparison_id)
+    recall = None if any(run.active for run in runs) else strategy_recall(History(session), runs)
     sides = []
-    for run in runs:
+    for number, run in enumerate(runs):
         run.session = session
         # The fields of the form that compresses the same steps with the same strategy and options.
         fields = {"strategy": run.strategy, "model": run.model, "again": "1"}
         fields |= {"from_step": str(run.from_step), "to_step": str(run.to_step)}
         fields |= {f"{run.strategy}.{name}": str(value) for name, value in run.options.items()}
-        sides.append((run, list(run.items.order_by("number")), fields))
+        kept = recall.sides[number] if recall else None
+        sides.append((run, list(run.items.order_by("number")), fields, kept))
     context = {
         **page_context(request, newest_step(session)),
         "runs": runs,
         "sides": sides,
+        "recall": recall,
         "watched": [run for run in runs if run.active],
         "shown": SHOWN,
     }

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_safe
 from dashboard.access import PersonRequest, signed_in
 from dashboard.location import find_location
 from dashboard.overview import SHOWN, OverviewPage
-from dashboard.session_head import head_context
+from dashboard.session_head import facts_context, head_context
 from historyapp.services.named_steps import run_names
 from historyapp.services.overview import overview_of
 
@@ -17,8 +17,10 @@ from historyapp.services.overview import overview_of
 @signed_in
 @require_safe
 def overview(request: PersonRequest, session_id: UUID) -> HttpResponse:
-    """The page; for htmx only what is computed, while a long run is counted for the first time."""
+    """The page; for htmx only what is computed, or 204 at the same ``revision``."""
     location = find_location(request, session_id)
+    if request.htmx and request.GET.get("revision") == str(location.session.revision):
+        return HttpResponse(status=204)
     shown = OverviewPage(overview_of(location.history), location)
     context = {
         "shown": shown,
@@ -30,5 +32,5 @@ def overview(request: PersonRequest, session_id: UUID) -> HttpResponse:
         "after_shown": f"{SHOWN}:",
     }
     if request.htmx:
-        return render(request, "_overview.html", context)
+        return render(request, "_overview_update.html", {**facts_context(location), **context})
     return render(request, "overview.html", {**head_context(request, location), **context})

@@ -7,11 +7,12 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from dashboard.access import PersonRequest, actor, find_session, signed_in
+from dashboard.access import PersonRequest, actor, find_session, share_of, signed_in
 from dashboard.location import Location, find_location, newest_step, page_context, read_number
 from historyapp.core.errors import Invalid
 from historyapp.models import Entry
 from historyapp.models.history import History
+from historyapp.models.samples import steps_in
 from historyapp.models.takes import newest_rewind
 from historyapp.services.rewinds import Target, before_rewind, preview_rewind, undo_rewind
 from historyapp.services.rewinds import fork as fork_session
@@ -107,10 +108,14 @@ class LatestRewind:
 
 
 def latest_rewind(request: PersonRequest, location: Location) -> LatestRewind | None:
-    """The rewind that a page's notice shows; None in the past, and once the person has dismissed it."""
+    """The rewind that a page's notice shows; None in the past, and once the person has dismissed it.
+
+    None through a share link: the notice is for those who can undo the rewind.
+    """
     session = location.session
-    entry = newest_rewind(session) if location.as_of is None else None
+    is_shown = location.as_of is None and share_of(request) is None
+    entry = newest_rewind(session) if is_shown else None
     if entry is None or f"{session.pk}:{entry.position}" in request.session.get(DISMISSED, []):
         return None
-    steps_before = History(session, entry.position - 1).steps
+    steps_before = steps_in(session.lineage(entry.position - 1))
     return LatestRewind(entry, location.steps, steps_before - location.steps)

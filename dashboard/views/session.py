@@ -8,12 +8,13 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from dashboard.access import PersonRequest, actor, find_session, signed_in
+from dashboard.access import PersonRequest, actor, find_session, share_of, signed_in
 from dashboard.filter_chips import active_chips, quick_chips
 from dashboard.finding import find_in
-from dashboard.keys import KEYS
+from dashboard.keys import keys_of
 from dashboard.location import (
     Location,
+    find_history,
     find_location,
     newest_step,
     read_number,
@@ -67,10 +68,11 @@ def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
         "rewind": latest_rewind(request, location),
         "ends_at": known(location.history.last_entry_at),
         "tabs": TABS.values(),
-        "keys": KEYS,
+        "keys": keys_of(location.history.visible),
         "found_text": found_text,
-        **form_context(location, read_context_form(location, request.GET)),
     }
+    if not location.is_shared:
+        context |= form_context(location, read_context_form(location, request.GET))
     # The list is read first: it holds the row of the step.
     may_be_summarised = True
     if location.filter.query:
@@ -160,16 +162,16 @@ def subagent_steps(request: PersonRequest, session_id: UUID) -> HttpResponse:
 @require_safe
 def take(request: PersonRequest, session_id: UUID, position: int) -> HttpResponse:
     """The first steps of the take that the rewind at a position cut off."""
-    session = find_session(request, session_id)
+    history = find_history(request, session_id)
+    session = history.session
     if not 1 <= position <= session.head:
         raise Invalid(f"The session has no rewind at position {position}.")
-    history = History(session, read_number(request.GET, "as_of"))
     found = next((take for take in takes(history) if take.rewind.position == position), None)
     if found is None:
         raise Invalid(f"The rewind at position {position} was undone: its steps are live again.")
     if not request.htmx:
         return redirect(Location(history, 0).address_of_take(found))
-    then = Location(History(session, found.as_of), found.after_step)
+    then = Location(History(session, found.as_of, history.visible), found.after_step)
     rows = then.history.rows(found.after_step + 1, min(found.last_step, found.after_step + AROUND))
     mark_notes(then, rows)
     return render(request, "_take_steps.html", {"location": then, "rows": rows, "take": found})
@@ -187,7 +189,7 @@ def news(request: PersonRequest, session_id: UUID) -> HttpResponse:
     if request.htmx and request.GET.get("revision") == str(session.revision):
         return HttpResponse(status=204)
     form, view = read_filter(request.GET), read_timeline_form(request.GET)
-    location = replace(newest_step(session), filter=form, timeline=view)
+    location = replace(newest_step(session, share_of(request)), filter=form, timeline=view)
     if not request.htmx:
         return redirect(location.address)
     step, known, seen = (read_number(request.GET, name) or 0 for name in ("step", "steps", "seen"))
@@ -206,6 +208,8 @@ def news(request: PersonRequest, session_id: UUID) -> HttpResponse:
             "fresh": replace(fresh, leads_back=False),
             "grown": turn_around(location.history, max(1, min(known, location.steps))),
             "timeline": draw_timeline(location, found),
+            "quick_chips": quick_chips(location),
+            "active_chips": active_chips(location),
         }
     return render(request, "_session_update.html", context)
 

@@ -20,6 +20,9 @@ log = logging.getLogger(__name__)
 
 SCOPES = {"GET": "read", "POST": "write", "PATCH": "write", "PUT": "write", "DELETE": "admin"}
 """The scope that each method needs."""
+LOCAL_KEY = "playhead.local_key"
+"""In the WSGI environment, the key of a command that runs the API in its own process. It is not stored. No
+client can send it: the variables of headers have other names, and their values are text."""
 _HOW = "Send an API key as Authorization: Bearer ph_…"
 
 
@@ -46,6 +49,10 @@ class BearerKey(AuthBase):
             Unauthenticated: without a usable key.
             Forbidden: when the key lacks the scope for the method.
         """
+        local = request.META.get(LOCAL_KEY)
+        if isinstance(local, ApiKey):
+            check_scope(local, SCOPES[request.method or "GET"])
+            return local
         token = bearer_token(request)
         if not token:
             raise Unauthenticated(f"The request has no API key. {_HOW}")
@@ -75,8 +82,8 @@ def check_scope(key: ApiKey, scope: str) -> None:
 
 
 def actor(request: ApiRequest) -> str:
-    """The key as audit records name it."""
-    return f"key:{request.auth.prefix}"
+    """The key as audit records name it, or the name of a local one."""
+    return f"key:{request.auth.prefix}" if request.auth.prefix else request.auth.name
 
 
 def find_session(request: ApiRequest, session_id: UUID) -> Session:

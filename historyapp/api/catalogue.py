@@ -4,7 +4,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_safe
-from markdown_it import MarkdownIt
 
 from historyapp.wire.problems import PROBLEM_TYPES
 
@@ -12,6 +11,8 @@ from historyapp.wire.problems import PROBLEM_TYPES
 @require_safe
 def catalogue(request: HttpRequest) -> HttpResponse:
     """All kinds of problems, each under its code."""
+    from markdown_it import MarkdownIt  # 3 MB that an idle server does not need
+
     to_html = MarkdownIt("commonmark").render
     problems = [
         (type, mark_safe(to_html(f"{type.meaning} {type.advice}")))  # noqa: S308 our own words

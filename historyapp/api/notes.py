@@ -55,7 +55,7 @@ def list_notes(request: ApiRequest, session_id: SessionId, filter: Query[PageQue
 
     def make() -> NotePage:
         (after,) = decode_cursor(_LIST, filter.cursor, int) if filter.cursor is not None else (0,)
-        found = StepNote.objects.live(session, session.lineage(filter.as_of))
+        found = StepNote.objects.live(session.lineage(filter.as_of))
         rows = [note for note in found if note.number > after][: filter.limit + 1]
         page, cursor = first_page(_LIST, rows, filter.limit, lambda note: (note.number,))
         return NotePage(items=[_note(note) for note in page], next=cursor)

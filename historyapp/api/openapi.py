@@ -110,9 +110,11 @@ def problem_types(operation: Operation) -> list[ProblemType]:
 
 
 def _has_tag(operation: Operation) -> bool:
-    """Whether the answer has an ETag: every read of a session except exports, which are streamed."""
+    """Whether the answer has an ETag: every read of a session except exports, which are streamed, and links,
+    which are not part of its history.
+    """
     is_read = "GET" in operation.methods and operation.response_models[200] is not NOT_SET
-    return is_read and "{session_id}" in operation.path
+    return is_read and "{session_id}" in operation.path and not operation.path.endswith("/shares")
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
-from datetime import datetime
+from datetime import date, datetime
 from functools import cache
 from typing import Any, TypeVar
 from uuid import UUID
@@ -65,7 +65,7 @@ def json_value(value: Any) -> Any:
         return [json_value(item) for item in value]
     if isinstance(value, datetime):
         return iso(value)
-    return str(value) if isinstance(value, UUID) else value
+    return str(value) if isinstance(value, (UUID, date)) else value
 
 
 def reply(content: Content, status: int = 200) -> HttpResponse:

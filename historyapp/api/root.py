@@ -9,6 +9,8 @@ from historyapp.api import (
     contexts,
     entries,
     episodes,
+    events,
+    figures,
     finding,
     ledger,
     model_calls,
@@ -18,7 +20,10 @@ from historyapp.api import (
     projects,
     recorded,
     rewinds,
+    run_comparisons,
+    search,
     sessions,
+    shares,
     snapshots,
     summaries,
     transfers,
@@ -40,8 +45,9 @@ api = PlayheadAPI(
 )
 api.add_decorator(with_shared_checks)
 for resource in (
-    sessions, entries, actions, episodes, finding, recorded, contexts, snapshots, model_calls, ledger,
+    sessions, entries, events, actions, episodes, finding, search, recorded, contexts, snapshots, model_calls,
+    ledger,
     origins, overview, summaries, notes, compressions, rewinds, transfers, projects, caps,
-    what_ifs,
+    what_ifs, run_comparisons, shares, figures,
 ):  # fmt: skip
     api.add_router("", resource.router)

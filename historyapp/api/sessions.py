@@ -113,6 +113,9 @@ class SessionFilter(BaseModel):
     q: Annotated[Line, Field(max_length=200)] = Field(
         default="", description="Words that title, agent or tags contain, all of them."
     )
+    id: Annotated[str, Field(pattern=r"^[0-9A-Fa-f-]{1,36}$")] | None = Field(
+        default=None, description="The beginning of the session's id."
+    )
     agent: Name | None = None
     tag: list[Tag] = Field(default_factory=list, max_length=20, description="May be given several times.")
     status: Literal["live", "finished", "archived", "all"] | None = Field(
@@ -162,6 +165,8 @@ def _starter(request: ApiRequest, session: SessionIn) -> Starter | None:
 @router.get("/sessions", response=SessionPage, summary="List sessions, the newest first")
 def list_sessions(request: ApiRequest, filter: Query[SessionFilter]) -> HttpResponse:
     found = Session.objects.filter(project=request.auth.project).search(filter.q).tagged(filter.tag)
+    if filter.id is not None:
+        found = found.with_prefix(filter.id)
     if filter.agent is not None:
         found = found.filter(agent=filter.agent)
     if filter.status is None:

@@ -4,13 +4,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 from uuid import UUID
 
 from historyapp.core.errors import NotFound
 from historyapp.wire.base import Answer, Page
 
 T = TypeVar("T")
+R = TypeVar("R", covariant=True)
 A = TypeVar("A", bound=Answer)
 Id = UUID | str
 File = tuple[str, Any]
@@ -36,6 +37,8 @@ class ApiCall(Generic[T]):
     """False if it must not be sent again once its response has begun."""
     silence: float | None = None
     """Seconds that the server may take between two messages; null: the client's timeout."""
+    accept: str | None = None
+    """The media type to ask for, where the server has several."""
     spooled: Callable[[], T] | None = None
     """The answer while the write waits on disk for the server; null: the call needs the server's answer."""
 
@@ -61,6 +64,24 @@ class Stream(Generic[T]):
     decoder: Callable[[], Callable[[bytes | None], Iterable[T]]]
     """Makes a function that is given the body's chunks, then None for its end, and returns their items.
     At the end it raises a PlayheadError if the body is not complete."""
+
+
+class EventReader(Protocol[R]):
+    """Reads a stream of events."""
+
+    def feed(self, chunk: bytes) -> Iterable[R]:
+        """The events that are complete with this chunk."""
+
+    def resumed(self, first: ApiCall[None]) -> ApiCall[None]:
+        """The request for what follows; only what is complete has been read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Followed(Generic[T]):
+    """A stream that goes on until the caller ends it. After a lost connection it goes on where it was."""
+
+    first: ApiCall[None]
+    reader: Callable[[], EventReader[T]]
 
 
 def at(*parts: Id | int) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 import httpx
 
 from historyapp.client import endpoints, http_messages, spooled_writes
-from historyapp.client.api_call import ApiCall, Id, Pages, Stream
+from historyapp.client.api_call import ApiCall, Followed, Id, Pages, Stream
 from historyapp.client.async_spool_sender import AsyncSender
 from historyapp.client.outage import OnOutage, patience_of
 from historyapp.client.retrying import QUICK_ATTEMPTS, Attempts, Outcome, Patience, is_outage
@@ -28,7 +28,7 @@ def _answered(describe: Callable[P, ApiCall[T]]) -> Method[P, Awaitable[T]]:
     )
 
 
-def _listed(describe: Callable[P, Pages[T] | Stream[T]]) -> Method[P, AsyncIterator[T]]:
+def _listed(describe: Callable[P, Pages[T] | Stream[T] | Followed[T]]) -> Method[P, AsyncIterator[T]]:
     return http_messages.as_method(
         describe, lambda self, /, *args, **kwargs: self._items(describe(*args, **kwargs)), AsyncIterator
     )
@@ -80,6 +80,7 @@ class AsyncPlayhead(http_messages.ServerConnection[httpx.AsyncClient]):
     recorded_messages = _listed(endpoints.episodes.recorded_messages)
     origins = _answered(endpoints.episodes.origins)
     find = _listed(endpoints.finding.find)
+    search = _listed(endpoints.searching.search)
     progress = _answered(endpoints.episodes.progress)
     history = _answered(endpoints.episodes.history)
     messages = _answered(endpoints.episodes.messages)
@@ -96,12 +97,20 @@ class AsyncPlayhead(http_messages.ServerConnection[httpx.AsyncClient]):
     ledger = _answered(endpoints.ledger.ledger)
     step_ledgers = _listed(endpoints.ledger.step_ledgers)
     overview = _answered(endpoints.overview.overview)
+    figures = _answered(endpoints.figures.figures)
 
     rewind = _answered(endpoints.rewinds.rewind)
     undo_rewind = _answered(endpoints.rewinds.undo_rewind)
     rewinds = _listed(endpoints.rewinds.rewinds)
     summaries = _listed(endpoints.rewinds.summaries)
     write_summary = _answered(endpoints.rewinds.write_summary)
+
+    events = _answered(endpoints.events.events)
+    follow_events = _listed(endpoints.events.follow_events)
+    follow_session = _listed(endpoints.events.follow_session)
+
+    compare_sessions = _answered(endpoints.run_comparisons.compare_sessions)
+    compared_steps = _listed(endpoints.run_comparisons.compared_steps)
 
     notes = _listed(endpoints.notes.notes)
     write_note = _answered(endpoints.notes.write_note)
@@ -124,6 +133,10 @@ class AsyncPlayhead(http_messages.ServerConnection[httpx.AsyncClient]):
     what_ifs = _listed(endpoints.what_ifs.what_ifs)
     save_what_if = _answered(endpoints.what_ifs.save_what_if)
     delete_what_if = _answered(endpoints.what_ifs.delete_what_if)
+
+    share = _answered(endpoints.shares.share)
+    shares = _listed(endpoints.shares.shares)
+    revoke_share = _answered(endpoints.shares.revoke_share)
 
     import_files = _answered(endpoints.transfers.import_files)
     export = _listed(endpoints.transfers.export)
@@ -186,7 +199,7 @@ class AsyncPlayhead(http_messages.ServerConnection[httpx.AsyncClient]):
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    async def _items(self, described: Pages[T] | Stream[T]) -> AsyncIterator[T]:
+    async def _items(self, described: Pages[T] | Stream[T] | Followed[T]) -> AsyncIterator[T]:
         if isinstance(described, Pages):
             api_call: ApiCall[Page[T]] | None = described.first
             while api_call is not None:
@@ -194,6 +207,10 @@ class AsyncPlayhead(http_messages.ServerConnection[httpx.AsyncClient]):
                 for item in page.items:
                     yield item
                 api_call = described.after(page)
+            return
+        if isinstance(described, Followed):
+            async for item in self._followed(described):
+                yield item
             return
         response, decode = await self._send(described.api_call, stream=True), described.decoder()
         try:
@@ -206,6 +223,20 @@ class AsyncPlayhead(http_messages.ServerConnection[httpx.AsyncClient]):
             raise http_messages.unavailable(error, described.api_call, self._server) from error
         finally:
             await response.aclose()
+
+    async def _followed(self, followed: Followed[T]) -> AsyncIterator[T]:
+        reader = followed.reader()
+        while True:
+            response = await self._send(reader.resumed(followed.first), stream=True)
+            try:
+                async for chunk in response.aiter_bytes():
+                    for item in reader.feed(chunk):
+                        yield item
+            except httpx.RequestError:
+                pass  # it goes on with the next connection
+            finally:
+                await response.aclose()
+            await asyncio.sleep(http_messages.RECONNECT_SECONDS)
 
     async def _send(self, api_call: ApiCall[Any], *, stream: bool = False) -> httpx.Response:
         request = http_messages.request_of(self._http, api_call)

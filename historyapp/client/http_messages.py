@@ -24,6 +24,8 @@ H = TypeVar("H", bound=httpx.Client | httpx.AsyncClient)
 _ROOT = "/api/v1"
 _KEY = re.compile(r"[!-~]+")
 _LONGEST_TEXT = 300
+RECONNECT_SECONDS = 1.0
+"""Before a stream of events that has ended is opened again."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 """Seconds between two requests for the state of a run."""
 
@@ -93,6 +95,8 @@ def request_of(http: httpx.Client | httpx.AsyncClient, api_call: ApiCall[Any]) -
         ValueError: when the body cannot be written as JSON.
     """
     extra = {"Idempotency-Key": api_call.idempotency_key or uuid4().hex} if api_call.method == "POST" else {}
+    if api_call.accept:
+        extra["Accept"] = api_call.accept
     if api_call.files:
         files = [("files", file) for file in api_call.files]
         return http.build_request(

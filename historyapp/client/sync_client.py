@@ -8,7 +8,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 import httpx
 
 from historyapp.client import deadline, endpoints, http_messages, spooled_writes
-from historyapp.client.api_call import ApiCall, Id, Pages, Stream
+from historyapp.client.api_call import ApiCall, Followed, Id, Pages, Stream
 from historyapp.client.outage import OnOutage, patience_of
 from historyapp.client.retrying import QUICK_ATTEMPTS, Attempts, Outcome, Patience, is_outage
 from historyapp.client.spool import Spool, Write
@@ -27,7 +27,7 @@ def _answered(describe: Callable[P, ApiCall[T]]) -> Method[P, T]:
     )
 
 
-def _listed(describe: Callable[P, Pages[T] | Stream[T]]) -> Method[P, Iterator[T]]:
+def _listed(describe: Callable[P, Pages[T] | Stream[T] | Followed[T]]) -> Method[P, Iterator[T]]:
     return http_messages.as_method(
         describe, lambda self, /, *args, **kwargs: self._items(describe(*args, **kwargs)), Iterator
     )
@@ -95,6 +95,7 @@ class Playhead(http_messages.ServerConnection[httpx.Client]):
     recorded_messages = _listed(endpoints.episodes.recorded_messages)
     origins = _answered(endpoints.episodes.origins)
     find = _listed(endpoints.finding.find)
+    search = _listed(endpoints.searching.search)
     progress = _answered(endpoints.episodes.progress)
     history = _answered(endpoints.episodes.history)
     messages = _answered(endpoints.episodes.messages)
@@ -111,12 +112,20 @@ class Playhead(http_messages.ServerConnection[httpx.Client]):
     ledger = _answered(endpoints.ledger.ledger)
     step_ledgers = _listed(endpoints.ledger.step_ledgers)
     overview = _answered(endpoints.overview.overview)
+    figures = _answered(endpoints.figures.figures)
 
     rewind = _answered(endpoints.rewinds.rewind)
     undo_rewind = _answered(endpoints.rewinds.undo_rewind)
     rewinds = _listed(endpoints.rewinds.rewinds)
     summaries = _listed(endpoints.rewinds.summaries)
     write_summary = _answered(endpoints.rewinds.write_summary)
+
+    events = _answered(endpoints.events.events)
+    follow_events = _listed(endpoints.events.follow_events)
+    follow_session = _listed(endpoints.events.follow_session)
+
+    compare_sessions = _answered(endpoints.run_comparisons.compare_sessions)
+    compared_steps = _listed(endpoints.run_comparisons.compared_steps)
 
     notes = _listed(endpoints.notes.notes)
     write_note = _answered(endpoints.notes.write_note)
@@ -139,6 +148,10 @@ class Playhead(http_messages.ServerConnection[httpx.Client]):
     what_ifs = _listed(endpoints.what_ifs.what_ifs)
     save_what_if = _answered(endpoints.what_ifs.save_what_if)
     delete_what_if = _answered(endpoints.what_ifs.delete_what_if)
+
+    share = _answered(endpoints.shares.share)
+    shares = _listed(endpoints.shares.shares)
+    revoke_share = _answered(endpoints.shares.revoke_share)
 
     import_files = _answered(endpoints.transfers.import_files)
     export = _listed(endpoints.transfers.export)
@@ -198,13 +211,16 @@ class Playhead(http_messages.ServerConnection[httpx.Client]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _items(self, described: Pages[T] | Stream[T]) -> Iterator[T]:
+    def _items(self, described: Pages[T] | Stream[T] | Followed[T]) -> Iterator[T]:
         if isinstance(described, Pages):
             api_call: ApiCall[Page[T]] | None = described.first
             while api_call is not None:
                 page = self.carry_out(api_call)
                 yield from page.items
                 api_call = described.after(page)
+            return
+        if isinstance(described, Followed):
+            yield from self._followed(described)
             return
         response, decode = self._send(described.api_call, stream=True), described.decoder()
         try:
@@ -215,6 +231,19 @@ class Playhead(http_messages.ServerConnection[httpx.Client]):
             raise http_messages.unavailable(error, described.api_call, self._server) from error
         finally:
             response.close()
+
+    def _followed(self, followed: Followed[T]) -> Iterator[T]:
+        reader = followed.reader()
+        while True:
+            response = self._send(reader.resumed(followed.first), stream=True)
+            try:
+                for chunk in response.iter_bytes():
+                    yield from reader.feed(chunk)
+            except httpx.RequestError:
+                pass  # it goes on with the next connection
+            finally:
+                response.close()
+            time.sleep(http_messages.RECONNECT_SECONDS)
 
     def _send(self, api_call: ApiCall[Any], *, stream: bool = False) -> httpx.Response:
         request = http_messages.request_of(self._http, api_call)

@@ -213,7 +213,9 @@ def _texts(values: Iterable[Any]) -> Iterator[str]:
 def _text(arguments: Mapping[str, Any], keys: Iterable[str]) -> str:
     """The first of some arguments that is a text, or whose first item is one."""
     for key in keys:  # a loop: generators take three times as long, and every append waits for this
-        value = arguments.get(key)
+        if key not in arguments:
+            continue
+        value = arguments[key]
         if isinstance(value, list) and value:
             value = value[0]
         if value and isinstance(value, str):
@@ -223,7 +225,10 @@ def _text(arguments: Mapping[str, Any], keys: Iterable[str]) -> str:
 
 def _command(arguments: Mapping[str, Any]) -> str:
     """The command line. ``["bash", "-lc", "ls"]`` is ``ls``."""
-    for value in (arguments.get(key) for key in COMMANDS):
+    for key in COMMANDS:
+        if key not in arguments:
+            continue
+        value = arguments[key]
         if isinstance(value, str) and value:
             return value
         if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
@@ -236,6 +241,8 @@ def _plan(arguments: Mapping[str, Any]) -> str:
     """How far a list of tasks is, and the task that is in progress; of another call its text."""
     tasks = next((arguments[key] for key in _LISTS_OF_TASKS if isinstance(arguments.get(key), list)), None)
     if not tasks:
+        if isinstance(task := arguments.get("taskId"), str | int) and _text(arguments, ("status",)):
+            return f"task {task} {_text(arguments, ('status',)).replace('_', ' ')}"
         texts = (
             arguments.get(key) for key in ("subject", "thought", "plan", "status", "explanation", "taskId")
         )

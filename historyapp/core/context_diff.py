@@ -19,7 +19,7 @@ CACHED_IN_STEPS = 128
 """Source: OpenAI documentation, "Prompt caching"."""
 
 
-class Change(NamedTuple):
+class ChangedSegment(NamedTuple):
     """A segment that both contexts have, in another form or size."""
 
     before: Segment
@@ -32,7 +32,7 @@ class SegmentDiff:
 
     added: list[Segment]
     removed: list[Segment]
-    changed: list[Change]
+    changed: list[ChangedSegment]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def diff_segments(before: Iterable[Segment], after: Iterable[Segment]) -> Segmen
     return SegmentDiff(
         added=[segment for key, segment in new.items() if key not in old],
         removed=[segment for key, segment in old.items() if key not in new],
-        changed=[Change(old[key], new[key]) for key in new if key in old and old[key] != new[key]],
+        changed=[ChangedSegment(old[key], new[key]) for key in new if key in old and old[key] != new[key]],
     )
 
 

@@ -18,7 +18,7 @@ def known(moment: datetime | None) -> datetime | None:
 def duration_text(span: timedelta) -> str:
     """How long something took: 340 ms, 2.1 s, 3 min 20 s, 2 h 5 min, 5 days 20 h.
 
-    ``static/js/replay.js`` does the same.
+    ``static/js/times.js`` does the same.
     """
     seconds = max(0.0, span.total_seconds())
     if seconds < 0.9995:

@@ -11,6 +11,7 @@ _WHOLE = ("content", "contents", "file_text", "new_source")
 _INSERTED = "insert_text"
 _PATCHES = ("patch", "diff", "input")
 _MOST_EDITS = 100
+_AT_CURSOR = "edit\n"
 _EDIT_COMMAND = re.compile(r"edit (\d{1,7}):(\d{1,7})\n")
 
 
@@ -50,14 +51,25 @@ def _of_edit(edit: Mapping[str, Any]) -> LineCount:
 
 
 def lines_edited_by(command: Any) -> LineCount | None:
-    """The lines that SWE-agent's shell command ``edit 3:4`` changes; None for any other command."""
-    if not isinstance(command, str) or not command.startswith("edit "):
+    """The lines that SWE-agent's shell command ``edit 3:4`` changes; None for any other command.
+
+    The form without lines replaces what is between two cursors, which the command does not tell.
+    """
+    if not isinstance(command, str) or not command.startswith(("edit ", _AT_CURSOR)):
         return None  # of most commands, before the pattern
+    if command.startswith(_AT_CURSOR):
+        return LineCount(len(command.removeprefix(_AT_CURSOR).rpartition("end_of_edit")[0].splitlines()))
     place = _EDIT_COMMAND.match(command)
     if place is None:
         return None
     new, _, _ = command[place.end() :].rpartition("end_of_edit")
     return LineCount(len(new.splitlines()), max(0, int(place[2]) - int(place[1]) + 1))
+
+
+def edits_at_cursor(arguments: Any) -> bool:
+    """Whether an edit tells which lines it writes, and not which ones it replaces."""
+    command = arguments.get("command") if isinstance(arguments, Mapping) else None
+    return isinstance(command, str) and command.startswith(_AT_CURSOR)
 
 
 def _replaced_lines(edit: Mapping[str, Any]) -> int:

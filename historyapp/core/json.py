@@ -66,6 +66,20 @@ def dump_json(value: Any) -> str:
     return _encode(value)
 
 
+def dump_plain(value: Any) -> str:
+    """As :func:`dump_json`, for a value that holds only texts, integers, booleans and nulls.
+
+    It is not checked that it holds nothing else, which takes most of the time for a short value.
+    """
+    try:
+        dumped = _encode_fast(value)
+        if dumped.isascii() and b"\x7f" not in dumped:
+            return dumped.decode("ascii")
+    except ValueError:  # lone surrogates
+        pass
+    return _encode(value)
+
+
 def _is_plain(value: Any) -> bool:
     """Whether it holds only texts, booleans, nulls, and numbers that are written without an exponent."""
     kind = type(value)
@@ -201,7 +215,7 @@ def _checked(parse: Callable[[str], Any], text: str, limit: int | None = None) -
     except ValueError:  # the only other one of Python's parser
         digits = f"{sys.get_int_max_str_digits():,}"
         raise InvalidNumber(f"an integer of more than {digits} digits") from None
-    if limit is not None and nested_deeper(value, text, limit):
+    if limit is not None and depth_exceeds(value, limit):
         raise TooDeep("nested too deep")
     return value
 
@@ -262,15 +276,14 @@ def nested_deeper(value: Any, source: str | bytes, limit: int) -> bool:
 
 def depth_exceeds(value: Any, limit: int = MAX_DEPTH) -> bool:
     """Whether lists and objects are nested deeper than ``limit``, found without recursion."""
-    level = [value]
-    for _ in range(limit):
-        below: list[Any] = []
-        for item in level:
-            if isinstance(item, dict):
-                below.extend(item.values())
-            elif isinstance(item, (list, tuple)):
-                below.extend(item)
-        level = [item for item in below if type(item) not in _PLAIN and isinstance(item, (dict, list, tuple))]
+    level: list[Any] = [[value]]
+    for _ in range(limit + 1):
+        level = [
+            item
+            for parent in level
+            for item in (parent.values() if isinstance(parent, dict) else parent)
+            if type(item) not in _PLAIN and isinstance(item, (dict, list, tuple))
+        ]
         if not level:
             return False
     return True

@@ -62,6 +62,10 @@ def _read_each(places: Iterable[tuple[str, int]]) -> None:
     """Reads nothing: each place is read when it is asked for."""
 
 
+def _no_owners() -> tuple[str, ...]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Lineage:
     """Live spans. The newest are at hand; older ones are loaded when they are asked for."""
@@ -74,6 +78,8 @@ class Lineage:
     load: Load = field(default=_load_nothing, compare=False, repr=False)
     load_all: ReadAll = field(default=_read_each, compare=False, repr=False)
     """After it, ``load`` gives these lineages without a query."""
+    may_own: Callable[[], tuple[str, ...]] = field(default=_no_owners, compare=False, repr=False)
+    """Gives the sessions that entries of a long lineage may be of, oldest first; empty: not known."""
     totals: dict[tuple[str, int], Mapping[str, Any] | None] = field(
         default_factory=dict, compare=False, repr=False
     )
@@ -90,12 +96,13 @@ class Lineage:
         stored: Mapping[str, Any] | Iterable[Iterable[str | int]],
         load: Load = _load_nothing,
         load_all: ReadAll = _read_each,
+        may_own: Callable[[], tuple[str, ...]] = _no_owners,
     ) -> "Lineage":
         """From what is stored: rows ``[session, first, last]``, or the form of :meth:`dump`."""
         parts: Mapping[str, Any] = stored if isinstance(stored, Mapping) else {"spans": stored}
         spans = tuple([Span(str(s), int(a), int(b)) for s, a, b in parts["spans"]])
         older = tuple([tuple(map(SpanBlock._make, level)) for level in parts.get("older", ())])
-        return cls(spans, older, load, load_all)
+        return cls(spans, older, load, load_all, may_own)
 
     def dump(self) -> Any:
         """As stored with a session: rows, and with them pointers if there are older spans."""
@@ -127,6 +134,11 @@ class Lineage:
     def sessions(self) -> tuple[str, ...]:
         """The sessions whose entries it holds, each once, oldest first. Loads all spans."""
         return tuple(dict.fromkeys(span.session for span in self.spans))
+
+    @property
+    def owners(self) -> tuple[str, ...]:
+        """The sessions that its entries may be of, oldest first; empty where that is not known."""
+        return self.may_own() if self.older else self.sessions
 
     def cut(self, to_position: int) -> "Lineage":
         """What is left when everything after ``to_position`` is taken away."""

@@ -31,6 +31,8 @@ class OpenCalls(Collection[str]):
         return id in self._times and not self._was_taken(id)
 
     def __iter__(self) -> Iterator[str]:
+        if not self._gone:
+            return iter(self._ids)
         return (id for id in self._ids if not self._was_taken(id))
 
     def __len__(self) -> int:

@@ -30,7 +30,7 @@ from historyapp.core.open_calls import NONE_OPEN, OpenCalls
 from historyapp.core.result_facts import call_figures
 from historyapp.core.result_previews import result_preview
 from historyapp.core.text import preview
-from historyapp.core.usage import NO_CALLS, ModelTotals, cost_of, usage_of
+from historyapp.core.usage import NO_CALLS, NO_USAGE, ModelTotals, cost_of, usage_of
 
 MOST_MODELS = 20
 """The most models with totals of their own; further models are added up under the empty name."""
@@ -77,8 +77,8 @@ class Totals(NamedTuple):
         """The totals after one more entry, with the usage that it reports."""
         steps = self.steps + isinstance(entry.body, ModelOutput)
         tokens = self.tokens + entry.tokens
-        usage, cost = usage_of(entry.metadata), cost_of(entry.metadata)
         orphans = self.orphans + (not steps and isinstance(entry.body, ToolResults))
+        usage, cost = (usage_of(entry.metadata), cost_of(entry.metadata)) if entry.metadata else (NO_USAGE, 0)
         if not (usage.input or usage.output or cost):
             known = (self.input_tokens, self.output_tokens, self.cost, self.models)
             return Totals(steps, self.errors, tokens, *known, orphans)
@@ -157,7 +157,7 @@ class Step(NamedTuple):
     def dump(self) -> dict[str, Any]:
         """As stored with a session. The excerpt of a step that has ended is in its row alone."""
         excerpt = self.excerpt.dump() if self.excerpt and self.pending else None
-        checks = dict(self.checks) if self.pending else {}
+        checks = {id: list(check) for id, check in self.checks.items()} if self.pending else {}
         return {**self._asdict(), "pending": list(self.pending), "checks": checks, "excerpt": excerpt}
 
     @classmethod
@@ -299,7 +299,8 @@ def _continue(tail: Tail, totals: Totals, step: Step, entry: Entry) -> Advance:
         total_errors=totals.errors,
         **changes,
     )
-    return Advance(tail._replace(totals=totals, step=changed), (changed,), unpaired)
+    after = Tail(totals, changed, tail.input_preview, tail.begins_turn, tail.is_compacted)
+    return Advance(after, (changed,), unpaired)
 
 
 def _answer(

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from historyapp.core.call_subjects import Kind
-from historyapp.core.edited_lines import edited_lines, writes_whole_file
+from historyapp.core.edited_lines import edited_lines, edits_at_cursor, writes_whole_file
 from historyapp.core.failures import Check, said_by_runner
 from historyapp.core.numbering import line_range
 from historyapp.core.results import NO_OUTPUT
@@ -36,7 +36,9 @@ _NOTHING = re.compile(r"No (match|file)(?:es|s)? found|Found 0 (match|file)")
 _FOUND = re.compile(r"Found (\d{1,9}) (match|file)(?:es|s|\(s\))?(?![A-Za-z])")
 _TOTAL = re.compile(r"Found (\d{1,9}) total occurrences? across (\d{1,9}) files?")
 _PLACE = re.compile(r"((?:[A-Za-z]:(?=[/\\]))?[^:\t\"{}<>|;=]{1,400}):\d{1,7}[:\t]")
-_LINE_ONLY = re.compile(r" {0,9}\d{1,7}[:→\t]")
+_MARKED_PLACE = re.compile(r":\d{1,7}[:\t]")
+"""What each place has in it. To look for it once spares most results the search of each line."""
+_NUMBERED = re.compile(r"\n {0,9}\d{1,7}[:→\t]")
 _NO_PATH = frozenset('\t"{}<>|;=')
 """Characters that tell a text from the path of a file."""
 _NOTES = ("[", "(")
@@ -47,6 +49,9 @@ _FOLDER = "Here's the files and directories "
 _ONE_LINE = "(1 lines total)]"
 _SILENT = "Your command ran successfully and did not produce any output"
 _FILE, _UPDATED = "[File: ", "File updated. "
+_CURSORS = ("<<<<< START CURSOR >>>>>\n", "<<<<< END CURSOR >>>>>\n")
+_TASK_MADE = re.compile(r"Task #(\d{1,9}) created successfully")
+_TASK_CHANGED = re.compile(r"Updated task #\d{1,9} ([a-zA-Z, ]{1,100})(?:\n|$)")
 _PROCESS_DONE = "///PROCESS-DONE:"
 _OF_HARNESS = ("Shell cwd was reset to ", "<system-reminder>", "</system-reminder>")
 
@@ -55,13 +60,14 @@ def call_figures(kind: Kind, arguments: Any) -> tuple[int, ...]:
     """What the arguments tell of the result.
 
     Returns:
-        Of an edit, also by SWE-agent's command, the lines added and removed; of a file that is written whole
-        its lines; of a read the first line and the last one, 0 where it is open; of a list of tasks their
-        number. Empty: nothing is known.
+        Of an edit, also by SWE-agent's command, the lines added and removed; where the call does not say
+        which lines it replaces, as of a file that is written whole, its lines; of a read the first line and
+        the last one, 0 where it is open; of a list of tasks their number. Empty: nothing is known.
     """
     if kind == "edit":
         lines = edited_lines(arguments)
-        return (lines.added,) if writes_whole_file(arguments) else (*lines,)
+        has_old_lines = not (writes_whole_file(arguments) or edits_at_cursor(arguments))
+        return (*lines,) if has_old_lines else (lines.added,)
     if not isinstance(arguments, Mapping):
         return ()
     if kind == "plan":
@@ -102,9 +108,17 @@ def result_fact(check: Check, text: str) -> str:
             return _found(text) or _places(text)
         case "shell":
             return _printed(check, text)
-        case "plan" if check.figures:
-            return _count(check.figures[0], "task")
+        case "plan":
+            return _count(check.figures[0], "task") if check.figures else _of_task(text)
     return ""
+
+
+def _of_task(text: str) -> str:
+    """What Claude Code says of one task, without the words that the call has, too."""
+    if made := _TASK_MADE.match(text):
+        return f"task {made[1]}"
+    changed = _TASK_CHANGED.match(text)
+    return f"{changed[1]} updated" if changed else ""
 
 
 def _count(number: int, thing: str, more: str = "") -> str:
@@ -113,6 +127,9 @@ def _count(number: int, thing: str, more: str = "") -> str:
 
 
 def _lines_read(asked: tuple[int, ...], text: str) -> str:
+    if text.startswith(_FILE):
+        for mark in _CURSORS:
+            text = text.replace(mark, "", 1)
     numbers = line_range(text)
     if numbers is None and (shown := _SHOWN.search(text[:_HEAD])):
         numbers = int(shown[1]), int(shown[2])
@@ -134,6 +151,8 @@ def _lines_changed(figures: tuple[int, ...], text: str) -> str:
     head = text[:_HEAD]
     if len(figures) > 1 and _UPDATED in head + text[-_TAIL:]:  # SWE-agent shows the file before it
         return _signed(figures)
+    if len(figures) == 1 and text.startswith(_FILE):
+        return f"{_count(figures[0], 'line')} written"
     first = head.partition("\n")[0]
     if not any(figures):
         return _single_line(text)
@@ -167,16 +186,31 @@ def _found(text: str) -> str:
 
 def _places(text: str) -> str:
     """How many matches or files the lines of a search name. Of a single one nothing: the line says more."""
-    more = "+" if len(text) > _SEARCHED or "(Results are truncated" in text[-_HEAD:] else ""
-    lines = [line for line in text[:_SEARCHED].split("\n") if line and not line.startswith(_NOTES)]
-    places = [found[1] for line in lines if (found := _PLACE.match(line))]
+    read, places = text[:_SEARCHED], list[str]()
+    if _MARKED_PLACE.search(read):
+        found = (_PLACE.match(line) for line in read.split("\n") if not line.startswith(_NOTES))
+        places = [place[1] for place in found if place]
     if len(places) > 1:
-        return f"{_count(len(places), 'match', more)} in {_count(len(set(places)), 'file')}"
-    numbered = sum(1 for line in lines if _LINE_ONLY.match(line))
+        return f"{_count(len(places), 'match', _more(text))} in {_count(len(set(places)), 'file')}"
+    numbered = len(_NUMBERED.findall(f"\n{read}"))
     if numbered > 1:
-        return _count(numbered, "match", more)
-    are_files = len(lines) > 1 and not places and all(map(_is_path, lines))
-    return _count(len(lines), "file", more) if are_files else ""
+        return _count(numbered, "match", _more(text))
+    files = 0 if places else _number_of_paths(read)
+    return _count(files, "file", _more(text)) if files > 1 else ""
+
+
+def _more(text: str) -> str:
+    """A plus sign where a search found more than what is counted."""
+    return "+" if len(text) > _SEARCHED or "(Results are truncated" in text[-_HEAD:] else ""
+
+
+def _number_of_paths(text: str) -> int:
+    """How many lines a text has, if each is the path of a file, apart from notes; else 0."""
+    first = text.partition("\n")[0]
+    if first and not first.startswith(_NOTES) and not _is_path(first):
+        return 0  # as in most results, which need not be split
+    lines = [line for line in text.split("\n") if line and not line.startswith(_NOTES)]
+    return len(lines) if all(map(_is_path, lines)) else 0
 
 
 def _is_path(line: str) -> bool:

@@ -91,6 +91,8 @@ def result_text(result: ToolResult) -> str:
 
 def further_parts(result: ToolResult) -> list[tuple[str, str]]:
     """The fields of a result that its status does not usually have, as labels and texts."""
+    if result.status == "success" and not (result.reason or result.error or result.feedback):
+        return []  # of most results; an append waits for this
     usual = _USUAL[result.status]
     texts = {
         "outputs": plain_text(result.outputs),

@@ -47,7 +47,9 @@ def preview(text: str, length: int = 200) -> str:
     """The first ``length`` characters on one line, for lists that never load bodies."""
     if len(text) <= length and text.isascii() and text.isprintable() and "  " not in text:
         return text.strip()  # as most names and paths: nothing else is white space
-    head = " ".join(text[: length + 50].split())
+    head = text[: length + 50]
+    is_one_line = head.isprintable() and "  " not in head
+    head = head.strip() if is_one_line else " ".join(head.split())
     if len(head) <= length < len(text):  # white space left less than enough
         head = " ".join(text[: length * 4].split())
     return clean(head) if len(head) <= length else clean(head[: length - 1]) + "…"

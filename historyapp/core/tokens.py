@@ -47,7 +47,7 @@ def entry_text(body: Body) -> str:
     match body:
         case ModelOutput():
             calls = body.tool_calls or ((body.use_tool,) if body.use_tool else ())
-            return _join(body.thoughts_text, body.text, *(f"{c.name} {_value(c.arguments)}" for c in calls))
+            return _join(body.thoughts_text, body.text, *[f"{c.name} {_value(c.arguments)}" for c in calls])
         case ToolResults():
             parts = [body.overall]
             for result in body.results:

@@ -68,7 +68,7 @@ class ModelTotals(NamedTuple):
 
 
 NO_CALLS = ModelTotals()
-_NO_USAGE = Usage()
+NO_USAGE = Usage()
 _NO_DETAILS: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -76,7 +76,7 @@ def usage_of(metadata: Mapping[str, Any]) -> Usage:
     """The usage in an entry's metadata; zeros if there is none or it is not understood."""
     usage = metadata.get("usage")
     if not isinstance(usage, dict):
-        return _NO_USAGE
+        return NO_USAGE
     convention = metadata.get("usage_convention")
     if convention == "gemini":
         return _usage_of_gemini(usage)

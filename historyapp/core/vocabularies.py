@@ -3,11 +3,11 @@
 They take 67 MB and 0.5 s to load, during which other threads run. An idle process can release them.
 """
 
-import ctypes
-import sys
 import time
 from threading import Lock
 from typing import Any, Literal
+
+from historyapp.core.memory import return_free_memory
 
 EncodingName = Literal["o200k_base", "cl100k_base"]
 
@@ -38,8 +38,5 @@ def release_unused(seconds: float) -> bool:
     if not _loaded or time.monotonic() < _last_use + seconds:
         return False
     _loaded.clear()
-    if sys.platform == "linux":  # glibc keeps freed memory for itself otherwise; musl has no such function
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-        if trim:
-            trim(0)
+    return_free_memory()
     return True

@@ -14,9 +14,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from io import BytesIO
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
+from historyapp.announcements import announce_changes, listen
 from historyapp.core.errors import PlayheadError
+from historyapp.core.memory import return_free_memory
+from historyapp.event_streams import Subscription
 from historyapp.front.bodies import BodyRoom, Receive, most_bytes, read_body
 from historyapp.front.deadlines import Deadlines
 from historyapp.front.environ import Scope, environ_of, headers_of
@@ -25,10 +28,12 @@ from historyapp.front.native import NATIVE, Send, refusal
 from historyapp.front.outbox import IN_MEMORY, PIECE, ClientGone, Head, Outbox
 from historyapp.front.pools import Client, Pool
 from historyapp.front.sockets import Connections, peer_of
+from historyapp.front.streams import OpenStream, Streams
 from historyapp.front.unread import UnreadBytes
 from historyapp.meters import count_request
 from historyapp.models.long_rows import MOST_READ, bytes_left
 from historyapp.network import network_of
+from historyapp.services.changes import on_change
 from historyapp.services.keys import key_project
 from historyapp.services.transactions import queued_seconds
 from historyapp.wire.problems import Malformed
@@ -61,6 +66,14 @@ REFUSED = "refused"
 """The route of refused requests in ``/metrics``: their address has not been looked at."""
 
 
+class Beginning(NamedTuple):
+    """Of a stream of events."""
+
+    head: Head
+    text: bytes
+    subscription: Subscription
+
+
 class Front:
     """Serves a WSGI application.
 
@@ -77,6 +90,8 @@ class Front:
         self._unread = UnreadBytes(limits)
         self._bodies = BodyRoom(limits)
         self._connections: Connections | None = None
+        self._streams = Streams()
+        on_change(self._streams.wake)
         self._sends_from_threads = False
         self._pools = _make_pools(threads, limits.queue_seconds)
 
@@ -99,6 +114,8 @@ class Front:
     def _prepare(self, send: Send) -> Connections:
         """What can be done only once the server listens."""
         settle()
+        announce_changes()
+        listen(self._streams.wake)
         # granian's takes effect when it is called, in any thread. Others must be awaited in the event loop.
         self._sends_from_threads = type(getattr(send, "__self__", None)).__module__ == "granian._granian"
         return Connections(self._limits.stall_seconds, self._limits.client_connections)
@@ -109,12 +126,16 @@ class Front:
         for number in (signal.SIGTERM, signal.SIGINT):
             # The event loop, which granian asks, learns of the signal in another way.
             with suppress(ValueError):  # not in the main thread
-                signal.signal(number, lambda *_: loop.call_soon_threadsafe(self._deadlines.stop))
+                signal.signal(number, lambda *_: loop.call_soon_threadsafe(self._stop))
         while True:
             message = await receive()
             await send({"type": f"{message['type']}.complete"})
             if message["type"] == "lifespan.shutdown":
                 return
+
+    def _stop(self) -> None:
+        self._deadlines.stop()
+        self._streams.stop()
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send, connections: Connections) -> None:
         begun = time.perf_counter()
@@ -142,7 +163,10 @@ class Front:
                 environ = environ_of(scope, headers, body)
                 run = partial(self._run, environ, outbox, send, name == "transfers")
                 pool.submit(holder, run, outbox.refuse)
-                await self._respond(outbox, scope, receive, send)
+                opened = await self._respond(outbox, scope, receive, send)
+            if opened is not None:
+                with self.clients.streaming(client, network):
+                    await self._follow(opened, scope, receive, send)
         except PlayheadError as error:
             head, content = refusal(scope["path"], headers, error)
             count_request(scope["method"], REFUSED, head[0], time.perf_counter() - begun)
@@ -150,14 +174,17 @@ class Front:
         finally:
             connections.busy.discard(peer)
 
-    async def _respond(self, outbox: Outbox, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _respond(self, outbox: Outbox, scope: Scope, receive: Receive, send: Send) -> Beginning | None:
+        """Sends the response. One that begins a stream of events is returned instead."""
         try:
             head = await outbox.head
             if head is None:
-                return
+                return None
             if outbox.body is not None:
+                if outbox.subscription is not None and scope["method"] != "HEAD":
+                    return Beginning(head, outbox.body, outbox.subscription)
                 await self._send(scope, send, head, outbox.body)
-                return
+                return None
             watch = asyncio.create_task(_abandon_when_closed(receive, outbox))
             try:
                 await self._stream(scope, send, head, outbox)
@@ -165,6 +192,26 @@ class Front:
                 watch.cancel()
         finally:
             outbox.abandon()
+        return None
+
+    async def _follow(self, beginning: Beginning, scope: Scope, receive: Receive, send: Send) -> None:
+        """Sends a stream of events until the client closes it or may not go on."""
+        status, headers = beginning.head
+        headers = [header for header in headers if header[0] != b"content-length"]
+        with self._streams.followed(beginning.subscription) as stream:
+            watch = asyncio.create_task(_end_when_closed(receive, stream))
+            try:
+                await send({"type": "http.response.start", "status": status, "headers": headers})
+                piece = beginning.text
+                texts = self._streams.texts(stream)
+                while await self._send_piece(scope, send, piece):
+                    text = await anext(texts, None)
+                    if text is None or watch.done():
+                        await send({"type": "http.response.body", "body": b""})
+                        return
+                    piece = text.encode()
+            finally:
+                watch.cancel()
 
     def _run(
         self, environ: dict[str, Any], outbox: Outbox, send: Send, is_transfer: bool, waited: float
@@ -192,7 +239,10 @@ class Front:
                         self._give_way()
             else:
                 body = b"".join(response)
-                if len(body) > IN_MEMORY:
+                outbox.subscription = getattr(response, "subscription", None)
+                if outbox.subscription is not None:
+                    pass  # the event loop goes on with it
+                elif len(body) > IN_MEMORY:
                     outbox.begin(started[0])
                     outbox.write(body)  # to a file: a slow reader would hold the memory
                     body = None
@@ -275,6 +325,7 @@ def settle() -> None:
     """Prepares Python for serving, once everything is loaded."""
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.collect()
+    return_free_memory()  # importing leaves 5 MB
     gc.freeze()
     gc.set_threshold(COLLECT_AFTER, *gc.get_threshold()[1:])
 
@@ -304,6 +355,12 @@ async def _abandon_when_closed(receive: Receive, outbox: Outbox) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
     outbox.abandon()
+
+
+async def _end_when_closed(receive: Receive, stream: OpenStream) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    stream.end()
 
 
 def _length_of(headers: dict[bytes, bytes]) -> int:

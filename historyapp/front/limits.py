@@ -35,6 +35,8 @@ class Limits:
     """Model calls, exports and imports at once."""
     client_bytes: int
     """Bodies of all requests that have not ended."""
+    client_streams: int
+    """Open streams of events."""
     client_connections: int
     """Open connections of one address."""
     min_free_disk: int
@@ -53,6 +55,7 @@ class Clients:
         self._requests: dict[bytes, int] = {}
         self._calls: dict[bytes, int] = {}
         self._bytes: dict[bytes, int] = {}
+        self._streams: dict[bytes, int] = {}
 
     @contextmanager
     def admitted(self, client: bytes, address: str, *, size: int, is_long: bool) -> Iterator[None]:
@@ -82,6 +85,32 @@ class Clients:
                         counter[client] -= amount
                         if not counter[client]:
                             del counter[client]
+
+    @contextmanager
+    def streaming(self, client: bytes, address: str) -> Iterator[None]:
+        """Counts a stream of events while the block runs.
+
+        Raises:
+            TooManyRequests: when the client has too many.
+        """
+        clients = [(address.encode(), PER_ADDRESS), (client, 1)]
+        for one, factor in clients:
+            most = factor * self._limits.client_streams
+            if self._streams.get(one, 0) >= most:
+                raise TooManyRequests(
+                    f"The server keeps {most:,} streams of events of one client open "
+                    "(PLAYHEAD_CLIENT_STREAMS). Close some of them, then retry.",
+                    retry_after=RETRY_SECONDS,
+                )
+        for one, _ in clients:
+            self._streams[one] = self._streams.get(one, 0) + 1
+        try:
+            yield
+        finally:
+            for one, _ in clients:
+                self._streams[one] -= 1
+                if not self._streams[one]:
+                    del self._streams[one]
 
     def _check(self, client: bytes, factor: int, size: int, is_long: bool) -> None:
         limits = self._limits

@@ -10,6 +10,7 @@ from contextlib import nullcontext, suppress
 from tempfile import TemporaryFile
 
 from historyapp.core.errors import PlayheadError
+from historyapp.event_streams import Subscription
 from historyapp.front.unread import Aside, UnreadBytes
 from historyapp.wire.problems import ServerFailed
 
@@ -88,6 +89,8 @@ class Outbox:
         """The application failed in the middle of a stream."""
         self.sent = False
         """The thread has sent the whole response."""
+        self.subscription: Subscription | None = None
+        """The response is the beginning of a stream of events."""
         self.body: bytes | None = None
         """The whole body, or None if it is streamed."""
 

@@ -1,12 +1,15 @@
 """The tables. Models and their querysets read; ``historyapp.services`` writes."""
 
+from historyapp.models.changes import Change
 from historyapp.models.compressions import CompressionItem, CompressionRun
+from historyapp.models.day_figures import CountedSession, FiguresProgress, ProjectDay, SessionDay
 from historyapp.models.entries import Entry, RetentionPass
 from historyapp.models.episodes import Episode
 from historyapp.models.imports import ImportSource
 from historyapp.models.notes import StepNote
 from historyapp.models.origins import NameIndex, NamePage, NameRun, StepNames
 from historyapp.models.outcomes import StaleOutcomes
+from historyapp.models.preferences import ListPreference
 from historyapp.models.projects import (
     SCOPES,
     ApiKey,
@@ -19,12 +22,15 @@ from historyapp.models.projects import (
 from historyapp.models.queue import QueuedMessage
 from historyapp.models.releases import Release
 from historyapp.models.run_figures import FiguresCheckpoint
+from historyapp.models.search_steps import SearchProgress, SearchStep
 from historyapp.models.sessions import Session
+from historyapp.models.shares import ShareLink
 from historyapp.models.snapshots import Snapshot, TokenCorrection
 from historyapp.models.spending import SpendingCounter, SpendingReservation
 from historyapp.models.summaries import Summary
 from historyapp.models.text_blocks import TextBlock
 from historyapp.models.totals import Total
+from historyapp.models.webhooks import Webhook, WebhookDelivery
 from historyapp.models.what_ifs import WhatIf
 from historyapp.models.workers import Worker
 
@@ -32,22 +38,31 @@ __all__ = [
     "SCOPES",
     "ApiKey",
     "AuditRecord",
+    "Change",
     "CompressionItem",
     "CompressionRun",
+    "CountedSession",
     "Entry",
     "Episode",
     "FiguresCheckpoint",
+    "FiguresProgress",
     "IdempotencyKey",
     "ImportSource",
+    "ListPreference",
     "Membership",
     "NameIndex",
     "NamePage",
     "NameRun",
     "Project",
+    "ProjectDay",
     "QueuedMessage",
     "Release",
     "RetentionPass",
+    "SearchProgress",
+    "SearchStep",
     "Session",
+    "SessionDay",
+    "ShareLink",
     "SignInLink",
     "Snapshot",
     "SpendingCounter",
@@ -59,6 +74,8 @@ __all__ = [
     "TextBlock",
     "TokenCorrection",
     "Total",
+    "Webhook",
+    "WebhookDelivery",
     "WhatIf",
     "Worker",
 ]

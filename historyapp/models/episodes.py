@@ -12,16 +12,26 @@ from django.db.models import OuterRef, Subquery
 from historyapp.core.episodes import STATUSES
 from historyapp.core.json import dump_json
 from historyapp.core.lineage import Lineage, Span
+from historyapp.core.live_spans import spans_at
 from historyapp.core.projection import Step
 from historyapp.models.entries import Entry, in_spans
 from historyapp.models.fields import JSONText, PackedText, uuid_value
 from historyapp.models.notes import StepNote
 from historyapp.models.places import few_rows, have_few_rows, spans_from_step
 from historyapp.models.sessions import Session, session_ids
-from historyapp.models.sql import OutlineRow, RowPlace, outline_rows, outline_rows_in, row_places
+from historyapp.models.sql import (
+    OutlineRow,
+    RowPlace,
+    outline_rows,
+    outline_rows_in,
+    row_places,
+    row_places_in,
+)
 
 _MOST_SPANS = 100
 """Spans whose steps are read at once. SQLite takes a few hundred conditions."""
+_MOST_OWNERS = 16
+"""Sessions of a long lineage in which rows are looked for by their numbers."""
 ENTRIES_OF_STEP = 2
 """Of most steps: an output and its results. Where steps have more, more queries find them."""
 INDEXED_STATUSES = ("error", "interrupted_by_human", "answered", "abandoned")
@@ -60,7 +70,21 @@ class StepSample(NamedTuple):
         return cls(session, 0, number, "success", [], 0, tokens, errors)
 
 
-Row = TypeVar("Row", "Episode", StepSample, OutlineRow, RowPlace)
+class StepSignature(NamedTuple):
+    """The columns by which steps of different runs are aligned and compared."""
+
+    session_id: UUID
+    anchor: int
+    number: int
+    status: str
+    tool: str
+    target: str
+    input_preview: str
+    call_preview: str
+    result_preview: str
+
+
+Row = TypeVar("Row", "Episode", StepSample, StepSignature, OutlineRow, RowPlace)
 
 
 def _few_rows_of(
@@ -71,12 +95,14 @@ def _few_rows_of(
     Args:
         read: the rows of all sessions of the lineage with these numbers, at most a number of them.
     """
-    if have_few_rows(lineage, first, last):
-        most = few_rows(first, last)
-        several = read(most + 1)
-        if len(several) <= most:
-            return live_rows(several, lineage)
-    return None
+    # Mostly each of many rewinds took back a step or two. A fork of many is asked for the places.
+    if lineage.older:
+        may_be_few = 0 < len(lineage.owners) <= _MOST_OWNERS
+    else:
+        may_be_few = have_few_rows(lineage, first, last)
+    most = few_rows(first, last)
+    several = read(most + 1) if may_be_few else []
+    return live_rows(several, lineage) if may_be_few and len(several) <= most else None
 
 
 def _rows_by_place(
@@ -125,10 +151,14 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         def read(most: int) -> list[Episode]:
             return list(self._in_sessions(lineage, first, last, most).defer("excerpt"))
 
-        rows = _few_rows_of(lineage, first, last, read)
-        if rows is None:  # a rewind after each step leaves two rows of each: only live ones are read in full
-            rows = self.at(_rows_by_place(lineage, first, last, row_places))
-        return rows
+        def read_places(most: int) -> list[RowPlace]:
+            return row_places(session_ids(lineage), range(first, last + 1), most)
+
+        if not lineage.older and (rows := _few_rows_of(lineage, first, last, read)) is not None:
+            return rows
+        # A rewind after each step leaves two rows of each: only live ones are read in full.
+        places = _few_rows_of(lineage, first, last, read_places) if lineage.older else None
+        return self.at(_rows_by_place(lineage, first, last, row_places_in) if places is None else places)
 
     def some(self, lineage: Lineage, numbers: Sequence[int]) -> list["Episode"] | None:
         """Some steps at any distances; None where too many rows or too many spans would be read for that."""
@@ -138,6 +168,13 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         rows = self.filter(session_id__in=session_ids(lineage), number__in=numbers).defer("excerpt")
         several = list(rows[: most + 1])
         return live_rows(several, lineage) if len(several) <= most else None
+
+    def with_numbers(self, lineage: Lineage, numbers: Sequence[int]) -> list["Episode"]:
+        """The live steps among some numbers, by number. Reads the rows of all takes that have these."""
+        if lineage.older:
+            return self.at(live_rows(row_places(session_ids(lineage), numbers), lineage))
+        rows = self.filter(session_id__in=session_ids(lineage), number__in=numbers)
+        return live_rows(rows.defer("excerpt"), lineage)
 
     def outlines(self, lineage: Lineage, first: int, last: int) -> list[OutlineRow]:
         """The same steps as contexts are chosen from them."""
@@ -150,13 +187,25 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         self, lineage: Lineage, first: int, last: int, *, with_totals: bool = False
     ) -> list[StepSample]:
         """The same steps as a picture is drawn from them."""
+        return self._shaped(lineage, first, last, lambda rows: rows._samples(with_totals=with_totals))
 
-        def read(most: int) -> list[StepSample]:
-            return self._in_sessions(lineage, first, last, most)._samples(with_totals=with_totals)
+    def signatures(self, lineage: Lineage, first: int, last: int) -> list[StepSignature]:
+        """The same steps as they are compared with those of another run."""
+        columns = StepSignature._fields
+        return self._shaped(
+            lineage, first, last, lambda rows: [StepSignature(*row) for row in rows.values_list(*columns)]
+        )
 
-        def read_in(spans: Sequence[Span], most: int) -> list[StepSample]:
-            rows = in_spans(self, spans, "anchor", before=1).order_by("anchor")[:most]
-            return rows._samples(with_totals=with_totals)
+    def _shaped(
+        self, lineage: Lineage, first: int, last: int, shape: "Callable[[EpisodeQuerySet], list[Row]]"
+    ) -> list[Row]:
+        """Live steps ``first`` to ``last``, of which ``shape`` reads some columns."""
+
+        def read(most: int) -> list[Row]:
+            return shape(self._in_sessions(lineage, first, last, most))
+
+        def read_in(spans: Sequence[Span], most: int) -> list[Row]:
+            return shape(in_spans(self, spans, "anchor", before=1).order_by("anchor")[:most])
 
         rows = _few_rows_of(lineage, first, last, read)
         return _rows_by_place(lineage, first, last, read_in) if rows is None else rows
@@ -203,9 +252,10 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         return [StepSample(*row) for row in rows.values_list(*StepSample._fields)]
 
 
-def is_live_row(lineage: Lineage, session: str, anchor: int) -> bool:
-    """Whether the row's anchor is live, or the lineage goes on after the rewind or fork that made the row."""
-    return lineage.contains(session, anchor) or lineage.starts_at(session, anchor + 1)
+def live_anchors(lineage: Lineage, session: str, anchors: Sequence[int]) -> set[int]:
+    """The anchors of those of a session's rows that are live."""
+    is_live, _ = _live_at(lineage, anchors)
+    return {anchor for anchor in anchors if is_live(session, anchor)}
 
 
 def live_rows(rows: Iterable[Row], lineage: Lineage) -> list[Row]:
@@ -213,14 +263,37 @@ def live_rows(rows: Iterable[Row], lineage: Lineage) -> list[Row]:
 
     A fork's row may have the same anchor as the row that it goes on from.
     """
+    candidates = list(rows)
+    is_live, is_cut = _live_at(lineage, [row.anchor for row in candidates])
+    names = {row.session_id: str(row.session_id) for row in candidates}
     live: list[tuple[int, int, bool, Row]] = []
-    for row in rows:
-        session = str(row.session_id)
-        is_cut = lineage.starts_at(session, row.anchor + 1)
-        if is_cut or lineage.contains(session, row.anchor):
-            live.append((row.number, row.anchor, is_cut, row))
+    for row in candidates:
+        session, anchor = names[row.session_id], row.anchor
+        if is_live(session, anchor):
+            live.append((row.number, anchor, is_cut(session, anchor), row))
     live.sort(key=itemgetter(0, 1, 2))
     return list({number: row for number, _, _, row in live}.values())
+
+
+_IsSo = Callable[[str, int], bool]
+
+
+def _live_at(lineage: Lineage, anchors: Sequence[int]) -> tuple[_IsSo, _IsSo]:
+    """Whether the row of a session at one of some anchors is live, and whether a rewind or a fork made it.
+
+    A row is live where its anchor is, or where the lineage goes on after the rewind or fork that made it.
+    """
+    spans = spans_at(lineage, (at for anchor in anchors for at in (anchor, anchor + 1)))
+
+    def is_cut(session: str, anchor: int) -> bool:
+        following = spans.get(anchor + 1)
+        return following is not None and following.first == anchor + 1 and following.session == session
+
+    def is_live(session: str, anchor: int) -> bool:
+        at = spans.get(anchor)
+        return (at is not None and at.session == session) or is_cut(session, anchor)
+
+    return is_live, is_cut
 
 
 class Episode(models.Model):

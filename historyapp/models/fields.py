@@ -92,6 +92,13 @@ def as_uuid(value: Any) -> UUID:
     return value if isinstance(value, UUID) else UUID(value)
 
 
+def uuid_text(value: Any) -> str:
+    """A UUID as text, from what the database's driver gives; several times as fast as through an object."""
+    if isinstance(value, UUID):
+        return str(value)
+    return f"{value[:8]}-{value[8:12]}-{value[12:16]}-{value[16:20]}-{value[20:]}"
+
+
 def unpack(stored: str | bytes) -> str:
     """The text that :func:`pack` was given. Rows of older versions hold plain text."""
     if isinstance(stored, str):

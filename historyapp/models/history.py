@@ -21,12 +21,14 @@ from historyapp.core.policies.base import StepOutline
 from historyapp.core.projection import Tail
 from historyapp.models.entries import Entry
 from historyapp.models.episodes import Episode, StepSample
+from historyapp.models.known_blocks import KnownBlocks
 from historyapp.models.outlines import outlined
-from historyapp.models.samples import spread, steps_at
+from historyapp.models.samples import spread, steps_in
 from historyapp.models.sessions import Session
 from historyapp.models.sql import OutlineRow, live_entries, newest_first, outermost
-from historyapp.models.summaries import Summary, own_by_step
+from historyapp.models.summaries import Summary, SummaryRow, known_at, own_by_step
 from historyapp.models.tails import tail_of
+from historyapp.models.visibility import EVERYTHING, Visibility, without_people
 
 FIRST_READ, LARGEST_READ = 8, 256
 """Steps read at once: the first time, and at most."""
@@ -37,18 +39,27 @@ READ_TOKENS = 50_000
 class History:
     """What is live in a session as of a position (None: now).
 
+    Args:
+        visible: what its reader may see. Rows that may not show it have no previews of what people wrote.
+
     Raises:
         Invalid: when ``as_of`` lies beyond the head.
     """
 
-    def __init__(self, session: Session, as_of: int | None = None) -> None:
+    def __init__(self, session: Session, as_of: int | None = None, visible: Visibility = EVERYTHING) -> None:
         self.session = session
+        self.visible = visible
         self.as_of = as_of
         self.lineage: Lineage = session.lineage(as_of)
         self._window: list[Episode] = []
         """The rows that were read last, but for single ones: a page reads a list, and then rows of it."""
         self._loaded, self._sampled = dict[int, Episode](), dict[int, StepSample]()
-        self.ends_of_blocks: dict[UUID, int] = {}  # of texts, in sessions in which a page has searched
+        self._samples_ahead = dict[int, StepSample]()
+        self._blocks = dict[UUID, KnownBlocks]()
+
+    def blocks_of(self, session: UUID) -> KnownBlocks:
+        """What was read of the texts of a session of the lineage."""
+        return self._blocks.setdefault(session, KnownBlocks(session))
 
     @cached_property
     def tail(self) -> Tail:
@@ -81,9 +92,7 @@ class History:
     @property
     def shared_steps(self) -> int:
         """The steps that a fork shares with the session that it was forked from; 0 in any other session."""
-        shared = self.session.shared_lineage
-        place = (shared.session_at(shared.last) or "", shared.last)
-        return steps_at({place}).get(place, 0) if shared.last else 0
+        return steps_in(self.session.shared_lineage)
 
     def is_open(self, number: int) -> bool:
         """Whether the step lacks a result. It may still come, even in an ended session: its file may grow."""
@@ -98,7 +107,7 @@ class History:
         rows = self._stored_rows(first, last)
         if rows and rows[-1].number == self.steps and (newest := self.newest_shown):
             rows[-1] = newest
-        return rows
+        return rows if self.visible.inputs else [without_people(row) for row in rows]
 
     def _stored_rows(self, first: int, last: int) -> list[Episode]:
         first, last = max(1, first), min(last, self.steps)
@@ -125,6 +134,8 @@ class History:
         self._loaded |= {row.number: row for row in rows}
         if self.newest and self.steps in self._loaded:
             self._loaded[self.steps] = self.newest
+        for row in () if self.visible.inputs else self._loaded.values():
+            without_people(row)
         return self._loaded
 
     def sample(self, numbers: Sequence[int], *, with_totals: bool = False) -> list[StepSample]:
@@ -136,7 +147,9 @@ class History:
         Args:
             with_totals: also the totals at the outputs of the steps, where their places are known.
         """
-        rows = Episode.objects.sampled_at(self.lineage, numbers, with_totals=with_totals)
+        rows = [self._samples_ahead[number] for number in numbers if number in self._samples_ahead] or None
+        if rows is None or len(rows) < len(numbers):
+            rows = Episode.objects.sampled_at(self.lineage, numbers, with_totals=with_totals)
         if rows is None:
             totals = spread(self.lineage, self.steps, numbers[1] - numbers[0])
             rows = [StepSample.at(self.session.pk, *total) for total in totals]
@@ -144,8 +157,15 @@ class History:
             columns = {name: getattr(shown, name) for name in StepSample._fields[:-1]}
             newest = StepSample(**columns, entry_totals=self.tail.totals.dump())
             rows = [*(row for row in rows if row.number < self.steps), newest]
+        if not self.visible.inputs:
+            rows = [row._replace(input_preview="") for row in rows]
         self._sampled |= {row.number: row for row in rows if row.anchor}
         return rows
+
+    def sample_ahead(self, numbers: Sequence[int], *, with_totals: bool = False) -> None:
+        """Reads some steps at any distances, so that samples of them take no query of their own."""
+        rows = Episode.objects.sampled_sparsely(self.lineage, numbers, with_totals=with_totals)
+        self._samples_ahead = {row.number: row for row in rows or ()}
 
     @property
     def known_rows(self) -> dict[int, Episode | StepSample]:
@@ -304,20 +324,20 @@ class History:
         for entry in found:
             yield from input_messages(entry, in_step=False)
 
-    def summaries(self, first_position: int = 1, last_position: int | None = None) -> list[Summary]:
+    def summaries(self, first_position: int = 1, last_position: int | None = None) -> list[SummaryRow]:
         """The live summaries that end within the positions, oldest first."""
         last = self.lineage.last if last_position is None else last_position
-        found = Summary.objects.live(self.session, self.lineage, (first_position, last))
+        found = Summary.objects.live_rows(self.session, self.lineage, (first_position, last))
         return [summary for summary in found if self.has_summary(summary)]
 
-    def summaries_newest_first(self, before: int) -> Iterator[Summary]:
+    def summaries_newest_first(self, before: int) -> Iterator[SummaryRow]:
         """The live summaries that end before a position, the latest end first."""
-        found = Summary.objects.newest_first(self.lineage, before, self.session)
+        found = Summary.objects.rows_newest_first(self.lineage, before, self.session)
         return (summary for summary in found if self.has_summary(summary))
 
-    def has_summary(self, summary: Summary) -> bool:
+    def has_summary(self, summary: SummaryRow) -> bool:
         """Whether a summary that holds in the lineage had been made by the position."""
-        return summary.known_at(self.session, self.as_of)
+        return known_at(summary, self.session, self.as_of)
 
     def entries(
         self,

@@ -103,7 +103,7 @@ def edit(history: History, start: int, forwards: bool) -> Landmark:
     file = edited_file(history, start)
     if not file:
         return NOWHERE
-    owners = map(UUID, history.session.owners(history.lineage))
+    owners = map(UUID, history.lineage.owners)
     beyond = Q(number__gt=start, number__lte=history.steps) if forwards else Q(number__lt=start)
     edits = Episode.objects.filter(beyond, session_id__in=owners, kind="edit", target=file)
     edits = edits.order_by("number" if forwards else "-number")

@@ -5,14 +5,15 @@ entry is the same everywhere, so the step has the same number wherever that plac
 notes of the steps that it shares, and a rewind takes a note away with its step, into the take.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from uuid import UUID
 
 from django.db import models
 from django.db.models.functions import Left
 from django.utils import timezone
 
-from historyapp.core.lineage import Lineage
+from historyapp.core.lineage import Lineage, Span
+from historyapp.core.live_spans import spans_at
 from historyapp.models.sessions import Session
 
 MOST_NOTES = 1000
@@ -24,32 +25,29 @@ LONGEST_START = 200
 
 
 class StepNoteQuerySet(models.QuerySet["StepNote"]):
-    def live(self, session: Session, lineage: Lineage) -> list["StepNote"]:
-        """The notes on the live steps of a session, in the order of the steps."""
-        owners = [UUID(owner) for owner in session.owners(lineage)]
-        found = self.filter(session_id__in=owners).order_by("number")
-        return [note for note in found if note.is_live(lineage)]
+    def live(self, lineage: Lineage) -> list["StepNote"]:
+        """The notes on the live steps of a lineage, in the order of the steps."""
+        owners = [UUID(owner) for owner in lineage.owners]
+        found = list(self.filter(session_id__in=owners).order_by("number"))
+        spans = spans_at(lineage, (note.position for note in found))
+        return [note for note in found if _is_in(spans, note.position, note.session_id)]
 
-    def starts_between(
-        self, session: Session, lineage: Lineage, first: int, last: int
-    ) -> list[tuple[int, str]]:
+    def starts_between(self, lineage: Lineage, first: int, last: int) -> list[tuple[int, str]]:
         """Number and start of the text of each note on the live steps ``first`` to ``last``, in order.
 
         At most :data:`MOST_NOTES` rows are read, and :data:`LONGEST_START` characters of each text.
         """
-        owners = [UUID(owner) for owner in session.owners(lineage)]
+        owners = [UUID(owner) for owner in lineage.owners]
         rows = self.filter(session_id__in=owners, number__range=(first, last)).order_by("number")
         values = rows.values_list("number", Left("text", LONGEST_START), "session_id", "position")
-        return [
-            (number, start)
-            for number, start, owner, position in values[:MOST_NOTES]
-            if lineage.contains(str(owner), position)
-        ]
+        found = list(values[:MOST_NOTES])
+        spans = spans_at(lineage, (position for *_, position in found))
+        return [(number, start) for number, start, owner, position in found if _is_in(spans, position, owner)]
 
     def at(self, lineage: Lineage, positions: Iterable[int]) -> dict[int, "StepNote"]:
         """The notes on live steps whose outputs have these positions, by the number of the step."""
-        places = {(lineage.session_at(position), position) for position in positions}
-        owners = {UUID(owner) for owner, _ in places if owner}
+        places = {(span.session, position) for position, span in spans_at(lineage, positions).items()}
+        owners = {UUID(owner) for owner, _ in places}
         found = self.filter(session_id__in=owners, position__in=[position for _, position in places])
         return {note.number: note for note in found if (str(note.session_id), note.position) in places}
 
@@ -78,5 +76,7 @@ class StepNote(models.Model):
     def __str__(self) -> str:
         return f"note on step {self.number}"
 
-    def is_live(self, lineage: Lineage) -> bool:
-        return lineage.contains(str(self.session_id), self.position)
+
+def _is_in(spans: Mapping[int, Span], position: int, session: UUID) -> bool:
+    """Whether an entry of a session is live, by the live spans at some positions."""
+    return position in spans and spans[position].session == str(session)

@@ -19,7 +19,7 @@ from historyapp.core.projection import Tail, advance
 from historyapp.core.tokens import count_tokens
 from historyapp.models.fields import unpack
 from historyapp.models.sql import OutlineRow
-from historyapp.models.summaries import Summary, own_by_step
+from historyapp.models.summaries import SummaryRow, own_by_step
 
 MOST_CACHED = 10_000
 """Excerpts that a process caches, of a few KB each; the oldest are dropped first."""
@@ -37,7 +37,7 @@ _lock = threading.Lock()
 
 def outlined(
     rows: Sequence[OutlineRow],
-    summaries: Sequence[Summary],
+    summaries: Sequence[SummaryRow],
     load: Callable[[int, int], Iterable[Entry]],
 ) -> list[StepOutline]:
     """Steps by their rows, oldest first.
@@ -51,7 +51,7 @@ def outlined(
     ranges.sort(key=lambda s: (s.level, -s.first_step, s.id))  # of those with one end the last is used
     ranges_by_end = {summary.last_step: summary for summary in ranges}
     digests = {
-        end: RangeSummary(str(summary.pk), summary.first_step, line)
+        end: RangeSummary(summary.id, summary.first_step, line)
         for end, summary in ranges_by_end.items()
         if (line := _line(summary.text))
     }

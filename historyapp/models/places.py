@@ -19,8 +19,9 @@ _TOTALS_OF = "SELECT session_id, position, totals FROM historyapp_entry WHERE "
 _CANDIDATES = (
     "SELECT COUNT(*) FROM (SELECT 1 FROM historyapp_episode WHERE number BETWEEN %s AND %s AND session_id "
 )
-_SPARE_ROWS = 16
-"""Rows that may be read in vain, of takes and of cut steps, to save the search for a position."""
+_ROWS_OF_STEP, _SPARE_ROWS = 3, 16
+"""Rows that are read to save the search for a position. A rewind after each step leaves three of each: its
+own, that of the step as the rewind cut it, and that of the take."""
 
 
 def totals_at(session: str, position: int) -> dict[str, Any] | None:
@@ -103,18 +104,19 @@ def spans_from_step(lineage: Lineage, number: int) -> Iterator[Span]:
 
 def few_rows(first: int, last: int) -> int:
     """The most rows with the numbers ``first`` to ``last`` that are read to find the live ones."""
-    return 2 * (last - first + 1) + _SPARE_ROWS
+    return _ROWS_OF_STEP * (last - first + 1) + _SPARE_ROWS
 
 
 def have_few_rows(lineage: Lineage, first: int, last: int) -> bool:
     """Whether only a few rows of the lineage's sessions have these step numbers, as far as one query tells.
 
-    False for a lineage with pointers: its sessions may be many, and they are not at hand. True for a single
-    span: mostly nothing was ever cut off, and the reader stops at :func:`few_rows`.
+    True for a single span: mostly nothing was ever cut off, and the reader stops at :func:`few_rows`.
     """
-    if lineage.older or len(lineage.newest) < 2:
-        return not lineage.older
-    sessions = [uuid_value(UUID(session)) for session in lineage.sessions]
+    if not lineage.older and len(lineage.newest) < 2:
+        return True
+    sessions = [uuid_value(UUID(session)) for session in lineage.owners]
+    if not sessions:
+        return False
     most = few_rows(first, last)
     query = f"{_CANDIDATES}IN ({', '.join(['%s'] * len(sessions))}) LIMIT {most + 1}) AS candidate"
     ((found,),) = fetch_all(query, [first, last, *sessions])

@@ -1,6 +1,5 @@
 """Checkpoints of a run's figures, from which the figures of any later position are computed."""
 
-from collections.abc import Sequence
 from uuid import UUID
 
 from django.db import models
@@ -16,17 +15,17 @@ _LOOKED_AT = 16
 
 
 class FiguresCheckpointQuerySet(models.QuerySet["FiguresCheckpoint"]):
-    def newest_in(self, lineage: Lineage, owners: Sequence[str], steps: int) -> "FiguresCheckpoint | None":
+    def newest_in(self, lineage: Lineage, steps: int) -> "FiguresCheckpoint | None":
         """The newest checkpoint before an output of the lineage, or None.
 
         Mostly it is among the newest ones of all. Takes may have many, after the same numbers of steps. Then
         each number is looked up where the lineage has its step: a few reads for each number.
 
         Args:
-            owners: the sessions whose entries the lineage may hold.
             steps: of the lineage.
         """
-        rows = self.filter(session_id__in=[UUID(owner) for owner in owners], version=VERSION, steps__lt=steps)
+        owners = [UUID(owner) for owner in lineage.owners]
+        rows = self.filter(session_id__in=owners, version=VERSION, steps__lt=steps)
         newest = rows.order_by("-steps", "-position")
         places = list(newest.values_list("session_id", "position")[:_LOOKED_AT])
         for session, position in places:

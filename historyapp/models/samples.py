@@ -18,8 +18,8 @@ MOST_LOADS = 48
 """Blocks of spans that one sample loads."""
 _MOST_ROUNDS = 6
 """Levels of blocks, and two divisions of long spans."""
-_PLACES_AT_ONCE = 200
-"""Places that one query reads, in as many sessions at most."""
+_PLACES_AT_ONCE, _SESSIONS_AT_ONCE = 800, 200
+"""Places that one query reads, and the sessions that they are in, at most."""
 _TOTALS = "SELECT session_id, position, kind, totals FROM historyapp_entry WHERE "
 
 
@@ -33,15 +33,21 @@ class StepTotals(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A span, or a pointer to spans of some level, of which the first entry is read."""
+    """Spans, or pointers to spans of some level, that follow each other. The first entry is read."""
 
-    what: Span | SpanBlock
+    what: Sequence[Span] | Sequence[SpanBlock]
     level: int = -1
-    """-1: a span."""
+    """-1: spans."""
 
     @property
     def key(self) -> tuple[str, int]:
-        return self.what.session, self.what.first
+        return self.what[0].session, self.what[0].first
+
+    @property
+    def block(self) -> SpanBlock | None:
+        """The pointer, if it is a single one."""
+        first = self.what[0]
+        return first if isinstance(first, SpanBlock) and len(self.what) == 1 else None
 
 
 def spread(lineage: Lineage, steps: int, gap: int) -> list[StepTotals]:
@@ -50,9 +56,9 @@ def spread(lineage: Lineage, steps: int, gap: int) -> list[StepTotals]:
     Args:
         steps: of the whole lineage.
     """
-    parts = [_Part(span) for span in lineage.newest]
+    parts = [_Part([span]) for span in lineage.newest]
     for level, blocks in enumerate(lineage.older):
-        parts = [*(_Part(block, level) for block in blocks), *parts]
+        parts = [*(_Part([block], level) for block in blocks), *parts]
     known: dict[tuple[str, int], StepTotals | None] = {}
     loads = 0
     for _ in range(_MOST_ROUNDS):
@@ -62,9 +68,9 @@ def spread(lineage: Lineage, steps: int, gap: int) -> list[StepTotals]:
         for part, end in zip(parts, _ends(parts, known, steps), strict=True):
             start = known[part.key]
             count = ceil((end - start.steps) / gap) if start else 2
-            if count > 1 and isinstance(part.what, SpanBlock):
+            if count > 1 and part.block:
                 count = count if loads + len(wanted) < MOST_LOADS else 1
-                wanted += [(part.what.session, part.what.position)] * (count > 1)
+                wanted += [(part.block.session, part.block.position)] * (count > 1)
             divided.append((part, count))
         lineage.load_all(wanted)
         loads += len(wanted)
@@ -91,6 +97,14 @@ def steps_at(places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
     }
 
 
+def steps_in(lineage: Lineage) -> int:
+    """The number of steps that have begun in a lineage."""
+    if not lineage.newest:
+        return 0
+    place = lineage.newest[-1].session, lineage.last
+    return steps_at({place}).get(place, 0)
+
+
 def _ends(parts: Sequence[_Part], known: dict[tuple[str, int], StepTotals | None], steps: int) -> list[int]:
     """For each part the number of the step at its end."""
     ends: list[int] = []
@@ -102,24 +116,35 @@ def _ends(parts: Sequence[_Part], known: dict[tuple[str, int], StepTotals | None
 
 
 def _refine(lineage: Lineage, part: _Part, count: int) -> list[_Part]:
-    """A pointer's parts, or a span in ``count`` pieces."""
-    if isinstance(part.what, SpanBlock):
-        stored = lineage.load(part.what.session, part.what.position)
+    """A part in ``count`` pieces, or in twice as many where their lengths are not known."""
+    if len(part.what) > 1:
+        return _grouped(part.what, part.level, 2 * count)
+    if part.block:
+        stored = lineage.load(part.block.session, part.block.position)
         if part.level == 0:
-            return [_Part(span) for span in stored.newest]
-        return [_Part(block, part.level - 1) for block in stored.older[part.level - 1]]
-    session, first, last = part.what.session, part.what.first, part.what.last
-    starts = sorted({first + n * len(part.what) // count for n in range(count)})
-    ends = [*(start - 1 for start in starts[1:]), last]
-    return [_Part(Span(session, start, end)) for start, end in zip(starts, ends, strict=True)]
+            return _grouped(stored.newest, -1, 2 * count)
+        return _grouped(stored.older[part.level - 1], part.level - 1, 2 * count)
+    (span,) = part.what
+    assert isinstance(span, Span)
+    starts = sorted({span.first + n * len(span) // count for n in range(count)})
+    ends = [*(start - 1 for start in starts[1:]), span.last]
+    return [_Part([Span(span.session, start, end)]) for start, end in zip(starts, ends, strict=True)]
+
+
+def _grouped(what: Sequence[Span] | Sequence[SpanBlock], level: int, most: int) -> list[_Part]:
+    """Spans or pointers in at most so many parts, each of about as many."""
+    size = ceil(len(what) / most)
+    return [_Part(what[start : start + size], level) for start in range(0, len(what), size)]
 
 
 def _read(keys: set[tuple[str, int]], known: dict[tuple[str, int], StepTotals | None]) -> None:
     """Adds totals at entries; None where a session has no such entry: a block may begin in another one."""
     known.update(dict.fromkeys(keys))
     places = sorted(keys)
-    for start in range(0, len(places), _PLACES_AT_ONCE):
-        some = places[start : start + _PLACES_AT_ONCE]
+    few = len({session for session, _ in places}) <= _SESSIONS_AT_ONCE
+    at_once = _PLACES_AT_ONCE if few else _SESSIONS_AT_ONCE
+    for start in range(0, len(places), at_once):
+        some = places[start : start + at_once]
         for id, position, kind, stored in _totals_at(some):
             totals: dict[str, Any] = load_dumped(stored)
             # A step that begins here has ended later, and so have its errors been counted.

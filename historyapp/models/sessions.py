@@ -23,6 +23,12 @@ from historyapp.models.projects import Project
 
 RARE_KINDS = tuple([kind for kind in KINDS if kind not in ("model_output", "tool_results")])
 """Each has its own index: a new kind needs a migration."""
+SORTED_COLUMNS = (
+    "created_at", "duration", "steps", "errors", "likely_failures", "shown_tokens", "money", "model",
+)  # fmt: skip
+"""Lists are sorted by them; the time of the newest entry has an index of its own."""
+_PLACES_AT_ONCE = 400
+"""Places that one query reads; SQLite takes a few hundred conditions."""
 _REWINDS = "SELECT session_id, position, body FROM historyapp_entry WHERE kind = 'rewind'"
 _FORK_SPANS = "SELECT id, fork_spans FROM historyapp_session WHERE id IN"
 
@@ -37,6 +43,11 @@ class _HasTags(models.Func):
 class SessionQuerySet(models.QuerySet["Session"]):
     def newest_first(self) -> Self:
         return self.order_by("-last_entry_at", "-id")
+
+    def with_prefix(self, prefix: str) -> Self:
+        """Sessions whose id begins with some hexadecimal digits; dashes do not count."""
+        digits = prefix.replace("-", "")[:32]
+        return self.filter(pk__range=(UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))))
 
     def search(self, text: str) -> Self:
         """Sessions whose title, agent or tags contain every word, in any case."""
@@ -113,6 +124,18 @@ class Session(models.Model):
     cost = models.PositiveBigIntegerField(default=0)
     """Of the live history, reported by the source, in millionths of a US dollar."""
 
+    likely_failures = models.PositiveIntegerField(default=0, db_default=0)
+    duration = models.PositiveBigIntegerField(default=0, db_default=0)
+    """Milliseconds from the first to the newest entry; 0 if undated, and of a fork."""
+    shown_tokens = models.PositiveBigIntegerField(default=0, db_default=0)
+    """The token figure of lists, see :mod:`historyapp.core.run_costs`."""
+    money = models.PositiveBigIntegerField(default=0, db_default=0)
+    """The money figure in millionths of a US dollar, at the prices of the newest append. Lists sort by it."""
+    strip = models.TextField(default="", db_default="")
+    """See :mod:`historyapp.core.strips`."""
+    is_listed = models.BooleanField(default=True, db_default=False)
+    """Whether the five columns above are computed. A worker computes those of earlier versions."""
+
     compressed_to = models.PositiveIntegerField(default=0)
     """The last step that automatic compression has handled; see ``services.compression.automatic``."""
     compress_at = models.PositiveIntegerField(null=True)
@@ -141,6 +164,11 @@ class Session(models.Model):
                 condition=models.Q(spawned_position__isnull=False),
             ),
             models.Index(fields=("id",), name="session_due", condition=models.Q(compression_due=True)),
+            *(
+                models.Index(fields=("project", f"-{column}", "-id"), name=f"session_by_{column}")
+                for column in SORTED_COLUMNS
+            ),
+            models.Index(fields=("id",), name="session_unlisted", condition=models.Q(is_listed=False)),
             # With the id, so that the newest are found at once. Most sessions write to neither.
             models.Index(
                 fields=("forked_from", "id"),
@@ -205,7 +233,7 @@ class Session(models.Model):
 
     def stored_lineage(self, stored: Any) -> Lineage:
         """A lineage from ``fork_spans``, ``closed_spans`` or the body of one of this session's rewinds."""
-        return Lineage.of(stored, self._load, self._load_all)
+        return Lineage.of(stored, self._load, self._load_all, self._all_owners)
 
     def parts_with(self, kind: str, last: int) -> Iterator[Span]:
         """Where live rows of a rare kind may be, up to a position, newest first; of each session one range.
@@ -222,10 +250,8 @@ class Session(models.Model):
         elif last:
             yield Span(str(self.pk), 1, last)
 
-    def owners(self, lineage: Lineage) -> tuple[str, ...]:
-        """The sessions of a lineage of this one, oldest first; of a long lineage all that it may be of."""
-        if not lineage.older:
-            return lineage.sessions
+    def _all_owners(self) -> tuple[str, ...]:
+        """This session and those that it was forked from, oldest first; empty for a fork not stored yet."""
         if self.forked_from_id is None:
             return (str(self.pk),)
         return tuple(str(ancestor.id) for ancestor in reversed(self.ancestors))
@@ -247,13 +273,15 @@ class Session(models.Model):
         return self._loaded[key]
 
     def _load_all(self, places: Iterable[tuple[str, int]]) -> None:
-        """Reads such lineages, at most a few hundred, with one query, and one more if some are of forks."""
-        wanted = {place for place in places if place not in self._loaded}
-        stored = _stored_at_rewinds(wanted) if wanted else {}
-        if forks := wanted - stored.keys():
-            spans = _stored_at_forks({session for session, _ in forks})
-            stored |= {(session, position): spans[session] for session, position in forks}
-        self._loaded.update({place: self.stored_lineage(form) for place, form in stored.items()})
+        """Reads such lineages: hundreds with one query, and one more if some are of forks."""
+        missing = [place for place in set(places) if place not in self._loaded]
+        for start in range(0, len(missing), _PLACES_AT_ONCE):
+            wanted = set(missing[start : start + _PLACES_AT_ONCE])
+            stored = _stored_at_rewinds(wanted)
+            if forks := wanted - stored.keys():
+                spans = _stored_at_forks({session for session, _ in forks})
+                stored |= {(session, position): spans[session] for session, position in forks}
+            self._loaded.update({place: self.stored_lineage(form) for place, form in stored.items()})
 
     def grown(self, closed: Lineage, first: int, last: int) -> Lineage:
         """A lineage and then this session's own entries ``first`` to ``last``, if there are any."""
@@ -285,5 +313,5 @@ def _stored_at_forks(sessions: Collection[str]) -> dict[str, Any]:
 
 
 def session_ids(lineage: Lineage) -> list[UUID]:
-    """The ids of a lineage's sessions."""
-    return [UUID(session) for session in lineage.sessions]
+    """The ids of the sessions that a lineage's entries may be of."""
+    return [UUID(session) for session in lineage.owners]

@@ -11,7 +11,7 @@ from historyapp.models.fields import JSONText
 from historyapp.models.history import History
 from historyapp.models.projects import Project
 from historyapp.models.sessions import Session
-from historyapp.models.summaries import Summary
+from historyapp.models.summaries import SummaryRow
 
 
 class SnapshotQuerySet(models.QuerySet["Snapshot"]):
@@ -106,10 +106,10 @@ class TrackedHistory(History):
         super().__init__(session, as_of)
         self.given: dict[str, None] = {}
 
-    def has_summary(self, summary: Summary) -> bool:
+    def has_summary(self, summary: SummaryRow) -> bool:
         known = super().has_summary(summary)
         if known:
-            self.given[summary.pk.hex] = None
+            self.given[summary.id.replace("-", "")] = None
         return known
 
 
@@ -120,6 +120,6 @@ class SnapshotHistory(History):
         super().__init__(session, position)
         self._given = frozenset(given)
 
-    def has_summary(self, summary: Summary) -> bool:
+    def has_summary(self, summary: SummaryRow) -> bool:
         # Not as of the position: a fork may have been given a summary that its parent got after the fork.
-        return summary.pk.hex in self._given
+        return summary.id.replace("-", "") in self._given

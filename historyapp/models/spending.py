@@ -53,6 +53,8 @@ class SpendingCounter(models.Model):
     """The first day of the period that ``counted`` belongs to."""
     counted = models.PositiveBigIntegerField(default=0)
     """In millionths of a dollar. A call under way counts with its estimate."""
+    refused_on = models.DateField(null=True)
+    """The first day of the period in which the cap last refused a call; null: it has refused none."""
 
     objects = CounterQuerySet.as_manager()
 

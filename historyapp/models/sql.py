@@ -142,7 +142,7 @@ def _window_page(spans: Sequence[Span], limit: int) -> Iterator[LogRow]:
     rows = long_rows(statement, [*values, *READ], "position DESC", keep_open=True)
     for position, kind, at, tokens, metadata, body in rows:
         stored = load_dumped(read_text(body)) if body else {}
-        yield LogRow(position, kind, _aware(at), tokens, load_dumped(metadata), stored)
+        yield LogRow(position, kind, as_aware(at), tokens, load_dumped(metadata), stored)
 
 
 def _entries(spans: Sequence[Span], kinds: Sequence[str], order: str) -> list[Entry]:
@@ -163,19 +163,34 @@ def _entry(row: tuple[int, str, datetime, str | bytes, str, int]) -> Entry:
     position, kind, created_at, packed, metadata, tokens = row
     body = load_body(kind, load_dumped(read_text(packed)))
     count_read(len(metadata))
-    return Entry(position, body, _aware(created_at), load_dumped(metadata), tokens)
+    return Entry(position, body, as_aware(created_at), load_dumped(metadata), tokens)
 
 
 def outline_rows(
     sessions: Sequence[UUID], first: int, last: int, limit: int | None = None
 ) -> list[OutlineRow]:
     """The rows of steps ``first`` to ``last`` of some sessions, live or not; at most ``limit``."""
+    rows = _rows_numbered(_OUTLINE_ROWS, sessions, range(first, last + 1), limit)
+    return [OutlineRow(*row) for row in rows]
+
+
+def row_places(sessions: Sequence[UUID], numbers: Sequence[int], limit: int | None = None) -> list[RowPlace]:
+    """Where the rows of steps with some numbers are, live or not; at most ``limit``."""
+    return [RowPlace(*row) for row in _rows_numbered(_ROW_PLACES, sessions, numbers, limit)]
+
+
+def _rows_numbered(
+    select: str, sessions: Sequence[UUID], numbers: Sequence[int], limit: int | None
+) -> Iterator[tuple[Any, ...]]:
+    if isinstance(numbers, range):
+        where, values = "number BETWEEN %s AND %s", [numbers[0], numbers[-1]] if numbers else [1, 0]
+    else:
+        where, values = f"number IN ({', '.join(['%s'] * len(numbers))})", [*numbers]
     ids = {uuid_value(session): session for session in sessions}
-    marks = ", ".join(["%s"] * len(ids))
-    where = f"number BETWEEN %s AND %s AND session_id IN ({marks})"
+    where += f" AND session_id IN ({', '.join(['%s'] * len(ids))})"
     where += "" if limit is None else f" LIMIT {limit}"
-    rows = fetch_all(_OUTLINE_ROWS + where, [first, last, *ids]) if ids else []
-    return [OutlineRow(ids[session], *row) for session, *row in rows]
+    rows = fetch_all(select + where, [*values, *ids]) if ids and values else []
+    return ((ids[id], *row) for id, *row in rows)
 
 
 def outline_rows_in(spans: Sequence[Span], limit: int) -> list[OutlineRow]:
@@ -183,7 +198,7 @@ def outline_rows_in(spans: Sequence[Span], limit: int) -> list[OutlineRow]:
     return [OutlineRow(*row) for row in _rows_in(_OUTLINE_ROWS, spans, limit)]
 
 
-def row_places(spans: Sequence[Span], limit: int) -> list[RowPlace]:
+def row_places_in(spans: Sequence[Span], limit: int) -> list[RowPlace]:
     """Where the same rows are."""
     return [RowPlace(*row) for row in _rows_in(_ROW_PLACES, spans, limit)]
 
@@ -211,7 +226,7 @@ def _key_values(row: tuple[Any, ...]) -> tuple[Any, ...]:
     """What a row means. The rows of the keys in use are the same at each request."""
     id, project_id, prefix, scopes, *moments = row
     ids = [as_uuid(value) for value in (id, project_id)]
-    return (*ids, prefix, load_dumped(scopes), *(moment and _aware(moment) for moment in moments))
+    return (*ids, prefix, load_dumped(scopes), *(moment and as_aware(moment) for moment in moments))
 
 
 def loaded(model: type[M], columns: Sequence[str], values: Iterable[Any]) -> M:
@@ -232,6 +247,6 @@ def fetch_all(statement: str, values: Iterable[Any]) -> list[Any]:
         return list(cursor.fetchall())
 
 
-def _aware(value: datetime) -> datetime:
-    """SQLite stores times in UTC, without saying so."""
+def as_aware(value: datetime) -> datetime:
+    """A time from the database, with its zone. SQLite stores times in UTC, without saying so."""
     return value if value.tzinfo else value.replace(tzinfo=UTC)

@@ -9,12 +9,14 @@ long the session is. It returns a cursor from which the next search continues.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db.models import Q
+from django.db.models.expressions import RawSQL
 
 from historyapp.core.call_subjects import Kind
 from historyapp.core.dates import UNDATED
@@ -22,14 +24,12 @@ from historyapp.core.episodes import STATUSES
 from historyapp.core.projection import Totals
 from historyapp.core.text import preview
 from historyapp.models.entries import Entry, spans_between
-from historyapp.models.episodes import INDEXED_STATUSES, SEVERAL_TOOLS, Episode, is_live_row, live_rows
+from historyapp.models.episodes import INDEXED_STATUSES, SEVERAL_TOOLS, Episode, live_anchors
 from historyapp.models.history import History
-from historyapp.models.notes import StepNote
-from historyapp.models.origins import Flag, steps_that_named
+from historyapp.models.listed_steps import ListedSteps
+from historyapp.models.origins import Flag
 from historyapp.models.places import have_few_rows
-from historyapp.models.sessions import session_ids
 from historyapp.models.span_search import live_matches
-from historyapp.models.step_texts import StepNumbers, steps_with_file, steps_with_text
 from historyapp.models.turns import steps_of_turn
 
 LIKELY_FAILED = "likely_failed"
@@ -90,6 +90,11 @@ class StepFilter:
     def is_listed(self) -> bool:
         """Whether another table gives the numbers of the steps that may match."""
         return self.noted or any(one is not None for one in (self.file, self.names, self.text))
+
+    @property
+    def is_text_alone(self) -> bool:
+        """Whether each step of the turn with the text matches."""
+        return self.text is not None and not replace(self, text=None, turn=None)
 
     def matches(self, step: "StepCandidate | Episode") -> bool:
         return (
@@ -159,15 +164,15 @@ class StepSearch:
         if wanted.turn is not None:
             of_turn = steps_of_turn(history, wanted.turn) if of_turn is None else of_turn
             self.within = _overlap(within, of_turn)
-        self._sessions = history.session.owners(history.lineage)
-        self.unindexed: set[UUID] = set()
-        """Sessions whose texts were not in the index, so that the search read their entries."""
+        self._sessions = history.lineage.owners
+        self.listed = ListedSteps(history, wanted, self.within)
 
     def find(self, limit: int, after: SearchCursor | None = None) -> FoundSteps:
         """The next matching steps, at most ``limit``, and where to continue if there may be more."""
         rows: list[Episode] = []
         last = after
-        for cursor, row in self._listed(after) if self.wanted.is_listed else self._matches(after, limit):
+        matches = self._listed if self.wanted.is_listed else self._matches
+        for cursor, row in matches(after, limit):
             if row is None:  # this search has read as much as it may
                 return FoundSteps(rows, cursor)
             if len(rows) == limit:
@@ -197,8 +202,12 @@ class StepSearch:
             numbers = self._numbers(stream, started)
             for page in self._pages(stream, numbers, started):
                 session, lineage = self._sessions[stream], self.history.lineage
-                matching = filter(self.wanted.matches, page)
-                passing = [one for one in matching if is_live_row(lineage, session, one.anchor)]
+                matching = list(filter(self.wanted.matches, page))
+                live = live_anchors(lineage, session, [one.anchor for one in matching])
+                passing = [one for one in matching if one.anchor in live]
+                # A step that a rewind cut has another row, with a later anchor, which is shown if it matches.
+                shown = {one.number: one for one in sorted(passing, key=attrgetter("anchor"))}
+                passing = [one for one in passing if shown[one.number] is one]
                 for row in self._shown(session, passing, limit + 1):
                     yield SearchCursor(stream, row.number, row.anchor), row
                 read += len(page)
@@ -217,61 +226,30 @@ class StepSearch:
             some = passing[start : start + at_once]
             rows = [one for one in some if isinstance(one, Episode)]
             if len(rows) < len(some):
-                found = [one.number for one in some]
-                known = Episode.objects.filter(session_id__in=session_ids(lineage), number__in=found)
-                live = live_rows(known.defer("excerpt"), lineage)
+                live = Episode.objects.with_numbers(lineage, [one.number for one in some])
                 shown = {row.anchor: row for row in live if str(row.session_id) == session}
                 rows = [shown[one.anchor] for one in some if one.anchor in shown]
             yield from rows
 
-    def _listed(self, after: SearchCursor | None) -> Iterator[tuple[SearchCursor, Episode | None]]:
-        """Matching steps among those that other tables name."""
-        lineage, newest = self.history.lineage, self.history.newest_shown
-        numbers, reached = self._candidates(after)
-        for start in range(0, len(numbers), _PAGES[0]):
-            some = numbers[start : start + _PAGES[0]]
-            found = Episode.objects.filter(session_id__in=map(UUID, self._sessions), number__in=some)
-            rows = {row.number: row for row in live_rows(found.defer("excerpt"), lineage)}
-            if newest and newest.number in some:
-                rows[newest.number] = newest
-            for number in some:
-                if number in rows and self.wanted.matches(rows[number]):
-                    yield SearchCursor(_LISTED, number, rows[number].anchor), rows[number]
-        if reached is not None:
-            yield SearchCursor(_LISTED, reached, 0), None
+    def _listed(
+        self, after: SearchCursor | None, limit: int
+    ) -> Iterator[tuple[SearchCursor, Episode | None]]:
+        for number, row in self.listed.matches(after.number if after else None, limit):
+            yield SearchCursor(_LISTED, number, row.anchor if row else 0), row
 
-    def _candidates(self, after: SearchCursor | None) -> tuple[list[int], int | None]:
-        """The numbers that may match, in order, and up to which step that is known; None: to the end."""
-        left = self.within
-        if after:
-            place = after.number + self.within.step
-            stop = self.within[-1] + self.within.step if self.within else place
-            left = range(place, stop, self.within.step) if after.number in self.within else range(0)
-        listed = list[StepNumbers]()
-        if self.wanted.noted:
-            notes = StepNote.objects.live(self.history.session, self.history.lineage)
-            noted = {note.number for note in notes}.intersection(left)
-            listed.append(StepNumbers(sorted(noted, reverse=not self.forwards)))
-        if self.wanted.names is not None:
-            named = set(steps_that_named(self.history.lineage, self.wanted.names)).intersection(left)
-            listed.append(StepNumbers(sorted(named, reverse=not self.forwards)))
-        if self.wanted.file is not None:
-            listed.append(steps_with_file(self.history, self.wanted.file, left))
-        if self.wanted.text is not None:
-            listed.append(steps_with_text(self.history, self.wanted.text, left))
-        stops = [one.reached for one in listed if one.reached is not None]
-        reached = (min(stops) if self.forwards else max(stops)) if stops else None
-        known = set(listed[0].numbers).intersection(*[one.numbers for one in listed[1:]])
-        if reached is not None:
-            known = {one for one in known if (one <= reached if self.forwards else one >= reached)}
-        for one in listed:
-            self.unindexed |= one.unindexed
-        return sorted(known, reverse=not self.forwards), reached
+    @property
+    def unindexed(self) -> set[UUID]:
+        """Sessions whose texts were not in the index, so that the search read their entries."""
+        return self.listed.unindexed
 
     def _is_through_spans(self) -> bool:
         """Whether many rows of these numbers are not live, or many sessions have such rows."""
         lineage = self.history.lineage
-        if lineage.older or not self.within or self.wanted.status == "in_flight":
+        if (
+            not self.within
+            or self.wanted.status == "in_flight"
+            or (lineage.older and len(self._sessions) > 1)
+        ):
             return bool(lineage.older)
         lowest = min(self.within[0], self.within[-1])
         return not have_few_rows(lineage, lowest, lowest + min(len(self.within), _LOOKED_AT) - 1)
@@ -356,7 +334,7 @@ class StepSearch:
         in_full = (
             len(lineage.newest) == 1 and not lineage.older
         )  # each step has one row: it need not be read again
-        while page := self._page(rows, after, size, in_full=in_full):
+        while page := self._page(rows, stream, after, size, in_full=in_full):
             yield page
             if len(page) < size:
                 return
@@ -364,7 +342,7 @@ class StepSearch:
             in_full = False
 
     def _page(
-        self, rows: Any, after: SearchCursor | None, size: int, *, in_full: bool
+        self, rows: Any, stream: int, after: SearchCursor | None, size: int, *, in_full: bool
     ) -> "list[StepCandidate | Episode]":
         """The next candidates by the index that excludes the most; ``in_full``: with all that lists show."""
         if after:
@@ -372,23 +350,39 @@ class StepSearch:
             anchor = Q(anchor__gt=after.anchor) if self.forwards else Q(anchor__lt=after.anchor)
             within = Q(number__gte=after.number) if self.forwards else Q(number__lte=after.number)
             rows = rows.filter(within, beyond | anchor)
-        queries = [rows]
-        if self.wanted.status in INDEXED_STATUSES:
-            queries = [rows.filter(status=self.wanted.status)]
-        elif self.wanted.status == LIKELY_FAILED:
-            queries = [rows.filter(_LIKELY_FAILED)]
-        elif self.wanted.status == FAILED:  # each condition has its own index
-            queries = [rows.filter(_ERROR), rows.filter(_LIKELY_FAILED)]
-        elif self.wanted.tool is not None:
-            # Each value of the column has its own order in the index; one query would sort all rows.
-            queries = [rows.filter(tool=name) for name in {preview(self.wanted.tool, 100), SEVERAL_TOOLS}]
         order = ("number", "anchor") if self.forwards else ("-number", "-anchor")
-        pages = [query.order_by(*order)[:size] for query in queries]
-        found: list[StepCandidate | Episode] = []
-        for some in pages:
-            if in_full:
-                found += some.defer("excerpt")
-            else:
-                found += [StepCandidate(*row) for row in some.values_list(*StepCandidate._fields)]
+        queries = [rows.filter(condition).order_by(*order)[:size] for condition in self._indexed_conditions()]
+        query = queries[0] if len(queries) == 1 else _any_of(queries, self._sessions[stream])
+        found: list[StepCandidate | Episode]
+        if in_full:
+            found = list(query.defer("excerpt"))
+        else:
+            found = [StepCandidate(*row) for row in query.values_list(*StepCandidate._fields)]
         found.sort(key=lambda one: (one.number, one.anchor), reverse=not self.forwards)
         return found[:size]
+
+    def _indexed_conditions(self) -> list[Q]:
+        """Conditions of which a candidate has one. Each has an index of its own, in the order of a search."""
+        if self.wanted.status in INDEXED_STATUSES:
+            return [Q(status=self.wanted.status)]
+        if self.wanted.status == LIKELY_FAILED:
+            return [_LIKELY_FAILED]
+        if self.wanted.status == FAILED:
+            return [_ERROR, _LIKELY_FAILED]
+        if self.wanted.tool is not None:
+            return [Q(tool=name) for name in sorted({preview(self.wanted.tool, 100), SEVERAL_TOOLS})]
+        return [Q()]
+
+
+def _any_of(queries: Sequence[Any], session: str) -> Any:
+    """The rows of a session that any of some queries finds, in one query.
+
+    A disjunction would make the database sort all rows, where each query stops after its first ones.
+    """
+    statements, values = list[str](), list[Any]()
+    for number, query in enumerate(queries):
+        statement, own = query.values("anchor").query.sql_with_params()
+        statements.append(f"SELECT anchor FROM ({statement}) AS part_{number}")  # noqa: S608 made by Django
+        values += own
+    anchors = RawSQL(" UNION ALL ".join(statements), values)  # noqa: S611 likewise
+    return Episode.objects.filter(session_id=UUID(session), anchor__in=anchors)

@@ -1,5 +1,6 @@
 """The steps that have a text, or whose calls name a file: candidates for a search among steps."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -7,7 +8,7 @@ from historyapp.core.named_files import names_file
 from historyapp.core.searchable import Passage, lowered
 from historyapp.models.entries import Entry
 from historyapp.models.history import History
-from historyapp.models.text_search import MOST_HITS, FoundText, TextSearch
+from historyapp.models.text_search import MOST_HITS, FoundText, TextSearch, wanted_text, wanted_trigrams
 
 MOST_BACKWARDS = 400
 """Hits after which a search from the newest end stops. Lists show a few steps, and go on from there."""
@@ -24,14 +25,15 @@ class StepNumbers:
     """As in :class:`historyapp.models.text_search.FoundText`."""
 
 
-def steps_with_text(history: History, text: str, within: range) -> StepNumbers:
+def steps_with_text(history: History, text: str, within: range, most: int = MOST_HITS) -> StepNumbers:
     """Steps with a text, an input before the step included.
 
     Args:
         text: see :func:`historyapp.models.text_search.wanted_text`.
         within: the numbers, ascending or descending by 1.
+        most: steps after which the search stops.
     """
-    return _search(history, within, TextSearch(history, text))
+    return _search(history, within, TextSearch(history, text), most)
 
 
 def steps_with_file(history: History, file: str, within: range) -> StepNumbers:
@@ -44,7 +46,16 @@ def steps_with_file(history: History, file: str, within: range) -> StepNumbers:
     return _search(history, within, TextSearch(history, file, accepts=accepts))
 
 
-def _search(history: History, within: range, search: TextSearch) -> StepNumbers:
+def read_around(history: History, step: int, texts: Sequence[str]) -> None:
+    """Reads what searches for these texts in both directions begin with, in two queries."""
+    position = history.row(step).first_position - 1
+    session = history.lineage.session_at(position + 1)
+    if session is not None:
+        wanted = [wanted_trigrams(lowered(wanted_text(text))) for text in texts]
+        history.blocks_of(UUID(session)).read_around(position, wanted)
+
+
+def _search(history: History, within: range, search: TextSearch, most_steps: int = MOST_HITS) -> StepNumbers:
     found = StepNumbers()
     if not within:
         return found
@@ -52,18 +63,18 @@ def _search(history: History, within: range, search: TextSearch) -> StepNumbers:
     start = history.row(lowest - 1).first_position if lowest > 1 else 0
     end = history.row(highest + 1).first_position if highest < history.steps else history.lineage.last
     if within.step > 0:
-        text = search.find(MOST_HITS, start, end)
+        text = search.find(MOST_HITS, start, end, most_steps=most_steps)
         _add(found, history, text, within)
         if text.more is not None:
-            # Later entries of this step have not been searched. A search has to get on, so at least one step.
-            found.reached = max(lowest, min(highest, _step_at(history, text.more) - 1))
+            # A search has to get on, so at least one step.
+            found.reached = max(lowest, min(highest, _searched_to(history, text, forwards=True)))
             found.numbers = [number for number in found.numbers if number <= found.reached]
         return found
-    text = search.find(MOST_BACKWARDS, start, end, newest_first=True)
+    text = search.find(MOST_BACKWARDS, start, end, newest_first=True, most_steps=most_steps)
     _add(found, history, text, within)
     if text.more is not None:
         # An input of the next step may stand before what was searched.
-        found.reached = max(lowest, min(highest, _step_at(history, text.more) + 2))
+        found.reached = max(lowest, min(highest, _searched_to(history, text, forwards=False)))
         found.numbers = [number for number in found.numbers if number >= found.reached]
     return found
 
@@ -76,7 +87,12 @@ def _add(found: StepNumbers, history: History, text: FoundText, within: range) -
     found.unindexed |= text.unindexed
 
 
-def _step_at(history: History, position: int) -> int:
-    """The newest step at a position."""
-    entry = Entry.objects.newest(history.lineage.cut(position))
-    return int(entry.totals.get("steps", 0)) if entry else 0
+def _searched_to(history: History, text: FoundText, *, forwards: bool) -> int:
+    """The last step of which everything was searched by a search that stopped early."""
+    step = text.more_step
+    if step is None:
+        entry = Entry.objects.newest(history.lineage.cut(text.more or 0))
+        step = int(entry.totals.get("steps", 0)) if entry else 0
+        return step - 1 if forwards else step + 2
+    # A hit in an input has the number of the step after it, and results of the step before it may follow.
+    return step - 2 if forwards else step + 2

@@ -1,24 +1,83 @@
 """Summaries: text that replaces a range of positions in contexts, wherever that range is live."""
 
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import islice
-from typing import Self
+from typing import NamedTuple, Self, TypeVar
 from uuid import UUID
 
-from django.db import models
+from django.db import connection, models
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
+from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Lineage, Span
+from historyapp.core.live_spans import spans_at
 from historyapp.models.ancestors import SUMMARIES
 from historyapp.models.entries import in_spans, page_sizes, rare_batches
-from historyapp.models.fields import JSONText
+from historyapp.models.fields import JSONText, as_uuid, uuid_text
 from historyapp.models.sessions import Session, session_ids
 
 _MOST_SPANS = 20
 MOST_COVERING = 400
 """The most summaries that are read to find those that cover some positions."""
+
+
+class SummaryRow(NamedTuple):
+    """What contexts use of a summary. Making a thousand models takes as long as writing their requests."""
+
+    id: str
+    session_id: UUID
+    made_in_id: UUID
+    made_at: int
+    first_position: int
+    last_position: int
+    first_step: int
+    last_step: int
+    level: int
+    text: str
+    key_points: list[str]
+
+
+Row = TypeVar("Row", "Summary", SummaryRow)
+
+
+def known_at(summary: "Summary | SummaryRow", session: Session, as_of: int | None) -> bool:
+    """Whether a summary had been made when ``as_of`` was the session's head; true if ``as_of`` is None."""
+    if as_of is None:
+        return True
+    made_here = summary.made_in_id == session.id
+    return summary.made_at <= (as_of if made_here else min(as_of, session.fork_position))
+
+
+def _holding(
+    summaries: Iterable[Row], session: Session, lineage: Lineage, as_of: int | None = None
+) -> list[Row]:
+    """Those of some summaries that hold in a lineage and had been made by a position."""
+    candidates = list(summaries)
+    spans = spans_at(lineage, (one.last_position for one in candidates))
+    return [
+        one
+        for one in candidates
+        if (span := spans.get(one.last_position)) is not None
+        and span.session == str(one.session_id)
+        and known_at(one, session, as_of)
+    ]
+
+
+def _as_rows(summaries: "SummaryQuerySet") -> list[SummaryRow]:
+    """The same summaries with what contexts use of them."""
+    statement, values = summaries.values_list(*SummaryRow._fields).query.sql_with_params()
+    session = cache(as_uuid)  # mostly one
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        return [
+            SummaryRow(
+                uuid_text(row[0]), session(row[1]), session(row[2]), *row[3:9], *map(load_dumped, row[9:])
+            )
+            for row in cursor.fetchall()
+        ]
 
 
 class SummaryQuerySet(models.QuerySet["Summary"]):
@@ -42,8 +101,14 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
         self, session: Session, lineage: Lineage, positions: tuple[int, int], as_of: int | None = None
     ) -> list["Summary"]:
         """The summaries that hold and end within ``positions`` (both included), oldest first."""
-        ordered = self.ending_in(session, lineage, *positions).order_by("last_position", "level", "id")
-        return [row for row in ordered if row.holds_in(lineage, session, as_of)]
+        return _holding(self._by_ends(session, lineage, positions), session, lineage, as_of)
+
+    def live_rows(self, session: Session, lineage: Lineage, positions: tuple[int, int]) -> list[SummaryRow]:
+        """What contexts use of the same summaries."""
+        return _holding(_as_rows(self._by_ends(session, lineage, positions)), session, lineage)
+
+    def _by_ends(self, session: Session, lineage: Lineage, positions: tuple[int, int]) -> Self:
+        return self.ending_in(session, lineage, *positions).order_by("last_position", "level", "id")
 
     def newest_first(
         self, lineage: Lineage, before: int, session: Session | None = None
@@ -55,12 +120,22 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
         Args:
             session: whose lineage it is; given, summaries of a long lineage are found with few queries.
         """
+        return self._newest_first(lineage, before, session, list)
+
+    def rows_newest_first(self, lineage: Lineage, before: int, session: Session) -> Iterator[SummaryRow]:
+        """What contexts use of the same summaries."""
+        return self._newest_first(lineage, before, session, _as_rows)
+
+    def _newest_first(
+        self, lineage: Lineage, before: int, session: Session | None, read: Callable[[Self], list[Row]]
+    ) -> Iterator[Row]:
         for batch in rare_batches(lineage, session, SUMMARIES, before, newest_first=True):
             ends = in_spans(self.filter(last_position__lt=before), batch, "last_position")
             rows = ends.order_by("-last_position", "-level", "-id")
             for start, size in page_sizes():
-                page = list(rows[start : start + size])
-                yield from (row for row in page if lineage.session_at(row.last_position))
+                page = read(rows[start : start + size])
+                live = spans_at(lineage, (row.last_position for row in page))
+                yield from (row for row in page if row.last_position in live)
                 if len(page) < size:
                     break
 
@@ -81,7 +156,7 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
                 later = models.Q(last_position__gt=after[0]) | models.Q(pk__gt=after[1])
                 rows = rows.filter(later)
             some = list(rows.order_by("last_position", "pk")[:limit])
-            found += [row for row in some if row.holds_in(lineage, session, as_of)]
+            found += _holding(some, session, lineage, as_of)
             if len(some) < limit:
                 break
             after = some[-1].last_position, some[-1].pk
@@ -113,8 +188,7 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
         ends = Summary.objects.ending_in(session, lineage, positions[0], lineage.last)
         next_ends = ends.order_by("last_position").values("pk")[:MOST_COVERING]
         rows = self.filter(pk__in=next_ends, first_position__lte=positions[1])
-        ordered = rows.order_by("last_position", "level", "id")
-        return [row for row in ordered if row.holds_in(lineage, session, as_of)]
+        return _holding(rows.order_by("last_position", "level", "id"), session, lineage, as_of)
 
 
 class Summary(models.Model):
@@ -153,18 +227,8 @@ class Summary(models.Model):
     def __str__(self) -> str:
         return f"summary of {self.first_position}–{self.last_position}"
 
-    def holds_in(self, lineage: Lineage, session: Session, as_of: int | None) -> bool:
-        return lineage.contains(str(self.session_id), self.last_position) and self.known_at(session, as_of)
 
-    def known_at(self, session: Session, as_of: int | None) -> bool:
-        """Whether it had been made when ``as_of`` was the session's head; true if ``as_of`` is None."""
-        if as_of is None:
-            return True
-        made_here = self.made_in_id == session.id
-        return self.made_at <= (as_of if made_here else min(as_of, session.fork_position))
-
-
-def own_by_step(summaries: Iterable[Summary]) -> dict[int, Summary]:
+def own_by_step(summaries: Iterable[SummaryRow]) -> dict[int, SummaryRow]:
     """For each step number the newest summary of this step alone, without those of ranges."""
     own = (summary for summary in summaries if summary.first_step == summary.last_step)
     return {s.first_step: s for s in sorted(own, key=lambda s: (s.level, s.id))}

@@ -1,8 +1,9 @@
 """Takes: the parts that rewinds cut off. They stay readable as the session was before the rewind."""
 
 from bisect import bisect_left, insort
-from collections import defaultdict
+from collections import defaultdict, deque
 from dataclasses import dataclass
+from itertools import islice
 from uuid import UUID
 
 from django.db import models
@@ -38,11 +39,16 @@ def takes(history: History) -> list[Take]:
     """The takes that branch off the history, oldest rewind first; at most two queries.
 
     Takes of takes appear when the session is read as of the outer one. A restored take is live again and does
-    not appear.
+    not appear. None where the reader of the history may not see them.
     """
+    if not history.visible.takes:
+        return []
     cuts: dict[int, tuple[Entry, Lineage]] = {}
     firsts: list[tuple[int, int]] = []  # of each cut its first position and its key, in order
-    for rewind, before, left in rewinds(history.session, history.as_of):
+    found_rewinds = rewinds(history.session, history.as_of)
+    if found_rewinds:  # the newest blocks of live spans are loaded together: each rewind asks for one of them
+        deque(islice(history.lineage.between(1, history.lineage.last, newest_first=True), NEWEST), maxlen=0)
+    for rewind, before, left in found_rewinds:
         if hidden := _hidden(before, left, history.lineage):
             # A part that was cut off, restored and cut off again belongs to the newest rewind.
             start = bisect_left(firsts, (hidden.newest[0].first, 0))

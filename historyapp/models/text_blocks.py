@@ -5,7 +5,6 @@ Forks share the blocks of the sessions that they were forked from.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice, repeat
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -16,9 +15,7 @@ from historyapp.core.json import load_dumped
 from historyapp.core.searchable import (
     Passage,
     dump_passages,
-    load_passages,
     lowered,
-    may_contain,
     passages,
     signature,
 )
@@ -29,18 +26,8 @@ from historyapp.models.sql import fetch_all
 
 BLOCK_CHARACTERS, BLOCK_ENTRIES = 1 << 16, 512
 """A block ends with the entry that brings it to one of them."""
-_SIGNATURES_AT_ONCE, _ENTRIES_AT_ONCE = 256, 256
-_TEXTS_AT_ONCE = (16, 64, 160)
-"""Blocks of the first query, of the second one and of further ones: most searches end in the first."""
-_SIGNATURES = (
-    "SELECT first_position, signature FROM historyapp_textblock "
-    "WHERE session_id = %s AND first_position BETWEEN %s AND %s AND last_position >= %s "
-    "ORDER BY {order} LIMIT %s"
-)
-_TEXTS = (
-    "SELECT first_position, last_position, text FROM historyapp_textblock "
-    "WHERE session_id = %s AND first_position IN ({marks}) ORDER BY {order}"
-)
+_ENTRIES_AT_ONCE = BLOCK_ENTRIES
+"""The entries after the last block are mostly fewer."""
 _NEWEST = (
     "SELECT last_position FROM historyapp_textblock WHERE session_id = %s "
     "ORDER BY first_position DESC LIMIT 1"
@@ -102,47 +89,11 @@ def indexed_to(session: UUID) -> int:
     return int(rows[0][0]) if rows else 0
 
 
-def candidates(
-    session: UUID, first: int, last: int, wanted: set[int], *, newest_first: bool = False
-) -> Iterator[int]:
-    """Where blocks begin that may have all the trigrams between two positions, in order."""
-    statement = _SIGNATURES.format(order=_ordered("first_position", newest_first))
-    lowest, highest = 0, last
-    while True:
-        rows = fetch_all(statement, [uuid_value(session), lowest, highest, first, _SIGNATURES_AT_ONCE])
-        for begin, bits in rows:
-            if may_contain(bits, wanted):
-                yield begin
-        if len(rows) < _SIGNATURES_AT_ONCE:
-            return
-        lowest, highest = (lowest, rows[-1][0] - 1) if newest_first else (rows[-1][0] + 1, highest)
-
-
-def read_texts(
-    session: UUID, firsts: Iterator[int], needle: str, most: int, *, newest_first: bool = False
-) -> Iterator[ReadPassages]:
-    """The passages of each block that have the text, in the order of ``firsts``.
-
-    Args:
-        needle: in lower case.
-        most: blocks.
-    """
-    firsts, order = islice(firsts, most), _ordered("first_position", newest_first)
-    for size in chain(_TEXTS_AT_ONCE, repeat(_TEXTS_AT_ONCE[-1])):
-        batch = list(islice(firsts, size))
-        if not batch:
-            return
-        query = _TEXTS.format(marks=", ".join(["%s"] * len(batch)), order=order)
-        for first, last, stored in long_rows(query, [uuid_value(session), *batch], order, ("text",)):
-            text = unpack_text(stored)
-            yield ReadPassages(first, last, load_passages(text, needle), len(text))
-
-
 def read_entries(
     session: UUID, after: int, last: int, *, newest_first: bool = False
 ) -> Iterator[ReadPassages]:
     """The passages of each entry of a session after one position and up to another, in order."""
-    starts, order = range(after, last, _ENTRIES_AT_ONCE), _ordered("position", newest_first)
+    starts, order = range(after, last, _ENTRIES_AT_ONCE), ordered("position", newest_first)
     for start in reversed(starts) if newest_first else starts:
         # A range, not a limit: for a limit, PostgreSQL may read and sort all entries of a session.
         values = [uuid_value(session), start, min(last, start + _ENTRIES_AT_ONCE)]
@@ -152,7 +103,8 @@ def read_entries(
             yield ReadPassages(position, position, found, len(body))
 
 
-def _ordered(column: str, newest_first: bool) -> str:
+def ordered(column: str, newest_first: bool) -> str:
+    """For ``ORDER BY``."""
     return f"{column} DESC" if newest_first else column
 
 

@@ -17,11 +17,9 @@ from historyapp.models.text_blocks import (
     BLOCK_CHARACTERS,
     BLOCK_ENTRIES,
     ReadPassages,
-    candidates,
-    indexed_to,
     read_entries,
-    read_texts,
 )
+from historyapp.models.visibility import OF_THE_AGENT, hides_results
 
 MOST_CHARACTERS = 200
 """Of a text to find."""
@@ -50,6 +48,8 @@ class FoundText:
     hits: list[Hit] = field(default_factory=list)
     more: int | None = None
     """The position after which the next search goes on; None when the whole session has been searched."""
+    more_step: int | None = None
+    """The step of the last hit, where the search stopped at it."""
     unindexed: set[UUID] = field(default_factory=set)
     """Sessions of which a block or more is still to be made."""
 
@@ -68,6 +68,15 @@ def wanted_text(text: str) -> str:
             f"The text to find has {len(text):,} characters. Use at most {MOST_CHARACTERS:,} of them."
         )
     return text
+
+
+def wanted_trigrams(needle: str) -> set[int]:
+    """The trigrams that a block with a text has; none for a text of one or two bytes.
+
+    Args:
+        needle: in lower case.
+    """
+    return trigrams(needle) if len(needle.encode("utf-8", "surrogatepass")) > 2 else set()
 
 
 class TextSearch:
@@ -90,18 +99,26 @@ class TextSearch:
         self.history = history
         self.accepts = accepts
         self.needle = lowered(wanted_text(text))
-        self.with_takes = with_takes
+        self.trigrams = wanted_trigrams(self.needle)
+        self.with_takes = with_takes and history.visible.takes
         self.blocks_left, self.block_text_left = MOST_BLOCKS, MOST_BLOCK_TEXT
         self.entries_left, self.text_left = MOST_ENTRIES, MOST_TEXT
 
     def find(
-        self, limit: int, after: int = 0, last: int | None = None, *, newest_first: bool = False
+        self,
+        limit: int,
+        after: int = 0,
+        last: int | None = None,
+        *,
+        newest_first: bool = False,
+        most_steps: int = MOST_HITS,
     ) -> FoundText:
-        """At most ``limit`` hits after a position, and up to ``last`` where that is given; in order.
+        """At most ``limit`` hits in at most ``most_steps`` steps after a position, and up to ``last`` where
+        that is given; in order.
 
         Newest first, what precedes the position ``more`` has not been searched.
         """
-        found = FoundText()
+        found, steps = FoundText(), set[int]()
         for part in reversed(self._parts()) if newest_first else self._parts():
             end = part.last if last is None else min(part.last, last)
             session, first = UUID(part.session), max(part.first, after + 1)
@@ -111,9 +128,10 @@ class TextSearch:
             for read in self._read(session, Span(part.session, first, end), found, newest_first=newest_first):
                 hits = self._hits(read.passages, Span(part.session, first, end))
                 for hit in hits[::-1] if newest_first else hits:
-                    if len(found.hits) == limit:
-                        found.more = found.hits[-1].match.position
+                    if len(found.hits) == limit or (len(steps) == most_steps and hit.match.step not in steps):
+                        found.more, found.more_step = found.hits[-1].match.position, found.hits[-1].match.step
                         return found
+                    steps.add(hit.match.step)
                     found.hits.append(hit)
                 reached = read.first if newest_first else read.last
             if self._is_spent:
@@ -123,12 +141,22 @@ class TextSearch:
 
     def _hits(self, read: Iterable[Passage], within: Span) -> list[Hit]:
         accepted = filter(self.accepts, read) if self.accepts else read
+        if not self.history.visible.inputs:
+            accepted = [passage for passage in accepted if passage.field in OF_THE_AGENT]
         hits = [
             Hit(UUID(within.session), self.history.lineage.session_at(one.position) == within.session, one)
             for one in matches(accepted, self.needle)
             if within.first <= one.position <= within.last
         ]
-        return [hit for hit in hits if hit.live or self.with_takes]
+        hits = [hit for hit in hits if hit.live or self.with_takes]
+        return hits if self.history.visible.inputs else self._of_the_agent(hits)
+
+    def _of_the_agent(self, hits: list[Hit]) -> list[Hit]:
+        """The hits without those in results that may have text of a person."""
+        steps = {hit.match.step for hit in hits if hit.match.field == "result" and hit.live}
+        rows = self.history.load(steps) if steps else {}
+        shown = {number for number in steps if number in rows and not hides_results(rows[number])}
+        return [hit for hit in hits if hit.match.field != "result" or (hit.live and hit.match.step in shown)]
 
     @property
     def _is_spent(self) -> bool:
@@ -147,9 +175,9 @@ class TextSearch:
         self, session: UUID, within: Span, found: FoundText, *, newest_first: bool
     ) -> Iterator[ReadPassages]:
         """Passages that may have the text: those in blocks, and those of the entries after the last block."""
-        end = self.history.ends_of_blocks.get(session)
-        if end is None:
-            end = self.history.ends_of_blocks[session] = indexed_to(session)
+        known = self.history.blocks_of(session)
+        known.prepare(within.first, within.last, newest_first=newest_first)
+        end = known.end
         in_blocks = within if end >= within.first else None
         others = Span(within.session, max(within.first, end + 1), within.last) if end < within.last else None
         for part in (others, in_blocks) if newest_first else (in_blocks, others):
@@ -161,9 +189,9 @@ class TextSearch:
     def _read_blocks(
         self, session: UUID, within: Span, found: FoundText, *, newest_first: bool
     ) -> Iterator[ReadPassages]:
-        wanted = trigrams(self.needle) if len(self.needle.encode("utf-8", "surrogatepass")) > 2 else set()
-        firsts = candidates(session, within.first, within.last, wanted, newest_first=newest_first)
-        for read in read_texts(session, firsts, self.needle, self.blocks_left, newest_first=newest_first):
+        known = self.history.blocks_of(session)
+        firsts = known.candidates(within.first, within.last, self.trigrams, newest_first=newest_first)
+        for read in known.read_texts(firsts, self.needle, self.blocks_left, newest_first=newest_first):
             self.blocks_left -= 1
             self.block_text_left -= read.size
             yield read

@@ -18,9 +18,13 @@ from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput, Rewind,
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.prepared import Prepared, prepare
 from historyapp.core.projection import Step, Tail, advance
+from historyapp.core.strips import extend_strip
 from historyapp.models import Project, Session
+from historyapp.models.changes import ChangeKind
 from historyapp.models.history import History
 from historyapp.models.unpaired import UnpairedReason, UnpairedResult, explain_unpaired
+from historyapp.services.changes import note_change
+from historyapp.services.list_columns import set_list_columns
 from historyapp.services.snapshots import link_snapshot
 from historyapp.services.statements import (
     Row,
@@ -100,7 +104,9 @@ def append(
 def complete(draft: EntryDraft) -> EntryDraft:
     """An output filled in from its raw message; see :func:`historyapp.core.actions.completed`."""
     body = draft.body
-    return draft._replace(body=completed(body)) if isinstance(body, ModelOutput) else draft
+    if not isinstance(body, ModelOutput) or body.raw_message is None:
+        return draft
+    return draft._replace(body=completed(body))
 
 
 def check_position(session: Session, expected: int | None) -> None:
@@ -120,7 +126,7 @@ def append_locked(
     check_open(session)
     now = timezone.now()
     before, changed, entries = session.live_tail, dict[int, Step](), list[Row]()
-    tail = before
+    tail, strip = before, session.strip
     unanswering: list[UnpairedResult] = []
     # An excerpt takes as long as the rest of a step. Those of transcripts and of long batches are computed
     # when a context first reads them.
@@ -132,19 +138,24 @@ def append_locked(
             _check(draft, tail, number)
         if isinstance(draft.body, ModelOutput):
             _check_ids(draft.body, number)
+        ended = tail.step
         tail, steps, unpaired = advance(tail, entry, excerpts=excerpts)
+        if ended and tail.step and tail.step.number > ended.number:
+            strip = extend_strip(strip, ended)
         for step in steps:
             changed[step.anchor] = step
         entries.append(Row(entry, tail.totals, body, metadata))
         if unpaired and not lenient:
             unanswering += [UnpairedResult(entry.position, *result) for result in unpaired]
     if entries:
+        session.strip = strip
         insert_entries(session.pk, entries)
         known = before.step
         if known and known.anchor in changed:
             update_episode(session.pk, changed.pop(known.anchor))
         insert_episodes(session.pk, changed.values())
         _write_session(session, tail, entries[-1].entry, wake=not lenient)
+        note_change(session, ChangeKind.ENTRIES, entries[0].entry.position, entries[-1].entry.position)
         for row in () if lenient else entries:
             if isinstance(row.entry.body, ModelOutput) and "snapshot" in row.entry.metadata:
                 link_snapshot(session, row.entry.position, row.entry.metadata)
@@ -238,6 +249,7 @@ def apply_tail(session: Session, tail: Tail) -> None:
     session.steps, session.errors = tail.totals.steps, tail.totals.errors
     session.tokens, session.cost = tail.totals.tokens, tail.totals.cost
     session.revision += 1
+    set_list_columns(session, tail)
 
 
 def as_utc(moment: datetime) -> datetime:

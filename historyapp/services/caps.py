@@ -54,8 +54,8 @@ def set_caps(
                 project=project, period=period, **subject, defaults={"starts_on": period_start(period, now)}
             )
             if counter.limit != limit:
-                counter.limit = limit
-                counter.save(update_fields=("limit",))
+                counter.limit, counter.refused_on = limit, None
+                counter.save(update_fields=("limit", "refused_on"))
                 detail: dict[str, object] = {
                     "period": period,
                     "limit": None if limit is None else limit / MICRO,

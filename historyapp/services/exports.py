@@ -45,7 +45,8 @@ def export_session(session: Session, format: str, *, as_of: int | None = None, a
     name = f"{words or 'session'}-{str(session.pk)[-6:]}{exporter.suffix}"
     if exporter.live_only:
         entries = (entry.core() for entry in history.entries())
-        live = _described(session, entries, history.summaries(), session.head if as_of is None else as_of)
+        summaries = Summary.objects.live(session, history.lineage, (1, history.lineage.last), as_of)
+        live = _described(session, entries, summaries, session.head if as_of is None else as_of)
         return Export(name, exporter.media_type, exporter.write(live))
     first, *others = _family(session, as_of)
     return Export(name, exporter.media_type, exporter.write(first, others))

@@ -23,8 +23,7 @@ def known_files(history: History, text: str) -> list[KnownFile]:
 
     They are those of the newest checkpoint of the figures, and those of the steps after it.
     """
-    owners = history.session.owners(history.lineage)
-    stored = FiguresCheckpoint.objects.newest_in(history.lineage, owners, history.steps)
+    stored = FiguresCheckpoint.objects.newest_in(history.lineage, history.steps)
     found: dict[str, list[int]] = {}
     if stored:
         for path, file in load_figures(stored.state).files.items():

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from historyapp.core.prices import Costs, Prices
 from historyapp.core.run_costs import RunMoney, RunTokens, money_of, tokens_of
-from historyapp.core.usage import ModelTotals, Usage, usage_of
+from historyapp.core.usage import ModelTotals, Usage, cost_of, usage_of
 from historyapp.models import Entry, Episode
 from historyapp.models.history import History
 from historyapp.services.prices import price_list
@@ -49,6 +49,13 @@ class StepAccount:
     counted: int
     priced: int | None
     """In millionths of a dollar; None if the model's price is unknown or no usage was reported."""
+    reported: int = 0
+    """As the source reported it, in millionths of a dollar; 0 if it reported nothing."""
+
+    @property
+    def money(self) -> int | None:
+        """What the source reported, else ``priced``."""
+        return self.reported or self.priced
 
 
 def ledger_of(history: History) -> SessionLedger:
@@ -98,5 +105,6 @@ def step_accounts(history: History, first: int, last: int) -> list[StepAccount]:
         reported = ModelTotals().plus(usage, 0, of_step)
         price = prices.of(model) if usage.input or usage.output else None
         cost = price.cost(usage) if price else None
-        accounts.append(StepAccount(row, model, usage, reported.estimated, reported.counted, cost))
+        figures = (reported.estimated, reported.counted, cost, cost_of(of_step))
+        accounts.append(StepAccount(row, model, usage, *figures))
     return accounts

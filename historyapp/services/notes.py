@@ -7,9 +7,11 @@ from django.utils import timezone
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.text import clean
 from historyapp.models import Project, StepNote
+from historyapp.models.changes import ChangeKind
 from historyapp.models.history import History
 from historyapp.models.notes import LONGEST_NOTE, MOST_NOTES
 from historyapp.services.append import lock_session
+from historyapp.services.changes import note_change
 from historyapp.services.summaries import touch
 from historyapp.services.transactions import writing
 
@@ -37,7 +39,8 @@ def put_note(
     if len(text) > LONGEST_NOTE:
         raise Invalid(f"A note has at most {LONGEST_NOTE:,} characters; this one has {len(text):,}.")
     with writing():
-        history = History(lock_session(project, session_id), as_of)
+        session = lock_session(project, session_id)
+        history = History(session, as_of)
         owner, position, number = _place(history, number)
         touch(session_id, {owner})  # first: it locks the owner, for which a fork may write at the same time
         note = StepNote.objects.filter(session_id=owner, position=position).first()
@@ -49,6 +52,7 @@ def put_note(
             note = StepNote(session_id=owner, position=position, number=number)
         note.text, note.actor, note.updated_at = clean(text), actor, timezone.now()
         note.save()
+        note_change(session, ChangeKind.NOTES)
         return note
 
 
@@ -59,12 +63,14 @@ def delete_note(project: Project, session_id: UUID, number: int, *, as_of: int |
         NotFound: when the project has no such session, or the session no such step, or the step no note.
     """
     with writing():
-        history = History(lock_session(project, session_id), as_of)
+        session = lock_session(project, session_id)
+        history = History(session, as_of)
         owner, position, number = _place(history, number)
         touch(session_id, {owner})
         deleted, _ = StepNote.objects.filter(session_id=owner, position=position).delete()
         if not deleted:
             raise NotFound(f"Step {number} has no note.")
+        note_change(session, ChangeKind.NOTES)
 
 
 def _place(history: History, number: int) -> tuple[UUID, int, int]:

@@ -15,9 +15,12 @@ from django.utils import timezone
 
 from historyapp.core.entries import Rewind
 from historyapp.core.projection import Step, Tail, advance
-from historyapp.models import Entry, Episode, Session, StaleOutcomes
+from historyapp.models import CountedSession, Entry, Episode, Session, StaleOutcomes
+from historyapp.models.changes import ChangeKind
 from historyapp.models.outcomes import RETRY_AFTER
 from historyapp.models.tails import tail_of
+from historyapp.services.changes import note_change
+from historyapp.services.list_columns import list_sessions, unlisted_sessions
 from historyapp.services.subagents import link_calls
 from historyapp.services.transactions import writing
 from historyapp.wire.problems import StorageFailed
@@ -36,8 +39,8 @@ MOST_WAIT = 0.5
 
 
 def stale_sessions() -> bool:
-    """Whether outcomes of any session are to be worked out now."""
-    return StaleOutcomes.objects.ready().exists()
+    """Whether outcomes of any session, or what lists show of it, are to be worked out now."""
+    return StaleOutcomes.objects.ready().exists() or unlisted_sessions()
 
 
 def work_out_outcomes(should_stop: Callable[[], bool]) -> int:
@@ -61,6 +64,7 @@ def work_out_outcomes(should_stop: Callable[[], bool]) -> int:
                 failed.update(retry_at=timezone.now() + RETRY_AFTER)
     if done:
         log.info("The outcomes of %s sessions are worked out.", done)
+    list_sessions(should_stop)
     return done
 
 
@@ -149,8 +153,10 @@ def _finish(session: Session, tail: Tail) -> None:
         step = live.step._replace(**outcomes)
         now = live._replace(step=step, begins_turn=tail.begins_turn, is_compacted=tail.is_compacted)
         session.tail = now.dump()
-        Session.objects.filter(pk=session.pk).update(tail=session.tail)
+        Session.objects.filter(pk=session.pk).update(tail=session.tail, is_listed=False)
     StaleOutcomes.objects.filter(session=session).delete()
+    CountedSession.objects.filter(pk=session.pk).update(version=0)  # to be counted anew
+    note_change(session, ChangeKind.SESSION_CHANGED)
     # A fork that was made meanwhile went on from rows that were not done.
     forks = Session.objects.filter(forked_from=session).values_list("pk", flat=True)
     StaleOutcomes.objects.bulk_create(

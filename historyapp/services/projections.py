@@ -10,17 +10,22 @@ from historyapp.core.entries import Rewind
 from historyapp.core.projection import Step, Tail, advance
 from historyapp.models import Entry, Episode, Session, StaleOutcomes
 from historyapp.models.episodes import columns
+from historyapp.models.strips import read_strip
 from historyapp.models.tails import tail_of
 from historyapp.services.append import apply_tail
+from historyapp.services.day_checks import recount_days
+from historyapp.services.list_columns import LIST_COLUMNS
 from historyapp.services.name_index import rebuild_names
 from historyapp.services.outcomes import OUTCOMES
 from historyapp.services.rewinds import reopen
 from historyapp.services.run_figures import recount
+from historyapp.services.search_index import rebuild_search
 from historyapp.services.text_index import rebuild_text
 from historyapp.services.transactions import writing
 
 _PROJECTED = (
     "head", "closed_spans", "tail_start", "tail", "last_entry_at", "steps", "errors", "tokens", "cost",
+    *LIST_COLUMNS, "is_listed",
 )  # fmt: skip
 _FLUSH_AT = 500
 
@@ -62,11 +67,15 @@ def rebuild(session: Session, *, check_only: bool = False) -> Rebuilt:
         found = Rebuilt(locked)
         _replay(locked, found)
         stale = StaleOutcomes.objects.filter(session=locked)
-        found.differences.extend(_compare(before, _stored(locked), is_stale=stale.exists()))
+        after = _stored(locked)
+        after["session"] |= _not_compared(before["session"], is_stale=stale.exists())
+        found.differences.extend(_compare(before, after, is_stale=stale.exists()))
         stale.delete()
         found.differences.extend(recount(locked))
+        found.differences.extend(recount_days(locked))
         found.differences.extend(rebuild_text(locked))
         found.differences.extend(rebuild_names(locked))
+        found.differences.extend(rebuild_search(locked))
         if check_only:
             transaction.set_rollback(True)
     return found
@@ -93,7 +102,8 @@ def _replay(session: Session, found: Rebuilt) -> None:
     rows.flush()
     revision = session.revision
     apply_tail(session, tail)
-    session.revision = revision
+    session.revision, session.is_listed = revision, True
+    session.strip = read_strip(session.lineage(), session.steps)
     session.save(update_fields=_PROJECTED)
 
 
@@ -155,6 +165,12 @@ def _stored(session: Session) -> dict[str, Any]:
     row = Session.objects.filter(pk=session.pk).values(*_PROJECTED).get()
     episodes = Episode.objects.filter(session=session).order_by("anchor").values()
     return {"session": row, **{f"step row {e['anchor']}": e for e in episodes}}
+
+
+def _not_compared(was: dict[str, Any], *, is_stale: bool) -> dict[str, Any]:
+    """The columns of lists as an earlier version left them; the price list may have changed since."""
+    later = ("money",) if was["is_listed"] and not is_stale else (*LIST_COLUMNS, "is_listed")
+    return {name: was[name] for name in later}
 
 
 def _compare(before: dict[str, Any], after: dict[str, Any], *, is_stale: bool) -> Iterator[str]:

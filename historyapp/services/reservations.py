@@ -20,6 +20,7 @@ from historyapp.llm.deltas import ModelOutputDelta, SilentDelta
 from historyapp.llm.errors import KeyRefused, LimitReached, ModelCallError, ProviderFailed, RequestRefused
 from historyapp.models import SpendingCounter, SpendingReservation
 from historyapp.models.spending import CounterQuerySet, period_start, period_start_of_day, with_ancestors
+from historyapp.services.changes import note_refusal
 from historyapp.services.prices import price_list
 from historyapp.services.spending import Payer
 from historyapp.services.transactions import writing
@@ -61,12 +62,15 @@ class Reservation:
             counters = lock_counters(self.payer, now)
             self.is_capped = any(counter.limit is not None for counter in counters)
             reached = [counter for counter in counters if self._exceeds(counter)]
-            if reached:
-                raise _refusal(max(reached, key=lambda counter: counter.ends_at), self)
-            self._counters = [counter.pk for counter in counters]
-            counted = SpendingCounter.objects.filter(pk__in=self._counters)
-            counted.update(counted=F("counted") + self.attempt_cost)
-            self._store(now)
+            if not reached:
+                self._counters = [counter.pk for counter in counters]
+                counted = SpendingCounter.objects.filter(pk__in=self._counters)
+                counted.update(counted=F("counted") + self.attempt_cost)
+                self._store(now)
+        if reached:
+            last = max(reached, key=lambda counter: counter.ends_at)
+            note_refusal(self.payer.session_id, last)
+            raise _refusal(last, self)
 
     def _exceeds(self, counter: SpendingCounter) -> bool:
         return counter.limit is not None and counter.counted + self.attempt_cost > counter.limit

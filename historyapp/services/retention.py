@@ -15,9 +15,13 @@ from django.db.models.functions import Coalesce
 
 from historyapp.core.dates import UNDATED
 from historyapp.models import AuditRecord, Entry, Project, RetentionPass, Session
+from historyapp.models.changes import ChangeKind
 from historyapp.services.audit import add_audit_record
+from historyapp.services.changes import note_change
 from historyapp.services.idempotency import forget_responses
+from historyapp.services.search_index import forget_session
 from historyapp.services.transactions import writing
+from historyapp.services.webhooks.endpoints import forget_deliveries
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,7 @@ def purge(
         list(Session.objects.select_for_update().filter(pk__in=sessions, project=project))
         purged = purgeable(project, archived_before, sessions)
         forget_responses(project, {session.pk for session in purged})
+        forget_deliveries([session.pk for session in purged])
         retention_pass = RetentionPass.objects.create()
         entries = 0
         for session in purged:
@@ -102,6 +107,8 @@ def purge(
             AuditRecord.objects.filter(project=project, session=session.pk).update(detail={})
             detail = {"entries": own, "steps": session.steps}
             add_audit_record(project.pk, actor, "purge", session.pk, detail)
+            note_change(session, ChangeKind.SESSION_DELETED)
+            forget_session(session)
             session.delete()
         retention_pass.delete()
         return Purged(len(purged), entries)

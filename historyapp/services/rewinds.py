@@ -13,10 +13,13 @@ from historyapp.core.lineage import Lineage
 from historyapp.core.prepared import prepare
 from historyapp.core.projection import Tail
 from historyapp.models import Entry, Episode, Project, Session
+from historyapp.models.changes import ChangeKind
 from historyapp.models.history import History
+from historyapp.models.strips import read_strip
 from historyapp.models.tails import tail_of
 from historyapp.services.append import apply_tail, check_open, check_position, lock_session
 from historyapp.services.audit import add_audit_record
+from historyapp.services.changes import note_change
 from historyapp.services.compression.automatic import THRESHOLDS, set_thresholds
 from historyapp.services.sessions import insert
 from historyapp.services.statements import TAIL_COLUMNS, Row, insert_entries
@@ -156,10 +159,12 @@ def rewind_locked(
     tail = reopen(session.pk, tail, position)
     session.head, session.closed_spans, session.tail_start = position, stored_lineage.dump(), position + 1
     apply_tail(session, tail)
+    session.strip = read_strip(left, tail.totals.steps)
     set_thresholds(session)
     session.save(update_fields={*TAIL_COLUMNS, *THRESHOLDS, "closed_spans", "tail_start"})
     detail = {"position": position, "to_position": left.last, "reason": body.reason}
     add_audit_record(session.project_id, actor, "rewind", session.pk, detail)
+    note_change(session, ChangeKind.REWIND, position, position)
     cut_off = before.branch_off(left)
     return RewindResult(position, left.last, cut_off, max(0, steps_before - tail.totals.steps), session)
 
@@ -268,6 +273,7 @@ def begin_fork(child: Session, shared: Lineage, position: int) -> None:
         child.last_entry_at = newest.created_at
     insert(child)
     apply_tail(child, reopen(child.pk, tail, position))
+    child.strip = read_strip(shared, tail.totals.steps)
     if child.forked_from is not None:
         child.compressed_to = child.forked_from.compressed_to
     set_thresholds(child)

@@ -105,8 +105,7 @@ def sessions_behind() -> list[UUID]:
 
 
 def _steps_left(history: History) -> int:
-    owners = history.session.owners(history.lineage)
-    known = FiguresCheckpoint.objects.newest_in(history.lineage, owners, history.steps)
+    known = FiguresCheckpoint.objects.newest_in(history.lineage, history.steps)
     return history.steps - (known.steps if known else 0)
 
 
@@ -141,8 +140,7 @@ def store(checkpoints: Sequence[FiguresCheckpoint]) -> None:
 
 
 def _count(history: History, seconds: float | None) -> _Counting:
-    owners = history.session.owners(history.lineage)
-    known = FiguresCheckpoint.objects.newest_in(history.lineage, owners, history.steps)
+    known = FiguresCheckpoint.objects.newest_in(history.lineage, history.steps)
     figures = load_figures(known.state) if known else RunFigures()
     counting = _Counting(figures, history.lineage, figures.steps)
     end = None if seconds is None else time.thread_time() + seconds
@@ -205,8 +203,7 @@ def _checkpoint_at(session: Session, position: int) -> FiguresCheckpoint | None:
     if not session.fork_position < position <= session.head:
         return None
     history = History(session, position)
-    owners = session.owners(history.lineage)
-    known = FiguresCheckpoint.objects.newest_in(history.lineage, owners, history.steps)
+    known = FiguresCheckpoint.objects.newest_in(history.lineage, history.steps)
     figures = load_figures(known.state) if known else RunFigures()
     counting = _Counting(figures, history.lineage, figures.steps)
     for run in _runs(history.lineage, known.position - 1 if known else 0):

@@ -13,9 +13,12 @@ from historyapp.core.policies import policy_named
 from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.core.strategies import strategy_named
 from historyapp.models import Project, Session
+from historyapp.models.changes import ChangeKind
 from historyapp.services.append import lock_session
 from historyapp.services.audit import add_audit_record
+from historyapp.services.changes import note_change
 from historyapp.services.compression.automatic import set_thresholds
+from historyapp.services.list_columns import set_list_columns
 from historyapp.services.spending import OPERATOR, Spender, check_summary_model
 from historyapp.services.transactions import writing
 
@@ -84,6 +87,7 @@ def insert(session: Session) -> None:
         raise Conflict(
             f"The id {session.pk} is taken. If the session is yours, continue it; otherwise leave the id out."
         ) from error
+    note_change(session, ChangeKind.SESSION_CREATED)
 
 
 def change_session(
@@ -118,8 +122,11 @@ def change_session(
             setattr(session, name, dump_settings(merged) if merged else value)
         if "settings" in changes:
             set_thresholds(session)
+        if "model" in changes:
+            set_list_columns(session, session.live_tail)
         session.revision += 1
         session.save()
+        note_change(session, ChangeKind.SESSION_CHANGED)
         return session
 
 

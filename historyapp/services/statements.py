@@ -13,13 +13,13 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from historyapp.core.entries import Entry
-from historyapp.core.json import dump_json, load_dumped
+from historyapp.core.json import dump_json, dump_plain, load_dumped
 from historyapp.core.projection import Step, Tail, Totals
 from historyapp.meters import count_entries
-from historyapp.models import CompressionItem, Session
+from historyapp.models import Change, CompressionItem, Session
 from historyapp.models.episodes import tool_of
-from historyapp.models.fields import on_sqlite, pack, uuid_value
-from historyapp.models.sql import fetch_all, loaded
+from historyapp.models.fields import as_uuid, on_sqlite, pack, uuid_value
+from historyapp.models.sql import as_aware, fetch_all, loaded
 
 ENTRY_COLUMNS = (
     "session_id", "position", "kind", "created_at", "body", "metadata", "tokens", "totals",
@@ -32,15 +32,18 @@ EPISODE_COLUMNS = (
     "kind_totals", "excerpt",
 )  # fmt: skip
 LOCKED_COLUMNS = (
-    "id", "project_id", "status", "revision", "head", "tail", "compress_at", "compress_at_tokens",
-    "compression_due",
+    "id", "project_id", "status", "revision", "head", "tail", "created_at", "compress_at",
+    "compress_at_tokens", "compression_due", "model", "forked_from_id", "strip",
 )  # fmt: skip
 """The columns of the session that an append needs; others are loaded at their first use."""
 TAIL_COLUMNS = (
     "head", "last_entry_at", "status", "tail", "steps", "errors", "tokens", "cost", "revision",
-    "compression_due",
+    "compression_due", "likely_failures", "duration", "shown_tokens", "money", "strip",
 )  # fmt: skip
 
+CHANGE_COLUMNS = (
+    "transaction_id", "project_id", "session_id", "kind", "first_position", "last_position", "run_id", "at",
+)  # fmt: skip
 ITEM_COLUMNS = ("state", "claim", "claimed_until", "error", "summary_id", "text", "tokens_after")
 """The columns of an item of a compression run that its result changes."""
 
@@ -69,6 +72,8 @@ _SELECT_SESSION = (
     f"SELECT {', '.join(LOCKED_COLUMNS)} FROM historyapp_session WHERE id = %s AND project_id = %s"  # noqa: S608
 )
 
+_INSERT_CHANGE = _insert("historyapp_change", CHANGE_COLUMNS)
+_TRANSACTION = "pg_current_xact_id()::text::bigint"
 _UPDATE_ITEM = f"UPDATE historyapp_compressionitem SET {_assign(ITEM_COLUMNS)} WHERE id = %s"  # noqa: S608
 
 
@@ -79,8 +84,11 @@ def select_session(project_id: UUID, session_id: UUID) -> Session | None:
     rows = fetch_all(_SELECT_SESSION + lock, [uuid_value(session_id), uuid_value(project_id)])
     if not rows:
         return None
-    _, _, status, revision, head, tail, *compression = rows[0]
-    values = (session_id, project_id, status, revision, head, load_dumped(tail), *compression)
+    _, _, status, revision, head, tail, began, *compression, model, parent, strip = rows[0]
+    values = (
+        *(session_id, project_id, status, revision, head, load_dumped(tail), as_aware(began), *compression),
+        *(model, parent and as_uuid(parent), strip),
+    )
     return loaded(Session, LOCKED_COLUMNS, values)
 
 
@@ -97,7 +105,7 @@ def insert_entries(session_id: UUID, entries: Sequence[Row]) -> None:
     """Adds entries, and counts them once they are committed."""
     session = uuid_value(session_id)
     moments = {row.entry.created_at for row in entries}  # most batches have one
-    stored = dict(zip(moments, map(_moment, moments), strict=True))
+    stored = dict(zip(moments, map(stored_moment, moments), strict=True))
     rows = [
         (
             session,
@@ -107,7 +115,7 @@ def insert_entries(session_id: UUID, entries: Sequence[Row]) -> None:
             pack(body),
             metadata,
             entry.tokens,
-            dump_json(totals.dump()),
+            dump_plain(totals.dump()),
         )
         for entry, totals, body, metadata in entries
     ]
@@ -137,7 +145,7 @@ def update_session(session: Session, tail: Tail) -> None:
     """Writes what an append changes of the session row."""
     values = [
         session.head,
-        _moment(session.last_entry_at),
+        stored_moment(session.last_entry_at),
         session.status,
         dump_json(tail.dump()),
         session.steps,
@@ -146,8 +154,28 @@ def update_session(session: Session, tail: Tail) -> None:
         session.cost,
         session.revision,
         session.compression_due,
+        session.likely_failures,
+        session.duration,
+        session.shown_tokens,
+        session.money,
+        session.strip,
     ]
     _execute(_UPDATE_SESSION, [(*values, uuid_value(session.pk))])
+
+
+def insert_change(change: Change) -> None:
+    """Adds a change, under the number of the transaction."""
+    statement = _INSERT_CHANGE.replace("%s", "0" if on_sqlite() else _TRANSACTION, 1)
+    row = (
+        uuid_value(change.project_id),
+        uuid_value(change.session_id),
+        change.kind,
+        change.first_position,
+        change.last_position,
+        change.run_id and uuid_value(change.run_id),
+        stored_moment(change.at),
+    )
+    _execute(statement, [row])
 
 
 def update_items(items: Iterable[CompressionItem]) -> None:
@@ -184,7 +212,7 @@ def _episode(step: Step) -> tuple[Any, ...]:
         step.first_position,
         step.last_position,
         step.status,
-        dump_json(step.tool_names),
+        dump_plain(step.tool_names),
         tool_of(step.tool_names),
         step.input_preview,
         step.thought_preview,
@@ -205,7 +233,7 @@ def _episode(step: Step) -> tuple[Any, ...]:
         step.turn,
         step.turn_first,
         step.compactions,
-        dump_json(step.kind_totals),
+        dump_plain(step.kind_totals),
         pack(dump_json(step.excerpt.dump())) if step.excerpt else None,
     )
 
@@ -213,7 +241,8 @@ def _episode(step: Step) -> tuple[Any, ...]:
 _OFFSET = "+00:00"
 
 
-def _moment(value: datetime) -> Any:
+def stored_moment(value: datetime) -> Any:
+    """A time as the database's driver takes it."""
     if on_sqlite() and value.tzinfo is UTC:
         return str(value).removesuffix(_OFFSET)  # as Django writes it, which takes it ten times as long
     return connection.ops.adapt_datetimefield_value(value)

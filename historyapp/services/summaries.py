@@ -9,8 +9,10 @@ from django.db.models import F
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.tokens import count_tokens
 from historyapp.models import Project, Session, Summary
+from historyapp.models.changes import ChangeKind
 from historyapp.models.history import History
 from historyapp.services.append import lock_session
+from historyapp.services.changes import note_change
 from historyapp.services.transactions import writing
 
 
@@ -69,6 +71,7 @@ def summarise(
         )
         Summary.objects.add([summary])
         touch(session.pk, {summary.session_id})
+        note_change(session, ChangeKind.SUMMARIES)
         return summary
 
 

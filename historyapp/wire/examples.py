@@ -84,6 +84,11 @@ WHAT_IF: dict[str, Any] = {
     "max_tokens": 4096, "format": None, "model": "gpt-5-nano", "actor": "key:ph_x1Y2z3A",
     "created_at": AT, "updated_at": LATER,
 }  # fmt: skip
+SHARE: dict[str, Any] = {
+    "id": "0197c7db-2e00-7b11-8d10-5c1d2e3f4a51", "as_of": 31, "takes": False, "inputs": False,
+    "state": "usable", "actor": "key:ph_x1Y2z3A", "created_at": AT,
+    "expires_at": "2026-03-02T09:30:00Z", "revoked_at": None, "last_opened_at": LATER, "opened": 2,
+}  # fmt: skip
 RUN: dict[str, Any] = {
     "id": "0197c7da-5b2e-7e10-8a00-6a1b2c3d4e5f", "strategy": "simple_extract", "model": "", "options": {},
     "again": False, "trial": False, "comparison": None, "automatic": False, "state": "running", "note": "",
@@ -231,4 +236,44 @@ OVERVIEW: dict[str, Any] = {
     "slowest": [{"step": 1, "tool": "read_file", "target": "parser.py", "seconds": 0.4}],
     "dearest": [{**USAGE, "step": 1, "tool": "read_file", "target": "parser.py", "money": 0.000095}],
     "repeated": [],
+}  # fmt: skip
+EVENT = {
+    "cursor": "0-18", "kind": "entries", "session": SESSION, "first_position": 4, "position": 5, "run": None,
+    "at": "2026-11-24T08:15:04Z",
+}  # fmt: skip
+_PAIR_STEP: dict[str, Any] = {
+    "number": 2, "first_position": 4, "last_position": 5, "status": "error", "tool_names": ["shell"],
+    "call_preview": "shell(command='pytest')", "result_preview": "1 failed", "tokens": 40, "money": 0.0004,
+    "seconds": 1.2,
+}  # fmt: skip
+STEP_PAIR: dict[str, Any] = {
+    "a": _PAIR_STEP, "b": {**_PAIR_STEP, "status": "success", "result_preview": "12 passed"},
+    "change": "different", "differs": ["result", "status"], "exact": True,
+}  # fmt: skip
+_RUN_PART: dict[str, Any] = {
+    "steps": 2, "errors": 1, "tokens": 102, "token_source": "estimated", "money": 0.0021, "seconds": 2.5,
+}  # fmt: skip
+_COMPARED_RUN: dict[str, Any] = {
+    "reference": SESSION, "session": SESSION, "as_of": None, "title": "Fix the parser", "agent": "fixer",
+    "model": "gpt-5-mini", "head": 5, "totals": _RUN_PART, "apart": {**_RUN_PART, "steps": 1},
+}  # fmt: skip
+RUN_COMPARISON: dict[str, Any] = {
+    "a": _COMPARED_RUN, "b": {**_COMPARED_RUN, "reference": f"{SESSION}/takes/7", "as_of": 6},
+    "common": {"position": 3, "steps": 1},
+    "counts": {
+        "same": 0, "different_call": 0, "different_result": 1, "only_a": 0, "only_b": 0, "complete": True,
+    },
+    "first_difference": {"a": 2, "b": 2}, "first_divergence": None,
+    "pairs": {"items": [STEP_PAIR], "next": None},
+}  # fmt: skip
+_FIGURES: dict[str, Any] = {
+    "sessions": 1, "steps": 3, "errors": 1, "likely_failures": 0, "recorded_tokens": 190, "model_calls": 3,
+    "uncached": 24, "cache_read": 96, "cache_write": 0, "output": 12, "seconds": 0.4, "money": 0.000095,
+    "unpriced_models": [],
+}  # fmt: skip
+_NO_FIGURES: dict[str, Any] = {name: [] if name == "unpriced_models" else 0 for name in _FIGURES}
+FIGURES = {
+    "first": "2026-11-18", "last": "2026-11-24", "by": "day", "total": _FIGURES, "before": _NO_FIGURES,
+    "undated": _NO_FIGURES, "items": [{**_FIGURES, "name": "2026-11-24"}],
+    "is_current": True,
 }  # fmt: skip

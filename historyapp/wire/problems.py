@@ -103,6 +103,18 @@ class NotValid(Invalid):
     code = "not-valid"
 
 
+class SearchTooSlow(Invalid):
+    """A search across sessions took longer than the server allows."""
+
+    code = "search-too-slow"
+
+
+class CursorExpired(PlayheadError):
+    """What follows the cursor is no longer kept."""
+
+    code = "cursor-expired"
+
+
 class ModelCallFailed(PlayheadError):
     """The provider of a model gave no usable answer, and the server's retries did not help."""
 
@@ -253,6 +265,11 @@ PROBLEM_TYPES = (
         "Read the session again, then retry if the request still makes sense.",
     ),
     ProblemType(
+        CursorExpired, 410, "Cursor expired", "The changes after the cursor are no longer kept.",
+        "Read the sessions as they are now, and go on without a cursor. `PLAYHEAD_CHANGES_DAYS` says how "
+        "long changes are kept.",
+    ),
+    ProblemType(
         LengthRequired, 411, "Length required", "The body came in chunks, without its length.",
         "Send it in one piece, with a `Content-Length`.",
     ),
@@ -268,6 +285,10 @@ PROBLEM_TYPES = (
     ProblemType(
         UnsupportedMediaType, 415, "Unsupported media type", "The server does not read bodies of this type.",
         "Send `application/json`, or `multipart/form-data` for imports.",
+    ),
+    ProblemType(
+        SearchTooSlow, 422, "Search too slow", "The search would have taken longer than five seconds.",
+        "Add a word or a filter, or more letters before a `*`.",
     ),
     ProblemType(
         Invalid, 422, "Invalid request", "The request is well formed but cannot be carried out as it stands.",

@@ -123,8 +123,11 @@ if (form && panel) {
     reveal = false;
   }
 
-  /** Marks the steps on the timeline, where it shows them. */
+  /** Marks the steps on the timeline, where it shows them, and on the minimap. */
   function markTimeline(found) {
+    const map = document.querySelector("#timeline [data-map]");
+    const lines = new Set(map && found.map((step) => `M${((1000 * (step - 0.5)) / map.dataset.steps).toFixed(0)} 6v6`));
+    map?.querySelector("[data-map-hits]").setAttribute("d", [...lines].join(""));
     const layer = document.querySelector("#timeline [data-hits]");
     if (!layer) return;
     const places = new Set(send("places", { steps: found }).filter((x) => x !== null).map((x) => x.toFixed(1))); // closer marks are one
@@ -173,7 +176,8 @@ if (form && panel) {
     if (changes.some((change) => !change.target.matches("[data-hits]"))) show();
   });
   for (const part of [panel, document.getElementById("timeline")]) observer.observe(part, { childList: true, subtree: true });
-  window.addEventListener("popstate", () => {
+  window.addEventListener("popstate", (event) => {
+    if (!event.state) return; // a link to a part of this page
     field.value = new URLSearchParams(location.search).get("find") ?? "";
     search();
   });

@@ -1,7 +1,8 @@
-// The page of a live session polls for updates while it is visible, and swaps in what has changed.
+// The page of a session asks for updates after each change (events.js), and swaps in what has changed.
 // A playhead at the newest step follows; elsewhere a bar says how many steps are new.
 
-const INTERVAL = 3000; // milliseconds between an answer and the next request
+const PAUSE = 100; // milliseconds between an answer and the next request
+const RETRY = 3000; // after a request that failed
 
 const root = document.querySelector("[data-playhead]");
 const frame = document.getElementById("news");
@@ -11,17 +12,24 @@ if (frame) {
   const at = () => Number(root.querySelector("[data-at]")?.dataset.at ?? 0);
 
   let seen = Number(state().steps); // steps that the reader has seen
-  let polling = false;
-  let timer = null;
+  let isLoading = false;
+  let isOutdated = false; // something has changed since the request under way
+  let hasFailed = false;
 
-  async function poll() {
-    polling = true;
+  async function load() {
+    isLoading = true;
+    isOutdated = hasFailed = false;
     const before = { ...state() };
     const query = new URLSearchParams({ revision: before.revision, step: at(), steps: before.steps, seen });
     await loadInto(frame, `${root.dataset.page}/news?${query}${root.dataset.filter}${root.dataset.view}`);
     if (state().revision !== before.revision) await notify(before, state());
-    polling = false;
-    wait();
+    isLoading = false;
+    if (isOutdated || hasFailed) setTimeout(request, hasFailed ? RETRY : PAUSE);
+  }
+
+  function request() {
+    if (isLoading) isOutdated = true;
+    else load();
   }
 
   /** Notifies the playhead. A page without steps has none, so that its first step needs a reload. */
@@ -31,11 +39,6 @@ if (frame) {
     root.dispatchEvent(new CustomEvent("playhead:news", { detail }));
     await detail.done;
     show();
-  }
-
-  function wait() {
-    clearTimeout(timer);
-    if (!document.hidden && state().status === "live") timer = setTimeout(poll, INTERVAL);
   }
 
   /** Shows the bar unless the playhead is at the newest step. */
@@ -48,13 +51,17 @@ if (frame) {
     if (bar) bar.hidden = isNewest;
   }
 
-  document.addEventListener("visibilitychange", () => {
-    clearTimeout(timer);
-    if (!document.hidden && !polling && state().status === "live") poll();
+  for (const name of ["sendError", "timeout", "responseError"]) {
+    frame.addEventListener(`htmx:${name}`, ({ detail }) => {
+      const { status } = detail.xhr;
+      hasFailed = !status || status === 429 || status >= 500;
+    });
+  }
+  document.addEventListener("playhead:change", ({ detail }) => {
+    if (detail.kind !== "poll" || state().status === "live") request();
   });
   document.getElementById("step")?.addEventListener("htmx:afterSwap", (event) => {
     if (event.target.id === "step") show();
   });
   show();
-  wait();
 }

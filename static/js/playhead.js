@@ -265,11 +265,12 @@ if (panel) {
   });
 
   window.addEventListener("popstate", (event) => {
+    // A link to a part of this page moves nothing: to load the step again would take the focus out of it.
+    if (!event.state) return void history.replaceState({ step: number("at") }, "");
     stop();
-    const step = event.state?.step ?? Number(new URLSearchParams(location.search).get("step") ?? 1);
     next = null;
     clearTimeout(writing);
-    go(step, { remember: false });
+    go(event.state.step, { remember: false });
   });
 
   // Earlier rows come in above what is being read, which must not move.

@@ -14,19 +14,6 @@ const STRETCHES = { pause: "pause of", model: "model call of", tools: "tools for
 const root = document.querySelector("[data-playhead]");
 const panel = document.getElementById("step");
 
-/** As the server writes it (core/dates.py): 340 ms, 2.1 s, 3 min 20 s, 2 h 5 min, 5 days 20 h. */
-function duration(milliseconds) {
-  if (milliseconds < 999.5) return `${Math.round(milliseconds)} ms`;
-  if (milliseconds < 59_950) return `${(milliseconds / 1000).toFixed(1)} s`;
-  const seconds = Math.round(milliseconds / 1000);
-  const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
-  const hours = Math.floor(minutes / 60);
-  if (hours < 24) return `${hours} h ${minutes % 60} min`;
-  const days = Math.floor(hours / 24);
-  return `${days} day${days > 1 ? "s" : ""} ${hours % 24} h`;
-}
-
 /** The stretch of a step's time after some milliseconds on the screen, and the time in the run. */
 function placeIn(pace, elapsed) {
   let time = pace.begins;
@@ -209,9 +196,9 @@ if (panel) {
     const choice = part("pace-choice").value;
     const left = timeLeft(choice);
     const notes = [];
-    if (name && took >= 1000) notes.push(`${STRETCHES[name]} ${duration(took)}`);
+    if (name && took >= 1000) notes.push(`${STRETCHES[name]} ${durationText(took)}`);
     if (name && took > shown) notes.push(`shortened to ${Number((shown / speed() / 1000).toFixed(2))} s`);
-    if (left !== undefined) notes.push(`${choice === "step" ? "" : "about "}${duration((left + Math.max(0, ownLeft)) / speed())} left`);
+    if (left !== undefined) notes.push(`${choice === "step" ? "" : "about "}${durationText((left + Math.max(0, ownLeft)) / speed())} left`);
     write(part("replay-note"), notes.join(", "));
   }
 

@@ -54,3 +54,29 @@ document.addEventListener("formdata", (event) => {
     if (value) event.formData.set(name, new Date(value).toISOString().slice(0, 19));
   }
 });
+
+/** A duration as the server writes it (core/dates.py): 340 ms, 2.1 s, 3 min 20 s, 2 h 5 min, 5 days 20 h. */
+window.durationText = (milliseconds) => {
+  if (milliseconds < 999.5) return `${Math.round(milliseconds)} ms`;
+  if (milliseconds < 59_950) return `${(milliseconds / 1000).toFixed(1)} s`;
+  const seconds = Math.round(milliseconds / 1000);
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 24) return `${hours} h ${minutes % 60} min`;
+  const days = Math.floor(hours / 24);
+  return `${days} day${days > 1 ? "s" : ""} ${hours % 24} h`;
+};
+
+// How long something has been running: <span data-running="…"> holds the milliseconds at the time of the answer, so that
+// the reader's clock does not matter.
+const begun = new WeakMap();
+
+function tick() {
+  for (const span of document.querySelectorAll("[data-running]")) {
+    if (!begun.has(span)) begun.set(span, performance.now() - Number(span.dataset.running));
+    const seconds = Math.floor((performance.now() - begun.get(span)) / 1000);
+    span.textContent = seconds < 60 ? `${seconds} s` : durationText(seconds * 1000);
+  }
+}
+setInterval(tick, 1000);

@@ -128,6 +128,7 @@ CALLS = [
     ("POST", "/results", {"status": "success"}),
     ("POST", "/steps", {"analysis_result": "", "execution_result": "", "supervision_result": ""}),
     ("GET", "/episodes", None),
+    ("GET", "/stream", None),
     ("GET", "/episodes/1", None),
     ("GET", "/episodes/1/request", None),
     ("GET", "/episodes/1/origins", None),
@@ -163,6 +164,9 @@ CALLS = [
     ("GET", "/ledger/steps", None),
     ("GET", "/overview", None),
     ("GET", "/find?q=x", None),
+    ("GET", "/shares", None),
+    ("POST", "/shares", {}),
+    ("DELETE", f"/shares/{RUN}", None),
     ("GET", "/episodes/1/request", None),
 ]
 
@@ -192,6 +196,7 @@ def test_every_session_call_is_held_to_that(alice: Agent) -> None:
         "{number}": "1",
         "{snapshot_id}": SNAPSHOT,
         "{run_id}": RUN,
+        "{share_id}": RUN,
         "{comparison_id}": RUN,
     }
     of_sessions = set()

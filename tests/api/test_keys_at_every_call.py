@@ -20,10 +20,12 @@ GIVEN = {
     "run_id": RUN,
     "comparison_id": RUN,
     "what_if_id": RUN,
+    "share_id": RUN,
 }
 QUERIES = {
     "/sessions/{session_id}/snapshots/{snapshot_id}/diff": f"?with={SNAPSHOT}",
     "/sessions/{session_id}/find": "?q=mine",
+    "/search": "?q=mine",
 }
 
 

@@ -7,9 +7,14 @@ from django.test import Client
 
 from tests.api.agent import Agent
 
+UNTAGGED = ("/export", "/stream", "/shares")
 PATHS = {
     "/sessions": {"get", "post"},
     "/sessions/{session_id}": {"get", "patch", "delete"},
+    "/events": {"get"},
+    "/figures": {"get"},
+    "/search": {"get"},
+    "/sessions/{session_id}/stream": {"get"},
     "/sessions/{session_id}/entries": {"get", "post"},
     "/sessions/{session_id}/entries/{position}": {"get"},
     "/sessions/{session_id}/actions": {"post"},
@@ -45,9 +50,13 @@ PATHS = {
     "/sessions/{session_id}/rewinds/{position}/undo": {"post"},
     "/sessions/{session_id}/forks": {"post"},
     "/sessions/{session_id}/export": {"get"},
+    "/compare": {"get"},
+    "/compare/pairs": {"get"},
     "/imports": {"post"},
     "/project": {"get", "patch"},
     "/caps": {"get", "patch"},
+    "/sessions/{session_id}/shares": {"get", "post"},
+    "/sessions/{session_id}/shares/{share_id}": {"delete"},
     "/what-ifs": {"get", "put"},
     "/what-ifs/{what_if_id}": {"delete"},
 }
@@ -94,7 +103,8 @@ def test_every_call_says_how_it_fails(calls: dict[str, dict[str, Any]]) -> None:
     for name, call in calls.items():
         statuses = set(call["responses"])
         assert {"400", "401", "403", "422", "503"} <= statuses, name
-        names_object = "{" in name or (name.startswith("patch") and name.endswith("/caps"))
+        names_object = "{" in name or "/compare" in name
+        names_object |= name.startswith("patch") and name.endswith("/caps")
         assert ("404" in statuses) == names_object, name
         cancels = name.startswith("delete") and "/compressions/" in name
         writes = name.startswith(("post", "patch", "put")) and not name.endswith("/project")
@@ -112,7 +122,7 @@ def test_every_write_takes_an_idempotency_key_and_session_reads_take_a_tag(
 ) -> None:
     for name, call in calls.items():
         headers = {parameter["name"] for parameter in call["parameters"] if parameter["in"] == "header"}
-        tagged = name.startswith("get /api/v1/sessions/") and not name.endswith("/export")
+        tagged = name.startswith("get /api/v1/sessions/") and not name.endswith(UNTAGGED)
         assert headers == (
             {"Idempotency-Key"} if name.startswith("post") else {"If-None-Match"} if tagged else set()
         ), name
@@ -120,7 +130,7 @@ def test_every_write_takes_an_idempotency_key_and_session_reads_take_a_tag(
 
 def test_every_session_read_is_as_of_any_position(calls: dict[str, dict[str, Any]]) -> None:
     for name, call in calls.items():
-        if name.startswith("get /api/v1/sessions/"):
+        if name.startswith("get /api/v1/sessions/") and not name.endswith(("/stream", "/shares")):
             assert "as_of" in {parameter["name"] for parameter in call["parameters"]}, name
 
 

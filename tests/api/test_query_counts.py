@@ -35,6 +35,7 @@ READS = [
     "/compressions",
     "/compressions/estimate?strategy=simple_extract",
     "/rewinds",
+    "/shares",
     "/messages?max_tokens=50&as_of=25",
     "/episodes/-1?as_of=25",
 ]
@@ -46,6 +47,7 @@ WRITES: list[tuple[str, Any]] = [
     ("/contexts", {"policy": "episodic", "max_tokens": 100}),
     ("/summaries", {"from_step": -1, "to_step": -1, "text": "x"}),
     ("/forks", {}),
+    ("/shares", {"as_of": 10}),
     ("/rewinds", {"episodes": 3}),
 ]
 
@@ -101,9 +103,9 @@ def test_a_list_of_sessions_is_two_queries(alice: Agent) -> None:
 
 
 def test_an_append_is_no_query_more_than_it_must(run: Agent) -> None:
-    """The key, a savepoint as tests are transactions, the session, the entry, the step, the session again."""
-    assert len(cost(run.act)) == 1 + 2 + 4
-    assert len(cost(run.succeed)) == 1 + 2 + 4
+    """The key, a savepoint as tests are transactions, the session, entry and step, the session, a change."""
+    assert len(cost(run.act)) == 1 + 2 + 5
+    assert len(cost(run.succeed)) == 1 + 2 + 5
 
 
 def test_a_change_or_a_rewind_loads_its_session_once(run: Agent) -> None:

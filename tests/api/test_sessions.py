@@ -231,6 +231,21 @@ def test_sessions_are_found_by_what_they_are(
     assert {item["title"] for item in alice.get(f"/sessions{query}")["items"]} == titles
 
 
+def test_sessions_are_found_by_the_beginning_of_their_id(alice: Agent, charlie: Agent) -> None:
+    ids = [f"0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c{n}" for n in ("00", "0f", "f0")]
+    for id in ids:
+        alice.post("/sessions", {"id": id})
+
+    def found(prefix: str) -> list[str]:
+        return sorted(item["id"] for item in alice.get(f"/sessions?id={prefix}")["items"])
+
+    assert found("0197C7D45a3e") == found(ids[0][:-2]) == ids
+    assert found(ids[0][:-1]) == ids[:2]
+    assert found(ids[2]) == ids[2:]
+    assert found("f") == []
+    assert charlie.get(f"/sessions?id={ids[0]}")["items"] == []
+
+
 def test_archived_sessions_are_listed_when_asked_for(alice: Agent, session_id: str) -> None:
     alice.delete(f"/sessions/{session_id}")
     assert alice.get("/sessions")["items"] == []
@@ -250,6 +265,9 @@ def test_archived_sessions_are_listed_when_asked_for(alice: Agent, session_id: s
         "tag=",
         "tag=a%0Ab",
         "agent=%00",
+        "id=g",
+        "id=",
+        "id=" + "0" * 37,
     ],
 )
 def test_a_wrong_filter_is_refused(alice: Agent, query: str) -> None:

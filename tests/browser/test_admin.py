@@ -18,7 +18,7 @@ def test_a_session_is_selected_confirmed_and_rewound(page: Page, server: str) ->
     User.objects.update(is_staff=True, is_superuser=True)
     session = record_session(project, 6)  # the sixth fails
     page.goto("/")
-    page.locator("[data-menu] summary").last.click()
+    page.locator(".masthead [data-menu] summary").last.click()
     page.get_by_role("link", name="Administration").click()
     page.get_by_role("link", name="Sessions", exact=True).first.click()
     expect(page.get_by_role("row").filter(has_text="Repair the totals")).to_be_visible()

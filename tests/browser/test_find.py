@@ -1,5 +1,7 @@
 """Find in the session in a browser: keys, count, marks in the text and on the timeline, and the address."""
 
+import re
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -64,11 +66,11 @@ def test_keys_lead_from_hit_to_hit_and_the_address_holds_the_search(page: Page, 
     step_is(page, 3)
     page.keyboard.press("N")
     step_is(page, 11)
-    assert page.url.endswith("?step=11&find=ensuresetup")
+    expect(page).to_have_url(re.compile(r"\?step=11&find=ensuresetup$"))
     page.keyboard.press("ArrowLeft")
     step_is(page, 10)
     expect(page.locator("[data-found]")).to_contain_text("3 steps")
-    assert page.url.endswith("?step=10&find=ensuresetup")
+    expect(page).to_have_url(re.compile(r"\?step=10&find=ensuresetup$"))
     page.reload()
     page.keyboard.press("N")
     step_is(page, 7)
@@ -101,7 +103,7 @@ def test_the_timeline_has_a_mark_for_each_step_with_the_text(page: Page, session
     assert places == pytest.approx([100 * (step - 0.5) / 12 for step in (3, 7, 11)], abs=0.5)
     page.locator("[data-find-clear]").click()
     expect(marks).to_have_count(0)
-    assert page.url.endswith("?step=1")
+    expect(page).to_have_url(re.compile(r"\?step=1$"))
 
 
 def test_without_scripts_the_form_and_its_links_do_the_same(plain: Page, server: str) -> None:

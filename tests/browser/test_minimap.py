@@ -82,3 +82,13 @@ def test_the_playhead_of_the_minimap_follows(page: Page, session: Session) -> No
     page.keyboard.press("G")
     expect(page.locator("#step h2").first).to_have_text("Step 1,000")
     expect(page.locator("[data-map-playhead]")).to_have_attribute("x", "99.95%")
+
+
+def test_steps_with_the_text_that_is_looked_for_are_marked(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=500"))
+    page.get_by_role("searchbox", name="Find in this session").fill("notes.txt")
+    page.keyboard.press("Enter")
+    lines = page.locator("[data-map-hits]")
+    expect(lines).to_have_attribute("d", re.compile(r"^M1 6v6M2 6v6.*M1000 6v6$"))
+    page.locator("[data-find-clear]").click()
+    expect(lines).to_have_attribute("d", "")

@@ -244,6 +244,20 @@ def test_back_and_forward_follow_the_jumps(page: Page, session: Session) -> None
     expect_step(page, 6)
 
 
+def test_a_link_to_a_part_of_the_page_loads_nothing_and_can_be_gone_back_to(
+    page: Page, session: Session
+) -> None:
+    page.goto(page_of(session, "?step=2"), wait_until="networkidle")
+    page.evaluate("addEventListener('htmx:beforeRequest', () => (window.asked = true))")
+    arrived = "new Promise((done) => addEventListener('hashchange', done))"
+    page.evaluate(f"document.querySelector('.skip').click(), {arrived}")
+    assert not page.evaluate("window.asked")
+    page.keyboard.press("G")
+    expect_step(page, 6)
+    page.go_back()
+    expect_step(page, 2)
+
+
 def test_playing_leaves_one_entry_in_the_history(page: Page, session: Session) -> None:
     page.goto("/")
     page.goto(page_of(session))

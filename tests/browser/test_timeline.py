@@ -51,14 +51,17 @@ def test_a_click_between_bars_is_not_a_drag(page: Page, session: Session) -> Non
 @pytest.mark.parametrize("axis", ["step", "time"])
 def test_the_playhead_stands_over_the_bar_of_its_step(page: Page, session: Session, axis: str) -> None:
     page.goto(page_of(session, f"?step=3&axis={axis}"))
-    place = page.locator("[data-cursor]").get_attribute("x")
+    cursor = page.locator("[data-cursor]")
+    place = cursor.get_attribute("x") or ""
     page.keyboard.press("ArrowRight")
+    expect(cursor).not_to_have_attribute("x", place)
     expect(page.locator("#step h2").first).to_have_text("Step 4")
-    expect(page.locator("[data-cursor]")).not_to_have_attribute("x", place or "")
+    later = cursor.get_attribute("x") or ""
     page.keyboard.press("ArrowLeft")
+    expect(cursor).not_to_have_attribute("x", later)
     expect(page.locator("#step h2").first).to_have_text("Step 3")
-    back = page.locator("[data-cursor]").get_attribute("x")
-    assert float((back or "").rstrip("%")) == pytest.approx(float((place or "").rstrip("%")), abs=0.2)
+    back = cursor.get_attribute("x") or ""
+    assert float(back.rstrip("%")) == pytest.approx(float(place.rstrip("%")), abs=0.2)
 
 
 def test_outside_of_a_zoom_the_playhead_is_hidden(page: Page, session: Session) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from itertools import islice
 from pathlib import Path
 from uuid import UUID, uuid4
@@ -26,6 +26,7 @@ from historyapp.client import (
     Thoughts,
     UseTool,
     from_exception,
+    http_messages,
 )
 
 ODD = "lone \ud800, NUL \0, <script>, ünï"
@@ -48,6 +49,14 @@ def three(playhead: Playhead, session_id: UUID) -> UUID:
     for number in (1, 2, 3):
         act(playhead, session_id, f"tool_{number}", ActionSuccess(outputs=number))
     return session_id
+
+
+def test_a_fork_is_compared_with_its_parent(playhead: Playhead, three: UUID) -> None:
+    fork = playhead.fork(three, at_step=2)
+    act(playhead, fork.id, "other", ActionSuccess(outputs=3))
+    found = playhead.compare_sessions(three, f"{fork.id}")
+    assert (found.common.steps, found.first_divergence and found.first_divergence.b) == (2, 3)
+    assert [pair.change for pair in playhead.compared_steps(three, fork.id, limit=1)] == ["only_a", "only_b"]
 
 
 def test_a_sub_agent_names_the_step_that_starts_it(playhead: Playhead, three: UUID) -> None:
@@ -282,3 +291,53 @@ def test_the_asynchronous_client_does_the_same(live_server: LiveServer, api_key:
 
 async def joined(chunks: AsyncIterator[bytes]) -> bytes:
     return b"".join([chunk async for chunk in chunks])
+
+
+def test_events_are_read_page_by_page(playhead: Playhead, three: UUID) -> None:
+    first = playhead.events(limit=2)
+    assert [event.kind for event in first.items] == ["session_created", "entries"]
+    rest = playhead.events(after=first.next)
+    assert [event.position for event in rest.items] == [2, 3, 4, 5, 6]
+    assert playhead.events(after=rest.next).items == []
+
+
+def test_figures_of_the_project_are_read_by_day(playhead: Playhead) -> None:
+    figures = playhead.figures(first=date(2026, 3, 1), last=date(2026, 3, 2), by="tool")
+    assert (figures.first, figures.last, figures.items) == (date(2026, 3, 1), date(2026, 3, 2), [])
+
+
+def test_who_follows_gets_each_event_once_over_many_connections(
+    live_server: LiveServer, playhead: Playhead, three: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """This server ends each response at once, so that each append needs another connection."""
+    monkeypatch.setattr(http_messages, "RECONNECT_SECONDS", 0.0)
+    everything = playhead.follow_events(after=playhead.events().items[0].cursor)
+    assert [event.position for event in islice(everything, 6)] == [1, 2, 3, 4, 5, 6]
+    followed = playhead.follow_session(three, after=playhead.events().items[-1].cursor)
+    for position in (7, 8):
+        playhead.append(three, [ModelInput(content="go on")])
+        assert next(iter(followed)).position == position
+    with pytest.raises(NotFound):
+        next(iter(playhead.follow_session(uuid4())))
+
+
+def test_the_async_client_follows_too(
+    live_server: LiveServer, playhead: Playhead, three: UUID, api_key: str
+) -> None:
+    async def run() -> None:
+        async with AsyncPlayhead(live_server.url, api_key) as client:
+            page = await client.events()
+            async for event in client.follow_session(three, after=page.items[0].cursor):
+                assert event.position == 1
+                break
+
+    asyncio.run(run())
+
+
+def test_a_session_is_shared_and_the_link_revoked(playhead: Playhead) -> None:
+    session = playhead.create_session().id
+    made = playhead.share(session, inputs=True)
+    assert "/s/" in made.url
+    playhead.revoke_share(session, made.id)
+    (listed,) = playhead.shares(session)
+    assert (listed.id, listed.inputs, listed.state) == (made.id, True, "revoked")

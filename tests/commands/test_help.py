@@ -3,7 +3,8 @@
 import pytest
 from django.core.management import get_commands
 
-from historyapp.__main__ import main
+from historyapp.__main__ import SESSION_COMMANDS, main
+from historyapp.terminal.command_line import make_parser
 
 
 def printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
@@ -19,8 +20,10 @@ def test_help_lists_every_command_of_playhead_and_none_of_django(
     lines = printed(capsys, monkeypatch, *arguments).splitlines()
     named = [line.split()[1] for line in lines if line.startswith("  playhead ")]
     own = {name.replace("_", "-") for name, app in get_commands().items() if app == "historyapp"}
-    assert set(named) == own | {"COMMAND", "help", "--home", "--version"}
+    assert set(named) == own | set(SESSION_COMMANDS) | {"COMMAND", "help", "--home", "--version"}
     assert max(map(len, lines)) < 100
+    (commands,) = (action for action in make_parser()._actions if action.dest == "command")
+    assert list(commands.choices or ()) == list(SESSION_COMMANDS)
 
 
 def test_every_command_of_django_can_be_asked_for(
@@ -33,3 +36,12 @@ def test_a_command_is_explained_by_the_name_that_people_type(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "--address" in printed(capsys, monkeypatch, "help", "sign-in")
+
+
+def test_a_command_that_looks_at_sessions_is_explained_too(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        printed(capsys, monkeypatch, "help", "show")
+    assert end.value.code == 0
+    assert "--steps A-B" in capsys.readouterr().out

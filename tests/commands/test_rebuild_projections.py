@@ -82,7 +82,7 @@ def test_entries_without_totals_by_model_are_reported_and_no_difference(
     append(session.project, session.pk, [EntryDraft(ModelOutput(text="really"), metadata=metadata)])
     ran = run("rebuild_projections", session.pk, "--check")
     assert "entry 9 and later ones without totals by model" in ran.out
-    assert ran.out.splitlines()[2:] == ["    session differed in tail"]
+    assert ran.out.splitlines()[2:] == ["    session differed in tail, shown_tokens"]
     assert "1 session changed" in run("rebuild_projections", session.pk).out
     assert Session.objects.get(pk=session.pk).live_tail.totals.models["gpt-5"].input == 14
     again = run("rebuild_projections", session.pk, "--check")

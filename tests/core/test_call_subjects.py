@@ -56,6 +56,8 @@ TODOS = [
         ("update_plan", {"plan": []}, "plan", ""),
         ("think", {"thought": "hm"}, "plan", "hm"),
         ("task_tracker", {"command": "view"}, "plan", ""),
+        ("TaskUpdate", {"taskId": "3", "status": "in_progress"}, "plan", "task 3 in progress"),
+        ("TaskUpdate", {"taskId": "3", "subject": "Look"}, "plan", "Look"),
         ("Task", {"description": "Explore", "prompt": "Look around"}, "agent", "Explore"),
         ("get_user_details", {"user_id": "mia_3668"}, "other", "mia_3668"),
         ("list_all_airports", {}, "other", ""),

@@ -53,3 +53,4 @@ def test_a_file_written_whole_is_told_from_a_change(arguments: Any, is_whole: bo
 def test_the_edit_command_of_swe_agent_replaces_lines() -> None:
     assert lines_edited_by("edit 3:4\nx = 1\ny = 2\nz = 3\nend_of_edit\n") == (3, 2)
     assert lines_edited_by("edit notes.txt\n") is None
+    assert lines_edited_by("edit\nx = 1\ny = 2\nend_of_edit\n") == (2, 0)

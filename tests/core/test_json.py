@@ -23,6 +23,7 @@ from historyapp.core.json import (
     TooManyValues,
     depth_exceeds,
     dump_json,
+    dump_plain,
     holds_more_values,
     json_text,
     listing,
@@ -117,6 +118,11 @@ def test_texts_are_read_or_refused_as_python_itself_does(text: str) -> None:
 @given(VALUES)
 def test_json_is_written_as_python_itself_writes_it(value: object) -> None:
     assert dump_json(value) == json.dumps(value, separators=(",", ":"))
+
+
+@given(st.dictionaries(st.text(), st.integers() | st.text() | st.lists(st.integers() | st.none())))
+def test_plain_values_are_written_as_all_others(value: object) -> None:
+    assert dump_plain(value) == dump_json(value)
 
 
 @pytest.mark.parametrize(

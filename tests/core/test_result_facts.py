@@ -66,6 +66,9 @@ def test_an_edit_shows_the_lines_it_changed(arguments: Any, text: str, shown: st
         ("src\\a.go:1:x\nD:\\b\\c.go:2:y", "2 matches in 2 files"),
         ("12:x\n14:y", "2 matches"),
         ("a/b.go\nc.go\nd.go\n(Results are truncated. Use a more specific path.)", "3+ files"),
+        ("\n[cut]\na/b.go\nc.go", "2 files"),
+        ("a/b.go\nc.go\nAnd: others", ""),
+        ("(cut)\n  7:x\n 12\ty", "2 matches"),
         ("a/b.go:1:x", ""),
         ("Found 17 files\na.go\nb.go", "17 files"),
         ("Found 1 file\nsrc/a.go", "src/a.go"),
@@ -104,6 +107,28 @@ def test_a_command_shows_the_last_line_that_says_something(command: str, text: s
 
 def test_a_list_of_tasks_shows_how_many_there_are() -> None:
     assert fact("TodoWrite", {"todos": TODOS}, "Todos have been modified successfully.") == "2 tasks"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Task #12 created successfully: Look around", "task 12"),
+        ("Updated task #12 status", "status updated"),
+        ("Updated task #12 owner, status", "owner, status updated"),
+        ("Updated task #12 status\nAll tasks are done.", "status updated"),
+        ("No tasks found", ""),
+    ],
+)
+def test_a_single_task_shows_what_the_call_does_not_say(text: str, shown: str) -> None:
+    check = Check(rules="", kind="plan")
+    assert result_fact(check, text) == shown
+
+
+def test_a_window_of_swe_agent_is_read_without_its_cursors() -> None:
+    window = "[File: /a.py (9 lines total)]\n<<<<< START CURSOR >>>>>\n4:x\n<<<<< END CURSOR >>>>>\n5:y\n6:z"
+    assert result_fact(Check(rules="", kind="read"), window) == "lines 4–6"
+    written = call_figures("edit", {"command": "edit\nx\ny\nend_of_edit"})
+    assert result_fact(Check(rules="", kind="edit", figures=written), window) == "2 lines written"
 
 
 def test_other_tools_have_nothing_better_than_what_they_said() -> None:

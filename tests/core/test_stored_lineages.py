@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from historyapp.core.lineage import BLOCK, Lineage, Span
+from historyapp.core.live_spans import spans_at
 
 
 @dataclass
@@ -103,6 +104,8 @@ def assert_same(whole: Lineage, stored: Lineage, at: int) -> None:
     assert stored.cut(at).spans == whole.cut(at).spans
     assert bool(stored.cut(at).newest) == bool(whole.cut(at).newest)
     assert stored.session_at(at) == whole.session_at(at)
+    at_all = {position: span for span in spans for position in range(span.first, span.last + 1)}
+    assert spans_at(stored, range(whole.last + 3)) == at_all
     for span in spans[-20:]:
         assert stored.starts_at(span.session, span.first)
         assert stored.contains(span.session, span.last)
@@ -154,6 +157,15 @@ def test_a_position_among_ten_thousand_spans_is_found_with_four_reads(long_log: 
     assert lineage.cut(at).last == at
     assert 1 <= len(list(lineage.between(at, at + 3))) <= 2
     assert log.loads <= 3 * 4 + 1
+
+
+def test_the_spans_at_many_positions_take_one_read_for_each_level(long_log: Log) -> None:
+    reads: list[int] = []
+    lineage = replace(long_log.sessions[0].live()[1], load_all=lambda places: reads.append(len(list(places))))
+    found = spans_at(lineage, range(1, 40_001, 500))
+    assert found == {at: span for at in range(1, 40_001, 500) if (span := lineage._span_at(at))}
+    assert len(found) > 50
+    assert len(reads) == len(lineage.older) == 3
 
 
 def test_a_rewind_of_the_old_form_is_continued_in_the_new_one() -> None:

@@ -28,3 +28,9 @@ def test_a_preview_is_one_short_line(text: str, length: int) -> None:
 @given(st.text(st.sampled_from("a/é \t\n\x00\x7f"), max_size=12))
 def test_a_preview_of_a_short_text_is_its_words(text: str) -> None:
     assert preview(text) == clean(" ".join(text.split()))
+
+
+@given(st.text(st.sampled_from("abcdefg \t\u2003é"), min_size=15, max_size=70))
+def test_a_preview_of_a_longer_text_is_the_beginning_of_its_words(text: str) -> None:
+    words = " ".join(text.split())
+    assert preview(text, 20) == (words if len(words) <= 20 else f"{words[:19]}…")

@@ -1,6 +1,6 @@
 """Sessions of any length, made in the database: appending 100,000 steps one by one would take minutes."""
 
-from django.db import connection
+from django.db import connection, transaction
 
 from historyapp.core.entries import EntryDraft, ModelOutput, ToolCall, ToolResult, ToolResults
 from historyapp.models import Project, Session
@@ -42,9 +42,13 @@ def long_session(project: Project, steps: int, output: str = "fine") -> Session:
     bodies = ModelOutput(thoughts="Read it.", tool_calls=(call,)), ToolResults(results=(result,))
     append(project, session.pk, [EntryDraft(body) for body in bodies])
     id = session.pk if connection.vendor == "postgresql" else session.pk.hex
-    with connection.cursor() as cursor:
+    with transaction.atomic(), connection.cursor() as cursor:
+        if connection.vendor == "postgresql":  # to check each row's session at the end took most of the time
+            cursor.execute("SET LOCAL session_replication_role = replica")
         cursor.execute(_ENTRIES, [steps, id])
         cursor.execute(_EPISODES, [steps, id])
+        if connection.vendor == "postgresql":
+            cursor.execute("SET LOCAL session_replication_role = origin")
     session.refresh_from_db()
     session.head = 2 * steps
     apply_tail(session, tail_of(session.lineage()))

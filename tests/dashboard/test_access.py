@@ -19,7 +19,7 @@ from tests.dashboard.conftest import signed_in
 from tests.dashboard.pages import html, text
 from tests.services.drafts import act, ok
 
-OPEN = {"sign-in", "sign-in-by-link", "sign-out", "theme"}
+OPEN = {"shared", "shared-session", "sign-in", "sign-in-by-link", "sign-out", "theme"}
 POSTED = {
     "rename",
     "change-status",
@@ -36,12 +36,13 @@ POSTED = {
     "retry-compression",
     "session-caps",
     "key-caps",
+    "list-columns",
 }
 OTHER_VALUES: dict[str, dict[str, object]] = {
     "context-block": {"key": "json"},
     "image": {"number": 5, "key": "result-0-part0"},
 }
-VALUES = {"number": 1, "position": 12, "key": "thought", "format": "markdown", "token": "x"}
+VALUES = {"number": 1, "position": 12, "key": "thought", "format": "markdown", "token": "x", "rest": "x"}
 
 
 def addresses(session: Session) -> dict[str, str]:

@@ -5,11 +5,14 @@ import re
 from django.test import Client
 from django.urls import reverse
 
-from historyapp.models import CompressionItem, CompressionRun, Session, Summary
+from historyapp.models import CompressionItem, CompressionRun, Project, Session, Summary
+from historyapp.services.append import append
 from historyapp.services.compression.start import RunRequest, start_comparison
+from historyapp.services.sessions import create_session
 from tests.api.compressing import carry_out
 from tests.dashboard.long_sessions import long_session
 from tests.dashboard.pages import fragment, html, text
+from tests.services.drafts import act, ok
 
 WISHES = [RunRequest("simple_extract", 1, 4, options={"max_tokens": 50}), RunRequest("structured", 1, 4)]
 
@@ -73,6 +76,24 @@ def test_both_sides_are_shown_with_what_they_wrote(alice: Client, session: Sessi
     sides = html(fragment(alice, page_of(runs)))
     assert sides.count('<section class="side">') == 2
     assert "<html" not in sides
+
+
+def test_strategies_are_judged_by_what_later_steps_needed(alice: Client, project: Project) -> None:
+    session = create_session(project, names={"title": "a run"})
+    reads = [("ls", "see src/app.py and src/old.py"), ("src/app.py", "fine"), ("src/app.py", "fine")]
+    for path, outputs in reads:
+        append(project, session.pk, [act("read", path=path), ok(outputs=outputs)])
+    requests = [RunRequest(name, 1, 1) for name in ("simple_extract", "structured")]
+    runs = start_comparison(project, session.pk, requests)
+    for run, written in zip(runs, ("It is in src/app.py.", "A listing."), strict=True):
+        carry_out(run.pk)
+        CompressionItem.objects.filter(run=run).update(text=written)
+    page = text(alice.get(page_of(runs)))
+    assert "The 2 steps after these wrote 1 name that the originals returned." in page
+    assert "A keeps 1 (100 %)" in page
+    assert "B keeps 0 (0 %)" in page
+    assert "Originals" in page
+    assert page.count("step 1, needed at 2") == 2
 
 
 def test_the_page_waits_while_one_is_under_way(alice: Client, session: Session) -> None:

@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from dashboard.jumps import JUMPS
-from historyapp.models import Project, Session
+from historyapp.models import Project, Session, StaleOutcomes
 from historyapp.services.append import append
 from historyapp.services.sessions import create_session
 from tests.dashboard.pages import fragment, html
@@ -77,3 +77,18 @@ def test_a_session_without_steps_has_nowhere_to_go(alice: Client, project: Proje
 
 def test_a_stranger_gets_404(charlie: Client, session: Session) -> None:
     assert charlie.get(address(session, "step=1&to=next-error")).status_code == 404
+
+
+def test_while_likely_failures_are_worked_out_nobody_says_that_there_are_none(
+    alice: Client, session: Session
+) -> None:
+    page, jump = f"/sessions/{session.pk}?step=4", address(session, "step=4&to=next-error")
+    assert 'data-later-failure="no"' in html(alice.get(page))
+    StaleOutcomes.objects.create(session=session)
+    shown = html(alice.get(page))
+    assert 'data-later-failure="yes"' in shown
+    assert "likely failed <small>counting" in " ".join(shown.split())
+    assert 'data-later-failure="no"' in html(alice.get(f"{page}&status=error"))
+    reason = fragment(alice, jump).json()["reason"]
+    assert reason.endswith("likely failed is known yet: a worker still looks for them.")
+    assert fragment(alice, f"{jump}&status=error").json()["reason"].endswith("ended in an error.")

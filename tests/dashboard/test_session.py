@@ -262,7 +262,7 @@ def test_news_hold_all_that_changed_on_the_page(alice: Client, project: Project,
     assert re.findall(r'data-step="(\d+)"', told) == ["6", "7"]
     assert "go on" in told
     assert f'data-revision="{session.revision}" data-head="{session.head}"' in page
-    assert set(re.findall(r'id="(\w+)" hx-swap-oob', page)) == {"bars", "facts", "timeline"}
+    assert set(re.findall(r'id="(\w+)" hx-swap-oob', page)) == {"bars", "chips", "facts", "timeline"}
 
 
 def test_many_news_lead_on(alice: Client, project: Project) -> None:
@@ -284,10 +284,14 @@ def test_news_of_a_rewind_have_its_bar(alice: Client, project: Project, session:
     assert 'data-steps="0"' in page
 
 
-def test_only_a_live_session_is_polled(alice: Client, project: Project, session: Session) -> None:
-    assert 'id="news"' in html(alice.get(page_of(session)))
+def test_every_session_but_not_its_past_is_followed(
+    alice: Client, project: Project, session: Session
+) -> None:
     change_session(project, session.pk, {"status": "finished"})
-    assert 'id="news"' not in html(alice.get(page_of(session)))
+    now, past = html(alice.get(page_of(session))), html(alice.get(page_of(session, "?as_of=5")))
+    for sign in ('id="news"', "data-events="):
+        assert sign in now
+        assert sign not in past
 
 
 def test_odd_names_do_not_break_a_page(alice: Client, project: Project) -> None:

@@ -81,7 +81,16 @@ def test_errors_are_a_filter(alice: Client, project: Project, session: Session) 
 
 
 @pytest.mark.parametrize(
-    "query", ["?status=nonsense", "?errors=maybe", "?date=tomorrow", "?cursor=zzz", "?cursor=~", "?cursor=1"]
+    "query",
+    [
+        "?status=nonsense",
+        "?errors=maybe",
+        "?date=tomorrow",
+        "?sort=title",
+        "?cursor=zzz",
+        "?cursor=~",
+        "?cursor=1",
+    ],
 )
 def test_an_address_that_makes_no_sense_is_a_422(alice: Client, query: str) -> None:
     assert alice.get(f"/{query}").status_code == 422
@@ -203,3 +212,57 @@ def test_titles_and_tags_are_text(alice: Client, project: Project) -> None:
 def test_a_hostile_search_is_text(alice: Client) -> None:
     page = html(alice.get("/", {"q": '"><script>alert(1)</script>\x00'}))
     assert "<script>alert" not in page
+
+
+def test_a_person_chooses_columns_and_their_order(
+    alice: Client, bob: Client, project: Project, session: Session
+) -> None:
+    make(project, "flawless")
+    chosen = {
+        "column": ["model", "likely_failures", "nonsense"],
+        "order": "-errors",
+        "filters": "status=live",
+    }
+    response = alice.post("/list-columns", chosen)
+    assert response["Location"] == "/?status=live"
+    page = text(alice.get("/"))
+    assert "Session Model Likely failures Repair the totals" in page
+    assert "Money" not in text(fragment(alice, "/", target="results"))
+    assert "Money" in text(fragment(bob, "/", target="results"))
+
+
+@pytest.mark.parametrize("sort", ["steps", "-steps", "model", "-money"])
+def test_a_head_sorts_and_the_next_click_reverses(alice: Client, project: Project, sort: str) -> None:
+    alice.post("/list-columns", {"column": ["steps", "model", "money"], "order": "-last_entry"})
+    make(project, "one")
+    page = html(alice.get(f"/?sort={sort}"))
+    reverse_order = sort[1:] if sort.startswith("-") else f"-{sort}"
+    direction = "descending" if sort.startswith("-") else "ascending"
+    assert page.count("aria-sort") == 1
+    head = page[page.index("aria-sort") :][:200]
+    assert head.startswith(f'aria-sort="{direction}"')
+    assert f'href="/?sort={reverse_order}"' in head
+
+
+def test_the_next_page_goes_on_in_the_same_order(alice: Client, project: Project) -> None:
+    Session.objects.bulk_create(Session(project=project, title=f"run {n}", steps=n) for n in range(60))
+    page = html(alice.get("/?sort=steps"))
+    older = re.search(r'href="(/[^"]*cursor=[^"]*)"', page)
+    assert older
+    seen = TITLE.findall(page) + titles(alice, older[1].replace("&amp;", "&")[1:])
+    assert seen == [f"run {n}" for n in range(60)]
+
+
+def test_a_row_has_a_strip_of_outcomes(alice: Client, session: Session) -> None:
+    page = html(alice.get("/"))
+    assert 'aria-label="5 steps, 1 with errors"' in page
+    assert page.count('<path class="bad"') == 1
+
+
+def test_titles_that_begin_alike_show_where_they_differ(alice: Client, project: Project) -> None:
+    for what in ("crash", "typo", "<b>test"):
+        make(project, f"Solve the issue of this repository: {what}")
+    page = html(alice.get("/"))
+    assert page.count('<bdi class="alike">Solve the issu…</bdi>') == 3
+    assert "<bdi>typo</bdi>" in page
+    assert "<bdi>&lt;b&gt;test</bdi>" in page

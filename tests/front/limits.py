@@ -17,6 +17,7 @@ def small_limits(**changes: Any) -> Limits:
         "client_requests": 100,
         "client_calls": 100,
         "client_bytes": 64 * MB,
+        "client_streams": 10,
         "client_connections": 100,
         "client_unread": 4 * MB,
         "all_unread": 16 * MB,

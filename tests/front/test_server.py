@@ -320,6 +320,37 @@ def test_another_programs_lock_of_sqlite_holds_reads_never_and_writes_once(
     server.append(session)
 
 
+def test_streams_are_sent_what_changes_and_go_on_where_they_were_broken_off(server: Server) -> None:
+    session = server.session()
+    whole = server.api.get("/events", params={"limit": 500}).json()
+    server.append(session)
+    sse = {"Accept": "text/event-stream"}
+    with (
+        server.api.stream("GET", f"/sessions/{session}/stream") as first,
+        server.api.stream("GET", "/events", params={"after": whole["next"]}, headers=sse) as second,
+    ):
+        lines, all_lines = first.iter_lines(), second.iter_lines()
+        assert first.headers["content-type"] == "text/event-stream"
+        assert next(lines) == "retry: 1000"
+        place = next(lines)
+        server.append(session)
+        event = next(line for line in lines if line.startswith("data: "))
+        assert json.loads(event.removeprefix("data: "))["position"] == 2
+        events = [json.loads(line[6:]) for line in _until(all_lines, 2) if line.startswith("data: ")]
+        assert [event["position"] for event in events] == [1, 2]
+        assert {event["session"] for event in events} == {session}
+    again = {"Last-Event-ID": place.removeprefix("id: ")}
+    with server.api.stream("GET", f"/sessions/{session}/stream", headers=again) as resumed:
+        assert event in _until(resumed.iter_lines(), 1)
+
+
+def _until(lines: Iterator[str], events: int) -> list[str]:
+    read: list[str] = []
+    while sum(line.startswith("data: ") for line in read) < events:
+        read.append(next(lines))
+    return read
+
+
 @pytest.mark.parametrize("path", ["/", "/api/v1/sessions", "/static/nothing.css", "/api/v1/%ff%2F", "/ä"])
 def test_addresses_are_understood_as_before(server: Server, path: str) -> None:
     response = httpx.get(f"http://127.0.0.1:{server.port}{path}")
@@ -330,6 +361,8 @@ def test_addresses_are_understood_as_before(server: Server, path: str) -> None:
 def test_a_stop_does_not_wait_for_stalled_clients(server: Server) -> None:
     stalled = [server.stalled_body() for _ in range(20)]
     stalled += [server.connect("GET /api/v1/sess") for _ in range(20)]
+    stream = f"GET /api/v1/sessions/{server.session()}/stream HTTP/1.1\r\nHost: localhost\r\n"
+    stalled.append(server.connect(f"{stream}{AUTHORIZATION}\r\n"))
     time.sleep(0.3)
     assert server.stop() < 5
     for client in stalled:

@@ -143,15 +143,41 @@ def test_a_step_among_many_spans_is_found_with_few_queries(
     past = history(rewound(project, 80))
     assert len(past.lineage.older) == 2
     rows_read.clear()
-    assert queries(lambda: past.row(40)) <= 25
+    assert queries(lambda: past.row(40)) <= 6  # its rows, each level of blocks, and the live row in full
     assert past.row(40).call_preview == "kept39()"
     assert [row.number for row in past.rows(30, 50)] == list(range(30, 51))
     assert len(rows_read) <= 2 * (23 + 8)
     assert [failure(past, after, True).step for after in (0, 4, 5, 39, 79)] == [4, 8, 8, 40, 80]
     assert failure(past, 80, True).step is None
-    assert queries(lambda: failure(past, 41, True)) <= 55
+    assert queries(lambda: failure(past, 41, True)) <= 8
     assert [has_later_failure(past, after) for after in (1, 79, 80)] == [True, True, False]
     assert queries(lambda: has_later_failure(past, 41)) <= 25
+
+
+def test_rows_and_failures_take_few_queries_at_any_number_of_rewinds(
+    project: Project, rows_read: list[type], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("historyapp.core.lineage.BLOCK", 4)
+    costs = []
+    for amount in (30, 90):
+        session = rewound(project, amount)
+        past = history(session)
+        rows_read.clear()
+        taken = [
+            queries(lambda past=past: past.rows(10, 29)),  # type: ignore[misc]
+            queries(lambda session=session: history(session).outline(10, 29)),  # type: ignore[misc]
+        ]
+        assert [row.call_preview for row in past.rows(10, 29)] == [f"kept{n}()" for n in range(9, 29)]
+        past = history(session)
+        search = StepSearch(past, StepFilter(status="error"), range(1, amount + 1))
+        taken.append(queries(lambda search=search: search.find(5)))  # type: ignore[misc]
+        assert [row.number for row in search.find(5).rows] == [4, 8, 12, 16, 20]
+        costs.append((taken, len(rows_read)))
+    few, many = costs
+    assert len(past.lineage.older) == 3
+    assert all(more <= less + 1 for less, more in zip(few[0], many[0], strict=True))  # a level more
+    assert max(many[0]) <= 8
+    assert few[1] == many[1] <= 20 + 12
 
 
 @pytest.mark.parametrize("depth", [40, 80])

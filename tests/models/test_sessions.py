@@ -40,7 +40,8 @@ def test_sessions_without_tags_are_not_read_for_a_tag(db: None) -> None:
     for number in range(30):
         create_session(project, names={"title": f"run {number}"}, tags=["nightly"] if number % 10 else [])
     with statements() as issued:
-        found = [session.title for session in Session.objects.filter(project=project).tagged(["nightly"])]
+        tagged = Session.objects.filter(project=project).tagged(["nightly"])
+        found = [session.title for session in tagged.newest_first()]
     assert len(found) == 27
     [statement] = issued
     if connection.vendor == "sqlite":  # PostgreSQL decides by its statistics

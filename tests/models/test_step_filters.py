@@ -140,23 +140,18 @@ def test_a_filter_answers_as_filtering_the_list(
             assert values(list(searched(history, wanted, within, limit))) == values(expected)
 
 
-@pytest.mark.parametrize(
-    "wanted",
-    [
+def test_what_is_not_there_is_found_out_at_once(project: Project) -> None:
+    session = long_session(project, 30_000)
+    for wanted in (
         StepFilter(status="abandoned"),
         StepFilter(tool="no such tool"),
         StepFilter(since=datetime(2100, 1, 1, tzinfo=UTC)),
         StepFilter(until=datetime(2000, 1, 1, tzinfo=UTC)),
         StepFilter(status="error", tool="no such tool", until=datetime(2000, 1, 1, tzinfo=UTC)),
-    ],
-)
-def test_what_is_not_there_is_found_out_at_once(project: Project, wanted: StepFilter) -> None:
-    history = History(long_session(project, 30_000))
-    with CaptureQueriesContext(
-        connection,
-    ) as queries:
-        assert StepSearch(history, wanted, range(1, 30_001)).find(50) == ([], None)
-    assert len(queries) <= 3
+    ):
+        with CaptureQueriesContext(connection) as queries:
+            assert StepSearch(History(session), wanted, range(1, 30_001)).find(50) == ([], None)
+        assert len(queries) <= 3, wanted
 
 
 def test_one_search_reads_a_bounded_number_of_steps(project: Project) -> None:
@@ -175,36 +170,39 @@ def test_one_search_reads_a_bounded_number_of_steps(project: Project) -> None:
     assert dense.find(50, first.more) == ([], None)
 
 
-@pytest.mark.parametrize(
-    ("wanted", "index"),
-    [
-        (StepFilter(status="error"), "episode_errors"),
-        (StepFilter(status="answered"), "episode_answered"),
-        (StepFilter(status="likely_failed"), "episode_likely_failures"),
-        (StepFilter(status="abandoned"), "episode_abandoned"),
-        (StepFilter(status="interrupted_by_human"), "episode_interrupted"),
-        (StepFilter(tool="no such tool"), "episode_by_tool"),
-        # Either index has the time; in a session that one window covers they cost PostgreSQL the same.
-        (StepFilter(since=datetime(2100, 1, 1, tzinfo=UTC)), "episode_by_"),
-    ],
-)
-def test_every_filter_uses_its_index(project: Project, wanted: StepFilter, index: str) -> None:
-    history = History(long_session(project, 20_000))
+INDEXES = [
+    (StepFilter(status="error"), "episode_errors"),
+    (StepFilter(status="answered"), "episode_answered"),
+    (StepFilter(status="likely_failed"), "episode_likely_failures"),
+    (StepFilter(status="abandoned"), "episode_abandoned"),
+    (StepFilter(status="interrupted_by_human"), "episode_interrupted"),
+    (StepFilter(tool="no such tool"), "episode_by_tool"),
+    # Either index has the time; in a session that one window covers they cost PostgreSQL the same.
+    (StepFilter(since=datetime(2100, 1, 1, tzinfo=UTC)), "episode_by_"),
+]
+
+
+def test_every_filter_uses_its_index(project: Project) -> None:
+    session = long_session(project, 20_000)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
         if connection.vendor == "postgresql":  # reading the whole table is cheap where it is one session's
             cursor.execute("SET LOCAL enable_seqscan = off")
-    with CaptureQueriesContext(connection) as queries:
-        StepSearch(history, wanted, range(1, 20_001)).find(50)
-    plans = []
-    for query in queries:
-        with connection.cursor() as cursor:
-            explain = "EXPLAIN " if connection.vendor == "postgresql" else "EXPLAIN QUERY PLAN "
-            cursor.execute(explain + query["sql"])
-            plans.append(str(cursor.fetchall()))
     names = whole_indexes()
-    used = {names.get(word, word) for plan in plans for word in re.findall(r"\w+", plan)}
-    assert any(name.startswith(index) for name in used), plans
+    for wanted, index in INDEXES:
+        with CaptureQueriesContext(connection) as queries:
+            StepSearch(History(session), wanted, range(1, 20_001)).find(50)
+        plans = [_plan(query["sql"]) for query in queries]
+        used = {names.get(word, word) for plan in plans for word in re.findall(r"\w+", plan)}
+        assert any(name.startswith(index) for name in used), (wanted, plans)
+
+
+def _plan(statement: str) -> str:
+    """How the database reads what a statement asks for."""
+    with connection.cursor() as cursor:
+        explain = "EXPLAIN " if connection.vendor == "postgresql" else "EXPLAIN QUERY PLAN "
+        cursor.execute(explain + statement)
+        return str(cursor.fetchall())
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL gets the value within the statement")

@@ -5,9 +5,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from historyapp.core.entries import EntryDraft, ModelOutput, ToolCall
-from historyapp.models import Project, Session, step_texts
+from historyapp.models import Project, Session, TextBlock, step_texts
 from historyapp.models.history import History
 from historyapp.models.step_filters import SearchCursor, StepFilter, StepSearch
 from historyapp.services.append import append
@@ -67,19 +69,14 @@ def _pages(history: History, wanted: StepFilter, within: range, limit: int) -> I
         mark = more
 
 
-@pytest.mark.parametrize("within", RANGES)
-def test_a_file_is_found_where_calls_touch_it(long: Session, within: range) -> None:
-    wanted = StepFilter(file="App.py")
-    assert found(long, wanted, within) == [number for number in within if number % 7 == 0]
-
-
-@pytest.mark.parametrize("within", RANGES)
-def test_a_text_and_other_filters_are_combined(long: Session, within: range) -> None:
-    assert found(long, StepFilter(text="EVEN"), within) == [one for one in within if one % 2 == 0]
-    assert found(long, StepFilter(text="now part"), within) == [one for one in within if one % 50 == 0]
+def test_texts_files_and_other_filters_are_found_and_combined(long: Session) -> None:
     both = StepFilter(text="even", file="src", kind="edit")
-    assert found(long, both, within) == [one for one in within if one % 14 == 0]
-    assert found(long, StepFilter(text="nowhere"), within) == []
+    for within in RANGES:
+        assert found(long, StepFilter(file="App.py"), within) == [one for one in within if one % 7 == 0]
+        assert found(long, StepFilter(text="EVEN"), within) == [one for one in within if one % 2 == 0]
+        assert found(long, StepFilter(text="now part"), within) == [one for one in within if one % 50 == 0]
+        assert found(long, both, within) == [one for one in within if one % 14 == 0]
+        assert found(long, StepFilter(text="nowhere"), within) == []
 
 
 def test_one_of_several_calls_is_enough(project: Project) -> None:
@@ -140,11 +137,24 @@ def test_a_search_from_the_newest_end_takes_few_queries(
     assert numbers == sorted(numbers, reverse=True)
 
 
-def test_both_sides_of_a_step_share_what_is_known_of_the_index(
-    long: Session, django_assert_max_num_queries: Any
-) -> None:
+def test_both_sides_of_a_step_share_what_is_read_of_the_index(long: Session) -> None:
     history = History(long)
-    step_texts.steps_with_text(history, "even", range(9, 0, -1))
-    assert list(history.ends_of_blocks) == [long.pk]
-    with django_assert_max_num_queries(7):
-        step_texts.steps_with_text(history, "even", range(10, 20))
+    history.load([200, 201])
+    with CaptureQueriesContext(connection) as captured:
+        step_texts.read_around(history, 201, ["even"])
+        before = step_texts.steps_with_text(history, "even", range(200, 0, -1), 20)
+        after = step_texts.steps_with_text(history, "even", range(201, COUNT + 1), 20)
+    blocks = [query["sql"] for query in captured if "historyapp_textblock" in query["sql"]]
+    assert len(blocks) == (2 if TextBlock.objects.exists() else 1)
+    assert before.numbers[:2] == [200, 198]
+    assert after.numbers[:2] == [202, 204]
+
+
+def test_a_search_for_a_text_stops_after_the_steps_that_are_wanted(long: Session) -> None:
+    for within in (range(100, COUNT), range(300, 0, -1)):
+        found = step_texts.steps_with_text(History(long), "even", within, 8)
+        reached = found.reached
+        assert reached is not None
+        searched = [one for one in within if (one <= reached if within.step > 0 else one >= reached)]
+        assert found.numbers == [one for one in searched if one % 2 == 0]
+        assert 0 < len(found.numbers) <= 8

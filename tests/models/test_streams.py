@@ -10,9 +10,10 @@ from django.test.utils import CaptureQueriesContext
 from historyapp.core import entries as core
 from historyapp.core.errors import Invalid
 from historyapp.core.policies import POLICIES
-from historyapp.models import Entry, Episode, Project, Session, history, sql
+from historyapp.models import Entry, Episode, Project, Session, Summary, history, sql
 from historyapp.models.history import History
 from historyapp.models.long_rows import bytes_left
+from historyapp.models.summaries import SummaryRow
 from historyapp.services.append import append
 from historyapp.services.contexts import RequestedContext
 from historyapp.services.rewinds import Target, fork, rewind
@@ -111,6 +112,38 @@ def test_summaries_come_by_their_ends_the_latest_and_highest_first(project: Proj
     assert told == [(3, 4), (4, 4), (1, 2)]
     assert [s.last_step for s in past.summaries_newest_first(past.row(4).last_position)] == [2]
     assert list(History(Session.objects.get(pk=session.pk), 119).summaries_newest_first(100)) == []
+
+
+def test_contexts_read_of_summaries_what_the_orm_reads(project: Project) -> None:
+    session = talk(project, 40)
+    for steps in [(3, 4), (4, 4), (1, 2), (30, 30)]:
+        summarise(project, session.pk, steps, SummaryText(f"ähm\0 {steps}", key_points=("a", "b")))
+    child = fork(project, session.pk, at_step=20)
+    summarise(project, child.pk, (5, 5), SummaryText("of the fork"))
+    past = History(Session.objects.get(pk=child.pk))
+    end = past.lineage.last
+    streamed = list(Summary.objects.newest_first(past.lineage, end + 1, past.session))
+    read = [list(past.summaries_newest_first(end + 1)), past.summaries()]
+    assert [one.id for one in read[0]] == [str(one.pk) for one in streamed]
+    for rows, models in zip(
+        read, (streamed, Summary.objects.live(past.session, past.lineage, (1, end))), strict=True
+    ):
+        assert len(rows) == 4
+        for row, model in zip(rows, models, strict=True):
+            assert row == SummaryRow(
+                str(model.pk), *(getattr(model, name) for name in SummaryRow._fields[1:])
+            )
+
+
+def test_a_context_makes_no_models_of_summaries(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = talk(project, 60)
+    for number in range(1, 50):
+        summarise(project, session.pk, (number, number), SummaryText(f"found {number}"))
+    monkeypatch.setattr(Summary, "from_db", lambda *_: pytest.fail("a model of a summary"))
+    session.refresh_from_db()
+    served = [serve(session, RequestedContext(policy=policy, max_tokens=3_000)) for policy in POLICIES]
+    shown = {one.built.manifest.policy: one.built.manifest.segments for one in served}
+    assert sum(segment.form == "summarised" for segment in shown["sliding_window"]) == 49
 
 
 def test_what_is_written_out_reads_what_the_orm_reads(project: Project) -> None:

@@ -21,6 +21,7 @@ def assert_nothing_went_wrong(seen: Outcome, kills: int) -> None:
     assert seen.refused == []
     assert seen.failed_starts == []
     assert seen.doubled_summaries == 0
+    assert (seen.events_lost, seen.follower.doubled(), seen.follower.failed) == (0, 0, "")
     assert seen.rebuilt.endswith("no differences.")
 
 

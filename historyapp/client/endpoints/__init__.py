@@ -5,6 +5,8 @@ from historyapp.client.endpoints import (
     contexts,
     entries,
     episodes,
+    events,
+    figures,
     finding,
     ledger,
     model_calls,
@@ -12,12 +14,16 @@ from historyapp.client.endpoints import (
     overview,
     projects,
     rewinds,
+    run_comparisons,
+    searching,
     sessions,
+    shares,
     transfers,
     what_ifs,
 )  # fmt: skip
 
 __all__ = [
-    "compressions", "contexts", "entries", "episodes", "finding", "ledger", "model_calls", "notes",
-    "overview", "projects", "rewinds", "sessions", "transfers", "what_ifs",
+    "compressions", "contexts", "entries", "episodes", "events", "figures", "finding", "ledger",
+    "model_calls", "notes", "overview", "projects", "rewinds", "run_comparisons", "searching",
+    "sessions", "shares", "transfers", "what_ifs",
 ]  # fmt: skip

@@ -40,6 +40,7 @@ def create_session(
 def sessions(
     *,
     q: str | None = None,
+    id: str | None = None,
     agent: str | None = None,
     tags: Sequence[str] = (),
     status: Status | Literal["all"] | None = None,
@@ -50,13 +51,13 @@ def sessions(
 
     Args:
         q: words that title, agent or tags contain.
+        id: the beginning of the session's id.
         status: None: all but archived ones.
         errors: with or without failed steps.
         limit: how many to fetch at once.
     """
-    return pages(
-        "/sessions", SessionPage, q=q, agent=agent, tag=list(tags), status=status, errors=errors, limit=limit
-    )
+    query = {"q": q, "id": id, "agent": agent, "tag": list(tags), "status": status, "errors": errors}
+    return pages("/sessions", SessionPage, **query, limit=limit)
 
 
 def session(session_id: Id, *, as_of: int | None = None) -> ApiCall[SessionOut]:

@@ -74,11 +74,20 @@ class Assembly:
         used = sum(costs.values()) + meter.reserve
         return cls(policy, meter, max_tokens, system, notebook, screen, segments, used)
 
-    def part(self, unit: Unit, content: ConversationPart | None = None, form: Form = "full") -> ContextPart:
-        """A step or an input: in full, or as ``content`` in its place."""
+    def part(
+        self,
+        unit: Unit,
+        content: ConversationPart | None = None,
+        form: Form = "full",
+        rendered: Rendered | None = None,
+    ) -> ContextPart:
+        """A step or an input: in full, or as ``content`` in its place.
+
+        ``rendered``: the step, if it has been written.
+        """
         if isinstance(unit, Episode):
             content = content or unit.turn
-            rendered = self.meter.write(content)
+            rendered = rendered or self.meter.write(content)
             segment = Segment(source="step", step=unit.number, form=form, tokens=rendered.tokens)
         else:
             content = content or unit

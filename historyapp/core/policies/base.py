@@ -16,13 +16,20 @@ from historyapp.core.settings import SessionSettings
 class SummaryLike(Protocol):
     """The fields of a summary that contexts use."""
 
-    id: Any
-    first_position: int
-    last_position: int
-    first_step: int
-    last_step: int
-    text: str
-    key_points: Sequence[str]
+    @property
+    def id(self) -> Any: ...
+    @property
+    def first_position(self) -> int: ...
+    @property
+    def last_position(self) -> int: ...
+    @property
+    def first_step(self) -> int: ...
+    @property
+    def last_step(self) -> int: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def key_points(self) -> Sequence[str]: ...
 
 
 class Past(Protocol):

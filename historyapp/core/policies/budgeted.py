@@ -7,7 +7,7 @@ how a step is made to fit. How well this works is measured in docs/context-quali
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from historyapp.core.budget import RequestMeter
@@ -73,6 +73,8 @@ class _Material:
     room: int
     """Tokens for inputs, notes and steps."""
     meter: RequestMeter
+    newest: list[tuple[Episode, ContextPart]] = field(default_factory=list)
+    """The newest step and its part in full, once they have been made."""
 
 
 class Budgeted:
@@ -152,11 +154,11 @@ def _mixed(assembly: Assembly, material: _Material) -> int:
     for episode in episodes[:-1]:
         whole = assembly.part(episode, without_reasoning(episode))
         if planned.cuts and whole.segment.tokens > planned.step:
-            whole = assembly.part(episode, clipped_step(episode, planned.step, material.meter), "clipped")
+            whole = _clipped_part(assembly, episode, planned.step)
         assembly.add(whole)
     left = material.room - assembly.parts_tokens
     fresh = min(left, int(FRESH * material.room)) if planned.start else 0
-    newest = assembly.part(episodes[-1])
+    _, newest = _newest(assembly, material, episodes[-1])
     fits = newest.segment.tokens <= left
     _add_newest(assembly, episodes[-1], newest, left if fits else left - fresh)
     if planned.start:
@@ -177,9 +179,8 @@ def _thrifty(assembly: Assembly, material: _Material) -> int:
     for part in inputs:
         assembly.add(part)
     _add_digests(assembly, replace(material, room=room))
-    [newest] = material.past.bodies(material.steps[-1:])
+    newest, whole = _newest(assembly, material)
     left = room - assembly.parts_tokens
-    whole = assembly.part(newest)
     _add_newest(assembly, newest, whole, left if whole.segment.tokens <= left else left // 2)
     notes = Notes(material.steps, identifiers("\n".join(_texts(assembly.parts[:-1]))))
     at = len(material.steps) - 1
@@ -259,13 +260,31 @@ def _note(text: str, steps: tuple[int, int], before: int, meter: RequestMeter) -
     return ContextPart(before, content, rendered, segment)
 
 
+def _newest(
+    assembly: Assembly, material: _Material, newest: Episode | None = None
+) -> tuple[Episode, ContextPart]:
+    """The newest step and its part in full, which attempts share: a step of a thousand calls takes long.
+
+    ``newest``: the step, if it has been read.
+    """
+    if not material.newest:
+        episode = newest or material.past.bodies(material.steps[-1:])[0]
+        material.newest.append((episode, assembly.part(episode)))
+    return material.newest[0]
+
+
+def _clipped_part(assembly: Assembly, episode: Episode, tokens: int) -> ContextPart:
+    turn, written = clipped_step(episode, tokens, assembly.meter)
+    return assembly.part(episode, turn, "clipped", written)
+
+
 def _add_newest(assembly: Assembly, newest: Episode, whole: ContextPart, left: int) -> None:
     """The newest step within ``left`` tokens: in full as in ``whole``, or clipped with a note."""
     if whole.segment.tokens > left and newest.output.reasoning:
         whole = assembly.part(newest, without_reasoning(newest))
     if whole.segment.tokens > left:
         size = whole.segment.tokens
-        whole = assembly.part(newest, clipped_step(newest, left, assembly.meter), "clipped")
+        whole = _clipped_part(assembly, newest, left)
         note = f"Step {newest.number}, the newest, takes {size} tokens in full: it is clipped."
         assembly.notes.append(note)
     assembly.add(whole)
@@ -323,8 +342,8 @@ def _newest_only(assembly: Assembly, material: _Material) -> int:
         assembly.add(part)
     if material.steps:
         _add_gone(assembly, material)
-        [newest] = material.past.bodies(material.steps[-1:])
-        _add_newest(assembly, newest, assembly.part(newest), material.room - assembly.parts_tokens)
+        newest, whole = _newest(assembly, material)
+        _add_newest(assembly, newest, whole, material.room - assembly.parts_tokens)
     return 0
 
 
@@ -351,7 +370,7 @@ def _smallest(assembly: Assembly, material: _Material) -> None:
         assembly.left_out.append(out)
     if material.steps:
         _add_gone(assembly, material)
-        [newest] = material.past.bodies(material.steps[-1:])
-        pinned.append(assembly.part(newest, clipped_step(newest, 0, material.meter), "clipped"))
+        newest, _ = _newest(assembly, material)
+        pinned.append(_clipped_part(assembly, newest, 0))
     assembly.notes.append("There is room for nothing but the newest input and step, shortened.")
     assembly.pin(pinned)

@@ -6,6 +6,7 @@ from typing import Any
 
 from historyapp.core.budget import RequestMeter
 from historyapp.core.content import plain_text
+from historyapp.core.context import Rendered
 from historyapp.core.conversation import Turn, output_text
 from historyapp.core.entries import ModelOutput
 from historyapp.core.episodes import Episode
@@ -29,19 +30,24 @@ def without_reasoning(episode: Episode) -> Turn:
     return replace(turn, output=turn.output.model_copy(update={"reasoning": []}))
 
 
-def clipped_step(episode: Episode, tokens: int, meter: RequestMeter) -> Turn:
-    """A step that takes more than ``tokens``, within them: all calls and results, shortened.
+def clipped_step(episode: Episode, tokens: int, meter: RequestMeter) -> tuple[Turn, Rendered]:
+    """A step that takes more than ``tokens``, within them: all calls and results, shortened; and as written.
 
     Where nothing fits, its smallest form.
     """
     clipper = _Clipper(without_reasoning(episode), episode.number, meter)
     # A step with many calls often has no room for texts at most of the shares: each form is made once.
     *larger, smallest = dict.fromkeys([clipper.room_for_texts(int(tokens * share)) for share in _SHARES])
+    least: tuple[Turn, Rendered] | None = None
     for room in larger:
-        clipped = clipper.clip(room)
-        if meter.write(clipped).tokens <= tokens:
-            return clipped
-    return clipper.clip(smallest)
+        clipped, written = clipper.written(room)
+        if written.tokens <= tokens:
+            return clipped, written
+        if least is None and written.tokens - room > tokens:  # without any text it is likely too long
+            least = clipper.written(smallest)
+            if least[1].tokens > tokens:
+                break
+    return least or clipper.written(smallest)
 
 
 class _Clipper:
@@ -58,6 +64,10 @@ class _Clipper:
     def room_for_texts(self, tokens: int) -> int:
         """What ``tokens`` leave after the framing of all calls and results."""
         return max(0, tokens - _FRAMING * (1 + len(self.received) + self.calls))
+
+    def written(self, room: int) -> tuple[Turn, Rendered]:
+        clipped = self.clip(room)
+        return clipped, self.meter.write(clipped)
 
     def clip(self, room: int) -> Turn:
         """The step with about ``room`` tokens of texts: its own get up to half of them, results the rest."""

@@ -8,7 +8,8 @@ from uuid import UUID
 from django.core.management.base import CommandError
 
 from historyapp.management.command_line import PlayheadCommand, plural, printable
-from historyapp.models import Session
+from historyapp.models import Project, Session
+from historyapp.services.day_checks import rebuild_days
 from historyapp.services.projections import Rebuilt, parents_first, rebuild
 
 FIRST_DIFFERENCES = 10
@@ -23,8 +24,8 @@ UNCHECKED = "cannot be checked before the session it was forked from is rebuilt"
 
 class Command(PlayheadCommand):
     help = (
-        "Rebuild counters, step rows and text blocks from the log and report where they differed. In a "
-        "sound database nothing differs."
+        "Rebuild counters, step rows, figures and text blocks from the log and report where they differed. "
+        "In a sound database nothing differs."
     )
     in_project = False
 
@@ -52,12 +53,21 @@ class Command(PlayheadCommand):
                 differing.add(session.pk)
             if done[-1].differences or done[-1].without_models is not None:
                 self._report(done[-1])
+        days = 0 if sessions else sum(self._rebuild_days(project, check=check) for project in _projects())
         entries = sum(rebuilt.entries for rebuilt in done)
         read = f"{plural(len(done), 'session')} with {plural(entries, 'entry')} read"
-        if check and differing:
-            raise CommandError(f"{read}: {plural(len(differing), 'session')} would change.")
-        changed = f"{plural(len(differing), 'session')} changed" if differing else "no differences"
+        found = [plural(number, name) for number, name in _numbers(len(differing), days) if number]
+        if check and found:
+            raise CommandError(f"{read}: {' and '.join(found)} would change.")
+        changed = f"{' and '.join(found)} changed" if found else "no differences"
         self.stdout.write(f"{read}: {changed}.")
+
+    def _rebuild_days(self, project: Project, *, check: bool) -> int:
+        differing = rebuild_days(project, check_only=check)
+        if differing:
+            rows = plural(differing, "row")
+            self.stdout.write(f"project {printable(project.name)}\n    {rows} of figures by day differed")
+        return differing
 
     def _report(self, rebuilt: Rebuilt) -> None:
         self.stdout.write(f"{rebuilt.session.pk} {printable(rebuilt.session.title)}")
@@ -68,6 +78,14 @@ class Command(PlayheadCommand):
         rest = len(rebuilt.differences) - FIRST_DIFFERENCES
         if rest > 0:
             self.stdout.write(f"    {plural(rest, 'more difference')}")
+
+
+def _projects() -> list[Project]:
+    return list(Project.objects.order_by("pk"))
+
+
+def _numbers(sessions: int, days: int) -> tuple[tuple[int, str], ...]:
+    return (sessions, "session"), (days, "row of figures by day")
 
 
 def _with_parents(ids: Iterable[UUID]) -> set[UUID]:

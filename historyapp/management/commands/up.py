@@ -22,6 +22,7 @@ from historyapp.models import Session
 from historyapp.running import orphan_listens
 from historyapp.server import EVERYWHERE, GRACE, CannotListen, claim
 from historyapp.services.bootstrap import Bootstrap, bootstrap, one_start_at_a_time
+from historyapp.services.changes import adopt_changes
 from historyapp.services.faults import check_at_start, fault_of
 from historyapp.supervisor import ServerPlan, become_supervisor
 from historyapp.wire.problems import DatabaseUnreachable
@@ -126,6 +127,7 @@ def _tables_and_first_rows() -> Bootstrap:
         applied = MigrationRecorder(connection).applied_migrations()
         if not _migrations_on_disk() <= applied.keys():
             call_command("migrate", verbosity=0, interactive=False)
+        adopt_changes()
         return bootstrap()
 
 

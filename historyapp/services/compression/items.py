@@ -16,6 +16,7 @@ from historyapp.core.strategies.base import Material
 from historyapp.models import CompressionItem, CompressionRun, Summary
 from historyapp.models.episodes import Episode
 from historyapp.models.history import History
+from historyapp.services.changes import note_run
 from historyapp.services.transactions import writing
 
 PAGE = 500
@@ -108,6 +109,7 @@ def claim(run_id: UUID, owner: UUID, most: int) -> list[CompressionItem]:
         if run.state == run.State.QUEUED:
             run.state, run.started_at = run.State.RUNNING, run.started_at or now
             run.save(update_fields=("state", "started_at"))
+            note_run(run)
         items: list[CompressionItem] = []
         tokens = 0
         for item in list(run.items.claimable(now)[:most]):

@@ -19,6 +19,7 @@ from historyapp.models.compressions import RunQuerySet
 from historyapp.models.history import History
 from historyapp.services.append import check_open, lock_session
 from historyapp.services.audit import add_audit_record
+from historyapp.services.changes import note_run
 from historyapp.services.compression.model_choice import (
     ChosenModel,
     choose_automatic_model,
@@ -269,6 +270,7 @@ def _create(session: Session, resolved: ResolvedRequest, actor: str, **flags: An
                 "as they are. Name the steps to compress them too."
             )
     run.save(force_insert=True)
+    note_run(run)
     if not run.active:
         count_end(run)
     return run
@@ -321,6 +323,7 @@ def cancel_run(run: CompressionRun, *, actor: str = "") -> CompressionRun:
         run.note = f"Cancelled with {run.done} of {run.total} summaries made."
         run.note += " They are kept." if run.done else ""
         run.save()
+        note_run(run)
         detail = {"run": str(run.pk)}
         add_audit_record(run.session.project_id, actor, "cancel compression", run.session_id, detail)
         count_end(run)
@@ -352,5 +355,6 @@ def retry_run(run: CompressionRun, *, actor: str = "", spender: Spender = OPERAT
         run.api_key, run.actor = spender.key, actor[:200] or run.actor
         run.prices_as_of = run.prices_as_of and price_list().as_of
         run.save()
+        note_run(run)
         add_audit_record(session.project_id, actor, "retry compression", session.pk, {"run": str(run.pk)})
     return run

@@ -13,7 +13,9 @@ from historyapp.core.settings import load_settings
 from historyapp.core.strategies import STRATEGIES
 from historyapp.core.text import preview
 from historyapp.models import CompressionItem, CompressionRun, Session, Summary
+from historyapp.models.changes import ChangeKind
 from historyapp.models.history import History
+from historyapp.services.changes import note_change, note_run
 from historyapp.services.compression.automatic import set_thresholds_after
 from historyapp.services.compression.summarise import ItemResult
 from historyapp.services.statements import update_items
@@ -58,6 +60,8 @@ def store(run_id: UUID, owner: UUID, results: Sequence[ItemResult]) -> int:
             CompressionRun.objects.filter(pk=run.pk).update(failed=F("failed") + failed)
         if changed:
             touch(run.session_id, changed)  # late: from here on, agents that append wait
+            note_change(run.session, ChangeKind.SUMMARIES)
+        note_run(run)
         _count_model_calls(run, results)
         return head
 
@@ -150,6 +154,7 @@ def finish(run_id: UUID) -> bool:
         run.finished_at = now
         run.note = " ".join(filter(None, (note, run.note)))
         run.save(update_fields=("state", "finished_at", "note"))
+        note_run(run)
         set_thresholds_after(session, run)
         count_end(run)
     return False
@@ -170,6 +175,7 @@ def break_off(run_id: UUID, reason: str) -> None:
         run.state = run.State.PARTLY_FAILED if run.done else run.State.FAILED
         run.finished_at, run.note = now, f"{reason} {FIX}"
         run.save(update_fields=("state", "finished_at", "note"))
+        note_run(run)
         set_thresholds_after(session, run)
         count_end(run)
 

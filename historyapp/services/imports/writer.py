@@ -26,6 +26,7 @@ from historyapp.services.imports.notes import write_notes
 from historyapp.services.imports.parser import ParsedOperation
 from historyapp.services.imports.reports import Counts
 from historyapp.services.imports.summaries import write_summaries
+from historyapp.services.list_columns import duration_of
 from historyapp.services.rewinds import rewind_locked
 from historyapp.services.transactions import writing
 
@@ -241,7 +242,9 @@ class SessionWriter:
             source.settled_position = shifted(source, self._newest_settled.position)
             source.save()
             began = _beginning(session, entries)
-            Session.objects.filter(pk=session.pk).update(status=status, created_at=began)
+            Session.objects.filter(pk=session.pk).update(
+                status=status, created_at=began, duration=duration_of(session, began)
+            )
         self.source, self._last_equal = source, None
         self._waiting, self._waiting_size, self._waiting_cost = [], 0, 0
         self.counts.added += session.head - head

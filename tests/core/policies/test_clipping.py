@@ -2,10 +2,12 @@
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from bench.quality.costs import METER
+from historyapp.core.budget import RequestMeter
 from historyapp.core.entries import ToolResult, ToolResults
 from historyapp.core.episodes import Episode, group_episodes
 from historyapp.core.policies.clipping import clip_result, clipped_step, fair_share
@@ -44,16 +46,31 @@ def test_a_step_whose_calls_leave_no_room_for_texts_is_shortened_once(tokens: in
         counted[text] += 1
         return count_tokens(text)
 
-    clipped = clipped_step(step, tokens, replace(METER, count=count))
+    clipped, _ = clipped_step(step, tokens, replace(METER, count=count))
     assert {str(result.outputs) for result in clipped.results} == {"[clipped: step 1 has it all]"}
     first = str(step.turn.results[0].outputs)
     assert counted[first] == 1
 
 
+def test_a_step_whose_calls_alone_are_too_long_is_written_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    step, written = step_of(200, "a longer result\n" * 10), list[int]()
+    write = RequestMeter.write
+
+    def counted(meter: RequestMeter, part: Any) -> Any:
+        rendered = write(meter, part)
+        written.append(rendered.tokens)
+        return rendered
+
+    monkeypatch.setattr(RequestMeter, "write", counted)
+    _, smallest = clipped_step(step, 4_000, METER)
+    assert smallest.tokens > 4_000
+    assert len([tokens for tokens in written if tokens >= smallest.tokens]) == 2
+
+
 def test_a_step_with_many_calls_fills_much_of_its_room() -> None:
     step = step_of(50, "\n".join(f"src/module_{number}.py" for number in range(60)))
     for tokens in (2_000, 4_000):
-        assert tokens / 2 < METER.write(clipped_step(step, tokens, METER)).tokens <= tokens
+        assert tokens / 2 < clipped_step(step, tokens, METER)[1].tokens <= tokens
 
 
 def test_small_texts_stay_whole_and_large_ones_share_what_is_left() -> None:

@@ -1,0 +1,47 @@
+"""A reader of the project's events that goes on while servers are killed, and what it received."""
+
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from bench.machinery import KEY
+from historyapp.client import Playhead
+from historyapp.client.errors import PlayheadError
+
+Place = tuple[UUID, int]
+"""Session and position of an entry."""
+
+
+@dataclass
+class Follower:
+    """Follows the events in a thread of its own, with the Python client."""
+
+    received: Counter[Place] = field(default_factory=Counter)
+    """How many events announced each entry."""
+    failed: str = ""
+    """The error that ended the stream."""
+
+    def start(self, port: int) -> None:
+        threading.Thread(target=self._run, args=(port,), daemon=True).start()
+
+    def _run(self, port: int) -> None:
+        try:
+            with Playhead(f"http://127.0.0.1:{port}", KEY) as playhead:
+                for event in playhead.follow_events(after="0-0"):
+                    if event.first_position is not None and event.position is not None:
+                        positions = range(event.first_position, event.position + 1)
+                        self.received.update((event.session, position) for position in positions)
+        except PlayheadError as error:
+            self.failed = f"{type(error).__name__}: {error}"
+
+    def lost(self, expected: set[Place], seconds: float) -> int:
+        """How many entries no event has announced; waits for the last ones."""
+        end = time.monotonic() + seconds
+        while (missing := expected - self.received.keys()) and not self.failed and time.monotonic() < end:
+            time.sleep(0.05)
+        return len(missing)
+
+    def doubled(self) -> int:
+        return sum(count > 1 for count in self.received.values())

@@ -1,0 +1,78 @@
+"""The columns of the list of sessions, and which of them a person sees."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from django.contrib.auth.models import User
+
+from historyapp.core.errors import Invalid
+from historyapp.models import ListPreference
+from historyapp.models.session_lists import Order
+
+
+class ListColumn(NamedTuple):
+    """A column that people can choose."""
+
+    name: str
+    title: str
+    order: str = ""
+    """What a click on its head sorts by; empty: the list cannot be sorted by it."""
+    descends: bool = True
+    """Whether the first click puts the highest values first."""
+    is_number: bool = True
+
+    @property
+    def template(self) -> str:
+        return f"columns/{self.name}.html"
+
+    @property
+    def first_order(self) -> Order:
+        """The order of the first click."""
+        return Order(self.order, self.descends)
+
+
+COLUMNS = {
+    column.name: column
+    for column in (
+        ListColumn("last_step", "Last step", is_number=False),
+        ListColumn("outcomes", "Outcomes", is_number=False),
+        ListColumn("model", "Model", "model", descends=False, is_number=False),
+        ListColumn("steps", "Steps", "steps"),
+        ListColumn("errors", "Errors", "errors"),
+        ListColumn("likely_failures", "Likely failures", "likely_failures"),
+        ListColumn("duration", "Time", "duration"),
+        ListColumn("tokens", "Tokens", "tokens"),
+        ListColumn("money", "Money", "money"),
+        ListColumn("started", "Started", "started"),
+        ListColumn("last_entry", "Last entry", "last_entry"),
+    )
+}
+DEFAULT = ("last_step", "outcomes", "steps", "errors", "duration", "tokens", "money", "last_entry")
+
+
+class ListChoice(NamedTuple):
+    """What a person has chosen."""
+
+    columns: tuple[ListColumn, ...]
+    order: Order
+
+    @property
+    def names(self) -> set[str]:
+        return {column.name for column in self.columns}
+
+
+def choice_of(user: User) -> ListChoice:
+    """A person's columns and order."""
+    kept = ListPreference.objects.filter(user=user).first()
+    if kept is None:
+        return ListChoice(_columns(DEFAULT), Order())
+    try:
+        order = Order.parse(kept.order)
+    except Invalid:  # of another version
+        order = Order()
+    return ListChoice(_columns(kept.columns), order)
+
+
+def _columns(names: Iterable[str]) -> tuple[ListColumn, ...]:
+    shown = set(names)
+    return tuple(column for column in COLUMNS.values() if column.name in shown)

@@ -1,0 +1,229 @@
+"""What the page of figures shows: a span of days, a bar for each of its parts, and the trend in words."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, timedelta
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+from uuid import UUID
+
+from django.http import QueryDict
+from django.utils import timezone
+from django.utils.http import urlencode
+
+from dashboard.timeline_bars import percent
+from historyapp.core.errors import Invalid
+from historyapp.core.text import clean
+from historyapp.models.day_figures import MOST_NAME
+from historyapp.models.episodes import SEVERAL_TOOLS
+from historyapp.services.project_figures import (
+    FiguresQuery,
+    GroupFigures,
+    grouped,
+    is_current,
+    total_in,
+    total_of,
+    undated,
+)
+
+SPANS = (7, 30, 90)
+MOST_BARS, MOST_ROWS = 92, 366
+HEIGHT = 120
+"""Of the picture, in pixels."""
+_NAMES: tuple[Literal["agent", "model", "tool"], ...] = ("agent", "model", "tool")
+
+
+class DayBar(NamedTuple):
+    """The steps of a day, or of several where a span is long."""
+
+    x: str
+    width: str
+    y: str
+    height: str
+    failed_y: str
+    failed_height: str
+    label: str
+
+
+class Trend(NamedTuple):
+    """A figure and how it compares with the span before."""
+
+    name: str
+    shown: str
+    words: str
+
+
+def read_span(query: QueryDict) -> FiguresQuery:
+    """The span and the filters of an address.
+
+    Raises:
+        Invalid: for a day that is none, or a span that is too long.
+    """
+    today = timezone.now().astimezone(UTC).date()
+    days = query.get("days", "")
+    if days and days not in map(str, SPANS):
+        raise Invalid(f"days must be one of {', '.join(map(str, SPANS))}. For others give from and to.")
+    last = _day(query.get("to", ""), today)
+    first = _day(query.get("from", ""), date.fromordinal(max(1, last.toordinal() - int(days or 30) + 1)))
+    agent, model, tool = (clean(query.get(name, ""))[:MOST_NAME] or None for name in _NAMES)
+    return FiguresQuery(first, last, agent, model, tool)
+
+
+def _day(text: str, default: date) -> date:
+    if not text:
+        return default
+    try:
+        if len(text) == len("2026-01-31"):
+            return date.fromisoformat(text)
+    except ValueError:
+        pass
+    raise Invalid("from and to must be days as in 2026-01-31.")
+
+
+@dataclass(frozen=True)
+class FiguresPage:
+    """What the template shows."""
+
+    project: UUID
+    query: FiguresQuery
+
+    @cached_property
+    def by_day(self) -> Mapping[date, GroupFigures]:
+        return grouped(self.project, self.query, "day")
+
+    @cached_property
+    def rows(self) -> list[tuple[date, GroupFigures]]:
+        """Of the table behind the picture, the newest first."""
+        return list(self.by_day.items())[::-1][:MOST_ROWS]
+
+    @cached_property
+    def tables(self) -> list[tuple[str, list[tuple[str, str, str, GroupFigures]]]]:
+        """For agents, models and tools: name, what the filter calls it, width of its bar, figures."""
+        return [(name, self._table(name, grouped(self.project, self.query, name))) for name in _NAMES]
+
+    def _table(
+        self, kind: str, groups: Mapping[Any, GroupFigures]
+    ) -> list[tuple[str, str, str, GroupFigures]]:
+        most = max((group.figures.steps for group in groups.values()), default=0) or 1
+        unnamed = "no tool called" if kind == "tool" else "not named"
+        named = {"": unnamed, SEVERAL_TOOLS: "several tools"}
+        return [
+            (
+                named.get(name, name),
+                self.link(**{kind: name}) if name else "",
+                percent(group.figures.steps, most),
+                group,
+            )
+            for name, group in groups.items()
+        ]
+
+    @cached_property
+    def total(self) -> GroupFigures:
+        return total_of(self.by_day.values())
+
+    @cached_property
+    def undated(self) -> GroupFigures:
+        return undated(self.project, self.query)
+
+    @cached_property
+    def is_current(self) -> bool:
+        return is_current(self.project)
+
+    @property
+    def filters(self) -> list[tuple[str, str, str]]:
+        """The filters that hold: what they filter, the name, and the address without them."""
+        held = [(name, getattr(self.query, name)) for name in _NAMES]
+        return [(name, value, self.link(**{name: ""})) for name, value in held if value]
+
+    def link(self, **changes: str) -> str:
+        """The address of the page with other filters or days."""
+        query = self.query
+        values = {"from": query.first.isoformat(), "to": query.last.isoformat()}
+        values |= {name: value for name in _NAMES if (value := getattr(query, name))}
+        return "?" + urlencode({name: value for name, value in {**values, **changes}.items() if value})
+
+    @property
+    def spans(self) -> list[tuple[int, str, bool]]:
+        """The spans to choose: days, address, and whether the page shows it."""
+        today = timezone.now().astimezone(UTC).date()
+        chosen = self.query.days if self.query.last == today else 0
+        since = ((days, today - timedelta(days=days - 1)) for days in SPANS)
+        return [
+            (days, self.link(**{"from": first.isoformat(), "to": today.isoformat()}), days == chosen)
+            for days, first in since
+        ]
+
+    @cached_property
+    def bars(self) -> list[DayBar]:
+        """One for each day, or for several days of a long span."""
+        each = -(-self.query.days // MOST_BARS)
+        count = -(-self.query.days // each)
+        sums = [GroupFigures() for _ in range(count)]
+        for day, group in self.by_day.items():
+            slot = sums[(day - self.query.first).days // each]
+            slot.figures = slot.figures.plus(group.figures)
+        most = max((slot.figures.steps for slot in sums), default=0) or 1
+        return [
+            _bar(slot, index, self.query.first + timedelta(days=index * each), (count, most, each))
+            for index, slot in enumerate(sums)
+            if slot.figures.steps
+        ]
+
+    @cached_property
+    def trends(self) -> list[Trend]:
+        """The main figures, beside those of the span before."""
+        now, before = self.total, total_in(self.project, self.query.before)
+        names = ("sessions", "steps", "errors", "likely_failures")
+        found = [
+            Trend(name.replace("_", " "), f"{getattr(now.figures, name):,}", self._words(now, before, name))
+            for name in names
+        ]
+        sent = _tokens(now)
+        found.append(Trend("tokens", f"{sent:,}", _compared(sent, _tokens(before), self.query.days)))
+        money = f"${now.micros / 1_000_000:,.2f}"
+        return [*found, Trend("money", money, _compared(now.micros, before.micros, self.query.days))]
+
+    def _words(self, now: GroupFigures, before: GroupFigures, name: str) -> str:
+        return _compared(getattr(now.figures, name), getattr(before.figures, name), self.query.days)
+
+
+def _tokens(group: GroupFigures) -> int:
+    """Input and output as reported."""
+    figures = group.figures
+    return figures.uncached + figures.cache_read + figures.cache_write + figures.output
+
+
+def _compared(now: int, before: int, days: int) -> str:
+    """How a figure compares with the span before, in words."""
+    span = "the day before" if days == 1 else f"the {days:,} days before"
+    if now == before:
+        return f"as in {span}"
+    if not before:
+        return f"none in {span}"
+    change = round(100 * abs(now - before) / before)
+    return f"{change:,} % {'more' if now > before else 'less'} than in {span}"
+
+
+def _bar(slot: GroupFigures, index: int, first: date, scale: tuple[int, int, int]) -> DayBar:
+    """The bar of a slot.
+
+    Args:
+        scale: how many bars there are, the most steps of one, and the days of each.
+    """
+    count, most, each = scale
+    figures = slot.figures
+    height = HEIGHT * figures.steps / most
+    failed = HEIGHT * min(figures.steps, figures.errors + figures.likely_failures) / most
+    span = first.isoformat() if each == 1 else f"{first} and the {each - 1} days after it"
+    label = f"{span}: {figures.steps:,} steps, {figures.errors:,} errors, "
+    label += f"{figures.likely_failures:,} likely failures"
+    width = percent(0.8, count)
+    return DayBar(
+        percent(index + 0.1, count),
+        width,
+        f"{HEIGHT - height:.1f}",
+        f"{height:.1f}",
+        f"{HEIGHT - failed:.1f}",
+        f"{failed:.1f}",
+        label,
+    )

@@ -1,0 +1,50 @@
+"""A session's outcomes as a tiny picture: one bar for one or more steps, drawn as three paths."""
+
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from historyapp.core.strips import MOST_BARS, StripBar, bars_of
+from historyapp.models import Session
+
+WIDTH, HEIGHT, LEAST = 128, 18, 3
+"""Of the picture and of its lowest bar, in pixels."""
+WIDEST = 8
+"""Pixels from one bar to the next, at most."""
+
+
+def draw_strip(session: Session) -> SafeString:
+    """The picture; empty for a session without steps. Colours are no news: the columns have the figures."""
+    bars = list(bars_of(session.strip, session.live_tail.step))
+    if not bars:
+        return SafeString()
+    pitch = min(WIDEST, WIDTH // max(len(bars), MOST_BARS // 2))
+    sizes = [bar.tokens / (bar.last_step - bar.first_step + 1) for bar in bars]
+    tallest = max(sizes) or 1
+    paths: dict[str, list[str]] = {}
+    for place, (bar, size) in enumerate(zip(bars, sizes, strict=True)):
+        height = max(LEAST, round(HEIGHT * (size / tallest) ** 0.5))
+        shape = f"M{place * pitch} {HEIGHT}v-{height}h{pitch - 1}v{height}z"
+        paths.setdefault(_outcome(bar), []).append(shape)
+    drawn = format_html_join(
+        "", '<path class="{}" d="{}"/>', ((name, "".join(shapes)) for name, shapes in paths.items())
+    )
+    return format_html(
+        '<svg class="strip" viewBox="0 0 {} {}" width="{}" height="{}" role="img" aria-label="{}">{}</svg>',
+        *(WIDTH, HEIGHT, WIDTH, HEIGHT, _label(session), drawn),
+    )
+
+
+def _outcome(bar: StripBar) -> str:
+    if bar.errors:
+        return "bad"
+    return "likely" if bar.likely_failures else "fine"
+
+
+def _label(session: Session) -> str:
+    steps = f"{session.steps:,} step{'s' * (session.steps != 1)}"
+    failures = [
+        f"{number:,} {word}"
+        for number, word in ((session.errors, "with errors"), (session.likely_failures, "likely failed"))
+        if number
+    ]
+    return f"{steps}, {' and '.join(failures)}" if failures else f"{steps}, none failed"

@@ -1,0 +1,167 @@
+"""Two runs side by side, as their page shows them."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from dashboard.location import Location
+from dashboard.rendering.context import Changes, changes
+from historyapp.models import Session
+from historyapp.models.history import History
+from historyapp.models.takes import takes
+from historyapp.services.contexts import BuiltContext, RequestedContext, resolve_options
+from historyapp.services.prices import price_list
+from historyapp.services.run_comparisons import ComparedRun, RunReference
+from historyapp.services.snapshots import serve
+from historyapp.services.step_pairs import AlignedSteps, PairPlace, StepPair
+
+PAGE = 100
+"""Pairs on one page."""
+FOLDED = 5
+"""As many steps in a row that are alike are folded."""
+BEFORE = 3
+"""Pairs that are shown before the first difference, where a page begins there."""
+CANDIDATES = 20
+"""Sessions, takes and forks that are offered for a comparison."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedPair:
+    """A row: a pair, and what it is the first of."""
+
+    pair: StepPair
+    place: PairPlace
+    is_first_divergence: bool = False
+    is_first_difference: bool = False
+
+    @property
+    def differs_in_call(self) -> bool:
+        """Whether the row shows the whole calls, as far as previews go."""
+        return "call" in self.pair.differs
+
+
+class PairStretch(NamedTuple):
+    """Rows in a row that are folded together, or not."""
+
+    rows: list[ComparedPair]
+    is_folded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedSide:
+    """One run with what its links need."""
+
+    run: ComparedRun
+    location: Location
+    letter: str
+    address: str
+    """The run as it is compared."""
+
+
+class Candidate(NamedTuple):
+    """Something to compare a session with."""
+
+    kind: str
+    title: str
+    detail: str
+    address: str
+
+
+def comparison_address(a: object, b: object, at: str = "") -> str:
+    """The page that compares two runs, from a pair on."""
+    query = {"a": str(a), "b": str(b)} | ({"at": at} if at else {})
+    return f"{reverse('compare-runs')}?{urlencode(query)}"
+
+
+def side_of(run: ComparedRun, letter: str) -> ComparedSide:
+    location = Location(run.history, min(1, run.history.steps))
+    return ComparedSide(run, location, letter, f"{location.url}{location.as_of_query}")
+
+
+def stretches(rows: Iterable[ComparedPair]) -> Iterator[PairStretch]:
+    """Consecutive rows that are alike and no landmark, folded where there are many."""
+    for is_same, group in groupby(rows, lambda row: row.pair.is_same):
+        some = list(group)
+        yield PairStretch(some, is_same and len(some) >= FOLDED)
+
+
+def first_index(difference: int | None) -> int:
+    """The pair with which the first page begins: shortly before the first difference if that is far away."""
+    if difference is None or difference < PAGE // 2:
+        return 0
+    return difference - BEFORE
+
+
+def candidates(session: Session) -> list[Candidate]:
+    """What a session is likely to be compared with: its parent, its takes, its forks, and the newest runs."""
+    me = session.pk
+    found: list[Candidate] = []
+    if session.forked_from is not None:
+        found.append(_session("Parent", me, session.forked_from))
+    for take in takes(History(session))[::-1][:CANDIDATES]:
+        reference = RunReference(me, None, take.rewind.position)
+        steps = f"{take.steps:,} step{'s' * (take.steps != 1)} cut off after step {take.after_step:,}"
+        found.append(Candidate("Take", steps, "", comparison_address(reference, me)))
+    forks = session.forks.order_by("-pk")[:CANDIDATES]
+    found += [_session("Fork", me, fork) for fork in forks]
+    shown = [me, *(fork.pk for fork in forks)]
+    shown += [session.forked_from_id] if session.forked_from_id else []
+    newest = Session.objects.filter(project_id=session.project_id).exclude(pk__in=shown)
+    newest = newest.exclude(status=Session.Status.ARCHIVED).newest_first()[:CANDIDATES]
+    return found + [_session("Session", me, other) for other in newest]
+
+
+def _session(kind: str, me: object, other: Session) -> Candidate:
+    detail = f"{other.steps:,} step{'s' * (other.steps != 1)}"
+    detail = f"{other.agent} · {detail}" if other.agent else detail
+    return Candidate(kind, str(other), detail, comparison_address(other.pk, me))
+
+
+def read_place(text: str) -> PairPlace | None:
+    """The place in ``12-14``; None for another text."""
+    a, _, b = text.partition("-")
+    is_place = all(part.isascii() and part.isdigit() and len(part) < 10 for part in (a, b))
+    return PairPlace(int(a), int(b)) if is_place else None
+
+
+def place_text(place: PairPlace | None) -> str:
+    return f"{place.a}-{place.b}" if place else ""
+
+
+def context_changes(a: History, b: History, place: PairPlace) -> Changes:
+    """How the contexts before two steps differ, both chosen with the settings of the first run.
+
+    Raises:
+        Invalid: when one of them does not fit the budget.
+    """
+    spec = resolve_options(a.session, RequestedContext())
+
+    def context_of(history: History, step: int) -> BuiltContext:
+        as_of = history.row(step).first_position - 1 if 1 <= step <= history.steps else history.as_of
+        options = RequestedContext(spec.policy, spec.format, spec.model, spec.max_tokens, as_of=as_of)
+        return serve(history.session, options).built
+
+    return changes(context_of(a, place.a), context_of(b, place.b), price_list(), None)
+
+
+def page_rows(steps: AlignedSteps, index: int, **marks: int | None) -> dict[str, Any]:
+    """The rows of the page that begins with a pair, in stretches, and where the next page begins."""
+    pairs, more = steps.page(index, PAGE)
+    rows = [
+        ComparedPair(
+            pair,
+            steps.places[index + n],
+            is_first_divergence=index + n == marks.get("divergence"),
+            is_first_difference=index + n == marks.get("difference"),
+        )
+        for n, pair in enumerate(pairs)
+    ]
+    return {
+        "stretches": list(stretches(rows)),
+        "more": place_text(more),
+        "shows_divergence": any(row.is_first_divergence for row in rows),
+    }

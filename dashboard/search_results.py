@@ -1,0 +1,101 @@
+"""What a search of all sessions found, as its page shows it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from django.http import QueryDict
+from django.urls import reverse
+
+from historyapp.core.search_snippets import Snippet
+from historyapp.models import Session
+from historyapp.models.search import SearchHit
+from historyapp.services.search import Results
+
+MOST_VALUES = 8
+"""Values of a facet that are shown."""
+FACETS = {"status": "Outcome", "tool": "Tool", "agent": "Agent", "model": "Model", "tag": "Tag"}
+"""Names in a query, and what people read."""
+
+
+class FacetLink(NamedTuple):
+    """A value by which the results can be narrowed."""
+
+    value: str
+    steps: int
+    address: str
+
+
+class ShownHit(NamedTuple):
+    """A step, with the address where it is shown."""
+
+    session: Session
+    step: int
+    status: str
+    tools: tuple[str, ...]
+    address: str
+    is_live: bool
+    field: str
+    pieces: list[tuple[str, bool]]
+    """The snippet in order; True: a match."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResults:
+    """One page of a search."""
+
+    found: Results
+    text: str
+
+    @property
+    def hits(self) -> Iterator[ShownHit]:
+        for hit, snippet in self.found.hits:
+            yield _shown(hit, snippet)
+
+    @property
+    def facets(self) -> list[tuple[str, list[FacetLink]]]:
+        """Each facet that divides the results, with its most frequent values."""
+        counted = self.found.page.facets
+        shown = []
+        for name, title in FACETS.items():
+            values = counted[name].most_common(MOST_VALUES) if name in counted else []
+            links = [FacetLink(value, count, self._narrowed(name, value)) for value, count in values]
+            if links:
+                shown.append((title, links))
+        return shown
+
+    @property
+    def next(self) -> str:
+        """The address of the next page, or empty."""
+        cursor = self.found.page.next
+        return "" if cursor is None else _address(self.text, cursor=str(cursor))
+
+    def _narrowed(self, name: str, value: str) -> str:
+        quoted = value.replace('"', " ")
+        return _address(f'{self.text} {name}:"{quoted}"' if " " in quoted else f"{self.text} {name}:{quoted}")
+
+
+def _address(text: str, **fields: str) -> str:
+    query = QueryDict(mutable=True)
+    query.update({"q": text, **fields})
+    return f"{reverse('search')}?{query.urlencode()}"
+
+
+def _shown(hit: SearchHit, snippet: Snippet | None) -> ShownHit:
+    found = hit.found
+    step = min(found.step, hit.session.steps) if hit.live else found.step
+    address = f"{reverse('session', args=[hit.session.pk])}?step={step}"
+    if not hit.live:  # what a rewind cut off is shown as it was then
+        address += f"&as_of={found.last}"
+    pieces = list(_pieces(snippet)) if snippet else []
+    field = snippet.field if snippet else ""
+    return ShownHit(hit.session, step, found.status, found.tools, address, hit.live, field, pieces)
+
+
+def _pieces(snippet: Snippet) -> Iterator[tuple[str, bool]]:
+    end = 0
+    for first, last in snippet.marks:
+        yield snippet.text[end:first], False
+        yield snippet.text[first:last], True
+        end = last
+    yield snippet.text[end:], False

@@ -1,0 +1,51 @@
+"""Tags of the list of sessions."""
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from dashboard.list_columns import ListColumn
+from dashboard.rendering.strip import draw_strip
+from dashboard.rendering.text import visible
+from dashboard.session_filters import SessionFilters
+from historyapp.models import Session
+from historyapp.models.session_lists import Order
+
+register = template.Library()
+
+_SHOWN = 14
+"""Characters that are shown of a beginning that many titles share."""
+
+
+@register.simple_tag
+def strip(session: Session) -> SafeString:
+    """The session's outcomes as a tiny picture."""
+    return draw_strip(session)
+
+
+@register.simple_tag
+def sorted_query(filters: SessionFilters, column: ListColumn, order: Order) -> str:
+    """The query string of the list sorted by a column, or the other way round if it is already."""
+    descends = not order.is_descending if order.name == column.order else column.descends
+    return filters.but(order=Order(column.order, descends)).query
+
+
+@register.simple_tag
+def sorted_as(column: ListColumn, order: Order) -> str:
+    """``aria-sort`` of a column's head; empty where the list is not sorted by it."""
+    if not column.order or order.name != column.order:
+        return ""
+    return "descending" if order.is_descending else "ascending"
+
+
+@register.simple_tag
+def session_title(session: Session, begins: int) -> SafeString:
+    """A session's title.
+
+    Args:
+        begins: where the part begins that tells it apart from others; what is before it is shortened.
+    """
+    if not begins:
+        return format_html("<bdi>{}</bdi>", visible(str(session)))
+    shared, own = visible(session.title[:_SHOWN].rstrip()), visible(session.title[begins:])
+    return format_html('<bdi class="alike">{}…</bdi> <bdi>{}</bdi>', shared, own)

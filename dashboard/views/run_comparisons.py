@@ -1,0 +1,132 @@
+"""The page that compares two runs, and the form that chooses them."""
+
+from functools import partial
+
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_safe
+
+from dashboard.access import PersonRequest, current_project, find_session, projects, signed_in
+from dashboard.run_comparison import (
+    candidates,
+    comparison_address,
+    context_changes,
+    first_index,
+    page_rows,
+    place_text,
+    read_place,
+    side_of,
+)
+from historyapp.core.errors import Invalid
+from historyapp.models import Session
+from historyapp.services.run_comparisons import RunComparison, compare_runs, parse_reference, read_run
+from historyapp.services.step_pairs import align_steps
+
+LONGEST = 100
+"""Characters of a reference."""
+
+
+@signed_in
+@require_safe
+def compare_sessions(request: PersonRequest) -> HttpResponse:
+    """Two runs side by side from the pair ``at`` on; without both runs the form. For htmx further pairs."""
+    texts = [request.GET.get(name, "").strip()[:LONGEST] for name in ("a", "b")]
+    if not all(texts):
+        return _form(request, texts)
+    try:
+        a, b = (parse_reference(name, text) for name, text in zip("ab", texts, strict=True))
+        comparison = compare_runs(a, b, partial(find_session, request))
+    except Invalid as error:
+        return _form(request, texts, error.detail, status=422)
+    at = request.GET.get("at", "")
+    shown = _rows(comparison, at) | {"a": a, "b": b, "next_page": comparison_address(a, b)}
+    if request.htmx:
+        return render(request, "_pair_rows.html", shown | _sides(comparison))
+    mine = projects(request)
+    project = comparison.a.history.session.project
+    context = {"projects": mine, "project": project, "swapped": comparison_address(b, a)}
+    return render(request, "run_comparison.html", shown | context | _sides(comparison))
+
+
+@signed_in
+@require_safe
+def compared_contexts(request: PersonRequest) -> HttpResponse:
+    """The contexts before two steps, ``at``, and how they differ; without htmx the comparison."""
+    texts = [request.GET.get(name, "").strip()[:LONGEST] for name in ("a", "b")]
+    a, b = (parse_reference(name, text) for name, text in zip("ab", texts, strict=True))
+    place = read_place(request.GET.get("at", ""))
+    if not request.htmx or place is None:
+        return redirect(comparison_address(a, b, place_text(place)))
+    sides = [read_run(reference, partial(find_session, request)) for reference in (a, b)]
+    shown: dict[str, object] = {"place": place, "side_a": sides[0], "side_b": sides[1]}
+    try:
+        shown["contexts"] = context_changes(sides[0], sides[1], place)
+    except Invalid as error:
+        shown["refusal"] = error.detail
+    return render(request, "_compared_contexts.html", shown)
+
+
+def _sides(comparison: RunComparison) -> dict[str, object]:
+    sides = [side_of(run, letter) for run, letter in ((comparison.a, "A"), (comparison.b, "B"))]
+    return {"comparison": comparison, "sides": sides, "side_a": sides[0], "side_b": sides[1]}
+
+
+def _rows(comparison: RunComparison, at: str) -> dict[str, object]:
+    """The rows from a place on; by default from shortly before the first difference."""
+    head, _ = comparison.steps.page(0, 50)
+    difference, divergence = comparison.first_difference(head), comparison.first_divergence(head)
+    marks = {"difference": difference, "divergence": divergence}
+    landmarks = {
+        name: place_text(None if index is None else comparison.steps.places[index])
+        for name, index in marks.items()
+    }
+    place = read_place(at)
+    found = {
+        "landmarks": landmarks,
+        "pair_at": None if divergence is None else comparison.steps_at(divergence),
+        "difference_at": None if difference is None else comparison.steps_at(difference),
+    }
+    if at == "start":
+        index = 0
+    elif place is None:
+        index = first_index(difference)
+    elif place in comparison.steps.places[:-1]:
+        index = comparison.steps.places.index(place)
+    else:
+        return found | _later_rows(comparison, at)
+    return found | page_rows(comparison.steps, index, **marks) | {"skipped": index if not place else 0}
+
+
+def _later_rows(comparison: RunComparison, at: str) -> dict[str, object]:
+    """Rows that lie beyond the steps that were aligned at once."""
+    place, (a, b) = read_place(at), (comparison.a.history, comparison.b.history)
+    if place is None or not (1 <= place.a <= a.steps + 1 and 1 <= place.b <= b.steps + 1):
+        raise Invalid("at names no steps of these runs. Open the comparison again.")
+    return page_rows(align_steps(a, b, place), 0)
+
+
+def _form(request: PersonRequest, texts: list[str], refusal: str = "", status: int = 200) -> HttpResponse:
+    """The form, with what the session that is given is likely to be compared with."""
+    mine = projects(request)
+    session = _session_of(request, texts)
+    context = {
+        "projects": mine,
+        "project": session.project if session else current_project(request, mine),
+        "texts": texts,
+        "refusal": refusal,
+        "of_session": session,
+        "candidates": candidates(session) if session else [],
+    }
+    return render(request, "choose_runs.html", context, status=status)
+
+
+def _session_of(request: PersonRequest, texts: list[str]) -> Session | None:
+    """The session of the run that is given."""
+    for name, text in zip("ab", texts, strict=True):
+        if text:
+            try:
+                reference = parse_reference(name, text)
+            except Invalid:
+                continue
+            return find_session(request, reference.session)
+    return None

@@ -1,0 +1,43 @@
+"""The search of all sessions of a project."""
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from dashboard.access import PersonRequest, current_project, projects, signed_in
+from dashboard.location import read_number
+from dashboard.search_results import SearchResults
+from historyapp.core.errors import Invalid
+from historyapp.services.search import search
+from historyapp.tasks import want_search_index
+from historyapp.wire.problems import SearchTooSlow
+
+PAGE = 20
+"""Steps on a page."""
+
+
+@signed_in
+@require_safe
+def search_sessions(request: PersonRequest) -> HttpResponse:
+    """The page, or for htmx the results alone (``#results``), or the steps of the next page (``#more``).
+
+    A query that cannot be read is explained above the results.
+    """
+    mine = projects(request)
+    project = current_project(request, mine)
+    text, before = request.GET.get("q", "").strip(), read_number(request.GET, "cursor")
+    context = {"project": project, "projects": mine, "q": text, "is_first_page": before is None}
+    status = 200
+    if text:
+        try:
+            found = search(project.pk, text, timezone.now(), PAGE, before)
+            context["results"] = SearchResults(found, text)
+            if not found.is_up_to_date:
+                want_search_index(project.pk)
+        except (Invalid, SearchTooSlow) as error:
+            context["problem"], status = str(error), 422
+    if request.htmx and not request.htmx.history_restore_request:
+        template = "_search_hits.html" if request.htmx.target == "more" else "_search_results.html"
+        return render(request, template, context)  # htmx shows no answer with an error's status
+    return render(request, "search.html", context, status=status)

@@ -1,0 +1,76 @@
+"""Share links: the session page for people without an account, at addresses of the link's own.
+
+What is below ``/s/<token>/`` is answered by the views of the session page. The link decides which session
+they find, as of which position, and what they leave out. While they run, the link is the prefix of all
+addresses, and ``dashboard/shared_urls.py`` has the only pages that templates can lead to.
+"""
+
+from typing import cast
+
+from django.contrib.auth.models import AnonymousUser, User
+from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.urls import get_script_prefix, resolve, reverse, set_script_prefix, set_urlconf
+from django.views.decorators.http import require_safe
+
+from dashboard.access import PersonRequest
+from historyapp.core.errors import NotFound, PlayheadError
+from historyapp.models import ShareLink
+from historyapp.services.shares import find_share, note_opening
+from historyapp.wire.problems import problem_type
+
+URLS = "dashboard.shared_urls"
+NEEDS_INPUTS = frozenset(("raw",))
+"""Pages that only links with inputs have: raw entries hold feedback and metadata."""
+
+
+@require_safe
+def shared(request: PersonRequest, token: str, rest: str) -> HttpResponseBase:
+    """A page or fragment of a share link; without ``rest`` the session page at its first step.
+
+    One answer stands for links that never existed, were changed, have expired or were revoked.
+    """
+    request.user = cast(User, AnonymousUser())
+    try:
+        share = request.share = find_share(token)
+        prefix = get_script_prefix()
+        set_script_prefix(f"{prefix}s/{token}/")
+        set_urlconf(URLS)
+        try:
+            response = _answer(request, share, rest)
+        finally:
+            set_script_prefix(prefix)
+            set_urlconf(None)
+    except PlayheadError as error:
+        response = _refusal(request, error)
+    # Nobody on the way keeps it: a revoked link shows nothing any more.
+    response["Cache-Control"] = "no-store, private"
+    response["X-Robots-Tag"] = "noindex, nofollow"
+    response["Referrer-Policy"] = "no-referrer"
+    return response
+
+
+def _answer(request: PersonRequest, share: ShareLink, rest: str) -> HttpResponseBase:
+    if not rest:
+        return redirect(reverse("session", args=[share.session_id]))
+    try:
+        match = resolve(f"/{rest}", URLS)
+    except Http404:
+        raise NotFound("There is nothing at this address of the link.") from None
+    if match.url_name in NEEDS_INPUTS and not share.with_inputs:
+        raise NotFound("This link does not show raw entries.")
+    response: HttpResponseBase = match.func(request, *match.args, **match.kwargs)
+    if match.url_name == "session" and response.status_code == 200:
+        note_opening(share)
+    return response
+
+
+def _refusal(request: HttpRequest, error: PlayheadError) -> HttpResponse:
+    """The error on a page without links, as plain text for htmx."""
+    problem = problem_type(error)
+    if getattr(request, "htmx", False):
+        plain = "text/plain; charset=utf-8"
+        return HttpResponse(error.detail, status=problem.status, content_type=plain)
+    shown = {"title": problem.title, "detail": error.detail}
+    return render(request, "shared_error.html", shown, status=problem.status)

@@ -1,0 +1,107 @@
+"""Figures of a project over a span of days."""
+
+import re
+from datetime import UTC, date
+from typing import Annotated, Any, Literal
+
+from django.http import HttpResponse
+from django.utils import timezone
+from ninja import Query, Router
+from pydantic import BaseModel, Field, PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from historyapp.api.auth import ApiRequest
+from historyapp.api.fields import Line
+from historyapp.api.problems import raises
+from historyapp.api.responses import fill, reply
+from historyapp.core.errors import Invalid
+from historyapp.core.usage import MICRO
+from historyapp.models.day_figures import MOST_NAME
+from historyapp.models.episodes import SEVERAL_TOOLS
+from historyapp.services.project_figures import (
+    FiguresQuery,
+    GroupFigures,
+    grouped,
+    is_current,
+    total_in,
+    undated,
+)
+from historyapp.wire.figures import FiguresGroupOut, FiguresOut, ProjectFiguresOut
+
+router = Router(tags=["figures"])
+
+DAYS = 30
+"""Days of a span whose beginning is not given."""
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def _day(value: object) -> date:
+    if isinstance(value, str) and _DAY.fullmatch(value):
+        try:
+            return date.fromisoformat(value)
+        except ValueError:
+            pass
+    raise PydanticCustomError("day", "must be a day as in 2026-01-31")
+
+
+Day = Annotated[date, PlainValidator(_day), WithJsonSchema({"type": "string", "format": "date"})]
+NameFilter = Annotated[Line, Field(max_length=MOST_NAME)]
+
+
+class SpanQuery(BaseModel):
+    first: Day | None = Field(default=None, alias="from", description="The first day, in UTC.")
+    last: Day | None = Field(default=None, alias="to", description="The last day, in UTC; by default today.")
+    by: Literal["day", "agent", "model", "tool"] = "day"
+    agent: NameFilter | None = None
+    model: NameFilter | None = None
+    tool: NameFilter | None = Field(
+        default=None, description="Steps that called only this tool; empty: steps without a tool call."
+    )
+    take: Literal["live", "all"] = Field(default="live", description="`all` adds what rewinds have cut off.")
+
+
+@router.get("/figures", response=ProjectFiguresOut, summary="Figures of a span of days")
+@raises(Invalid)
+def read_figures(request: ApiRequest, span: Query[SpanQuery]) -> HttpResponse:
+    """Sessions, steps, errors, tokens and money of the key's project, by day, agent, model or tool.
+
+    They follow what is recorded within a few seconds. A step belongs to the day, in UTC, on which it began.
+    What a fork inherits counts once, for the session that recorded it.
+    """
+    project, last = request.auth.project_id, span.last or timezone.now().astimezone(UTC).date()
+    first = span.first or date.fromordinal(max(1, last.toordinal() - DAYS + 1))
+    query = FiguresQuery(first, last, span.agent, span.model, span.tool, span.take)
+    items = [
+        FiguresGroupOut(**_fields(group), name=_name(name))
+        for name, group in grouped(project, query, span.by).items()
+    ]
+    total, before = total_in(project, query), total_in(project, query.before)
+    return reply(
+        ProjectFiguresOut(
+            first=first,
+            last=last,
+            by=span.by,
+            total=FiguresOut(**_fields(total)),
+            before=FiguresOut(**_fields(before)),
+            undated=FiguresOut(**_fields(undated(project, query))),
+            items=items,
+            is_current=is_current(project),
+        )
+    )
+
+
+def _name(name: object) -> str | None:
+    return None if name == SEVERAL_TOOLS else str(name)
+
+
+def _fields(group: GroupFigures) -> dict[str, Any]:
+    figures = group.figures
+    answer = fill(
+        FiguresOut,
+        figures,
+        recorded_tokens=figures.tokens,
+        seconds=figures.milliseconds / 1000,
+        money=group.micros / MICRO,
+        unpriced_models=sorted(group.unpriced),
+    )
+    return answer.model_dump()

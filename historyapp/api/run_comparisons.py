@@ -1,0 +1,173 @@
+"""Two runs compared: what they share, where they differ first, and their steps side by side."""
+
+from functools import partial
+from typing import Any
+from zlib import crc32
+
+from django.http import HttpResponse
+from ninja import Query, Router
+from pydantic import BaseModel, Field
+
+from historyapp.api.auth import ApiRequest, find_session
+from historyapp.api.cursors import Cursor, Limit, decode_cursor, encode_cursor
+from historyapp.api.fields import Line
+from historyapp.api.problems import raises
+from historyapp.api.responses import fill, reply
+from historyapp.core.dates import known
+from historyapp.core.errors import Invalid, NotFound
+from historyapp.core.usage import MICRO
+from historyapp.models.history import History
+from historyapp.services.ledger import StepAccount
+from historyapp.services.run_comparisons import (
+    FORM,
+    ComparedRun,
+    RunComparison,
+    RunPart,
+    RunReference,
+    compare_runs,
+    parse_reference,
+    read_run,
+)
+from historyapp.services.step_pairs import PairPlace, StepPair, align_steps
+from historyapp.wire.problems import NotValid
+from historyapp.wire.run_comparisons import (
+    CommonPartOut,
+    ComparedRunOut,
+    ComparedStepOut,
+    PairCountsOut,
+    PairPlaceOut,
+    RunComparisonOut,
+    RunPartOut,
+    StepPairOut,
+    StepPairPage,
+)
+
+router = Router(tags=["compare"])
+
+_LIST = "compare"
+_NO_COST = ("unknown", "none")
+Reference = Line
+
+
+class ComparisonQuery(BaseModel):
+    a: Reference = Field(max_length=100, description=f"The first run: {FORM}.")
+    b: Reference = Field(max_length=100, description="The second run, likewise.")
+    limit: Limit = 50
+
+    def references(self) -> tuple[RunReference, RunReference]:
+        return parse_reference("a", self.a), parse_reference("b", self.b)
+
+
+class PairQuery(ComparisonQuery):
+    cursor: Cursor | None = None
+
+
+@router.get("/compare", response=RunComparisonOut, summary="Compare two runs")
+@raises(Invalid, NotFound)
+def compare(request: ApiRequest, query: Query[ComparisonQuery]) -> HttpResponse:
+    """What two sessions, forks, takes or points in time share, where they differ first, and what each took.
+
+    What forks and takes share is known exactly from their lineages. The steps after it are aligned by their
+    calls. The cost does not depend on the length of the runs.
+    """
+    found = compare_runs(*query.references(), partial(find_session, request))
+    pairs, more = found.steps.page(0, query.limit)
+    sides = found.a.history, found.b.history
+    return reply(
+        RunComparisonOut(
+            a=_run(found.a),
+            b=_run(found.b),
+            common=fill(CommonPartOut, found.common),
+            counts=PairCountsOut(**found.counts._asdict(), complete=found.steps.is_complete),
+            first_difference=_place(found, found.first_difference(pairs)),
+            first_divergence=_place(found, found.first_divergence(pairs)),
+            pairs=_page(query, sides, pairs, more),
+        )
+    )
+
+
+@router.get("/compare/pairs", response=StepPairPage, summary="List the steps of two runs side by side")
+@raises(Invalid, NotFound)
+def list_pairs(request: ApiRequest, query: Query[PairQuery]) -> HttpResponse:
+    """The steps after the common part, in the order of both runs.
+
+    All pages show the runs as they were at the first page.
+    """
+    references = query.references()
+    find = partial(find_session, request)
+    if query.cursor is None:
+        found = compare_runs(*references, find)
+        sides, steps = (found.a.history, found.b.history), found.steps
+    else:
+        asked, *states, a, b = decode_cursor(_LIST, query.cursor, *[int] * 5)
+        if asked != _hash(query):
+            raise NotValid("This cursor was made with another a or b. Send the same ones with each page.")
+        of_a, of_b = (read_run(reference, find) for reference in references)
+        sides = History(of_a.session, states[0]), History(of_b.session, states[1])
+        if not (1 <= a <= sides[0].steps + 1 and 1 <= b <= sides[1].steps + 1):
+            raise NotValid("This cursor does not fit these runs. Start again without a cursor.")
+        steps = align_steps(*sides, PairPlace(a, b))
+    return reply(_page(query, sides, *steps.page(0, query.limit)))
+
+
+def _hash(query: ComparisonQuery) -> int:
+    return crc32(f"{query.a} {query.b}".encode()) & 0x7FFFFFFF
+
+
+def _page(
+    query: ComparisonQuery, sides: tuple[History, History], pairs: list[StepPair], more: PairPlace | None
+) -> StepPairPage:
+    states = [side.session.head if side.as_of is None else side.as_of for side in sides]
+    next_page = encode_cursor(_LIST, _hash(query), *states, *more) if more else None
+    return StepPairPage(items=[_pair(pair) for pair in pairs], next=next_page)
+
+
+def _run(side: ComparedRun) -> ComparedRunOut:
+    session = side.history.session
+    return ComparedRunOut(
+        reference=str(side.reference),
+        session=str(session.pk),
+        as_of=side.history.as_of,
+        title=session.title,
+        agent=session.agent,
+        model=session.model,
+        head=session.head,
+        totals=_part(side.whole),
+        apart=_part(side.apart),
+    )
+
+
+def _part(part: RunPart) -> RunPartOut:
+    return RunPartOut(
+        steps=part.steps,
+        errors=part.errors,
+        tokens=part.tokens.shown,
+        token_source=part.tokens.source,
+        money=None if part.money.source in _NO_COST else part.money.micros / MICRO,
+        seconds=None if part.took is None else part.took.total_seconds(),
+    )
+
+
+def _place(comparison: RunComparison, pair: int | None) -> PairPlaceOut | None:
+    if pair is None:
+        return None
+    a, b = comparison.steps_at(pair)
+    return PairPlaceOut(a=a, b=b)
+
+
+def _pair(pair: StepPair) -> StepPairOut:
+    return StepPairOut(
+        a=_step(pair.a), b=_step(pair.b), change=pair.change, differs=list(pair.differs), exact=pair.is_exact
+    )
+
+
+def _step(account: StepAccount | None) -> ComparedStepOut | None:
+    if account is None:
+        return None
+    row, money = account.row, account.money
+    started, ended = known(row.started_at), known(row.finished_at)
+    fields: dict[str, Any] = {
+        "money": None if money is None else money / MICRO,
+        "seconds": (ended - started).total_seconds() if started and ended else None,
+    }
+    return fill(ComparedStepOut, row, **fields)

@@ -1,0 +1,88 @@
+"""Searching the steps of all sessions."""
+
+from typing import Annotated, Any
+from zlib import crc32
+
+from django.http import HttpResponse
+from django.utils import timezone
+from ninja import Query, Router
+from pydantic import BaseModel, Field
+
+from historyapp.api.auth import ApiRequest
+from historyapp.api.cursors import Cursor, decode_cursor, encode_cursor
+from historyapp.api.fields import Line, iso
+from historyapp.api.problems import raises
+from historyapp.api.responses import reply
+from historyapp.core.dates import known
+from historyapp.core.errors import Invalid
+from historyapp.core.search_query import MOST_CHARACTERS
+from historyapp.core.search_snippets import Snippet
+from historyapp.models.search import SearchHit
+from historyapp.services.search import search
+from historyapp.tasks import want_search_index
+from historyapp.wire.problems import NotValid, SearchTooSlow
+from historyapp.wire.search import SearchPageOut
+
+router = Router(tags=["find"])
+
+_LIST = "search"
+_MOST_VALUES = 20
+
+
+class StepSearchParameters(BaseModel):
+    q: Annotated[Line, Field(max_length=MOST_CHARACTERS)] = Field(
+        description='Words, "phrases", prefixes (`Ensur*`) and filters (`tool:bash status:error`), all of '
+        "which a step must have; `-` before one excludes it."
+    )
+    limit: Annotated[int, Field(ge=1, le=50)] = 20
+    cursor: Cursor | None = None
+
+
+@router.get("/search", response=SearchPageOut, summary="Search the steps of all sessions")
+@raises(Invalid, SearchTooSlow)
+def search_steps(request: ApiRequest, filter: Query[StepSearchParameters]) -> HttpResponse:
+    """The steps of the project that match, the most recently recorded first. Steps in takes and in archived
+    sessions are left out; `takes:all` finds takes too, and `session:ID` an archived session's steps.
+    """
+    project, before = request.auth.project_id, None
+    asked = crc32(filter.q.strip().encode("utf-8", "surrogatepass")) & 0x7FFFFFFF
+    if filter.cursor is not None:
+        before, asked_before = decode_cursor(_LIST, filter.cursor, int, int)
+        if asked != asked_before:
+            raise NotValid("This cursor was made with another q. Send the same q with each page.")
+    found = search(project, filter.q, timezone.now(), filter.limit, before)
+    if not found.is_up_to_date:
+        want_search_index(project)
+    page = found.page
+    return reply(
+        {
+            "items": [_item(hit, snippet) for hit, snippet in found.hits],
+            "next": None if page.next is None else encode_cursor(_LIST, page.next, asked),
+            "facets": {
+                name: [{"value": value, "count": count} for value, count in counts.most_common(_MOST_VALUES)]
+                for name, counts in page.facets.items()
+            },
+            "counted": page.counted,
+            "counted_all": page.is_counted_to_end,
+            "up_to_date": found.is_up_to_date,
+        }
+    )
+
+
+def _item(hit: SearchHit, snippet: Snippet | None) -> dict[str, Any]:
+    found, moment = hit.found, known(hit.found.at)
+    return {
+        "session": str(hit.session.pk),
+        "title": hit.session.title,
+        "agent": hit.session.agent,
+        "episode": min(found.step, hit.session.steps) if hit.live else found.step,
+        "position": snippet.position if snippet else found.anchor,
+        "field": snippet.field if snippet else "",
+        "snippet": snippet.text if snippet else "",
+        "marks": snippet.marks if snippet else (),
+        "status": found.status,
+        "tools": found.tools,
+        "at": iso(moment) if moment else None,
+        "live": hit.live,
+        "recorded_in": str(found.owner),
+    }

@@ -1,0 +1,94 @@
+"""Share links: making, listing and revoking them."""
+
+import json
+from typing import Annotated
+from uuid import UUID
+
+from django.conf import settings
+from django.http import HttpResponse
+from ninja import Query, Router
+from pydantic import BaseModel, Field
+
+from historyapp.api.auth import ApiRequest, actor, find_session
+from historyapp.api.cursors import Cursor, Limit, decode_cursor, first_page
+from historyapp.api.fields import UUID_SCHEMA, Moment, Position, RequestBody, SessionId, id_of
+from historyapp.api.idempotency import handles_own_key, once_per_key
+from historyapp.api.problems import raises
+from historyapp.api.responses import fill, reply
+from historyapp.core.errors import Conflict, Invalid, NotFound
+from historyapp.models import ShareLink
+from historyapp.services.shares import ShareOptions, create_share, revoke_share, share_path
+from historyapp.wire.base import shown
+from historyapp.wire.shares import NewShareOut, ShareOut, SharePage
+
+router = Router(tags=["shares"])
+
+_LIST = "shares"
+ShareId = Annotated[UUID, id_of("link"), UUID_SCHEMA]
+
+
+class ShareIn(RequestBody):
+    model_config = shown({"as_of": 31, "takes": False, "inputs": True, "expires_at": "2026-12-24T00:00:00Z"})
+
+    as_of: Position | None = Field(
+        default=None, description="The position to show; null: the session as it is, and as it grows."
+    )
+    takes: bool = Field(default=False, description="Show what rewinds cut off.")
+    inputs: bool = Field(default=False, description="Show what people wrote, and system instructions.")
+    expires_at: Moment | None = Field(
+        default=None, description="At most 365 days from now. Null: in 30 days."
+    )
+
+
+class ShareFilter(BaseModel):
+    limit: Limit = 50
+    cursor: Cursor | None = None
+
+
+_DEFAULTS = ShareIn()
+
+
+@router.post("/sessions/{session_id}/shares", response={201: NewShareOut}, summary="Make a share link")
+@raises(Conflict, Invalid)
+@handles_own_key
+def post_share(request: ApiRequest, session_id: SessionId, share: ShareIn = _DEFAULTS) -> HttpResponse:
+    """A read-only link for people without an account. Everybody who has its `url` can open it."""
+    options = ShareOptions(share.as_of, share.takes, share.inputs, share.expires_at)
+
+    def make() -> HttpResponse:
+        made = create_share(request.auth.project, session_id, options, actor=actor(request))
+        return reply(_share(made), 201)
+
+    # The address is added to the stored answer: what is stored lets nobody in.
+    answer = once_per_key(request, make)
+    assert isinstance(answer, HttpResponse)
+    made = json.loads(answer.content)
+    server = settings.PLAYHEAD_BASE_URL or request.build_absolute_uri("/").rstrip("/")
+    answer.content = reply({**made, "url": f"{server}{share_path(UUID(made['id']))}"}).content
+    return answer
+
+
+@router.get("/sessions/{session_id}/shares", response=SharePage, summary="List share links")
+def list_shares(request: ApiRequest, session_id: SessionId, filter: Query[ShareFilter]) -> HttpResponse:
+    """The newest first, those that have expired or were revoked too."""
+    found = ShareLink.objects.filter(session=find_session(request, session_id)).order_by("-pk")
+    if filter.cursor is not None:
+        (before,) = decode_cursor(_LIST, filter.cursor, UUID)
+        found = found.filter(pk__lt=before)
+    page, cursor = first_page(_LIST, list(found[: filter.limit + 1]), filter.limit, lambda row: (row.pk,))
+    return reply(SharePage(items=[_share(row) for row in page], next=cursor))
+
+
+@router.delete(
+    "/sessions/{session_id}/shares/{share_id}", response={204: None}, summary="Revoke a share link"
+)
+@raises(NotFound)
+def delete_share(request: ApiRequest, session_id: SessionId, share_id: ShareId) -> HttpResponse:
+    """It stops working at once, and stays in the list."""
+    session = find_session(request, session_id)
+    revoke_share(request.auth.project, share_id, session_id=session.pk, actor=actor(request))
+    return HttpResponse(status=204)
+
+
+def _share(row: ShareLink) -> ShareOut:
+    return fill(ShareOut, row, takes=row.with_takes, inputs=row.with_inputs)

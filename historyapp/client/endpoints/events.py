@@ -1,0 +1,82 @@
+"""The feed of events."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from historyapp.client.api_call import ApiCall, Followed, Id, at, get, given
+from historyapp.wire.events import EventOut, EventPage
+from historyapp.wire.problems import ServerFailed
+
+SILENCE = 45.0
+"""Seconds without even a heartbeat, after which the connection counts as lost: three heartbeats."""
+
+
+@dataclass(slots=True)
+class StreamedEvents:
+    """Reads server-sent events and remembers where to go on."""
+
+    cursor: str | None = None
+    rest: bytes = b""
+
+    def feed(self, chunk: bytes) -> Iterable[EventOut]:
+        """The events that are complete with this chunk.
+
+        Raises:
+            ServerFailed: when one cannot be read.
+        """
+        *blocks, self.rest = (self.rest + chunk).split(b"\n\n")
+        for block in blocks:
+            lines = [line.partition(b": ") for line in block.split(b"\n")]
+            fields = {name: value for name, _, value in lines}
+            if b"data" in fields:
+                try:
+                    yield EventOut.model_validate(json.loads(fields[b"data"]))
+                except (ValueError, RecursionError) as error:
+                    raise ServerFailed(f"An event of the stream cannot be read: {error}") from error
+            if b"id" in fields:
+                self.cursor = fields[b"id"].decode("ascii", "replace")
+
+    def resumed(self, first: ApiCall[None]) -> ApiCall[None]:
+        """The request for what follows the events that have been read."""
+        self.rest = b""
+        return first if self.cursor is None else replace(first, query={**first.query, "after": self.cursor})
+
+
+def events(*, after: str | None = None, limit: int | None = None) -> ApiCall[EventPage]:
+    """One page of what has changed in the project's sessions, in order.
+
+    Args:
+        after: ``next`` of the page before, or the cursor of an event; without it the page begins with the
+            oldest change that is kept. ``next`` is never null: send it later to ask for what is new.
+    """
+    return get("/events", EventPage, after=after, limit=limit)
+
+
+def follow_events(*, after: str | None = None) -> Followed[EventOut]:
+    """What changes in the project's sessions, as it happens, until you end the iteration.
+
+    After a lost connection it goes on where it was: no event is lost or comes twice.
+
+    Args:
+        after: the cursor of an event; without it the stream begins now.
+
+    Raises:
+        CursorExpired: when what follows the cursor is no longer kept.
+    """
+    return _followed("/events", after)
+
+
+def follow_session(session_id: Id, *, after: str | None = None) -> Followed[EventOut]:
+    """The same for one session.
+
+    Raises:
+        NotFound: when there is no such session, or once it has been deleted.
+    """
+    return _followed(at("sessions", session_id, "stream"), after)
+
+
+def _followed(path: str, after: str | None) -> Followed[EventOut]:
+    query = given({"after": after})
+    api_call = ApiCall("GET", path, lambda _: None, query, silence=SILENCE, accept="text/event-stream")
+    return Followed(api_call, StreamedEvents)

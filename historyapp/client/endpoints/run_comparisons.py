@@ -1,0 +1,21 @@
+"""Two runs compared."""
+
+from historyapp.client.api_call import ApiCall, Id, Pages, get, pages
+from historyapp.wire.base import Page
+from historyapp.wire.run_comparisons import RunComparisonOut, StepPairOut
+
+
+def compare_sessions(a: Id, b: Id, *, limit: int | None = None) -> ApiCall[RunComparisonOut]:
+    """What two runs share, where they differ first, what each took, and their first steps side by side.
+
+    Args:
+        a: the id of a session, ``ID@POSITION`` for a session as it was, or ``ID/takes/POSITION`` for a take.
+        b: likewise.
+        limit: how many pairs of steps the answer holds.
+    """
+    return get("/compare", RunComparisonOut, a=str(a), b=str(b), limit=limit)
+
+
+def compared_steps(a: Id, b: Id, *, limit: int | None = None) -> Pages[StepPairOut]:
+    """All steps after the common part side by side; arguments as for ``compare_sessions``."""
+    return pages("/compare/pairs", Page[StepPairOut], a=str(a), b=str(b), limit=limit)

@@ -1,0 +1,118 @@
+"""What a project did on one day: figures that add up over sessions, agents, models and tools.
+
+An entry stores the running totals of its lineage. What it adds is the difference to the entry before, so the
+figures of any entries are known without their bodies.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from typing import NamedTuple
+
+from historyapp.core.dates import UNDATED
+from historyapp.core.projection import Totals
+from historyapp.core.usage import NO_CALLS, ModelTotals
+
+NO_DAY = UNDATED.date()
+"""Stands for the day of what has no known time."""
+
+
+class DayFigures(NamedTuple):
+    """Figures of some steps. All of them can be added and subtracted."""
+
+    sessions: int = 0
+    """Sessions that began."""
+    steps: int = 0
+    errors: int = 0
+    """Steps that ended in a reported error."""
+    likely_failures: int = 0
+    """Steps that were reported as a success and look like a failure."""
+    tokens: int = 0
+    """Of the entries by our own count, each entry once."""
+    model_calls: int = 0
+    """Those that reported their usage; so do the four kinds of tokens below."""
+    uncached: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    output: int = 0
+    cost: int = 0
+    """Reported by the source, in millionths of a US dollar."""
+    milliseconds: int = 0
+    """Between tool calls and their results."""
+
+    def plus(self, other: "DayFigures") -> "DayFigures":
+        return DayFigures(*map(int.__add__, self, other))
+
+    def minus(self, other: "DayFigures") -> "DayFigures":
+        return DayFigures(*map(int.__sub__, self, other))
+
+    def __bool__(self) -> bool:
+        return any(self)
+
+
+NO_FIGURES = DayFigures()
+
+
+class FiguresKey(NamedTuple):
+    """What figures belong to. Within one session its agent is the same everywhere."""
+
+    day: date
+    """In UTC, of the step's beginning; :data:`NO_DAY` where that is not known."""
+    model: str
+    """As the model calls name it; empty where they name none, which means the session's model."""
+    tool: str
+    """The tool of the step's calls, as in the column ``tool`` of its row; empty without tool calls."""
+    has_cost: bool
+    """Whether the source reported what the model calls cost. Without it, the price list is asked."""
+    is_live: bool = True
+    """False in takes: what a rewind has cut off."""
+
+
+def day_of(moment: datetime) -> date:
+    """The day in UTC."""
+    return moment.astimezone(UTC).date()
+
+
+class Gain(NamedTuple):
+    """What one entry adds."""
+
+    figures: DayFigures
+    model: str
+    """Of the model call that it reports; empty: it names none."""
+
+
+def gain(before: Totals, after: Totals) -> Gain:
+    """What an entry adds, from the running totals before and after it."""
+    figures = DayFigures(
+        steps=after.steps - before.steps,
+        errors=after.errors - before.errors,
+        tokens=after.tokens - before.tokens,
+    )
+    if after.models == before.models:  # entries of earlier versions have no totals by model
+        sent, received = after.input_tokens - before.input_tokens, after.output_tokens - before.output_tokens
+        cost = after.cost - before.cost
+        used = figures._replace(uncached=sent, output=received, cost=cost, model_calls=int(sent > 0))
+        return Gain(used, "")
+    name, used_before, used_after = _changed(before.models, after.models)
+    usage, earlier = used_after.usage, used_before.usage
+    return Gain(
+        figures._replace(
+            model_calls=used_after.calls - used_before.calls,
+            uncached=usage.uncached - earlier.uncached,
+            cache_read=usage.cache_read - earlier.cache_read,
+            cache_write=usage.cache_write - earlier.cache_write,
+            output=usage.output - earlier.output,
+            cost=used_after.cost - used_before.cost,
+        ),
+        name,
+    )
+
+
+def _changed(
+    before: Mapping[str, ModelTotals], after: Mapping[str, ModelTotals]
+) -> tuple[str, ModelTotals, ModelTotals]:
+    """The model whose totals differ; an entry changes those of one."""
+    for name, totals in after.items():
+        known = before.get(name, NO_CALLS)
+        if totals != known:
+            return name, known, totals
+    return "", NO_CALLS, NO_CALLS

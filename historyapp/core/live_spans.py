@@ -1,0 +1,58 @@
+"""Which live spans hold some positions of a long lineage, with one read for each level of pointers."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from historyapp.core.lineage import Lineage, Span, SpanBlock
+
+
+class _Wanted(NamedTuple):
+    """Positions that are looked for in one block."""
+
+    level: int
+    block: SpanBlock
+    positions: list[int]
+
+
+def spans_at(lineage: Lineage, positions: Iterable[int]) -> dict[int, Span]:
+    """For each position that is live the span that it is in."""
+    left = sorted(set(positions))
+    newest = bisect_left(left, lineage.newest[0].first) if lineage.newest else len(left)
+    found = dict(_in_spans(lineage.newest, left[newest:]))
+    del left[newest:]
+    wanted: list[_Wanted] = []
+    for level, blocks in enumerate(lineage.older):
+        if blocks:
+            start = bisect_left(left, blocks[0].first)
+            wanted += _in_blocks(level, blocks, left[start:])
+            del left[start:]
+    while wanted:
+        lineage.load_all({(one.block.session, one.block.position) for one in wanted})
+        below: list[_Wanted] = []
+        for level, block, some in wanted:
+            stored = lineage.load(block.session, block.position)
+            if level:
+                below += _in_blocks(level - 1, stored.older[level - 1], some)
+            else:
+                found.update(_in_spans(stored.newest, some))
+        wanted = below
+    return found
+
+
+def _in_blocks(level: int, blocks: Sequence[SpanBlock], positions: list[int]) -> Iterator[_Wanted]:
+    """Ascending positions by the block that may hold them; the first block begins before all of them."""
+    begin = 0
+    for block, following in zip(blocks, [*blocks[1:], None], strict=True):
+        end = bisect_left(positions, following.first, begin) if following else len(positions)
+        if begin < end:
+            yield _Wanted(level, block, positions[begin:end])
+        begin = end
+
+
+def _in_spans(spans: Sequence[Span], positions: Sequence[int]) -> Iterator[tuple[int, Span]]:
+    starts = [span.first for span in spans]
+    for position in positions:
+        index = bisect_right(starts, position) - 1
+        if index >= 0 and position <= spans[index].last:
+            yield position, spans[index]

@@ -1,0 +1,108 @@
+"""Tells from the rows of a run's newest steps whether the agent likely goes round in circles."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Literal, Protocol
+
+LoopRule = Literal["same_call_same_result", "alternating_calls", "error_streak"]
+WINDOW = 12
+"""Steps that are looked at."""
+LEAST_SAME, LEAST_TURNS, LEAST_ERRORS = 4, 8, 6
+"""Steps from which each rule speaks of a loop. The overview lists repeated work from fewer."""
+_CLIPPED = 200
+"""Characters of a preview: a text of this length may go on, and differ there."""
+
+
+class LoopRow(Protocol):
+    """What the rules read of a step's row."""
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def target(self) -> str: ...
+    @property
+    def tool_names(self) -> Sequence[str]: ...
+    @property
+    def call_preview(self) -> str: ...
+    @property
+    def result_preview(self) -> str: ...
+    @property
+    def likely_failure(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A likely loop that the newest step continues."""
+
+    rule: LoopRule
+    steps: list[int]
+    tool: str
+    target: str
+    digest: str
+    """Of the calls that come again: the same loop has the same digest while it goes on."""
+
+
+def find_loop(rows: Sequence[LoopRow]) -> Loop | None:
+    """The likely loop at the end of some consecutive steps, oldest first; None where there is none.
+
+    Calls whose preview is clipped are not compared, and results only since the last edit of a file: the same
+    tests after an edit are work, not a loop.
+    """
+    recent = list(rows)[-WINDOW:]
+    if not recent or not recent[-1].tool_names:
+        return None
+    return _same(recent) or _alternating(recent) or _errors(recent)
+
+
+def _same(rows: Sequence[LoopRow]) -> Loop | None:
+    newest = rows[-1]
+    edits = [index for index, row in enumerate(rows) if row.kind == "edit" and newest.kind != "edit"]
+    since = rows[edits[-1] + 1 :] if edits else rows
+    same = [row for row in since if _outcome(row) == _outcome(newest)]
+    if len(same) < LEAST_SAME or not _is_whole(newest) or len(newest.result_preview) >= _CLIPPED:
+        return None
+    return _loop("same_call_same_result", same, _call(newest))
+
+
+def _alternating(rows: Sequence[LoopRow]) -> Loop | None:
+    last = rows[-LEAST_TURNS:]
+    calls = [_call(row) for row in last]
+    turns = len(last) == LEAST_TURNS and calls[2:] == calls[:-2] and calls[0] != calls[1]
+    if not turns or not all(map(_is_whole, last)):
+        return None
+    return _loop("alternating_calls", last, "\n".join(sorted(calls[:2])))
+
+
+def _errors(rows: Sequence[LoopRow]) -> Loop | None:
+    """Only the step with which a streak is long enough: a longer one is the same loop."""
+    last, before = rows[-LEAST_ERRORS:], rows[-LEAST_ERRORS - 1 : -LEAST_ERRORS]
+    if len(last) < LEAST_ERRORS or not all(map(_failed, last)) or any(map(_failed, before)):
+        return None
+    return _loop("error_streak", last, str(last[0].number))
+
+
+def _failed(row: LoopRow) -> bool:
+    return row.status == "error" or bool(row.likely_failure)
+
+
+def _is_whole(row: LoopRow) -> bool:
+    return 0 < len(row.call_preview) < _CLIPPED
+
+
+def _call(row: LoopRow) -> str:
+    return f"{' '.join(row.tool_names)}\n{row.call_preview}"
+
+
+def _outcome(row: LoopRow) -> tuple[str, str, str]:
+    return _call(row), row.result_preview, row.status
+
+
+def _loop(rule: LoopRule, rows: Sequence[LoopRow], repeated: str) -> Loop:
+    newest = rows[-1]
+    digest = blake2b(repeated.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return Loop(rule, [row.number for row in rows], newest.tool_names[0], newest.target, digest)

@@ -1,0 +1,55 @@
+"""The names that a run took from some steps and wrote again later, and whether summaries keep them."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from historyapp.core.episodes import Episode
+from historyapp.core.identifiers import identifiers, stands_in, texts_in
+from historyapp.core.results import returned_text
+
+MOST_NAMES = 200
+"""Names that are looked for in each summary."""
+MOST_CHARACTERS = 200_000
+"""Of each result that are searched for names."""
+
+
+class NeededName(NamedTuple):
+    """A name that came back in one of the steps and that a later step wrote in its arguments."""
+
+    name: str
+    step: int
+    """The step whose result has it first."""
+    used_at: int
+    """The first later step that wrote it."""
+
+
+def needed_names(steps: Iterable[Episode], later: Iterable[Episode]) -> list[NeededName]:
+    """The names that later steps took from the results of some steps, in the order of their use.
+
+    A name that later steps could also have read elsewhere counts, too.
+    """
+    known: dict[str, int] = {}
+    for step in steps:
+        for result in step.results:
+            for name in identifiers(returned_text(result)[:MOST_CHARACTERS]):
+                known.setdefault(name, step.number)
+    found: dict[str, NeededName] = {}
+    for step in later:
+        for name in _written(step):
+            if name in known and name not in found and len(found) < MOST_NAMES:
+                found[name] = NeededName(name, known[name], step.number)
+    return list(found.values())
+
+
+def kept(names: Sequence[NeededName], texts: Sequence[str]) -> list[NeededName]:
+    """Those of the names that stand in one of the summaries as a whole word."""
+    return [each for each in names if any(stands_in(each.name, text) for text in texts)]
+
+
+def _written(step: Episode) -> Iterable[str]:
+    """The names in the arguments of a step."""
+    output = step.output
+    calls = (output.use_tool,) if output.use_tool else output.tool_calls
+    for call in calls:
+        for text in texts_in(call.arguments):
+            yield from identifiers(text[:MOST_CHARACTERS])

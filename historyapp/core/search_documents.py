@@ -1,0 +1,204 @@
+"""What a search across sessions compares: one document of tokens for each step.
+
+A document has the inputs before a step, the step's thought, answer, calls and results, and marked tokens for
+its facets (tools, files, commands, status …). It follows from the entries alone, so it can be made again.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+from zlib import crc32
+
+from historyapp.core.call_subjects import CallSubject, call_subject
+from historyapp.core.dates import UNDATED
+from historyapp.core.entries import Entry, ModelInput, ModelOutput, Review
+from historyapp.core.projection import Step, Tail, advance
+from historyapp.core.search_tokens import tokens_of, whole_names
+from historyapp.core.searchable import Passage
+
+GAP = "\ue000"
+"""Stands between texts, so that no phrase begins in one text and ends in another."""
+MARKS: Mapping[str, str] = {
+    "tool": "\ue001", "file": "\ue002", "command": "\ue003", "status": "\ue004", "has": "\ue005",
+    "kind": "\ue006", "day": "\ue007", "month": "\ue008", "session": "\ue009", "project": "\ue00a",
+}  # fmt: skip
+"""The first character of each facet's tokens. Texts never have a token with one of these."""
+HEAD_CHARACTERS, TAIL_CHARACTERS = 24_000, 8_000
+"""Of each text that is longer than both together, only its beginning and its end are searched."""
+MOST_TOKENS = 15_000
+"""Of a step. PostgreSQL counts the places of tokens up to 16,383."""
+MOST_NAMES = 400
+"""Names of a step that can be found as a whole."""
+LIKELY_FAILED = "likely_failed"
+_MOST_CALLS = 20
+_BEFORE = {"system_instruction", "memory_notebook", "model_input", "debug_log"}
+"""Entries that belong to the step after them."""
+
+
+@dataclass(slots=True)
+class IndexedEntry:
+    """An entry with the texts of it that are searched."""
+
+    entry: Entry
+    kind: str
+    step: int
+    """The running number of the newest step up to it."""
+    passages: list[Passage] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchDocument:
+    """A step, and the entries from ``first`` to ``last``."""
+
+    first: int
+    last: int
+    anchor: int
+    """The position of the output; of inputs without an output, the last one's. It says what is live."""
+    step: int
+    at: datetime
+    tokens: str
+    """Separated by spaces, in the order of the texts."""
+    tools: tuple[str, ...]
+    status: str
+    is_capped: bool
+
+    @property
+    def checksum(self) -> int:
+        return crc32(self.tokens.encode()) & 0x7FFFFFFF
+
+
+def split_steps(entries: Iterable[IndexedEntry]) -> Iterator[list[IndexedEntry]]:
+    """The entries of a session by the step that they belong to, in order. Rewinds belong to none."""
+    run: list[IndexedEntry] = []
+    has_output = False
+    for one in entries:
+        begins = one.kind == "rewind" or (has_output and (one.kind == "model_output" or one.kind in _BEFORE))
+        if begins and run:
+            yield run
+            run, has_output = [], False
+        if one.kind == "rewind":
+            continue
+        has_output = has_output or one.kind == "model_output"
+        run.append(one)
+    if run:
+        yield run
+
+
+def document_of(project: UUID, session: UUID, run: Sequence[IndexedEntry]) -> SearchDocument:
+    """The document of one step's entries."""
+    tail = Tail()
+    for one in run:
+        tail = advance(tail, one.entry, excerpts=False).tail
+    output = next((one for one in run if one.kind == "model_output"), None)
+    anchor = output or run[-1]
+    step = anchor.step if output else anchor.step + 1
+    at = anchor.entry.created_at
+    texts, is_capped = _texts(run)
+    facets = [*_facets(project, session, at), *_step_facets(run, tail.step, output)]
+    tokens = [*facets, *texts]
+    tools = tuple(dict.fromkeys(tail.step.tool_names))[:_MOST_CALLS] if tail.step else ()
+    return SearchDocument(
+        first=run[0].entry.position,
+        last=run[-1].entry.position,
+        anchor=anchor.entry.position,
+        step=step,
+        at=at,
+        tokens=" ".join(tokens[:MOST_TOKENS]),
+        tools=tools,
+        status=_status(tail.step),
+        is_capped=is_capped or len(tokens) > MOST_TOKENS,
+    )
+
+
+def marked(facet: str, text: str) -> list[str]:
+    """The tokens of a facet's value."""
+    return [MARKS[facet] + token for token in tokens_of(text)]
+
+
+def project_token(project: UUID) -> str:
+    return MARKS["project"] + project.hex
+
+
+def session_token(session: UUID) -> str:
+    return MARKS["session"] + session.hex
+
+
+def day_tokens(at: datetime) -> tuple[str, str]:
+    """The tokens of a day and of its month; in UTC."""
+    return f"{MARKS['day']}{at:%Y%m%d}", f"{MARKS['month']}{at:%Y%m}"
+
+
+def _status(step: Step | None) -> str:
+    if step is None:
+        return ""
+    return LIKELY_FAILED if step.likely_failure else step.status
+
+
+def _facets(project: UUID, session: UUID, at: datetime) -> list[str]:
+    always = [project_token(project), session_token(session)]
+    return always if at == UNDATED else [*always, *day_tokens(at)]
+
+
+def _step_facets(
+    run: Sequence[IndexedEntry], step: Step | None, output: IndexedEntry | None
+) -> Iterator[str]:
+    names = {"input" for one in run if isinstance(one.entry.body, ModelInput)}
+    names |= {"review" for one in run if isinstance(one.entry.body, Review)}
+    if step is not None and output is not None and isinstance(output.entry.body, ModelOutput):
+        body = output.entry.body
+        if body.thoughts_text:
+            names.add("thought")
+        subjects = [(call.name, call_subject(call.name, call.arguments)) for call in calls_of(body)]
+        for name, subject in subjects:
+            yield from _call_facets(name, subject)
+            names.add(subject.kind)
+        if not subjects:
+            names.add("answer")
+        yield MARKS["status"] + step.status
+        if step.likely_failure:
+            yield MARKS["status"] + LIKELY_FAILED
+            names.add("failure")
+        if step.status == "error":
+            names |= {"error", "failure"}
+    for name in sorted(names):
+        yield MARKS["has"] + name
+
+
+def calls_of(body: ModelOutput) -> Sequence[Any]:
+    """The calls of an output whose facets are searched."""
+    return (body.use_tool,) if body.use_tool else body.tool_calls[:_MOST_CALLS]
+
+
+def _call_facets(name: str, subject: CallSubject) -> Iterator[str]:
+    yield from marked("tool", name)
+    yield GAP
+    for file in subject.files:
+        yield from marked("file", file)
+        yield GAP
+    if subject.kind == "shell":
+        yield from marked("command", subject.target)
+        yield GAP
+
+
+def _texts(run: Sequence[IndexedEntry]) -> tuple[list[str], bool]:
+    """The tokens of the texts, and whether some of a text were left out."""
+    tokens: list[str] = []
+    names: dict[str, None] = {}
+    is_capped = False
+    for passage in (passage for one in run for passage in one.passages):
+        tokens.append(GAP)
+        for part in searched_parts(passage.text):
+            tokens += tokens_of(part)
+            names.update(dict.fromkeys(sorted(whole_names(part))))
+        is_capped = is_capped or len(passage.text) > HEAD_CHARACTERS + TAIL_CHARACTERS
+    whole = list(names)[:MOST_NAMES]
+    return [*tokens[: MOST_TOKENS - 2 * MOST_NAMES], GAP, *whole], is_capped
+
+
+def searched_parts(text: str) -> tuple[str, ...]:
+    """The beginning and the end of a long text."""
+    if len(text) <= HEAD_CHARACTERS + TAIL_CHARACTERS:
+        return (text,)
+    return text[:HEAD_CHARACTERS], text[-TAIL_CHARACTERS:]

@@ -1,0 +1,210 @@
+"""The language of searches across sessions: words, phrases, prefixes and facets, all of which must match."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from historyapp.core.episodes import STATUSES
+from historyapp.core.errors import Invalid
+from historyapp.core.search_documents import LIKELY_FAILED, MARKS
+from historyapp.core.search_tokens import is_unspaced, tokens_of
+
+MOST_CHARACTERS = 500
+MOST_TERMS = 24
+MOST_TOKENS_OF_TERM = 40
+LEAST_PREFIX = 3
+"""Letters before a ``*``. Fewer would match most of what was ever recorded."""
+STEP_FACETS = ("tool", "file", "command", "status", "has", "kind")
+"""Compared with a step."""
+SESSION_FACETS = ("model", "agent", "tag", "title", "session")
+"""Compared with the session."""
+NUMBERS = ("cost", "tokens", "steps", "errors")
+"""Of the session, with ``>`` or ``<``."""
+TIMES = ("since", "until")
+TAKES = "takes"
+FACETS = (*STEP_FACETS, *SESSION_FACETS, *NUMBERS, *TIMES, TAKES)
+HAS = (
+    "error", "failure", "answer", "thought", "input", "review", "shell", "read", "edit", "search", "web",
+    "plan", "agent",
+)  # fmt: skip
+_COMPARISON = re.compile(r"(cost|tokens|steps|errors)([<>])([0-9.,_]{1,20})(k|m)?(?!\S)", re.IGNORECASE)
+_SPAN = re.compile(r"([0-9]{1,3})(h|d|w|m|y)")
+_HOURS = {"h": 1, "d": 24, "w": 7 * 24, "m": 30 * 24, "y": 365 * 24}
+_SCALES = {"k": 1_000, "m": 1_000_000}
+
+
+class Term(NamedTuple):
+    """Tokens that must follow each other; the facet's mark is not in them."""
+
+    facet: str
+    """Empty for a text."""
+    tokens: tuple[str, ...]
+    is_prefix: bool = False
+    """Whether the last token may go on."""
+    is_excluded: bool = False
+
+    def marked(self) -> tuple[str, ...]:
+        """The tokens as documents have them."""
+        mark = MARKS[self.facet] if self.facet else ""
+        return tuple([mark + token for token in self.tokens])
+
+
+class SessionCondition(NamedTuple):
+    """A text that a session's field has, or a number to compare."""
+
+    name: str
+    value: str
+    operator: str = ":"
+    is_excluded: bool = False
+
+
+@dataclass(slots=True)
+class SearchQuery:
+    """What to find. All conditions must hold."""
+
+    terms: list[Term] = field(default_factory=list)
+    conditions: list[SessionCondition] = field(default_factory=list)
+    since: datetime | None = None
+    until: datetime | None = None
+    with_takes: bool = False
+
+    @property
+    def texts(self) -> list[Term]:
+        """The terms that snippets show."""
+        return [term for term in self.terms if not term.facet and not term.is_excluded]
+
+
+class _Word(NamedTuple):
+    facet: str
+    text: str
+    is_quoted: bool
+    is_excluded: bool
+
+
+def parse_query(text: str, now: datetime) -> SearchQuery:
+    """Reads a query.
+
+    Raises:
+        Invalid: when it is too long, a quotation mark is not closed, or a facet's value cannot be read.
+    """
+    text = text.strip()
+    if len(text) > MOST_CHARACTERS:
+        raise Invalid(f"The query has {len(text):,} characters. Use at most {MOST_CHARACTERS}.")
+    query = SearchQuery()
+    for count, found in enumerate(_words(text, query)):
+        if count >= MOST_TERMS:
+            raise Invalid(f"The query has more than {MOST_TERMS} words and filters. Use fewer.")
+        _add(query, found, now)
+    return query
+
+
+def _words(text: str, query: SearchQuery) -> Iterator[_Word]:
+    """The words, phrases and facets of a query. Comparisons are added to it."""
+    at = 0
+    while at < len(text):
+        if text[at].isspace():
+            at += 1
+            continue
+        if found := _COMPARISON.match(text, at):
+            query.conditions.append(_comparison(found))
+            at = found.end()
+            continue
+        begun = at
+        is_excluded = text[at] == "-" and at + 1 < len(text) and not text[at + 1].isspace()
+        at += is_excluded
+        name, colon, _ = text[at : at + 12].partition(":")
+        facet = name.lower() if colon and name.lower() in FACETS else ""
+        at += len(name) + 1 if facet else 0
+        if text[at : at + 1] == '"':
+            end = text.find('"', at + 1)
+            if end < 0:
+                raise Invalid(f"The quotation mark at character {at + 1} is not closed. Add another one.")
+            inside, at = text[at + 1 : end], end + 1
+            star = text[at : at + 1] == "*"
+            at += star
+            yield _Word(facet, inside + "*" * star, True, is_excluded)
+            continue
+        end = at
+        while end < len(text) and not text[end].isspace():
+            end += 1
+        value, at = text[at:end], end
+        if facet and not value:
+            raise Invalid(f"{text[begun:end]} has no value. Write it directly after the colon.")
+        yield _Word(facet, value, False, is_excluded)
+
+
+def _comparison(found: "re.Match[str]") -> SessionCondition:
+    name, operator, digits, scale = found.groups()
+    try:
+        number = float(digits.replace(",", "").replace("_", "")) * _SCALES.get((scale or "").lower(), 1)
+    except ValueError:
+        raise Invalid(f"{digits} is not a number. Write for example {name}>100.") from None
+    return SessionCondition(name.lower(), repr(number), operator)
+
+
+def _add(query: SearchQuery, found: _Word, now: datetime) -> None:
+    if found.facet in NUMBERS:
+        raise Invalid(f"Compare {found.facet} with a number, for example {found.facet}>100.")
+    if found.facet in TIMES:
+        moment = _moment(found.text, now)
+        query.since, query.until = (moment, query.until) if found.facet == "since" else (query.since, moment)
+    elif found.facet == TAKES:
+        if found.text not in ("all", "live"):
+            raise Invalid(f"takes:{found.text} is unknown. Use takes:all or takes:live.")
+        query.with_takes = found.text == "all"
+    elif found.facet in SESSION_FACETS:
+        value = found.text.strip("*")
+        query.conditions.append(SessionCondition(found.facet, value, is_excluded=found.is_excluded))
+    else:
+        query.terms += _terms(found)
+
+
+def _terms(found: _Word) -> Iterator[Term]:
+    if found.facet in ("status", "has", "kind"):
+        yield _named(found)
+        return
+    is_prefix = found.text.endswith("*")
+    tokens = tuple(tokens_of(found.text.rstrip("*")))
+    if not tokens:
+        if found.facet:
+            raise Invalid(f"{found.facet}:{found.text} has no letters or digits to find.")
+        if is_prefix:
+            raise Invalid(f"{found.text} has no letters before the *. Write at least {LEAST_PREFIX}.")
+        return  # punctuation alone is in every text
+    if len(tokens) > MOST_TOKENS_OF_TERM:
+        raise Invalid(f"A phrase has {len(tokens)} words. Use at most {MOST_TOKENS_OF_TERM}.")
+    if is_prefix and is_unspaced(tokens[-1]):
+        is_prefix = False  # each character is a token of its own
+    if is_prefix and len(tokens[-1]) < LEAST_PREFIX:
+        raise Invalid(
+            f"{found.text} begins too many words. Write at least {LEAST_PREFIX} letters before the *."
+        )
+    yield Term(found.facet, tokens, is_prefix, found.is_excluded)
+
+
+def _named(found: _Word) -> Term:
+    """A facet with a fixed list of values."""
+    value = found.text.lower()
+    value = {"failed": LIKELY_FAILED, "interrupted": "interrupted_by_human"}.get(value, value)
+    known = (*STATUSES, LIKELY_FAILED) if found.facet == "status" else HAS
+    if value not in known:
+        raise Invalid(f"{found.facet}:{found.text} is unknown. Use one of {', '.join(known)}.")
+    return Term("has" if found.facet == "kind" else found.facet, (value,), is_excluded=found.is_excluded)
+
+
+def _moment(text: str, now: datetime) -> datetime:
+    """``7d``, ``12h``, ``2026-11-01`` or a full time."""
+    if found := _SPAN.fullmatch(text.lower()):
+        return now - timedelta(hours=int(found[1]) * _HOURS[found[2]])
+    if text.lower() in ("today", "yesterday"):
+        day = now.replace(hour=0, minute=0, second=0, microsecond=0)
+        return day if text.lower() == "today" else day - timedelta(days=1)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise Invalid(f"{text} is not a time. Write 7d, 12h, 2026-11-01 or 2026-11-01T09:00.") from None
+    if not 1970 < moment.year < 3000:
+        raise Invalid(f"{text} is no time of a step. Use a year from 1971 to 2999.")
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,0 +1,100 @@
+"""The part of a step that shows why a search found it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from historyapp.core.search_documents import searched_parts
+from historyapp.core.search_query import Term
+from historyapp.core.search_tokens import phrase_places, pieces
+from historyapp.core.searchable import Passage, lowered
+
+AROUND = 90
+"""Characters on each side of the first match."""
+_WINDOW = 400
+"""Characters that are split around a place where a match may be."""
+_MOST_TRIES = 8
+"""Places of one text that are looked at."""
+_FIRST = ("call", "answer", "input", "thought", "result")
+"""What a snippet shows of a step that was found by facets alone."""
+
+
+class Snippet(NamedTuple):
+    """A text on one line, and the ranges of it that match."""
+
+    position: int
+    field: str
+    text: str
+    marks: tuple[tuple[int, int], ...]
+    """First character and the one after the last, of each match."""
+
+
+def snippet_of(passages: Sequence[Passage], terms: Sequence[Term]) -> Snippet | None:
+    """The snippet of the text with most of the terms; None where there is no text."""
+    best: tuple[int, Passage, str, int] | None = None
+    for passage in passages:
+        for part in searched_parts(passage.text):
+            places = [place for term in terms if (place := _first_place(part, term)) is not None]
+            if places and (best is None or len(places) > best[0]):
+                best = len(places), passage, part, min(places)
+                if len(places) == len(terms):
+                    return _cut(*best[1:], terms)
+    if best is not None:
+        return _cut(*best[1:], terms)
+    first = min((one for one in passages if one.field in _FIRST), key=_rank, default=None)
+    return _cut(first, first.text, 0, terms) if first else None
+
+
+def _rank(passage: Passage) -> int:
+    return _FIRST.index(passage.field)
+
+
+def _first_place(text: str, term: Term) -> int | None:
+    """Where a term first stands, or None. Text with accents or wide letters is split without a first look."""
+    folded = lowered(text)
+    if not text.isascii():
+        return next((place.start for place in _places(text, term, 0, len(text))), None)
+    at = folded.find(term.tokens[0])
+    for _ in range(_MOST_TRIES):
+        if at < 0:
+            break
+        place = next(_places(text, term, _word_start(text, at), at + _WINDOW), None)
+        if place is not None:
+            return place.start
+        at = folded.find(term.tokens[0], at + _WINDOW)
+    return None
+
+
+def _word_start(text: str, at: int) -> int:
+    start = at
+    while start > max(0, at - 60) and text[start - 1].isalnum():
+        start -= 1
+    return start
+
+
+def _places(text: str, term: Term, start: int, end: int) -> Iterator[range]:
+    return phrase_places(pieces(text, start, min(end, len(text))), term.tokens, is_prefix=term.is_prefix)
+
+
+def _cut(passage: Passage, text: str, at: int, terms: Iterable[Term]) -> Snippet:
+    """The text around a place, on one line, with the matches in it."""
+    start, end = _word_start(text, max(0, at - AROUND // 2)), min(len(text), at + 2 * AROUND)
+    found = sorted({(place.start, place.stop) for term in terms for place in _places(text, term, start, end)})
+    shown, marks = "…" if start else "", list[tuple[int, int]]()
+    reached = start
+    for first, last in found:
+        if first < reached:
+            continue
+        shown = _join(shown, text[reached:first])
+        begun = len(shown)
+        shown += " ".join(text[first:last].split())
+        marks.append((begun, len(shown)))
+        reached = last
+    shown = _join(shown, text[reached:end]).rstrip() + ("…" if end < len(text) else "")
+    return Snippet(passage.position, passage.field, shown, tuple(marks))
+
+
+def _join(before: str, text: str) -> str:
+    """Adds a text with each run of white space as one space."""
+    inner = " ".join(text.split())
+    space = " " if text[:1].isspace() and before and not before.endswith(" ") else ""
+    return before + space + inner + (" " if inner and text[-1:].isspace() else "")

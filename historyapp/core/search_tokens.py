@@ -1,0 +1,129 @@
+"""Splits texts into the tokens that a search compares, equally for every database.
+
+A token is a part of a name or a word, in lower case: ``EnsureSetup`` gives ``ensure`` and ``setup``,
+``hooks_test.go`` gives ``hooks``, ``test`` and ``go``. Texts that are written without spaces, as Chinese
+and Japanese are, give a token for each character. Names that are written in one word, such as
+``EnsureSetup``, can also be found as a whole, whatever their case.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+LONGEST = 40
+"""Characters of a token. Longer ones are cut."""
+_RUN = re.compile(r"[A-Za-z0-9]+")
+_PART = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])[0-9]*")
+_LEAST_BLOB = 12
+"""Characters of a run from which it may be encoded data, which is not split."""
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3130-\u318f"
+    "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f"
+    "\U00020000-\U0003ffff"
+)
+"""Characters of scripts that set no spaces between words, and of Korean, whose words have endings."""
+
+
+class TokenPiece(NamedTuple):
+    """The tokens of a run of letters and digits, and where it stands in the text."""
+
+    tokens: tuple[str, ...]
+    start: int
+    end: int
+
+
+def tokens_of(text: str) -> list[str]:
+    """The tokens of a text, in order."""
+    if text.isascii():
+        found: list[str] = []
+        for run in _RUN.findall(text):
+            if (run.islower() or run.isdigit()) and len(run) <= LONGEST:
+                found.append(run)
+            else:
+                found += parts_of(run)
+        return found
+    return [token for run in _any_run().findall(text) for token in parts_of(run)]
+
+
+def pieces(text: str, start: int = 0, end: int | None = None) -> Iterator[TokenPiece]:
+    """The tokens of a part of a text, with their places."""
+    for found in _any_run().finditer(text, start, len(text) if end is None else end):
+        yield TokenPiece(parts_of(found[0]), found.start(), found.end())
+
+
+def whole_names(text: str) -> Iterator[str]:
+    """The runs of a text that were split, each as one token."""
+    runs = _RUN.findall(text) if text.isascii() else _any_run().findall(text)
+    for run in set(runs):
+        if not run.islower() and len(run) <= LONGEST and len(parts_of(run)) > 1:
+            yield run.lower()
+
+
+@lru_cache(1 << 15)
+def parts_of(run: str) -> tuple[str, ...]:
+    """The tokens of a run of letters and digits; encoded data stays one token."""
+    if not run.isascii():
+        token = _normal(run)[:LONGEST]
+        return (token,) if token else ()
+    parts = _PART.findall(run) if len(run) <= 2 * LONGEST else [run]
+    if len(run) >= _LEAST_BLOB and len(parts) * 3 > len(run):
+        parts = [run]
+    return tuple([part[:LONGEST].lower() for part in parts])
+
+
+def is_unspaced(token: str) -> bool:
+    """Whether the token is one character of a text without spaces."""
+    return len(token) == 1 and not token.isascii() and _unspaced().match(token) is not None
+
+
+def phrase_places(
+    found: Iterable[TokenPiece], phrase: tuple[str, ...], *, is_prefix: bool
+) -> Iterator[range]:
+    """Where some tokens follow each other, as ranges of characters."""
+    held: list[tuple[str, int, int]] = []
+    for piece in found:
+        for token in piece.tokens:
+            held.append((token, piece.start, piece.end))
+            held = held[-len(phrase) :]
+            if len(held) == len(phrase) and _equal([token for token, _, _ in held], phrase, is_prefix):
+                yield range(held[0][1], held[-1][2])
+        whole = "".join(piece.tokens)
+        if len(piece.tokens) > 1 and _equal([whole], phrase, is_prefix):
+            yield range(piece.start, piece.end)
+
+
+def _equal(tokens: list[str], phrase: tuple[str, ...], is_prefix: bool) -> bool:
+    if not is_prefix:
+        return tuple(tokens) == phrase
+    return (
+        tuple(tokens[:-1]) == phrase[:-1] and len(tokens) == len(phrase) and tokens[-1].startswith(phrase[-1])
+    )
+
+
+def _normal(run: str) -> str:
+    """A run in one spelling: without case, accents, Arabic vowel signs and wide forms."""
+    decomposed = unicodedata.normalize("NFKD", run)
+    kept = "".join([one for one in decomposed if not _is_accent(one)])
+    return unicodedata.normalize("NFC", kept).casefold()
+
+
+def _is_accent(character: str) -> bool:
+    return (
+        "\u0300" <= character <= "\u036f" or "\u064b" <= character <= "\u0655" or character in "\u0670\u0640"
+    )
+
+
+@cache
+def _any_run() -> "re.Pattern[str]":
+    """Runs of letters, digits and marks, or one character of a text without spaces."""
+    marks = "".join(
+        [chr(code) for code in range(0x300, 0x10000) if unicodedata.category(chr(code))[0] == "M"]
+    )
+    return re.compile(f"[{_UNSPACED}]|(?:(?![{_UNSPACED}])(?:[^\\W_]|[{marks}]))+")
+
+
+@cache
+def _unspaced() -> "re.Pattern[str]":
+    return re.compile(f"[{_UNSPACED}]")

@@ -1,0 +1,92 @@
+"""A run's outcomes in at most 32 bars, for lists of sessions.
+
+Each bar stands for 1, 2, 4, … consecutive steps. What is stored are running totals after the last step of
+each bar but the newest: an append extends them now and then, and the rows of these steps have them too.
+
+>>> list(bar_ends(5)), list(bar_ends(33))[:3]
+([1, 2, 3, 4], [2, 4, 6])
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from historyapp.core.json import dump_plain
+from historyapp.core.projection import Step
+
+MOST_BARS = 32
+
+
+class StripMark(NamedTuple):
+    """Running totals of a history up to and including one step."""
+
+    errors: int
+    likely_failures: int
+    tokens: int
+
+
+class StripBar(NamedTuple):
+    """What the steps of one bar amount to."""
+
+    first_step: int
+    last_step: int
+    errors: int
+    likely_failures: int
+    tokens: int
+
+
+NO_MARKS: Sequence[StripMark] = ()
+
+
+def bar_ends(steps: int) -> range:
+    """The last steps of all bars but the newest one."""
+    width = 1
+    while width * MOST_BARS < steps:
+        width *= 2
+    return range(width, steps, width)
+
+
+def mark_of(step: Step) -> StripMark:
+    """The totals after a step."""
+    return StripMark(step.total_errors, step.total_likely_failures, step.total_tokens)
+
+
+def extend_strip(stored: str, ended: Step) -> str:
+    """The stored totals once another step follows ``ended``. Empty where ``stored`` misses some totals."""
+    before, after = bar_ends(ended.number), bar_ends(ended.number + 1)
+    if before == after:
+        return stored
+    marks = load_strip(stored)
+    if len(marks) != len(before):
+        return ""
+    known = dict(zip(before, marks, strict=True))
+    known[ended.number] = mark_of(ended)
+    return dump_strip([known[end] for end in after])
+
+
+def dump_strip(marks: Sequence[StripMark]) -> str:
+    """As stored."""
+    return dump_plain(marks) if marks else ""
+
+
+def load_strip(stored: str) -> Sequence[StripMark]:
+    """What :func:`dump_strip` was given."""
+    return [StripMark(*mark) for mark in json.loads(stored)] if stored else NO_MARKS
+
+
+def bars_of(stored: str, newest: Step | None) -> Iterator[StripBar]:
+    """The bars of a run; without stored totals, one bar for all steps.
+
+    Args:
+        newest: its newest step.
+    """
+    if newest is None:
+        return
+    marks, ends = load_strip(stored), bar_ends(newest.number)
+    if len(marks) != len(ends):
+        marks, ends = NO_MARKS, range(0)
+    step, before = 0, StripMark(0, 0, 0)
+    for end, mark in zip((*ends, newest.number), (*marks, mark_of(newest)), strict=True):
+        gains = (max(0, now - then) for now, then in zip(mark, before, strict=True))
+        yield StripBar(step + 1, end, *gains)
+        step, before = end, mark

@@ -1,0 +1,37 @@
+"""Finds what tells titles apart that begin alike.
+
+>>> titles = [f"You are working on the repository. Issue: {what}" for what in ("typo", "crash", "test")]
+>>> [title[begin:] for title, begin in zip(titles, distinct_parts(titles))]
+['typo', 'crash', 'test']
+"""
+
+from collections.abc import Sequence
+
+SHORTEST = 20
+"""Characters of a beginning that titles share; shorter ones are left as they are."""
+MANY = 3
+"""Different titles that begin alike."""
+
+
+def distinct_parts(titles: Sequence[str]) -> list[int]:
+    """Where in each title the part begins that tells it apart; 0 for a title that begins as few others do."""
+    ordered = sorted(set(titles))
+    begins = dict.fromkeys(ordered, 0)
+    for place in range(len(ordered) - MANY + 1):
+        alike = ordered[place : place + MANY]
+        shared = _shared_words(alike[0], alike[-1])
+        for title in alike if shared >= SHORTEST else ():
+            if title[shared:].strip():
+                begins[title] = max(begins[title], shared)
+    return [begins[title] for title in titles]
+
+
+def _shared_words(first: str, last: str) -> int:
+    """The length of the shared beginning of two titles, up to its last whole word or path segment."""
+    words = 0
+    for place, (one, other) in enumerate(zip(first, last, strict=False)):
+        if one != other:
+            break
+        if one in " /\n\t:":
+            words = place + 1
+    return words

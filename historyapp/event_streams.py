@@ -1,0 +1,99 @@
+"""Server-sent events for agents and for pages: what a stream sends first, and what the front adds to it."""
+
+from collections.abc import Collection
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db.models import Q
+from django.http import HttpResponse
+from django.utils import timezone
+
+from historyapp.core.json import dump_json
+from historyapp.models import ApiKey, Membership
+from historyapp.models.changes import Cursor, ReadChange, changes_since, newest_cursor
+
+MEDIA_TYPE = "text/event-stream"
+RETRY_MILLISECONDS = 1000
+"""After which clients connect again."""
+
+
+class Reader(NamedTuple):
+    """Who reads a stream. It ends when they may no longer read the project."""
+
+    project: UUID
+    key: UUID | None = None
+    """An API key, or None for a person."""
+    user: int | None = None
+
+
+class Subscription(NamedTuple):
+    """What a stream goes on to send."""
+
+    project: UUID
+    session: UUID | None
+    """None: the whole project."""
+    cursor: Cursor
+    """The client has what precedes it."""
+    reader: Reader
+
+
+class EventStream(HttpResponse):
+    """The events after a cursor. ``historyapp.front`` keeps the response open and sends later ones.
+
+    Another server ends the response here. Its clients connect again a second later, with their cursor.
+    """
+
+    def __init__(self, subscription: Subscription) -> None:
+        page = changes_since(subscription.project, subscription.cursor, session=subscription.session)
+        self.subscription = subscription._replace(cursor=page.cursor)
+        texts = [f"retry: {RETRY_MILLISECONDS}\n", *map(event_text, page.changes), place_text(page.cursor)]
+        super().__init__("".join(texts), content_type=MEDIA_TYPE)
+        self["Cache-Control"] = "no-cache"
+        self["X-Accel-Buffering"] = "no"
+
+
+def first_cursor(project: UUID, after: str | None) -> Cursor:
+    """Where a stream begins: after a cursor, or without one now.
+
+    Raises:
+        Invalid: when it is no cursor.
+    """
+    return Cursor.parse(after) if after else newest_cursor(project)
+
+
+def event_fields(change: ReadChange) -> dict[str, object]:
+    """A change as JSON values, as :class:`historyapp.wire.events.EventOut` describes it."""
+    return {
+        "cursor": str(change.cursor),
+        "kind": change.kind,
+        "session": str(change.session),
+        "first_position": change.first_position,
+        "position": change.last_position,
+        "run": change.run and str(change.run),
+        "at": change.at.isoformat().replace("+00:00", "Z"),
+    }
+
+
+def event_text(change: ReadChange) -> str:
+    """A change as a server-sent event."""
+    return f"event: {change.kind}\ndata: {dump_json(event_fields(change))}\n{place_text(change.cursor)}"
+
+
+def place_text(cursor: Cursor) -> str:
+    """Tells a client where to go on, and nothing else."""
+    return f"id: {cursor}\n\n"
+
+
+def still_allowed(readers: Collection[Reader]) -> set[Reader]:
+    """Those of some readers who may still read their project."""
+    keys = ApiKey.objects.filter(pk__in={reader.key for reader in readers if reader.key}, revoked_at=None)
+    valid = Q(expires_at=None) | Q(expires_at__gt=timezone.now())
+    usable = set(keys.filter(valid).values_list("project_id", "pk"))
+    users = {reader.user for reader in readers if reader.user}
+    members = Membership.objects.filter(user_id__in=users, user__is_active=True)
+    member_of = set(members.values_list("project_id", "user_id"))
+    return {
+        reader
+        for reader in readers
+        if (reader.project, reader.key) in usable or (reader.project, reader.user) in member_of
+    }

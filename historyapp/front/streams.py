@@ -1,0 +1,243 @@
+"""Open streams of events. All of them wait in the event loop; one thread reads for all.
+
+A feed follows one project and hands each change to the streams that want it. A stream that is new, or that
+has fallen behind, reads what it lacks in another thread. A client that reads nothing loses its
+connection.
+"""
+
+import asyncio
+import logging
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.db import DatabaseError, connection
+
+from historyapp.event_streams import Reader, Subscription, event_text, place_text, still_allowed
+from historyapp.models.changes import ChangeKind, ChangePage, Cursor, changes_since, progress
+from historyapp.wire.problems import CursorExpired
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.1
+"""How often the database is asked whether there may be new changes of other processes."""
+GATHER_SECONDS = 0.01
+"""Changes of this time are read together."""
+HEARTBEAT_SECONDS = 15.0
+MOST_WAITING = 1000
+"""Events that wait for one reader. Then they are dropped, and read again from the database."""
+RETRY_SECONDS = 1.0
+"""Before the database is asked again after an error."""
+
+
+class OpenStream:
+    """One reader of a feed."""
+
+    def __init__(self, subscription: Subscription) -> None:
+        self.subscription = subscription
+        self.cursor = subscription.cursor
+        """Up to here everything has been sent or waits to be sent."""
+        self.is_behind = False
+        """What follows ``cursor`` is to be read from the database."""
+        self.ended = False
+        self._texts: list[str] = []
+        self._news = asyncio.Event()
+
+    def add(self, cursor: Cursor, text: str) -> None:
+        if self.is_behind or cursor <= self.cursor:
+            return
+        if len(self._texts) >= MOST_WAITING:
+            self.is_behind = True
+        else:
+            self._texts.append(text)
+            self.cursor = cursor
+        self._news.set()
+
+    def end(self) -> None:
+        """Nothing more is read: the reader is gone or may not go on, or the server stops."""
+        self.ended = True
+        self._news.set()
+
+    async def next_text(self) -> str:
+        """What is to be sent next; after a time without news where to go on."""
+        if not self.is_behind:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), HEARTBEAT_SECONDS)
+        self._news.clear()
+        texts, self._texts = self._texts, []
+        return "".join(texts) or place_text(self.cursor)
+
+
+class Feed:
+    """Follows the changes of one project."""
+
+    def __init__(self, cursor: Cursor) -> None:
+        self.cursor = cursor
+        """What precedes it has been handed out."""
+        self._streams: dict[UUID | None, set[OpenStream]] = defaultdict(set)
+
+    @property
+    def streams(self) -> list[OpenStream]:
+        return [stream for streams in self._streams.values() for stream in streams]
+
+    def add(self, stream: OpenStream) -> None:
+        stream.is_behind = stream.cursor < self.cursor
+        self._streams[stream.subscription.session].add(stream)
+
+    def discard(self, stream: OpenStream) -> None:
+        streams = self._streams[stream.subscription.session]
+        streams.discard(stream)
+        if not streams:
+            del self._streams[stream.subscription.session]
+
+    def hand_out(self, page: ChangePage) -> None:
+        for change in page.changes:
+            of_session = self._streams.get(change.session, set())
+            wanting = [*self._streams.get(None, ()), *of_session]
+            text = event_text(change) if wanting else ""
+            for stream in wanting:
+                stream.add(change.cursor, text)
+            if change.kind == ChangeKind.SESSION_DELETED:
+                for stream in of_session:
+                    stream.end()
+        self.cursor = page.cursor
+
+
+class Streams:
+    """All streams of this process. Only the event loop calls it, except for :meth:`wake`."""
+
+    def __init__(self) -> None:
+        self._feeds: dict[UUID, Feed] = {}
+        self._reader = ThreadPoolExecutor(1, "events")
+        self._catching_up = ThreadPoolExecutor(2, "missed events")
+        self._news = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._progress: int | None = None
+        self._next_check = 0.0
+
+    def __len__(self) -> int:
+        return sum(len(feed.streams) for feed in self._feeds.values())
+
+    def wake(self) -> None:
+        """There may be new changes. May be called in any thread."""
+        if self._feeds and self._loop is not None:
+            with suppress(RuntimeError):  # the event loop has ended
+                self._loop.call_soon_threadsafe(self._news.set)
+
+    def stop(self) -> None:
+        """Ends all streams. Their readers connect again."""
+        for feed in self._feeds.values():
+            for stream in feed.streams:
+                stream.end()
+
+    @contextmanager
+    def followed(self, subscription: Subscription) -> Iterator[OpenStream]:
+        """A stream, which is handed events while the block runs."""
+        stream, project = OpenStream(subscription), subscription.project
+        feed = self._feeds.setdefault(project, Feed(subscription.cursor))
+        feed.add(stream)
+        self._progress = None  # a new feed may begin before the newest change
+        self._news.set()
+        if self._task is None or self._task.done():
+            self._loop = asyncio.get_running_loop()
+            self._task = asyncio.create_task(self._follow())
+        try:
+            yield stream
+        finally:
+            feed.discard(stream)
+            if not feed.streams and self._feeds.get(project) is feed:
+                del self._feeds[project]
+
+    async def texts(self, stream: OpenStream) -> AsyncIterator[str]:
+        """What a stream sends, in order, until it is ended."""
+        while not stream.ended:
+            yield await stream.next_text()
+            while stream.is_behind and not stream.ended:
+                yield await self._missed(stream)
+
+    async def _missed(self, stream: OpenStream) -> str:
+        """What a stream that has fallen behind lacks, or a part of it."""
+        subscription = stream.subscription
+        try:
+            read = partial(changes_since, subscription.project, stream.cursor, session=subscription.session)
+            page: ChangePage = await self._in_thread(self._catching_up, read)
+        except CursorExpired:
+            stream.end()  # the reader connects again and is told
+            return ""
+        except DatabaseError as error:
+            await _wait_after(error)
+            return place_text(stream.cursor)
+        feed = self._feeds[subscription.project]
+        stream.cursor = page.cursor if page.has_more else max(page.cursor, stream.cursor)
+        stream.is_behind = page.has_more or page.cursor < feed.cursor
+        return "".join(map(event_text, page.changes)) + place_text(stream.cursor)
+
+    async def _follow(self) -> None:
+        """Reads what is new for all feeds, as long as there are any."""
+        while self._feeds:
+            try:
+                await self._look()
+            except DatabaseError as error:
+                self._progress = None
+                await _wait_after(error)
+            await asyncio.sleep(GATHER_SECONDS)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), LOOK_SECONDS)
+            self._news.clear()
+
+    async def _look(self) -> None:
+        now = time.monotonic()
+        if now >= self._next_check:
+            self._next_check = now + HEARTBEAT_SECONDS
+            await self._end_forbidden()
+        reached: int = await self._in_thread(self._reader, progress)
+        if reached == self._progress:
+            return
+        self._progress = reached
+        for project, feed in list(self._feeds.items()):
+            try:
+                await self._read(project, feed)
+            except CursorExpired:
+                for stream in feed.streams:
+                    stream.end()
+
+    async def _read(self, project: UUID, feed: Feed) -> None:
+        while True:
+            page: ChangePage = await self._in_thread(
+                self._reader, partial(changes_since, project, feed.cursor)
+            )
+            feed.hand_out(page)
+            if not page.has_more:
+                return
+
+    async def _end_forbidden(self) -> None:
+        """Ends the streams of readers that may no longer read their project."""
+        streams = [stream for feed in self._feeds.values() for stream in feed.streams]
+        readers = {stream.subscription.reader for stream in streams}
+        allowed: Collection[Reader] = await self._in_thread(self._reader, partial(still_allowed, readers))
+        for stream in streams:
+            if stream.subscription.reader not in allowed:
+                stream.end()
+
+    async def _in_thread(self, threads: ThreadPoolExecutor, read: Callable[[], Any]) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(threads, _reading, read)
+
+
+def _reading(read: Callable[[], Any]) -> Any:
+    """Calls a function that reads the database. After an error the connection is opened anew."""
+    try:
+        return read()
+    except DatabaseError:
+        connection.close()
+        raise
+
+
+async def _wait_after(error: DatabaseError) -> None:
+    log.warning("Streams of events wait for the database: %s", error)
+    await asyncio.sleep(RETRY_SECONDS)

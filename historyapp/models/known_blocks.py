@@ -1,0 +1,161 @@
+"""What the searches of one request have read of the blocks of a session.
+
+A list of steps is searched in both directions from one step. Both searches then take what is near this step
+from here, so that they issue one query for the signatures and one for the texts.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from heapq import merge
+from itertools import chain, islice, repeat
+from operator import itemgetter
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from historyapp.core.searchable import load_passages, may_contain
+from historyapp.models.fields import uuid_value
+from historyapp.models.long_rows import AT_ONCE, long_rows
+from historyapp.models.sql import fetch_all
+from historyapp.models.text_blocks import ReadPassages, ordered, unpack_text
+
+_NEAR, _IN_ONE_DIRECTION = 128, 256
+"""Signatures of the first query: on each side of a position, or in the direction of a search."""
+_FURTHER = 2_048
+"""Signatures of each query after it."""
+_TEXTS_AT_ONCE = (16, 384)
+"""Blocks of the first query, and of further ones: most searches end in the first."""
+_COLUMNS = "SELECT first_position, last_position, signature FROM historyapp_textblock WHERE session_id = %s"
+_AROUND = (
+    f"SELECT * FROM ({_COLUMNS} AND first_position <= %s "  # noqa: S608 made of constants
+    "ORDER BY first_position DESC LIMIT %s) AS earlier "
+    f"UNION ALL SELECT * FROM ({_COLUMNS} AND first_position > %s ORDER BY first_position LIMIT %s) AS later "
+    "UNION ALL SELECT * FROM (SELECT first_position, last_position, CAST(NULL AS bytea) "
+    "FROM historyapp_textblock WHERE session_id = %s ORDER BY first_position DESC LIMIT 1) AS newest"
+)
+_BETWEEN = _COLUMNS + " AND first_position BETWEEN %s AND %s ORDER BY {order} LIMIT %s"
+_TEXTS = (
+    "SELECT first_position, last_position, text FROM historyapp_textblock "
+    "WHERE session_id = %s AND first_position IN ({marks}) ORDER BY {order}"
+)
+_EVERY = 2**31 - 1
+"""A position after all entries."""
+_StoredText = tuple[int, int, Any]
+"""First and last position and the compressed text of a block."""
+
+
+class BlockSignature(NamedTuple):
+    first: int
+    last: int
+    bits: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """Adjacent blocks, in order."""
+
+    blocks: list[BlockSignature]
+    first: int
+    last: int
+    """All blocks between these positions are in it."""
+
+    def covers(self, position: int) -> bool:
+        return self.first <= position <= self.last
+
+
+class KnownBlocks:
+    """The blocks of one session."""
+
+    def __init__(self, session: UUID) -> None:
+        self.session = session
+        self.end = 0
+        """The last position that is in a block, once something was read; 0: there are no blocks."""
+        self._near = _Stretch([], 1, 0)
+        self._texts = dict[int, _StoredText]()
+
+    def read_signatures(self, position: int, *, earlier: int, later: int) -> None:
+        """Reads so many signatures on both sides of a position, in one query."""
+        if self._near.covers(position):
+            return
+        id = uuid_value(self.session)
+        rows = fetch_all(_AROUND, [id, position, earlier, id, position, later, id])
+        self.end = max([last for _, last, bits in rows if bits is None], default=0)
+        blocks = sorted([BlockSignature(*row) for row in rows if row[2] is not None], key=itemgetter(0))
+        has_first = sum([block.first <= position for block in blocks]) < earlier
+        last = blocks[-1].last if blocks else position if self.end else 0
+        self._near = _Stretch(
+            blocks, 1 if has_first else blocks[0].first, _EVERY if last == self.end else last
+        )
+
+    def read_around(self, position: int, wanted: Iterable[set[int]]) -> None:
+        """Reads the signatures near a position, and the nearest texts that may have all of some trigrams."""
+        self.read_signatures(position, earlier=_NEAR, later=_NEAR)
+        most, firsts = _TEXTS_AT_ONCE[0], set[int]()
+        for trigrams in wanted:
+            near = [one for one in self._near.blocks if may_contain(one.bits, trigrams)]
+            firsts.update([one.first for one in near if one.last > position][:most])
+            firsts.update([one.first for one in near if one.first <= position][-most:])
+        size = 0
+        for row in self._stored_texts(sorted(firsts), newest_first=False):
+            self._texts[row[0]] = row
+            size += len(row[2])
+            if size >= AT_ONCE:
+                break
+
+    def candidates(
+        self, first: int, last: int, wanted: set[int], *, newest_first: bool = False
+    ) -> Iterator[int]:
+        """Where blocks begin that may have all the trigrams between two positions, in order."""
+        for block in self._signatures(first, last, newest_first=newest_first):
+            if block.last >= first and block.first <= last and may_contain(block.bits, wanted):
+                yield block.first
+
+    def _signatures(self, first: int, last: int, *, newest_first: bool) -> Iterator[BlockSignature]:
+        self.prepare(first, last, newest_first=newest_first)
+        near = self._near
+        yield from reversed(near.blocks) if newest_first else near.blocks
+        lowest, highest = (1, near.first - 1) if newest_first else (near.last + 1, last)
+        order = ordered("first_position", newest_first)
+        statement = _BETWEEN.format(order=order)
+        while lowest <= highest:
+            values, read = [uuid_value(self.session), lowest, highest, _FURTHER], 0
+            for row in long_rows(statement, values, order, ("signature",)):
+                read += 1
+                yield (block := BlockSignature(*row))
+            if read < _FURTHER:
+                return
+            lowest, highest = (lowest, block.first - 1) if newest_first else (block.last + 1, highest)
+
+    def prepare(self, first: int, last: int, *, newest_first: bool) -> None:
+        """Reads the signatures with which a search between two positions begins, unless they are known."""
+        position = last if newest_first else first
+        earlier, later = (_IN_ONE_DIRECTION, 0) if newest_first else (1, _IN_ONE_DIRECTION)
+        self.read_signatures(position, earlier=earlier, later=later)
+
+    def read_texts(
+        self, firsts: Iterator[int], needle: str, most: int, *, newest_first: bool = False
+    ) -> Iterator[ReadPassages]:
+        """The passages of each block that have the text, in the order of ``firsts``.
+
+        Args:
+            needle: in lower case.
+            most: blocks.
+        """
+        firsts = islice(firsts, most)
+        for size in chain(_TEXTS_AT_ONCE, repeat(_TEXTS_AT_ONCE[-1])):
+            batch = list(islice(firsts, size))
+            if not batch:
+                return
+            known = [self._texts[one] for one in batch if one in self._texts]
+            stored = self._stored_texts(
+                [one for one in batch if one not in self._texts], newest_first=newest_first
+            )
+            for first, last, packed in merge(known, stored, key=itemgetter(0), reverse=newest_first):
+                text = unpack_text(packed)
+                yield ReadPassages(first, last, load_passages(text, needle), len(text))
+
+    def _stored_texts(self, firsts: Sequence[int], *, newest_first: bool) -> Iterator[_StoredText]:
+        if not firsts:
+            return
+        order = ordered("first_position", newest_first)
+        query = _TEXTS.format(marks=", ".join(["%s"] * len(firsts)), order=order)
+        yield from long_rows(query, [uuid_value(self.session), *firsts], order, ("text",))

@@ -1,0 +1,116 @@
+"""Steps that may match a filter by their notes, names, files or texts: other tables give their numbers."""
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+from uuid import UUID
+
+from historyapp.models.episodes import Episode
+from historyapp.models.history import History
+from historyapp.models.notes import StepNote
+from historyapp.models.origins import Flag, steps_that_named
+from historyapp.models.step_texts import StepNumbers, read_around, steps_with_file, steps_with_text
+from historyapp.models.text_search import MOST_HITS
+
+_ROWS_AT_ONCE = 200
+"""Rows of one query, after those that the caller wants first."""
+_INCOMPLETE = 4
+"""Steps at both ends of a search for a text of which not everything may have been searched."""
+
+
+class ListFilter(Protocol):
+    """What is needed of :class:`historyapp.models.step_filters.StepFilter`."""
+
+    @property
+    def noted(self) -> bool: ...
+    @property
+    def names(self) -> Flag | None: ...
+    @property
+    def file(self) -> str | None: ...
+    @property
+    def text(self) -> str | None: ...
+    @property
+    def is_text_alone(self) -> bool: ...
+    def matches(self, step: Episode) -> bool: ...
+
+
+class ListedSteps:
+    """The steps of a history whose numbers are in ``within`` that match a filter, in its direction."""
+
+    def __init__(self, history: History, wanted: ListFilter, within: range) -> None:
+        self.history, self.wanted, self.within = history, wanted, within
+        self.forwards = within.step > 0
+        self.unindexed: set[UUID] = set()
+        """See :class:`historyapp.models.text_search.FoundText`."""
+        self._rows = dict[int, Episode]()
+        self._named: list[int] | None = None
+        self._first: tuple[list[int], int | None] | None = None
+
+    def matches(self, after: int | None, limit: int) -> Iterator[tuple[int, Episode | None]]:
+        """Numbers and rows of matching steps; a number alone where the search has to stop.
+
+        Args:
+            after: the last step that was compared.
+            limit: how many the caller wants.
+        """
+        numbers, reached = self._candidates(after, limit)
+        starts = [0, *range(limit + 1, len(numbers), _ROWS_AT_ONCE)]
+        for start, end in zip(starts, [*starts[1:], len(numbers)], strict=True):
+            self._read_rows(numbers[start:end])
+            for number in numbers[start:end]:
+                row = self._rows.get(number)
+                if row and self.wanted.matches(row):
+                    yield number, row
+        if reached is not None:
+            yield reached, None
+
+    def read_with(self, other: "ListedSteps", step: int, limit: int) -> None:
+        """Reads at once what this search and the one in the other direction from a step begin with."""
+        texts = [text for text in (self.wanted.file, self.wanted.text) if text is not None]
+        if texts:
+            read_around(self.history, step, texts)
+        if self.wanted.names is not None:
+            self._named = other._named = steps_that_named(self.history.lineage, self.wanted.names)
+        self._rows = other._rows
+        first = [number for each in (self, other) for number in each._candidates(None, limit)[0][: limit + 1]]
+        self._read_rows(first)
+
+    def _read_rows(self, numbers: Iterable[int]) -> None:
+        newest, lineage = self.history.newest_shown, self.history.lineage
+        lacking = [number for number in numbers if number not in self._rows]
+        if not lacking:
+            return
+        self._rows.update({row.number: row for row in Episode.objects.with_numbers(lineage, lacking)})
+        if newest and newest.number in lacking:
+            self._rows[newest.number] = newest
+
+    def _candidates(self, after: int | None, limit: int) -> tuple[list[int], int | None]:
+        """The numbers that may match, in order, and up to which step that is known; None: to the end."""
+        if after is None:
+            self._first = self._first or self._search(self.within, limit)
+            return self._first
+        place = after + self.within.step
+        stop = self.within[-1] + self.within.step if self.within else place
+        return self._search(range(place, stop, self.within.step) if after in self.within else range(0), limit)
+
+    def _search(self, left: range, limit: int) -> tuple[list[int], int | None]:
+        listed = list[StepNumbers]()
+        if self.wanted.noted:
+            notes = StepNote.objects.live(self.history.lineage)
+            listed.append(StepNumbers([note.number for note in notes]))
+        if self.wanted.names is not None:
+            if self._named is None:
+                self._named = steps_that_named(self.history.lineage, self.wanted.names)
+            listed.append(StepNumbers(self._named))
+        if self.wanted.file is not None:
+            listed.append(steps_with_file(self.history, self.wanted.file, left))
+        if self.wanted.text is not None:
+            most = limit + _INCOMPLETE if self.wanted.is_text_alone else MOST_HITS
+            listed.append(steps_with_text(self.history, self.wanted.text, left, most))
+        stops = [one.reached for one in listed if one.reached is not None]
+        reached = (min(stops) if self.forwards else max(stops)) if stops else None
+        known = set(left).intersection(*[one.numbers for one in listed])
+        if reached is not None:
+            known = {one for one in known if (one <= reached if self.forwards else one >= reached)}
+        for one in listed:
+            self.unindexed |= one.unindexed
+        return sorted(known, reverse=not self.forwards), reached

@@ -1,0 +1,70 @@
+"""What happens in a project now, and what failed lately: bounded reads by index, whatever its size."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+from uuid import UUID
+
+from django.utils import timezone
+
+from historyapp.models.compressions import CompressionRun
+from historyapp.models.fields import as_uuid, uuid_value
+from historyapp.models.sessions import Session
+from historyapp.models.sql import as_aware, fetch_all
+
+AT_WORK = timedelta(minutes=15)
+"""A live session without an entry for so long is no longer at work."""
+MOST_AT_WORK, MOST_FAILURES = 20, 8
+_LOOKED_AT, _OF_SESSION = 30, 4
+"""The newest sessions in which failures are looked for, and the newest failures of each kind in one."""
+_COLUMNS = "session_id, number, first_position, tool, likely_failure, error_line, call_preview, started_at"
+_FAILED = (
+    f"SELECT {_COLUMNS} FROM historyapp_episode WHERE session_id = %s AND anchor = first_position"  # noqa: S608
+    f" AND {{condition}} ORDER BY number DESC LIMIT {_OF_SESSION}"
+)
+_KINDS = [_FAILED.format(condition=condition) for condition in ("status = 'error'", "likely_failure > ''")]
+
+
+class RecentFailure(NamedTuple):
+    """A live step that failed, or that looks like it."""
+
+    session: Session
+    number: int
+    tool: str
+    is_likely: bool
+    line: str
+    call: str
+    at: datetime
+
+
+def sessions_at_work(project: UUID) -> list[Session]:
+    """Live sessions with entries of the last minutes, the newest first."""
+    live = Session.objects.filter(project=project, status=Session.Status.LIVE)
+    recent = live.filter(last_entry_at__gte=timezone.now() - AT_WORK)
+    columns = ("title", "agent", "model", "status", "steps", "tail", "last_entry_at")
+    return list(recent.newest_first().only(*columns)[:MOST_AT_WORK])
+
+
+def running_compressions(project: UUID) -> list[CompressionRun]:
+    """Compressions that wait or run, the newest first."""
+    active = CompressionRun.objects.filter(project=project, state__in=CompressionRun.ACTIVE)
+    return list(active.order_by("-pk").select_related("session")[:MOST_AT_WORK])
+
+
+def newest_failures(project: UUID) -> list[RecentFailure]:
+    """The newest failing steps of the sessions that were at work last, the newest first."""
+    columns = ("title", "head", "closed_spans", "tail_start", "forked_from", "project")
+    newest = Session.objects.filter(project=project).exclude(status="archived").newest_first()
+    sessions = {session.pk: session for session in newest.only(*columns)[:_LOOKED_AT]}
+    found = list[RecentFailure]()
+    for id, number, first, tool, likely, line, call, at in _failed_rows(list(sessions)):
+        session = sessions[as_uuid(id)]
+        if session.lineage().contains(str(session.pk), first):
+            found.append(RecentFailure(session, number, tool, bool(likely), line, call, as_aware(at)))
+    return sorted(found, key=lambda failure: failure.at, reverse=True)[:MOST_FAILURES]
+
+
+def _failed_rows(ids: Sequence[UUID]) -> list[tuple[UUID, int, int, str, str, str, str, datetime]]:
+    parts = [f"SELECT * FROM ({statement}) AS part" for _ in ids for statement in _KINDS]  # noqa: S608
+    values = [uuid_value(id) for id in ids for _ in _KINDS]
+    return fetch_all(" UNION ALL ".join(parts), values) if parts else []

@@ -1,0 +1,341 @@
+"""Finds steps across the sessions of a project, the most recently recorded first.
+
+The text index gives candidates in the order of their rows. Each is compared with what is live in its session
+or, where a rewind cut it off there, in a fork. A page reads a bounded number of candidates.
+"""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db import OperationalError, connection, transaction
+from django.db.models import Q, QuerySet
+
+from historyapp.core.errors import Invalid
+from historyapp.core.lineage import Lineage, Span
+from historyapp.core.search_documents import day_tokens, project_token, session_token
+from historyapp.core.search_query import SearchQuery, SessionCondition
+from historyapp.core.searchable import Passage, passages
+from historyapp.models.entries import Entry, in_spans
+from historyapp.models.fields import as_uuid, on_sqlite
+from historyapp.models.search_words import match_value
+from historyapp.models.sessions import Session
+from historyapp.models.sql import as_aware, fetch_all
+from historyapp.wire.problems import SearchTooSlow
+
+CANDIDATES = 200
+"""Rows that are read at once. Facets are counted over the hits among the first of them."""
+MOST_CANDIDATES = 1_000
+"""Rows that one page reads. Where most are not live, the page has fewer hits, and a cursor."""
+SECONDS = 5.0
+"""After which a search is ended."""
+COUNTED = ("tool", "status", "agent", "model", "tag")
+"""The facets whose values are counted."""
+MOST_NAMED = 40
+"""Sessions whose tokens a query names. Of more that have the wanted model, each candidate's is compared."""
+MOST_FORKS = 20
+"""Forks of a session in which a step is looked for that is not live in the session itself."""
+_MOST_DAYS, _MOST_MONTHS = 62, 60
+_COLUMNS = "id, session_id, first_position, last_position, anchor, step, at, status, tools"
+_SQLITE = (
+    f"SELECT {', '.join(f's.{name}' for name in _COLUMNS.split(', '))} FROM historyapp_searchwords AS w "  # noqa: S608
+    "CROSS JOIN historyapp_searchstep AS s ON s.id = w.rowid "
+    "WHERE w.historyapp_searchwords MATCH %s AND w.rowid < %s{conditions} ORDER BY w.rowid DESC LIMIT %s"
+)
+_NEWEST_ROWS = (
+    f"SELECT {_COLUMNS} FROM historyapp_searchstep AS s "  # noqa: S608
+    "WHERE words @@ CAST(%s AS tsquery) AND s.id < %s AND s.project_id = %s{conditions} "
+    "ORDER BY s.id DESC LIMIT %s"
+)
+_INDEXED_ROWS = (
+    f"WITH found AS MATERIALIZED (SELECT {_COLUMNS} FROM historyapp_searchstep AS s "  # noqa: S608
+    "WHERE words @@ CAST(%s AS tsquery) AND s.id < %s AND s.project_id = %s{conditions}) "
+    "SELECT * FROM found ORDER BY id DESC LIMIT %s"
+)
+_ESTIMATE = (
+    "EXPLAIN (FORMAT JSON) SELECT 1 FROM historyapp_searchstep "
+    "WHERE words @@ CAST(%s AS tsquery) AND project_id = %s"
+)
+_ROWS = "SELECT reltuples FROM pg_class WHERE relname = 'historyapp_searchstep'"
+_READ_COST, _FOUND_COST = 20.0, 1.0
+"""What it costs to compare a row's tokens, and to fetch a row that the index found; only the ratio counts."""
+_LAST = 2**62
+_LOOKUPS = {"model": "model__icontains", "agent": "agent__icontains", "title": "title__icontains"}
+_OPERATORS = {">": "gt", "<": "lt"}
+_MICRO = 1_000_000
+
+
+class FoundStep(NamedTuple):
+    """A row of the index that matches."""
+
+    id: int
+    owner: UUID
+    """The session that recorded it."""
+    first: int
+    last: int
+    anchor: int
+    step: int
+    at: datetime
+    status: str
+    tools: tuple[str, ...]
+
+
+class SearchHit(NamedTuple):
+    """A step to show."""
+
+    found: FoundStep
+    session: Session
+    """In which it is shown: the owner, or a fork where the owner has cut it off."""
+    live: bool
+    lineage: Lineage
+
+
+@dataclass(slots=True)
+class SearchPage:
+    """Hits, newest first."""
+
+    hits: list[SearchHit] = field(default_factory=list)
+    next: int | None = None
+    """The row before which the next page begins; None: there are no more."""
+    facets: dict[str, Counter[str]] = field(default_factory=dict)
+    counted: int = 0
+    """The hits over which the facets are counted."""
+    is_counted_to_end: bool = True
+
+
+class ProjectSearch:
+    """One query in one project."""
+
+    def __init__(self, project: UUID, query: SearchQuery) -> None:
+        self.project = project
+        self.query = query
+        self._sessions: dict[UUID, Session] = {}
+        self._lineages: dict[UUID, Lineage] = {}
+
+    def page(self, limit: int, before: int | None = None) -> SearchPage:
+        """At most ``limit`` hits among the rows before one.
+
+        Raises:
+            SearchTooSlow: when it took longer than :data:`SECONDS`.
+        """
+        page, reached, read = SearchPage(), before or _LAST, 0
+        with bounded(SECONDS):
+            sessions = self._wanted_sessions()
+            if sessions is not None and not sessions:
+                return page
+            while True:
+                rows = self._candidates(sessions, reached)
+                read += len(rows)
+                hits = self._hits(rows)
+                if read <= CANDIDATES and before is None:
+                    _count(page, hits)
+                    page.is_counted_to_end = len(rows) < CANDIDATES
+                room = limit - len(page.hits)
+                page.hits += hits[:room]
+                if len(hits) > room:
+                    page.next = page.hits[-1].found.id
+                    return page
+                if len(rows) < CANDIDATES:
+                    return page
+                reached = rows[-1].id
+                if read >= MOST_CANDIDATES or len(page.hits) == limit:
+                    page.next = reached
+                    return page
+
+    def _wanted_sessions(self) -> "QuerySet[Any, Any] | list[UUID] | None":
+        """The sessions that the query's conditions allow: a few ids, or a query; None: all."""
+        sessions = Session.objects.filter(project=self.project).order_by()
+        if not self.query.conditions:
+            return None
+        for condition in self.query.conditions:
+            wanted = _condition(condition)
+            sessions = sessions.exclude(wanted) if condition.is_excluded else sessions.filter(wanted)
+        ids = list(sessions.values_list("pk", flat=True)[: MOST_NAMED + 1])
+        return ids if len(ids) <= MOST_NAMED else sessions.values("pk")
+
+    def _candidates(self, sessions: "QuerySet[Any, Any] | list[UUID] | None", before: int) -> list[FoundStep]:
+        scopes = [session_token(id) for id in sessions] if isinstance(sessions, list) else []
+        conditions, values = self._times()
+        if sessions is not None and not isinstance(sessions, list):
+            text, session_values = sessions.query.sql_with_params()
+            conditions += f" AND s.session_id IN ({text})"
+            values += session_values
+        match = match_value(self.query.terms, scopes or [project_token(self.project)], self._days())
+        if on_sqlite():
+            rows = fetch_all(_SQLITE.format(conditions=conditions), [match, before, *values, CANDIDATES])
+        else:
+            statement = _NEWEST_ROWS if self._is_common(match) else _INDEXED_ROWS
+            parameters = [match, before, self.project, *values, CANDIDATES]
+            rows = fetch_all(statement.format(conditions=conditions), parameters)
+        return [_found(row) for row in rows]
+
+    def _times(self) -> tuple[str, list[Any]]:
+        conditions, values = "", list[Any]()
+        if self.query.since is not None:
+            conditions, values = " AND s.at >= %s", [_moment(self.query.since)]
+        if self.query.until is not None:
+            conditions, values = f"{conditions} AND s.at < %s", [*values, _moment(self.query.until)]
+        return conditions, values
+
+    def _days(self) -> list[str]:
+        """The tokens of the days or months in which steps may have happened; none: all."""
+        if self.query.since is None:
+            return []
+        since = self.query.since.astimezone(UTC)
+        days = max(0, ((self.query.until or datetime.now(UTC)) - since).days) + 2
+        if days > 31 * _MOST_MONTHS:
+            return []
+        kind, every = (0, 1) if days <= _MOST_DAYS else (1, 14)
+        return sorted(
+            {day_tokens(since + timedelta(days=day))[kind] for day in range(0, days + every, every)}
+        )
+
+    def _is_common(self, match: str) -> bool:
+        """Whether reading the newest rows of the project finds enough matches sooner than the index does."""
+        plan = fetch_all(_ESTIMATE, [match, self.project])[0][0]
+        plan = json.loads(plan) if isinstance(plan, str) else plan
+        matching = max(1.0, float(plan[0]["Plan"]["Plan Rows"]))
+        rows = max(1.0, float(fetch_all(_ROWS, [])[0][0]))
+        return CANDIDATES * rows / matching * _READ_COST < matching * _FOUND_COST
+
+    def _hits(self, rows: Sequence[FoundStep]) -> list[SearchHit]:
+        missing = {row.owner for row in rows} - self._sessions.keys()
+        self._sessions |= Session.objects.filter(project=self.project).in_bulk(missing) if missing else {}
+        hits = []
+        for row in rows:
+            session = self._sessions.get(row.owner)
+            if session is None or (session.status == Session.Status.ARCHIVED and not self._names_session):
+                continue
+            hit = self._hit(row, session)
+            if hit.live or self.query.with_takes:
+                hits.append(hit)
+        return hits
+
+    @property
+    def _names_session(self) -> bool:
+        return any(condition.name == "session" for condition in self.query.conditions)
+
+    def _hit(self, row: FoundStep, session: Session) -> SearchHit:
+        for one in chain([session], self._forks(session, row.anchor)):
+            if one.pk not in self._lineages:
+                self._lineages[one.pk] = one.lineage()
+            lineage = self._lineages[one.pk]
+            if lineage.contains(str(row.owner), row.anchor):
+                return SearchHit(row, one, True, lineage)
+        return SearchHit(row, session, False, self._lineages[session.pk])
+
+    def _forks(self, session: Session, position: int) -> Iterator[Session]:
+        """Forks that share a position of a session, and their forks."""
+        level, count = [session.pk], 0
+        while level and count < MOST_FORKS:
+            forks = Session.objects.filter(forked_from__in=level, fork_position__gte=position)
+            found = list(forks.exclude(status=Session.Status.ARCHIVED).order_by("pk")[: MOST_FORKS - count])
+            count += len(found)
+            yield from found
+            level = [fork.pk for fork in found]
+
+
+@contextmanager
+def bounded(seconds: float) -> Iterator[None]:
+    """Ends the statements of the block when they have taken too long.
+
+    Raises:
+        SearchTooSlow: when one was ended.
+    """
+    end = time.monotonic() + seconds
+    try:
+        with transaction.atomic():
+            if on_sqlite():
+                connection.connection.set_progress_handler(lambda: time.monotonic() > end, 10_000)
+            else:
+                with connection.cursor() as cursor:
+                    cursor.execute(f"SET LOCAL statement_timeout = {int(seconds * 1000)}")
+            yield
+    except OperationalError as error:
+        if time.monotonic() < end:
+            raise
+        raise SearchTooSlow(
+            f"The search took longer than {seconds:.0f} seconds. Add a word or a filter, or a longer prefix."
+        ) from error
+    finally:
+        if on_sqlite() and connection.connection is not None:
+            connection.connection.set_progress_handler(None, 0)
+
+
+def _condition(condition: SessionCondition) -> Q:
+    name, value = condition.name, condition.value
+    if name == "session":
+        try:
+            return Q(pk=UUID(value))
+        except ValueError:
+            raise Invalid(f"session:{value} is not the id of a session.") from None
+    if name == "tag":
+        return Q(tags_text__contains=f"\n{value}\n")
+    if name in _LOOKUPS:
+        return Q(**{_LOOKUPS[name]: value})
+    number = float(value) * (_MICRO if name == "cost" else 1)
+    return Q(**{f"{name}__{_OPERATORS[condition.operator]}": min(number, 2.0**62)})
+
+
+def _found(row: Sequence[Any]) -> FoundStep:
+    id, session, first, last, anchor, step, at, status, tools = row
+    return FoundStep(
+        id,
+        as_uuid(session),
+        first,
+        last,
+        anchor,
+        step,
+        as_aware(at),
+        status,
+        tuple(filter(None, tools.split("\n"))),
+    )
+
+
+def _moment(at: datetime) -> Any:
+    return connection.ops.adapt_datetimefield_value(at) if on_sqlite() else at
+
+
+def _count(page: SearchPage, hits: Iterable[SearchHit]) -> None:
+    counts: dict[str, Counter[str]] = {
+        name: Counter() for name in ("tool", "status", "agent", "model", "tag")
+    }
+    for hit in hits:
+        page.counted += 1
+        counts["tool"].update(set(hit.found.tools))
+        values = {"status": hit.found.status, "agent": hit.session.agent, "model": hit.session.model}
+        for name, value in values.items():
+            counts[name].update([value] if value else [])
+        counts["tag"].update(hit.session.tags)
+    page.facets = counts
+
+
+def passages_of(hits: Sequence[SearchHit]) -> dict[int, list[Passage]]:
+    """The live texts of hits, or of a take all of them, by the ids of their rows; one query."""
+    spans = [Span(str(hit.found.owner), hit.found.first, hit.found.last) for hit in hits]
+    if not spans:
+        return {}
+    texts: dict[UUID, list[tuple[int, Passage]]] = {}
+    rows = in_spans(Entry.objects.order_by("position"), spans)
+    for session, position, kind, totals, body in rows.values_list(
+        "session_id", "position", "kind", "totals", "body"
+    ):
+        for passage in passages(position, totals.get("steps", 0), kind, body):
+            texts.setdefault(session, []).append((position, passage))
+    found: dict[int, list[Passage]] = {}
+    for hit in hits:
+        owner = str(hit.found.owner)
+        found[hit.found.id] = [
+            passage
+            for position, passage in texts.get(hit.found.owner, ())
+            if hit.found.first <= position <= hit.found.last
+            and (not hit.live or hit.lineage.contains(owner, position))
+        ]
+    return found

@@ -1,0 +1,89 @@
+"""The index of a search across sessions: a row for each step, and its tokens in the database's text index.
+
+SQLite keeps the tokens in an FTS5 table without contents, PostgreSQL in a ``tsvector`` column with a GIN
+index; migrations make both. See ``historyapp.core.search_documents``.
+"""
+
+from collections.abc import Iterator
+from uuid import UUID
+
+from django.db import models
+
+from historyapp.core.entries import Entry, load_body
+from historyapp.core.json import load_dumped
+from historyapp.core.search_documents import IndexedEntry, SearchDocument, document_of, split_steps
+from historyapp.core.searchable import passages
+from historyapp.models.fields import PackedText, unpack, uuid_value
+from historyapp.models.long_rows import long_rows
+from historyapp.models.projects import Project
+from historyapp.models.sessions import Session
+from historyapp.models.sql import as_aware
+
+_ENTRIES = (
+    "SELECT position, kind, created_at, body, tokens, totals FROM historyapp_entry "
+    "WHERE session_id = %s AND position BETWEEN %s AND %s ORDER BY position"
+)
+_ENTRIES_AT_ONCE = 500
+
+
+class SearchStep(models.Model):
+    """One step of the log, whether it is live or not. Forks have rows of their own entries alone."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="+", db_index=False)
+    session = models.ForeignKey(Session, models.CASCADE, related_name="+", db_index=False)
+    first_position = models.PositiveIntegerField()
+    last_position = models.PositiveIntegerField()
+    anchor = models.PositiveIntegerField()
+    """The position of the step's output. The step is live where this entry is."""
+    step = models.PositiveIntegerField()
+    at = models.DateTimeField()
+    status = models.CharField(max_length=20, blank=True)
+    tools = models.CharField(max_length=400, blank=True)
+    """The names of the called tools, a line for each."""
+    checksum = models.PositiveIntegerField()
+    """Of the tokens."""
+    is_capped = models.BooleanField(default=False)
+    """Whether parts of the step's texts are not searched because they are too long."""
+    open_tokens = PackedText(null=True)
+    """On SQLite the tokens of a session's newest step, which may grow: FTS5 needs them to remove them."""
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=("session", "first_position"), name="search_step_once"),
+        )
+        indexes = (models.Index(fields=("project", "id"), name="search_step_newest"),)
+
+    def __str__(self) -> str:
+        return f"step {self.step} of {self.session_id}"
+
+
+class SearchProgress(models.Model):
+    """How far the changes of a project are in the index."""
+
+    project = models.OneToOneField(Project, models.CASCADE, primary_key=True, related_name="+")
+    cursor = models.CharField(max_length=50)
+    """Of the feed of changes, see ``historyapp.models.changes``."""
+    is_behind = models.BooleanField(default=True)
+    """Whether sessions are left that were recorded before the cursor."""
+    done_to = models.UUIDField(null=True)
+    """Of these sessions the last one that is done, by id."""
+
+    def __str__(self) -> str:
+        return f"search index of {self.project_id}"
+
+
+def logged_entries(session: UUID, first: int, last: int) -> Iterator[IndexedEntry]:
+    """A session's own entries between two positions, both included, with the texts that are searched."""
+    for start in range(first, last + 1, _ENTRIES_AT_ONCE):
+        # A range, not a limit: for a limit, PostgreSQL may read and sort all entries of a session.
+        values = [uuid_value(session), start, min(last, start + _ENTRIES_AT_ONCE - 1)]
+        for position, kind, created_at, packed, tokens, totals in long_rows(_ENTRIES, values, "position"):
+            body, step = load_dumped(unpack(packed)), load_dumped(totals).get("steps", 0)
+            entry = Entry(position, load_body(kind, body), as_aware(created_at), {}, tokens)
+            yield IndexedEntry(entry, kind, step, list(passages(position, step, kind, body)))
+
+
+def documents(project: UUID, session: UUID, first: int, last: int) -> Iterator[SearchDocument]:
+    """The documents of a session's own entries. A document must begin at ``first``."""
+    for run in split_steps(logged_entries(session, first, last)):
+        yield document_of(project, session, run)

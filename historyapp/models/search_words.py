@@ -1,0 +1,88 @@
+"""The text index of search documents in SQL: writing tokens, and the conditions that find them."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from historyapp.core.search_documents import GAP, session_token
+from historyapp.core.search_query import Term
+from historyapp.models.fields import on_sqlite
+
+_ADD = "INSERT INTO historyapp_searchwords (rowid, tokens) VALUES (%s, %s)"
+_REMOVE = (
+    "INSERT INTO historyapp_searchwords (historyapp_searchwords, rowid, tokens) VALUES ('delete', %s, %s)"
+)
+_CLEAR = "INSERT INTO historyapp_searchwords (historyapp_searchwords) VALUES ('delete-all')"
+_SET = "UPDATE historyapp_searchstep SET words = CAST(%s AS tsvector) WHERE id = %s"
+_ROWS_WITH_WORDS = "SELECT rowid FROM historyapp_searchwords WHERE historyapp_searchwords MATCH %s"
+_ROWS_WITH_VECTOR = "SELECT id FROM historyapp_searchstep WHERE session_id = %s AND words IS NOT NULL"
+_MOST_PLACES = 255
+"""Of one token; PostgreSQL keeps no more."""
+
+
+def add_words(documents: Iterable[tuple[int, str]]) -> None:
+    """Adds the tokens of rows, given with the rows' ids."""
+    with connection.cursor() as cursor:
+        if on_sqlite():
+            cursor.executemany(_ADD, list(documents))
+        else:
+            cursor.executemany(_SET, [(vector(tokens), id) for id, tokens in documents])
+
+
+def remove_words(documents: Iterable[tuple[int, str]]) -> None:
+    """Removes the tokens that rows had; PostgreSQL removes them with the row."""
+    if on_sqlite():
+        with connection.cursor() as cursor:
+            cursor.executemany(_REMOVE, list(documents))
+
+
+def clear_words() -> None:
+    """Empties the text index, when there are no rows."""
+    if on_sqlite():
+        with connection.cursor() as cursor:
+            cursor.execute(_CLEAR)
+
+
+def vector(tokens: str) -> str:
+    """Tokens as PostgreSQL reads a ``tsvector``, with their places."""
+    places: dict[str, list[int]] = {}
+    for place, token in enumerate(tokens.split(" "), 1):
+        if token != GAP:
+            places.setdefault(token, []).append(place)
+    return " ".join([f"'{token}':{','.join(map(str, at[:_MOST_PLACES]))}" for token, at in places.items()])
+
+
+def match_value(terms: Sequence[Term], *alternatives: Sequence[str]) -> str:
+    """What the text index is asked, as the database reads it.
+
+    Args:
+        alternatives: tokens of which a document must have at least one; of each list that is not empty.
+    """
+    wanted = [_written(term) for term in terms if not term.is_excluded]
+    unwanted = [_written(term) for term in terms if term.is_excluded]
+    if on_sqlite():
+        scopes = [" OR ".join([f'"{token}"' for token in tokens]) for tokens in alternatives if tokens]
+        text = " AND ".join([*[f"({scope})" for scope in scopes], *wanted])
+        return f"({text}) NOT ({' OR '.join(unwanted)})" if unwanted else text
+    scopes = [" | ".join([f"'{token}'" for token in tokens]) for tokens in alternatives if tokens]
+    return " & ".join([*[f"({scope})" for scope in scopes], *wanted, *[f"!({one})" for one in unwanted]])
+
+
+def _written(term: Term) -> str:
+    tokens = term.marked()
+    if on_sqlite():
+        return f'"{" ".join(tokens)}"' + "*" * term.is_prefix
+    quoted: list[Any] = [f"'{token}'" for token in tokens]
+    return "(" + " <-> ".join(quoted) + ":*" * term.is_prefix + ")"
+
+
+def words_of_session(session: UUID) -> set[int]:
+    """The ids of a session's rows whose tokens are in the text index."""
+    with connection.cursor() as cursor:
+        if on_sqlite():
+            cursor.execute(_ROWS_WITH_WORDS, [f'"{session_token(session)}"'])
+        else:
+            cursor.execute(_ROWS_WITH_VECTOR, [session])
+        return {id for (id,) in cursor.fetchall()}

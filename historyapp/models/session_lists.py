@@ -1,0 +1,118 @@
+"""Pages of a list of sessions: in any order, from a cursor that belongs to one list."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db.models import Q
+
+from historyapp.core.errors import Invalid
+from historyapp.models.sessions import Session, SessionQuerySet
+
+ORDERS = {
+    "last_entry": "last_entry_at",
+    "started": "created_at",
+    "duration": "duration",
+    "steps": "steps",
+    "errors": "errors",
+    "likely_failures": "likely_failures",
+    "tokens": "shown_tokens",
+    "money": "money",
+    "model": "model",
+}
+"""What a list can be sorted by, and its column; each has an index."""
+LONGEST_CURSOR = 1000
+_MOMENTS = ("last_entry_at", "created_at")
+_MOST = 2**63
+
+
+class Order(NamedTuple):
+    """An order of sessions. Those that are equal follow each other by their ids."""
+
+    name: str = "last_entry"
+    is_descending: bool = True
+
+    def __str__(self) -> str:
+        return f"-{self.name}" if self.is_descending else self.name
+
+    @classmethod
+    def parse(cls, text: str) -> "Order":
+        """Reads ``steps`` or, the other way round, ``-steps``.
+
+        Raises:
+            Invalid: when lists have no such order.
+        """
+        name = text.removeprefix("-")
+        if name not in ORDERS:
+            raise Invalid(f"sort must be one of {', '.join(ORDERS)}, with - before it for descending order.")
+        return cls(name, text.startswith("-"))
+
+    @property
+    def column(self) -> str:
+        return ORDERS[self.name]
+
+    def apply(self, sessions: SessionQuerySet) -> SessionQuerySet:
+        sign = "-" if self.is_descending else ""
+        return sessions.order_by(f"{sign}{self.column}", f"{sign}id")
+
+    def after(self, sessions: SessionQuerySet, value: Any, id: UUID) -> SessionQuerySet:
+        """The sessions behind one with this value and this id."""
+        column, beyond = self.column, "lt" if self.is_descending else "gt"
+        follows = Q(**{f"{column}__{beyond}": value}) | Q(**{f"id__{beyond}": id})
+        return sessions.filter(follows, **{f"{column}__{beyond}e": value})
+
+
+class SessionListPage(NamedTuple):
+    sessions: Sequence[Session]
+    cursor: str
+    """For the next page; empty: there is none."""
+
+
+def page_of(
+    sessions: SessionQuerySet, order: Order, query: str, *, cursor: str = "", limit: int = 50
+) -> SessionListPage:
+    """One page of a list.
+
+    Args:
+        sessions: all of the list, in any order.
+        query: names the list: its project and filters, in one form. A cursor of another list is refused.
+
+    Raises:
+        Invalid: for a cursor of another list.
+    """
+    key = sha256(f"{order} {query}".encode()).hexdigest()[:16]
+    if cursor:
+        sessions = order.after(sessions, *_read_cursor(cursor, order, key))
+    found = list(order.apply(sessions)[: limit + 1])
+    if len(found) <= limit:
+        return SessionListPage(found, "")
+    last = found[limit - 1]
+    value = getattr(last, order.column)
+    shown = value.isoformat() if isinstance(value, datetime) else value
+    return SessionListPage(found[:limit], f"{key}~{last.pk}~{shown}")
+
+
+def _read_cursor(cursor: str, order: Order, key: str) -> tuple[Any, UUID]:
+    given, _, place = cursor.partition("~")
+    id, _, value = place.partition("~")
+    try:
+        if given == key and len(cursor) <= LONGEST_CURSOR:
+            return _read_value(value, order.column), UUID(id)
+    except (ValueError, OverflowError):
+        pass
+    raise Invalid("This cursor does not belong to this list. Reload the list from the start.")
+
+
+def _read_value(value: str, column: str) -> Any:
+    if column == "model":
+        return value
+    if column not in _MOMENTS:
+        if value.isascii() and value.isdecimal() and len(value) < 20 and int(value) < _MOST:
+            return int(value)
+        raise ValueError("not a number")
+    moment = datetime.fromisoformat(value)
+    if moment.tzinfo is None:
+        raise ValueError("without a zone")
+    return moment.astimezone(UTC)

@@ -1,0 +1,158 @@
+"""Webhooks: addresses that a project's events are sent to, and what was sent to each."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Self
+from uuid import UUID
+
+from django.db import connection, models
+from django.db.models import Min
+from django.utils import timezone
+from uuid_utils.compat import uuid7
+
+from historyapp.models.changes import Cursor
+from historyapp.models.fields import JSONText, as_uuid
+from historyapp.models.projects import Project
+from historyapp.models.sql import fetch_all
+
+EVENTS = (
+    "session.started", "session.ended", "session.error", "session.loop", "budget.reached",
+    "compression.finished",
+)  # fmt: skip
+TEST_EVENT = "webhook.test"
+BOTH_SECRETS = timedelta(days=1)
+"""How long the secret before a rotation signs, too."""
+_DUE = (
+    "SELECT webhook.id FROM historyapp_webhook webhook WHERE webhook.state = 'active' "
+    "AND (webhook.claimed_until IS NULL OR webhook.claimed_until < %s OR webhook.claimed_until > %s) "
+    "AND (webhook.not_before IS NULL OR webhook.not_before <= %s) "
+    "AND (webhook.next_at <= %s OR EXISTS (SELECT 1 FROM historyapp_change change "
+    "WHERE change.project_id = webhook.project_id "
+    "AND (change.transaction_id, change.id) > (webhook.transaction_id, webhook.change_id)))"
+)
+_LONGEST_CLAIM = timedelta(hours=1)
+"""A claim that ends later was made before the clock was set back."""
+
+
+class WebhookQuerySet(models.QuerySet["Webhook"]):
+    def due(self, now: datetime) -> Sequence[UUID]:
+        """Those that have changes to read or deliveries to send, and that no worker is at work on."""
+        moments = [now, now + _LONGEST_CLAIM, now, now]
+        rows = fetch_all(_DUE, [connection.ops.adapt_datetimefield_value(moment) for moment in moments])
+        return [as_uuid(id) for (id,) in rows]
+
+
+class Webhook(models.Model):
+    """One address, the events that it wants, and how far it has read the project's feed of changes."""
+
+    class State(models.TextChoices):
+        ACTIVE = "active", "active"
+        PAUSED = "paused", "paused"
+        OFF = "off", "switched off"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    project = models.ForeignKey(Project, models.CASCADE, related_name="webhooks")
+    url = models.CharField(max_length=2000)
+    description = models.CharField(max_length=200, blank=True)
+    events = JSONText(default=list)
+    """Some of ``EVENTS``; empty: all."""
+    state = models.CharField(max_length=6, choices=State, default=State.ACTIVE)
+    note = models.CharField(max_length=500, blank=True)
+    """Why it was switched off, or what it missed."""
+    created_at = models.DateTimeField(default=timezone.now)
+    generation = models.PositiveIntegerField(default=1)
+    """Of the secret, which is derived and not stored: see ``services.webhooks.signing``."""
+    rotated_at = models.DateTimeField(null=True)
+    transaction_id = models.BigIntegerField(default=0)
+    change_id = models.BigIntegerField(default=0)
+    """Changes up to here have become deliveries; see :class:`historyapp.models.changes.Cursor`."""
+    next_at = models.DateTimeField(null=True)
+    """When the next delivery is due; null: none waits."""
+    not_before = models.DateTimeField(null=True)
+    """Nothing is sent before, because the last attempts failed."""
+    failures = models.PositiveIntegerField(default=0)
+    """Attempts that failed since the last one that succeeded."""
+    failing_since = models.DateTimeField(null=True)
+    last_success_at = models.DateTimeField(null=True)
+    claim = models.UUIDField(null=True)
+    """Of the worker that is at work on it."""
+    claimed_until = models.DateTimeField(null=True)
+
+    objects = WebhookQuerySet.as_manager()
+
+    class Meta:
+        indexes = (models.Index(fields=("state", "project"), name="webhook_by_state"),)
+
+    def __str__(self) -> str:
+        return self.url
+
+    @property
+    def cursor(self) -> Cursor:
+        return Cursor(self.transaction_id, self.change_id)
+
+    @property
+    def wanted(self) -> Sequence[str]:
+        """The events that it gets."""
+        return self.events or EVENTS
+
+    def generations(self, now: datetime) -> list[int]:
+        """Of the secrets that sign: the present one, and for a day after a rotation the one before."""
+        if self.rotated_at is not None and now < self.rotated_at + BOTH_SECRETS:
+            return [self.generation, self.generation - 1]
+        return [self.generation]
+
+
+class DeliveryQuerySet(models.QuerySet["WebhookDelivery"]):
+    def pending(self, webhook: Webhook) -> Self:
+        return self.filter(webhook=webhook, state=WebhookDelivery.State.PENDING)
+
+    def first_of_sessions(self, webhook: Webhook) -> Self:
+        """The oldest pending delivery of each session: later ones wait for it."""
+        oldest = self.pending(webhook).order_by().values("session").annotate(first=Min("pk")).values("first")
+        return self.filter(pk__in=oldest)
+
+
+class WebhookDelivery(models.Model):
+    """One event for one webhook: what is sent, and what came of it."""
+
+    class State(models.TextChoices):
+        PENDING = "pending", "pending"
+        SUCCEEDED = "succeeded", "delivered"
+        FAILED = "failed", "failed"
+
+    message_id = models.UUIDField(default=uuid7, unique=True, editable=False)
+    """The ``webhook-id``, the same at every attempt. The primary key gives the order."""
+    webhook = models.ForeignKey(Webhook, models.CASCADE, related_name="deliveries", db_index=False)
+    event = models.CharField(max_length=40)
+    key = models.CharField(max_length=200)
+    """Says what happened, so that one event never becomes two deliveries."""
+    session = models.UUIDField(null=True)
+    """Deliveries of one session are sent in order. Not a foreign key: the test event has none."""
+    body = models.TextField()
+    state = models.CharField(max_length=9, choices=State, default=State.PENDING)
+    attempts = models.PositiveIntegerField(default=0)
+    retries = models.PositiveIntegerField(default=0)
+    """Attempts that failed since it was made or sent again by hand."""
+    due_at = models.DateTimeField(default=timezone.now)
+    log = JSONText(default=list)
+    """The newest attempts, oldest first: ``at``, ``status``, ``milliseconds``, ``error``, ``answer``."""
+    created_at = models.DateTimeField(default=timezone.now)
+    finished_at = models.DateTimeField(null=True)
+
+    objects = DeliveryQuerySet.as_manager()
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=("webhook", "key"), name="delivery_once"),)
+        indexes = (
+            models.Index(fields=("webhook", "id"), name="delivery_by_webhook"),
+            models.Index(fields=("webhook", "state", "session", "id"), name="delivery_by_session"),
+            models.Index(fields=("session",), name="delivery_of_session"),
+            models.Index(fields=("created_at",), name="delivery_by_age"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.event} {self.state}"
+
+    @property
+    def message(self) -> str:
+        return f"msg_{self.message_id.hex}"

@@ -1,0 +1,97 @@
+"""Notes what changed in a session, for the feed of events; see ``historyapp.models.changes``."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+
+from historyapp.models import Change, FiguresProgress, Session, SpendingCounter, Webhook
+from historyapp.models.changes import ChangeKind, next_transaction
+from historyapp.models.fields import on_sqlite
+from historyapp.services.statements import insert_change
+from historyapp.services.transactions import writing
+
+if TYPE_CHECKING:
+    from historyapp.models import CompressionRun
+
+PRUNED_AT_ONCE = 5_000
+"""Rows that one transaction deletes."""
+
+_listeners: list[Callable[[], None]] = []
+
+
+def on_change(listener: Callable[[], None]) -> None:
+    """Has a function called after each commit of this process that changes a session.
+
+    It must return at once and raise nothing: a request waits for it.
+    """
+    _listeners.append(listener)
+
+
+def note_change(
+    session: Session, kind: ChangeKind, first_position: int | None = None, last_position: int | None = None
+) -> None:
+    """Adds a change within the caller's transaction, once the session is locked.
+
+    Args:
+        first_position, last_position: of the entries that were appended.
+    """
+    change = Change(project_id=session.project_id, session_id=session.pk, kind=kind.value)
+    change.first_position, change.last_position = first_position, last_position
+    _add(change)
+
+
+def note_run(run: "CompressionRun") -> None:
+    """Adds a change of the state or the progress of a compression run."""
+    change = Change(project_id=run.project_id, session_id=run.session_id, kind=ChangeKind.RUN.value)
+    change.run_id = run.pk
+    _add(change)
+
+
+def note_refusal(session_id: UUID, cap: SpendingCounter) -> None:
+    """Adds a change when a cap has refused a call of a session, the first time in its day or month."""
+    with writing():
+        counters = SpendingCounter.objects.filter(pk=cap.pk).exclude(refused_on=cap.starts_on)
+        session = Session.objects.filter(pk=session_id).only("project_id").first()
+        if session is not None and counters.update(refused_on=cap.starts_on):
+            note_change(session, ChangeKind.BUDGET)
+
+
+def _add(change: Change) -> None:
+    insert_change(change)
+    for listener in _listeners:
+        transaction.on_commit(listener)
+
+
+def prune_changes(older_than: timedelta) -> int:
+    """Deletes old changes, in portions. Returns how many.
+
+    In each project the newest of them stays, and says to readers that there were older ones.
+    """
+    before, deleted = timezone.now() - older_than, 0
+    kept = Change.objects.exclude(kind=ChangeKind.PRUNED)
+    while (oldest := kept.order_by("id").first()) is not None and oldest.at < before:
+        ordered = Change.objects.filter(project=oldest.project_id).order_by("transaction_id", "id")
+        some = [change for change in ordered[:PRUNED_AT_ONCE] if change.at < before]
+        if not some:
+            break  # a change of a long transaction comes before it, and waits for the next time
+        with writing():
+            Change.objects.filter(pk=some[-1].pk).update(kind=ChangeKind.PRUNED)
+            deleted += Change.objects.filter(pk__in=[change.pk for change in some[:-1]]).delete()[0]
+    return deleted
+
+
+def adopt_changes() -> int:
+    """Puts the changes of a restored database before all that follow. Returns how many there were.
+
+    A dump may come from a PostgreSQL that had counted more transactions than this one.
+    """
+    if on_sqlite():
+        return 0
+    with writing():
+        FiguresProgress.objects.filter(transaction_id__gte=next_transaction()).update(transaction_id=0)
+        Webhook.objects.filter(transaction_id__gte=next_transaction()).update(transaction_id=0)
+        return Change.objects.filter(transaction_id__gte=next_transaction()).update(transaction_id=0)

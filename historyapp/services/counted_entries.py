@@ -1,0 +1,124 @@
+"""Turns a session's own entries into figures, from their running totals and the rows of steps.
+
+No bodies are read. What an entry adds depends only on entries before it, so any part of a session can be
+counted alone: a rewind moves what it cuts off from live history to takes.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from historyapp.core.day_figures import DayFigures, FiguresKey, Gain, day_of, gain
+from historyapp.core.projection import Totals
+from historyapp.models import Entry, Episode, Session
+
+AT_ONCE = 2000
+"""Entries that are read at once."""
+_OF_STEPS = ("tool_results", "review")
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+class _StepRow(NamedTuple):
+    anchor: int
+    first_position: int
+    last_position: int
+    tool: str
+    started_at: datetime
+    finished_at: datetime | None
+    likely_failure: str
+
+
+class CountedEntry(NamedTuple):
+    """What an entry adds."""
+
+    position: int
+    key: FiguresKey
+    figures: DayFigures
+
+
+class CountedStep(NamedTuple):
+    """What a step's row adds once results are there. It may change while the row is the newest one."""
+
+    anchor: int
+    position: int
+    """Of the results. If they are in a take, so are the figures."""
+    key: FiguresKey
+    figures: DayFigures
+
+
+class CountedPart:
+    """A session's own entries between two positions (both included), at most :data:`AT_ONCE`."""
+
+    def __init__(self, session: Session, first: int, last: int) -> None:
+        self._session, self._first, self._last = session, first, last
+        own = Episode.objects.filter(session=session).values_list(*_StepRow._fields)
+        before = own.filter(anchor__lt=first).order_by("-anchor")[:1]
+        within = own.filter(anchor__range=(first, last)).order_by("anchor")
+        self._rows = [_StepRow(*row) for row in [*before, *within]]
+        self._anchors = [row.anchor for row in self._rows]
+        self._keys: dict[int, FiguresKey] = {}
+
+    def entries(self) -> Iterator[CountedEntry]:
+        """What each entry adds, in order."""
+        before = self._totals_at(self._first - 1)
+        own = Entry.objects.filter(session=self._session, position__range=(self._first, self._last))
+        rows = own.order_by("position").values_list("position", "kind", "created_at", "totals")
+        for position, kind, at, stored in rows:
+            after = Totals.load(stored)
+            if kind != "rewind":
+                added = gain(before, after)
+                yield CountedEntry(position, self._key_at(position, kind, at, added), added.figures)
+            before = after
+
+    def steps(self) -> Iterator[CountedStep]:
+        """What each row adds, in order: of the steps that begin here, and of the one before."""
+        for row in self._rows:
+            figures = self._results_of(row)
+            key = self._key_of(row) if figures else FiguresKey(day_of(row.started_at), "", "", False)
+            yield CountedStep(row.anchor, row.last_position, key, figures)
+
+    def _key_at(self, position: int, kind: str, at: datetime, added: Gain) -> FiguresKey:
+        index = bisect_right(self._anchors, position) - 1
+        row = self._rows[index] if index >= 0 else None
+        has_cost = added.figures.cost > 0
+        if row is not None and row.anchor == position:
+            self._keys[position] = FiguresKey(day_of(at), added.model, row.tool, has_cost)
+            return self._keys[position]
+        if row is None or kind not in _OF_STEPS:
+            return FiguresKey(day_of(at), added.model, "", has_cost)
+        key = self._key_of(row)
+        return key._replace(model=added.model, has_cost=has_cost) if added.figures.model_calls else key
+
+    def _key_of(self, row: _StepRow) -> FiguresKey:
+        """The key of a step. Its output may be before this part, or in the session it was forked from."""
+        if row.anchor not in self._keys:
+            key, output = FiguresKey(day_of(row.started_at), "", row.tool, False), row.first_position
+            if output > self._session.fork_position:
+                added = gain(self._totals_at(output - 1), self._totals_at(output))
+                key = key._replace(model=added.model, has_cost=added.figures.cost > 0)
+            self._keys[row.anchor] = key
+        return self._keys[row.anchor]
+
+    def _results_of(self, row: _StepRow) -> DayFigures:
+        if row.last_position <= row.anchor or not self._is_answered_here(row):
+            return DayFigures()
+        passed = row.finished_at - row.started_at if row.finished_at else timedelta(0)
+        return DayFigures(
+            likely_failures=int(bool(row.likely_failure)), milliseconds=max(0, passed // _MILLISECOND)
+        )
+
+    def _is_answered_here(self, row: _StepRow) -> bool:
+        """Whether the results that ended a step follow its row, which a rewind or a fork may have copied."""
+        if row.first_position == row.anchor:
+            return True
+        following = (row.anchor + 1, row.last_position)
+        results = Entry.objects.filter(session=self._session, position__range=following, kind="tool_results")
+        return row.finished_at is not None and results.filter(created_at=row.finished_at).exists()
+
+    def _totals_at(self, position: int) -> Totals:
+        if position <= self._session.fork_position:
+            newest = Entry.objects.newest(self._session.shared_lineage)
+            return Totals.load(newest.totals) if newest else Totals()
+        rows = Entry.objects.filter(session=self._session, position=position)
+        return Totals.load(rows.values_list("totals", flat=True).first() or {})

@@ -1,0 +1,66 @@
+"""Writes the rows of ``historyapp.models.day_figures``: adds to them, and drops those that become empty."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from historyapp.core.day_figures import DayFigures, FiguresKey
+from historyapp.models.fields import uuid_value
+
+Own = dict[FiguresKey, DayFigures]
+"""Of one session."""
+Agents = dict[tuple[UUID, str, FiguresKey], DayFigures]
+"""By project and agent."""
+
+_KEY = FiguresKey._fields
+_FIGURES = DayFigures._fields
+
+
+def _statements(table: str, key: Sequence[str]) -> tuple[str, str]:
+    columns = (*key, *_FIGURES)
+    values = ", ".join(["%s"] * len(columns))
+    sums = ", ".join(f"{name} = {table}.{name} + excluded.{name}" for name in _FIGURES)
+    place = " AND ".join(f"{name} = %s" for name in key)
+    empty = " AND ".join(f"{name} = 0" for name in _FIGURES)
+    add = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values}) "  # noqa: S608
+    return (
+        f"{add}ON CONFLICT ({', '.join(key)}) DO UPDATE SET {sums}",
+        f"DELETE FROM {table} WHERE {place} AND {empty}",  # noqa: S608
+    )
+
+
+_SESSION = _statements("historyapp_sessionday", ("session_id", *_KEY))
+_PROJECT = _statements("historyapp_projectday", ("project_id", "agent", *_KEY))
+
+
+def add_to_days(sessions: Mapping[UUID, Own], agents: Agents) -> None:
+    """Adds figures to the rows of sessions and of projects, within the caller's transaction."""
+    own = (((id,), key, figures) for id, added in sessions.items() for key, figures in added.items())
+    _add(_SESSION, own)
+    _add(_PROJECT, (((project, agent), key, figures) for (project, agent, key), figures in agents.items()))
+
+
+def _add(statements: tuple[str, str], rows: Iterable[tuple[tuple[Any, ...], FiguresKey, DayFigures]]) -> None:
+    # Sorted: two processes that add to the same rows in different orders would wait for each other.
+    some = sorted((row for row in rows if row[2]), key=lambda row: row[:2])
+    if not some:
+        return
+    add, drop = statements
+    places = [[*map(_value, owner), *map(_value, key)] for owner, key, _ in some]
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            add, [[*place, *figures] for place, (_, _, figures) in zip(places, some, strict=True)]
+        )
+        less = [place for place, (_, _, figures) in zip(places, some, strict=True) if min(figures) < 0]
+        if less:
+            cursor.executemany(drop, less)
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, UUID):
+        return uuid_value(value)
+    if isinstance(value, (str, bool)):
+        return value
+    return connection.ops.adapt_datefield_value(value)

@@ -1,0 +1,146 @@
+"""Follows the feed of changes and counts the sessions that have changed; see ``services.day_figures``.
+
+What was there before the feed was followed is counted first, in the order of the sessions' ids.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Collection
+from uuid import UUID
+
+from django.db import DatabaseError
+from django.utils import timezone
+
+from historyapp.models import CountedSession, FiguresProgress, Session
+from historyapp.models.changes import ChangeKind, Cursor, changes_since, newest_cursor
+from historyapp.models.fields import as_uuid
+from historyapp.models.sql import fetch_all
+from historyapp.services.day_figures import SESSIONS_AT_ONCE, count_part
+from historyapp.services.transactions import writing
+from historyapp.wire.problems import CursorExpired, StorageFailed
+
+log = logging.getLogger(__name__)
+
+COUNTED = (
+    ChangeKind.SESSION_CREATED, ChangeKind.ENTRIES, ChangeKind.REWIND, ChangeKind.SESSION_CHANGED,
+    ChangeKind.SESSION_DELETED,
+)  # fmt: skip
+"""The changes after which figures differ."""
+_BEHIND = (
+    "SELECT project.id FROM historyapp_project AS project "
+    "LEFT JOIN historyapp_figuresprogress AS done ON done.project_id = project.id "
+    "WHERE done.project_id IS NULL OR NOT done.is_complete OR EXISTS ("
+    "SELECT 1 FROM historyapp_change AS change WHERE change.project_id = project.id "
+    "AND (change.transaction_id, change.id) > (done.transaction_id, done.change_id))"
+)
+
+
+def follow_changes(should_stop: Callable[[], bool]) -> bool:
+    """Counts what has changed in all projects, until nothing is left or ``should_stop``.
+
+    Returns whether something is left. A session that cannot be counted is logged and left out.
+    """
+    for (id,) in fetch_all(_BEHIND, []):
+        project = as_uuid(id)
+        progress = _progress_of(project)
+        while not should_stop():
+            if not _go_on(progress, should_stop):
+                break
+        else:
+            return True
+    return False
+
+
+def stops_after(seconds: float) -> Callable[[], bool]:
+    """A function that is true once this thread has used so many seconds of processor time."""
+    end = time.thread_time() + seconds
+    return lambda: time.thread_time() > end
+
+
+def _progress_of(project: UUID) -> FiguresProgress:
+    progress = FiguresProgress.objects.filter(project=project).first()
+    return progress or _begin(project)
+
+
+def _begin(project: UUID) -> FiguresProgress:
+    """Begins to follow the feed at its end, before all sessions are counted."""
+    cursor = newest_cursor(project)
+    progress = FiguresProgress(project_id=project, transaction_id=cursor.transaction_id, change_id=cursor.id)
+    _save(progress)
+    return progress
+
+
+def _go_on(progress: FiguresProgress, should_stop: Callable[[], bool]) -> bool:
+    """Counts the next sessions. Returns whether there may be more."""
+    if not progress.is_complete:
+        return _count_existing(progress, should_stop)
+    project, cursor = progress.project_id, Cursor(progress.transaction_id, progress.change_id)
+    try:
+        page = changes_since(project, cursor)
+    except CursorExpired:
+        progress.__dict__.update(_begin(project).__dict__)
+        return True
+    # A deleted session's id may have been given to another one.
+    deleted = {change.session for change in page.changes if change.kind == ChangeKind.SESSION_DELETED}
+    count_anew(project, deleted)
+    changed = dict.fromkeys(change.session for change in page.changes if change.kind in COUNTED)
+    if not _count_all(project, [id for id in changed if id not in deleted], should_stop):
+        return True
+    progress.transaction_id, progress.change_id = page.cursor
+    progress.at = timezone.now()
+    if page.cursor != cursor:
+        _save(progress)
+    return page.has_more
+
+
+def _count_existing(progress: FiguresProgress, should_stop: Callable[[], bool]) -> bool:
+    """Counts sessions that were there before. Returns True: the feed is read next."""
+    project = progress.project_id
+    sessions = Session.objects.filter(project=project)
+    if progress.counted_to is not None:
+        sessions = sessions.filter(pk__gt=progress.counted_to)
+    ids = list(sessions.order_by("pk").values_list("pk", flat=True)[:SESSIONS_AT_ONCE])
+    if not ids:
+        known = CountedSession.objects.filter(project=project)
+        gone = known.exclude(pk__in=Session.objects.filter(project=project).values("pk"))
+        progress.is_complete = _count_all(project, list(gone.values_list("pk", flat=True)), should_stop)
+    elif _count_all(project, ids, should_stop):
+        progress.counted_to = ids[-1]
+    _save(progress)
+    return True
+
+
+def count_anew(project: UUID, ids: Collection[UUID]) -> None:
+    """Counts sessions from their beginning, whatever was counted of them."""
+    if ids:
+        with writing():
+            CountedSession.objects.filter(pk__in=ids).update(version=0)
+        _count_all(project, list(ids), lambda: False)
+
+
+def _count_all(project: UUID, ids: list[UUID], should_stop: Callable[[], bool]) -> bool:
+    """Counts some sessions. Returns False if it was stopped before they were all complete."""
+    while ids:
+        ids = _count_some(project, ids)
+        if ids and should_stop():
+            return False
+    return True
+
+
+def _count_some(project: UUID, ids: list[UUID]) -> list[UUID]:
+    """As :func:`count_part`. A session that cannot be counted is left out, so that the others are counted."""
+    try:
+        return count_part(project, ids)
+    except (DatabaseError, StorageFailed):
+        raise
+    except Exception as error:
+        if len(ids) == 1:
+            log.error("The figures of session %s cannot be counted.", ids[0], exc_info=error)
+            return []
+    half = ids[: max(1, min(len(ids), SESSIONS_AT_ONCE) // 2)]
+    return [*_count_some(project, half), *ids[len(half) :]]
+
+
+def _save(progress: FiguresProgress) -> None:
+    with writing():
+        progress.save()

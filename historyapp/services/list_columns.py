@@ -1,0 +1,69 @@
+"""The columns of a session by which lists are sorted, and its strip of outcomes.
+
+An append writes them with the other counters of the session. A worker computes those of sessions that an
+earlier version stored.
+"""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from historyapp.core.dates import known
+from historyapp.core.projection import Tail
+from historyapp.core.run_costs import money_of, tokens_of
+from historyapp.models import Session
+from historyapp.models.strips import read_strip
+from historyapp.services.prices import price_list
+from historyapp.services.transactions import writing
+
+LIST_COLUMNS = ("likely_failures", "duration", "shown_tokens", "money", "strip")
+_AT_ONCE = 50
+_MOST = 2**62
+"""Larger numbers do not fit into the columns. Only transcripts that were edited have them."""
+
+
+def set_list_columns(session: Session, tail: Tail) -> None:
+    """Sets all of them but the strip, from the newest tail of the session."""
+    session.likely_failures = tail.step.total_likely_failures if tail.step else 0
+    session.shown_tokens = min(_MOST, tokens_of(tail.totals).shown)
+    session.money = 0
+    if tail.totals.models or tail.totals.cost:
+        session.money = min(_MOST, money_of(tail.totals, session.model, price_list()).micros)
+    session.duration = duration_of(session, session.created_at)
+
+
+def duration_of(session: Session, began: datetime) -> int:
+    """Milliseconds from the first to the newest entry; 0 if undated, and of a fork."""
+    if session.forked_from_id is not None or known(began) is None or known(session.last_entry_at) is None:
+        return 0
+    return max(0, (session.last_entry_at - began) // timedelta(milliseconds=1))
+
+
+def unlisted_sessions() -> bool:
+    """Whether an earlier version stored sessions whose columns are to be computed."""
+    return Session.objects.filter(is_listed=False).exists()
+
+
+def list_sessions(should_stop: Callable[[], bool]) -> int:
+    """Computes the columns of such sessions, until none is left or ``should_stop``. Returns how many."""
+    done = 0
+    while not should_stop():
+        some = list(Session.objects.filter(is_listed=False).values_list("pk", flat=True)[:_AT_ONCE])
+        if not some:
+            break
+        for session in some:
+            refresh_list_columns(session)
+        done += len(some)
+    return done
+
+
+def refresh_list_columns(session_id: UUID) -> None:
+    """Computes a session's columns again. Nothing where it was deleted meanwhile."""
+    with writing():
+        session = Session.objects.select_for_update().filter(pk=session_id).first()
+        if session is None:
+            return
+        set_list_columns(session, session.live_tail)
+        session.strip = read_strip(session.lineage(), session.steps)
+        session.is_listed = True
+        session.save(update_fields=[*LIST_COLUMNS, "is_listed"])

@@ -1,0 +1,132 @@
+"""Reads a project's figures of any span of days, by day, agent, model or tool. No entries are read."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
+from typing import Any, Literal
+from uuid import UUID
+
+from django.db.models import F, Q, QuerySet, Sum
+
+from historyapp.core.day_figures import NO_DAY, NO_FIGURES, DayFigures
+from historyapp.core.errors import Invalid
+from historyapp.core.usage import Usage
+from historyapp.models import FiguresProgress, ProjectDay
+from historyapp.models.changes import newest_cursor
+from historyapp.services.prices import price_list
+
+Grouping = Literal["day", "agent", "model", "tool"]
+GROUPINGS: tuple[Grouping, ...] = ("day", "agent", "model", "tool")
+MOST_DAYS = 3660
+"""Days of one span: ten years."""
+MOST_GROUPS = 200
+"""Agents, models or tools that are listed: those with the most steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class FiguresQuery:
+    """Which figures are wanted."""
+
+    first: date
+    last: date
+    """Both included, in UTC."""
+    agent: str | None = None
+    model: str | None = None
+    tool: str | None = None
+    take: Literal["live", "all"] = "live"
+    """``all``: with what rewinds have cut off."""
+
+    def __post_init__(self) -> None:
+        if self.first > self.last:
+            raise Invalid(f"from is {self.first}, after to, {self.last}. Exchange them.")
+        if self.days > MOST_DAYS:
+            raise Invalid(f"The span has {self.days:,} days. Ask for at most {MOST_DAYS:,} at once.")
+
+    @property
+    def days(self) -> int:
+        return (self.last - self.first).days + 1
+
+    @property
+    def before(self) -> "FiguresQuery | None":
+        """The span of the same length before it; None where the calendar begins later."""
+        if (self.first - date.min).days < self.days:
+            return None
+        length = timedelta(days=self.days)
+        return replace(self, first=self.first - length, last=self.last - length)
+
+    def rows(self, project: UUID, days: Q | None = None) -> "QuerySet[ProjectDay]":
+        """The rows that are added up."""
+        span = Q(day__range=(self.first, self.last)) & ~Q(day=NO_DAY)
+        names = {
+            name: value for name in ("agent", "model", "tool") if (value := getattr(self, name)) is not None
+        }
+        live = {"is_live": True} if self.take == "live" else {}
+        return ProjectDay.objects.filter(span if days is None else days, project=project, **names, **live)
+
+
+@dataclass(slots=True)
+class GroupFigures:
+    """Figures with their money."""
+
+    figures: DayFigures = NO_FIGURES
+    micros: int = 0
+    """What the model calls cost, in millionths of a US dollar: as reported, else by the price list."""
+    unpriced: set[str] = field(default_factory=set)
+    """Models without a known price, whose calls the money leaves out."""
+
+    def add(self, model: str, *, has_cost: bool, figures: DayFigures) -> None:
+        """Adds figures of one model."""
+        self.figures = self.figures.plus(figures)
+        if has_cost or not figures.model_calls:
+            self.micros += figures.cost
+        elif price := price_list().of(model):
+            sent = figures.uncached + figures.cache_read + figures.cache_write
+            self.micros += price.cost(Usage(sent, figures.output, figures.cache_read, figures.cache_write))
+        else:
+            self.unpriced.add(model)
+
+
+def grouped(project: UUID, query: FiguresQuery, by: Grouping) -> dict[Any, GroupFigures]:
+    """The figures by day in order, or by name with the most steps first, at most :data:`MOST_GROUPS`."""
+    groups = _added_up(query.rows(project), by)
+    if by == "day":
+        return dict(sorted(groups.items()))
+    ranked = sorted(groups.items(), key=lambda item: (-item[1].figures.steps, item[0]))
+    return dict(ranked[:MOST_GROUPS])
+
+
+def total_of(groups: Iterable[GroupFigures]) -> GroupFigures:
+    """All groups together."""
+    total = GroupFigures()
+    for group in groups:
+        total.figures = total.figures.plus(group.figures)
+        total.micros += group.micros
+        total.unpriced |= group.unpriced
+    return total
+
+
+def total_in(project: UUID, query: FiguresQuery | None) -> GroupFigures:
+    """The figures of a whole span."""
+    return total_of(_added_up(query.rows(project), "is_live").values()) if query else GroupFigures()
+
+
+def undated(project: UUID, query: FiguresQuery) -> GroupFigures:
+    """The figures of what has no known time, which no span contains."""
+    return total_of(_added_up(query.rows(project, Q(day=NO_DAY)), "is_live").values())
+
+
+def is_current(project: UUID) -> bool:
+    """Whether everything that was recorded so far is counted."""
+    progress = FiguresProgress.objects.filter(project=project, is_complete=True).first()
+    newest = newest_cursor(project)
+    return progress is not None and (progress.transaction_id, progress.change_id) >= newest
+
+
+def _added_up(rows: "QuerySet[ProjectDay]", by: str) -> dict[Any, GroupFigures]:
+    sums = {f"sum_{name}": Sum(name) for name in DayFigures._fields}
+    found = rows.order_by().values_list(F(by), "model", "has_cost").annotate(**sums)
+    groups: dict[Any, GroupFigures] = {}
+    for name, model, has_cost, *values in found:
+        figures = DayFigures(*map(int, values))
+        groups.setdefault(name, GroupFigures()).add(model, has_cost=has_cost, figures=figures)
+    return groups

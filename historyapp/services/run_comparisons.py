@@ -1,0 +1,255 @@
+"""Two runs compared: sessions, forks, takes, or a session as it was at two positions.
+
+Forks and takes share the beginning of their lineage. It is known exactly, without reading an entry. What
+follows it is aligned by its steps, see :mod:`historyapp.services.step_pairs`.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import chain
+from typing import NamedTuple
+from uuid import UUID
+
+from historyapp.core.dates import known
+from historyapp.core.errors import Invalid, NotFound
+from historyapp.core.projection import Totals
+from historyapp.core.run_costs import RunMoney, RunTokens, money_of, tokens_of
+from historyapp.core.usage import ModelTotals
+from historyapp.models import Entry, Session
+from historyapp.models.history import History
+from historyapp.models.samples import steps_in
+from historyapp.services.prices import price_list
+from historyapp.services.step_pairs import AlignedSteps, PairPlace, RowPair, StepPair, align_steps
+
+FORM = "the id of a session, ID@POSITION for a session as it was, or ID/takes/POSITION for a take"
+_REFERENCE = re.compile(
+    r"(?P<id>[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})"
+    r"(?:@(?P<as_of>[0-9]{1,9})|/takes/(?P<take>[0-9]{1,9}))?"
+)
+
+
+class RunReference(NamedTuple):
+    """What is compared: a session, now or as of a position, or one of its takes."""
+
+    session: UUID
+    as_of: int | None = None
+    take: int | None = None
+    """The position of the rewind that cut it off."""
+
+    def __str__(self) -> str:
+        if self.take is not None:
+            return f"{self.session}/takes/{self.take}"
+        return str(self.session) if self.as_of is None else f"{self.session}@{self.as_of}"
+
+
+@dataclass(frozen=True, slots=True)
+class RunPart:
+    """What a part of a run took."""
+
+    steps: int
+    errors: int
+    tokens: RunTokens
+    money: RunMoney
+    took: timedelta | None
+    """From the first step to the end of the last one; None without times."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRun:
+    """One side of a comparison."""
+
+    reference: RunReference
+    history: History
+    whole: RunPart
+    apart: RunPart
+    """Of what follows the common part."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommonPart:
+    """The entries that both runs share, from the beginning on."""
+
+    position: int
+    """Of the last one; 0: none are shared."""
+    steps: int
+    """The whole steps among them."""
+    totals: Totals
+
+
+class PairCounts(NamedTuple):
+    """How many pairs there are of each kind. Steps of the common part are not counted."""
+
+    same: int
+    different_call: int
+    """The agent did something else, or gave another answer."""
+    different_result: int
+    """The same call, but another input, result or status."""
+    only_a: int
+    only_b: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunComparison:
+    """Two runs side by side."""
+
+    a: ComparedRun
+    b: ComparedRun
+    common: CommonPart
+    steps: AlignedSteps
+    """The first steps after the common part."""
+    counts: PairCounts
+    """Of these steps."""
+
+    def first_divergence(self, page: list[StepPair]) -> int | None:
+        """The index of the first pair where the runs went different ways, or None.
+
+        Args:
+            page: the first pairs, which were compared by what was recorded.
+        """
+        pairs = chain[RowPair | StepPair](page, self.steps.pairs[len(page) :])
+        return next((n for n, pair in enumerate(pairs) if pair.is_divergent), None)
+
+    def first_difference(self, page: list[StepPair]) -> int | None:
+        """The index of the first pair that differs at all, or None; ``page`` as above."""
+        pairs = chain[RowPair | StepPair](page, self.steps.pairs[len(page) :])
+        return next((n for n, pair in enumerate(pairs) if not pair.is_same), None)
+
+    def steps_at(self, pair: int) -> tuple[int | None, int | None]:
+        """The steps with which the runs go on at the pair with this index; None for a run that has ended."""
+        place = self.steps.places[pair]
+        return (
+            place.a if place.a <= self.a.history.steps else None,
+            place.b if place.b <= self.b.history.steps else None,
+        )
+
+
+def parse_reference(name: str, text: str) -> RunReference:
+    """Reads what one side of a comparison is.
+
+    Args:
+        name: of the parameter, for the error.
+
+    Raises:
+        Invalid: when the text has another form.
+    """
+    found = _REFERENCE.fullmatch(text.strip())
+    if found is None:
+        given = f"{name} is {text[:100]!r}" if text.strip() else f"{name} is missing"
+        raise Invalid(f"{given}. Use {FORM}.")
+    as_of, take = found["as_of"], found["take"]
+    return RunReference(UUID(found["id"]), int(as_of) if as_of else None, int(take) if take else None)
+
+
+def read_run(reference: RunReference, find: Callable[[UUID], Session]) -> History:
+    """The live history that a reference names.
+
+    Args:
+        find: gives the session, or raises ``NotFound`` for one that the reader may not see.
+
+    Raises:
+        NotFound: when there is no such session or take, or the take has been restored.
+        Invalid: when the position lies beyond the head.
+    """
+    session = find(reference.session)
+    if reference.take is None:
+        return History(session, reference.as_of)
+    position = reference.take
+    if not session.rewinds().filter(position=position).exists():
+        raise NotFound(f"Session {session.pk} has no take at position {position}: no rewind is there.")
+    history = History(session, position - 1)
+    if not history.lineage.branch_off(session.lineage()).newest:
+        raise NotFound(
+            f"The take at position {position} was restored and is live again. "
+            f"Compare {session.pk}@{position - 1} instead."
+        )
+    return history
+
+
+def compare_runs(a: RunReference, b: RunReference, find: Callable[[UUID], Session]) -> RunComparison:
+    """Compares two runs. Its cost does not depend on how long they are.
+
+    Raises:
+        NotFound, Invalid: see :func:`read_run`; also when both are the same.
+    """
+    sides = read_run(a, find), read_run(b, find)
+    if _state(sides[0]) == _state(sides[1]):
+        raise Invalid("a and b are the same run at the same position. Choose two that differ.")
+    common = common_part(*sides)
+    start = PairPlace(common.steps + 1, common.steps + 1)
+    steps = align_steps(*sides, start)
+    of_a, of_b = (
+        ComparedRun(reference, history, *_figures(history, common))
+        for reference, history in zip((a, b), sides, strict=True)
+    )
+    return RunComparison(of_a, of_b, common, steps, _count(steps.pairs))
+
+
+def _state(history: History) -> tuple[UUID, int]:
+    return history.session.pk, history.session.head if history.as_of is None else history.as_of
+
+
+def common_part(a: History, b: History) -> CommonPart:
+    """The beginning that two runs share, found from their lineages."""
+    none = CommonPart(0, 0, Totals())
+    if set(a.lineage.owners).isdisjoint(b.lineage.owners):
+        return none
+    apart = b.lineage.branch_off(a.lineage)
+    shared = b.lineage.cut(apart.newest[0].first - 1) if apart.newest else b.lineage
+    if not shared.newest:
+        return none
+    steps = steps_in(shared)
+    is_whole = all(
+        side.row(steps).last_position <= shared.last for side in (a, b) if 1 <= steps <= side.steps
+    )
+    newest = Entry.objects.newest(shared)
+    totals = Totals.load(newest.totals) if newest else Totals()
+    return CommonPart(shared.last, steps if is_whole else steps - 1, totals)
+
+
+def _count(pairs: list[RowPair]) -> PairCounts:
+    only_a = sum(pair.b is None for pair in pairs)
+    only_b = sum(pair.a is None for pair in pairs)
+    same = sum(pair.is_same for pair in pairs)
+    calls = sum(pair.is_divergent for pair in pairs) - only_a - only_b
+    return PairCounts(same, calls, len(pairs) - only_a - only_b - same - calls, only_a, only_b)
+
+
+def _figures(history: History, common: CommonPart) -> tuple[RunPart, RunPart]:
+    """Of the whole run, and of what follows the common part."""
+    first = common.steps + 1
+    history.load({1, first, history.steps})
+    whole, shared = history.tail.totals, common.totals
+    apart = whole._replace(
+        steps=history.steps - common.steps,
+        errors=whole.errors - shared.errors,
+        tokens=whole.tokens - shared.tokens,
+        input_tokens=whole.input_tokens - shared.input_tokens,
+        output_tokens=whole.output_tokens - shared.output_tokens,
+        cost=whole.cost - shared.cost,
+        models=_later_use(whole, shared),
+    )
+    return _figures_of(history, whole, 1), _figures_of(history, apart, first)
+
+
+def _later_use(whole: Totals, shared: Totals) -> dict[str, ModelTotals]:
+    """What each model used after the common part."""
+    found = dict[str, ModelTotals]()
+    for model, used in whole.models.items():
+        before = shared.models.get(model, ModelTotals())
+        left = ModelTotals(*(now - then for now, then in zip(used, before, strict=True)))
+        if any(left):
+            found[model] = left
+    return found
+
+
+def _figures_of(history: History, totals: Totals, first: int) -> RunPart:
+    took = None
+    if first <= history.steps:
+        rows = history.load({first, history.steps})
+        start, last = known(rows[first].started_at), rows[history.steps]
+        end = known(last.finished_at or last.started_at)
+        took = end - start if start and end and end >= start else None
+    money = money_of(totals, history.session.model, price_list())
+    return RunPart(totals.steps, totals.errors, tokens_of(totals), money, took)

@@ -1,0 +1,39 @@
+"""One page of a search across sessions, for the API and the dashboard."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from historyapp.core.search_query import SearchQuery, parse_query
+from historyapp.core.search_snippets import Snippet, snippet_of
+from historyapp.models.search import ProjectSearch, SearchHit, SearchPage, passages_of
+from historyapp.services.search_index import catch_up_for_search
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """A page of hits with their snippets."""
+
+    query: SearchQuery
+    page: SearchPage
+    hits: list[tuple[SearchHit, Snippet | None]]
+    is_up_to_date: bool
+    """False while a worker still has older steps to add to the index."""
+
+
+def search(project: UUID, text: str, now: datetime, limit: int, before: int | None = None) -> Results:
+    """Steps of the project that match a query, the most recently recorded first.
+
+    Args:
+        before: ``page.next`` of the page before.
+
+    Raises:
+        Invalid: when the query cannot be read.
+        SearchTooSlow: when it takes too long.
+    """
+    query = parse_query(text, now)
+    is_up_to_date = catch_up_for_search(project)
+    page = ProjectSearch(project, query).page(limit, before)
+    texts = passages_of(page.hits)
+    hits = [(hit, snippet_of(texts[hit.found.id], query.texts)) for hit in page.hits]
+    return Results(query, page, hits, is_up_to_date)

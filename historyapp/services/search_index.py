@@ -1,0 +1,252 @@
+"""Keeps the index of searches across sessions up to date, behind the log.
+
+An append adds nothing to it. A search adds what the feed of changes names, as far as it has time; a worker
+adds the rest, and what was recorded before there was an index.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
+from uuid import UUID
+
+from django.db import DatabaseError, IntegrityError
+
+from historyapp.core.search_documents import SearchDocument
+from historyapp.models import Project, SearchProgress, SearchStep, Session
+from historyapp.models.changes import START, Cursor, changes_since, newest_cursor
+from historyapp.models.fields import on_sqlite
+from historyapp.models.search_steps import documents
+from historyapp.models.search_words import add_words, clear_words, remove_words, words_of_session
+from historyapp.services.transactions import writing
+from historyapp.wire.problems import CursorExpired, StorageFailed
+
+log = logging.getLogger(__name__)
+
+STEPS_AT_ONCE = 100
+"""Steps that one transaction adds. Agents wait for it on SQLite."""
+CHANGES_AT_ONCE = 500
+READ_SECONDS = 0.15
+"""How long a search adds steps before it answers."""
+LATE_ENTRIES = 300
+"""A worker is started when the index lacks more entries than this."""
+_FIELDS = ("last_position", "anchor", "step", "at", "status", "tools", "checksum", "is_capped", "open_tokens")
+
+
+class _Overtaken(Exception):
+    """Another process has indexed the same steps meanwhile."""
+
+
+def catch_up(project: UUID, should_stop: Callable[[], bool]) -> bool:
+    """Indexes what has changed in a project. Returns whether nothing is left."""
+    progress = _progress(project)
+    while True:
+        try:
+            page = changes_since(project, Cursor.parse(progress.cursor), limit=CHANGES_AT_ONCE)
+        except CursorExpired:
+            progress.cursor, progress.is_behind, progress.done_to = str(newest_cursor(project)), True, None
+            progress.save()
+            continue
+        for session in dict.fromkeys([change.session for change in page.changes]):
+            if not index_session(session, should_stop):
+                return False
+        if str(page.cursor) != progress.cursor:
+            progress.cursor = str(page.cursor)
+            progress.save(update_fields=["cursor"])
+        if not page.has_more:
+            break
+    return not progress.is_behind or _index_older(progress, should_stop)
+
+
+def catch_up_for_search(project: UUID) -> bool:
+    """As :func:`catch_up`, for a moment. Where the index cannot be written, a search goes without it."""
+    end = time.monotonic() + READ_SECONDS
+    try:
+        return catch_up(project, lambda: time.monotonic() > end)
+    except (DatabaseError, StorageFailed) as error:
+        log.warning("The search index cannot be written: %s", error)
+        return False
+
+
+def projects_behind() -> list[UUID]:
+    """Projects of which the index lacks so much that a worker should add it."""
+    known = {progress.project_id: progress for progress in SearchProgress.objects.all()}
+    found = []
+    for project in Project.objects.order_by().values_list("pk", flat=True):
+        progress = known.get(project)
+        if progress is None:
+            behind = Session.objects.filter(project=project, head__gt=LATE_ENTRIES).exists()
+        else:
+            behind = progress.is_behind or _lacks(progress) > LATE_ENTRIES
+        if behind:
+            found.append(project)
+    return found
+
+
+def _lacks(progress: SearchProgress) -> int:
+    """Entries that the newest changes have added, roughly."""
+    try:
+        page = changes_since(progress.project_id, Cursor.parse(progress.cursor), limit=LATE_ENTRIES)
+    except CursorExpired:
+        return LATE_ENTRIES + 1
+    return sum([(one.last_position or 0) - (one.first_position or 1) + 1 for one in page.changes])
+
+
+def _progress(project: UUID) -> SearchProgress:
+    """Of a project that has none, what was recorded up to now is left to :func:`_index_older`."""
+    progress = SearchProgress.objects.filter(project=project).first()
+    if progress is None:
+        cursor, is_behind = str(newest_cursor(project)), Session.objects.filter(project=project).exists()
+        if not SearchStep.objects.exists():
+            with writing():
+                clear_words()
+        progress, _ = SearchProgress.objects.get_or_create(
+            project_id=project, defaults={"cursor": cursor or str(START), "is_behind": is_behind}
+        )
+    return progress
+
+
+def _index_older(progress: SearchProgress, should_stop: Callable[[], bool]) -> bool:
+    """Indexes sessions that were recorded before the cursor, in the order of their ids, which is by time."""
+    sessions = Session.objects.filter(project=progress.project_id).order_by("pk")
+    while True:
+        left = sessions if progress.done_to is None else sessions.filter(pk__gt=progress.done_to)
+        some = list(left.values_list("pk", flat=True)[:50])
+        if not some:
+            break
+        for session in some:
+            if not index_session(session, should_stop):
+                progress.save(update_fields=["done_to"])
+                return False
+            progress.done_to = session
+        progress.save(update_fields=["done_to"])
+    progress.is_behind = False
+    progress.save(update_fields=["is_behind"])
+    return True
+
+
+def index_session(session_id: UUID, should_stop: Callable[[], bool] = lambda: False) -> bool:
+    """Adds the steps that a session has and the index lacks. Returns whether nothing is left."""
+    session = Session.objects.filter(pk=session_id).only("project_id", "head", "fork_position").first()
+    if session is None:
+        return True
+    newest = SearchStep.objects.filter(session=session_id).order_by("-first_position").first()
+    first = newest.first_position if newest else session.fork_position + 1
+    fresh = documents(session.project_id, session_id, first, session.head)
+    while some := list(islice(fresh, STEPS_AT_ONCE)):
+        try:
+            with writing():
+                newest = _store(session, some, newest)
+        except (_Overtaken, IntegrityError):
+            return True  # another process is at it, or the session was deleted
+        if should_stop():
+            return next(fresh, None) is None
+    return True
+
+
+def _store(session: Session, some: Sequence[SearchDocument], newest: SearchStep | None) -> SearchStep:
+    """Stores documents that follow each other, the first perhaps in place of the newest row."""
+    rows = SearchStep.objects.select_for_update().filter(session=session.pk).order_by("-first_position")
+    stored = rows.first()
+    if (stored and stored.checksum, stored and stored.pk) != (
+        newest and newest.checksum,
+        newest and newest.pk,
+    ):
+        raise _Overtaken
+    if newest is not None and newest.first_position == some[0].first:
+        is_last = len(some) == 1
+        if newest.checksum != some[0].checksum:
+            _replace(newest, some[0], is_open=is_last)
+        elif newest.last_position != some[0].last or (newest.open_tokens is not None) != is_last:
+            _fill(newest, some[0], is_open=is_last)
+            newest.save(update_fields=_FIELDS)
+        some = some[1:]
+    elif newest is not None and newest.open_tokens is not None:
+        newest.open_tokens = None
+        newest.save(update_fields=["open_tokens"])
+    return _insert(session, some) or newest or rows[0]
+
+
+def _version(row: SearchStep | None) -> tuple[int, int] | None:
+    return (row.pk, row.checksum) if row else None
+
+
+def _insert(session: Session, some: Sequence[SearchDocument]) -> SearchStep | None:
+    """Adds rows with their tokens; returns the last one."""
+    rows = []
+    for document in some:
+        row = SearchStep(project_id=session.project_id, session_id=session.pk, first_position=document.first)
+        _fill(row, document, is_open=document is some[-1])
+        rows.append(row)
+    made = SearchStep.objects.bulk_create(rows)
+    add_words((row.pk, document.tokens) for row, document in zip(made, some, strict=True))
+    return made[-1] if made else None
+
+
+def _replace(row: SearchStep, document: SearchDocument, *, is_open: bool) -> None:
+    if row.open_tokens is not None:
+        remove_words([(row.pk, row.open_tokens)])
+    elif on_sqlite():
+        # Its tokens are not known any more: another number leaves them behind.
+        row.delete()
+        row.pk = None
+    _fill(row, document, is_open=is_open)
+    row.save()
+    add_words([(row.pk, document.tokens)])
+
+
+def _fill(row: SearchStep, document: SearchDocument, *, is_open: bool) -> None:
+    row.last_position, row.anchor, row.step = document.last, document.anchor, document.step
+    row.at, row.status, row.checksum = document.at, document.status, document.checksum
+    row.tools, row.is_capped = "\n".join(document.tools)[:400], document.is_capped
+    row.open_tokens = document.tokens if is_open and on_sqlite() else None
+
+
+def rebuild_search(session: Session) -> Iterator[str]:
+    """Makes a session's rows again, within the caller's transaction; yields in words where they differed.
+
+    Only as far as there were rows: what follows them is indexed as usual.
+    """
+    rows = list(SearchStep.objects.filter(session=session).order_by("first_position"))
+    if not rows:
+        return
+    last = rows[-1].last_position
+    stored, with_words = {row.first_position: row for row in rows}, words_of_session(session.pk)
+    fresh = documents(session.project_id, session.pk, session.fork_position + 1, last)
+    for document in fresh:
+        row, is_open = stored.pop(document.first, None), document.last == last
+        if row is None:
+            yield f"search row {document.first} was missing"
+            _insert(session, [document])
+            continue
+        is_equal = _is_equal(row, document)
+        if row.pk not in with_words:
+            yield f"search row {document.first} had no words"
+        elif not is_equal:
+            yield f"search row {document.first} differed"
+        if row.pk not in with_words or not is_equal:
+            _replace(row, document, is_open=is_open)
+    for first, row in stored.items():
+        yield f"search row {first} was not in the log"
+        row.delete()
+
+
+def _is_equal(row: SearchStep, document: SearchDocument) -> bool:
+    made = SearchStep(pk=row.pk)
+    _fill(made, document, is_open=False)
+    return all(getattr(row, name) == getattr(made, name) for name in _FIELDS if name != "open_tokens")
+
+
+def forget_session(session: Session) -> None:
+    """Removes a session's rows and their tokens, before its entries are deleted."""
+    rows = SearchStep.objects.filter(session=session)
+    if on_sqlite():
+        known = {row.first_position: row for row in rows}
+        last = max([row.last_position for row in known.values()], default=0)
+        for document in documents(session.project_id, session.pk, session.fork_position + 1, last):
+            row = known.get(document.first)
+            if row is not None and row.checksum == document.checksum:
+                with suppress(DatabaseError):
+                    remove_words([(row.pk, document.tokens)])
+    rows.delete()

@@ -1,0 +1,155 @@
+"""Making, opening and revoking share links.
+
+A token is the id of a share and a signature of it. Without ``SECRET_KEY`` nobody can make one, and a token
+that was changed is refused without a look at the database.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import logging
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db import DatabaseError
+from django.db.models import F
+from django.utils import timezone
+
+from historyapp.core.errors import Conflict, Invalid, NotFound
+from historyapp.models import Project, ShareLink
+from historyapp.models.shares import LONGEST_DAYS, MOST_SHARES
+from historyapp.services.append import lock_session
+from historyapp.services.audit import add_audit_record
+from historyapp.services.transactions import writing
+from historyapp.wire.problems import StorageFailed
+
+DEFAULT_DAYS = 30
+NOT_VALID = "This link is not valid, has expired or was revoked. Ask the person who sent it for a new one."
+"""One answer for all of them: it does not tell strangers which links exist."""
+_ID, _SIGNATURE = 16, 32
+"""Bytes of a token."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ShareOptions:
+    """What a link shows, and until when."""
+
+    as_of: int | None = None
+    """The position that it shows; None: the session as it is, and as it grows."""
+    with_takes: bool = False
+    with_inputs: bool = False
+    expires_at: datetime | None = None
+    """None: in ``DEFAULT_DAYS``."""
+
+
+def create_share(project: Project, session_id: UUID, options: ShareOptions, *, actor: str = "") -> ShareLink:
+    """A new link to a session. :func:`share_token` is its token.
+
+    Raises:
+        NotFound: when the project has no such session.
+        Invalid: for a position beyond the head, and for an expiry in the past or in more than a year.
+        Conflict: when the session has too many usable links.
+    """
+    now = timezone.now()
+    expires_at = options.expires_at or now + timedelta(days=DEFAULT_DAYS)
+    if not now < expires_at <= now + timedelta(days=LONGEST_DAYS, minutes=1):
+        raise Invalid(f"A link must expire in the next {LONGEST_DAYS} days.")
+    with writing():
+        session = lock_session(project, session_id)
+        session.lineage(options.as_of)  # refuses a position beyond the head
+        if ShareLink.objects.filter(session=session).usable(now).count() >= MOST_SHARES:
+            raise Conflict(f"A session has at most {MOST_SHARES} links. Revoke one that is no longer needed.")
+        share = ShareLink.objects.create(
+            session=session,
+            as_of=options.as_of,
+            with_takes=options.with_takes,
+            with_inputs=options.with_inputs,
+            actor=actor,
+            created_at=now,
+            expires_at=expires_at,
+        )
+        add_audit_record(project.pk, actor, "share", session.pk, {"share": str(share.pk)})
+        return share
+
+
+def revoke_share(
+    project: Project, share_id: UUID, *, session_id: UUID | None = None, actor: str = ""
+) -> ShareLink:
+    """Revokes a link. It stops working at once; revoking it again changes nothing.
+
+    Args:
+        session_id: refuse the link of any other session.
+
+    Raises:
+        NotFound: when the project, or the session, has no such link.
+    """
+    with writing():
+        found = ShareLink.objects.select_for_update(of=("self",)).select_related("session")
+        found = found.filter(pk=share_id, session__project=project)
+        share = (found if session_id is None else found.filter(session=session_id)).first()
+        if share is None:
+            raise NotFound(f"There is no link {share_id} in this session.")
+        if share.revoked_at is None:
+            share.revoked_at = timezone.now()
+            share.save(update_fields=["revoked_at"])
+            add_audit_record(project.pk, actor, "revoke share", share.session_id, {"share": str(share.pk)})
+        return share
+
+
+def share_token(share_id: UUID) -> str:
+    """The token of a link, 64 characters that an address can hold."""
+    return base64.urlsafe_b64encode(share_id.bytes + _sign(share_id)).decode()
+
+
+def share_path(share_id: UUID) -> str:
+    """The address of a link without the server."""
+    return f"/s/{share_token(share_id)}/"
+
+
+def find_share(token: str) -> ShareLink:
+    """The usable link with this token, with its session and project.
+
+    Raises:
+        NotFound: when there is none; the error does not say why.
+    """
+    share_id = _signed_id(token)
+    if share_id is not None:
+        found = ShareLink.objects.usable(timezone.now()).filter(pk=share_id)
+        share = found.select_related("session__project").first()
+        if share is not None:
+            return share
+    raise NotFound(NOT_VALID)
+
+
+def note_opening(share: ShareLink) -> None:
+    """Counts that the page of a link was opened. Audits the first time. It hardly waits for other writers."""
+    try:
+        with writing(patience=0.1):
+            opened = {"last_opened_at": timezone.now(), "opened": F("opened") + 1}
+            ShareLink.objects.filter(pk=share.pk).update(**opened)
+            if not share.opened:
+                session, detail = share.session, {"share": str(share.pk)}
+                add_audit_record(session.project_id, "share link", "open share", session.pk, detail)
+    except (DatabaseError, StorageFailed):
+        # The count is not important enough to fail the request.
+        log.warning("The opening of a link could not be counted", exc_info=True)
+
+
+def _sign(share_id: UUID) -> bytes:
+    return hmac.digest(settings.SECRET_KEY.encode(), b"share " + share_id.bytes, "sha256")
+
+
+def _signed_id(token: str) -> UUID | None:
+    """The id in a token, or None if the token is not one of ours."""
+    try:
+        raw = base64.b64decode(token, altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        raw = b""
+    raw = raw if len(raw) == _ID + _SIGNATURE else hashlib.sha384(raw).digest()
+    share_id = UUID(bytes=raw[:_ID])
+    return share_id if hmac.compare_digest(raw[_ID:], _sign(share_id)) else None

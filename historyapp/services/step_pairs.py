@@ -1,0 +1,209 @@
+"""The steps of two runs in pairs: which are the same, which differ, and which only one run has.
+
+Steps are aligned by their rows, which hold the first 200 characters of the call and of the result. Of the
+pairs that are returned, those that look the same are compared by what was recorded.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+from historyapp.core.alignment import MOST_ALIGNED, align
+from historyapp.core.episodes import Episode
+from historyapp.models.episodes import Episode as EpisodeRow
+from historyapp.models.episodes import StepSignature
+from historyapp.models.history import History
+from historyapp.services.ledger import StepAccount, step_accounts
+
+Difference = Literal["input", "call", "answer", "result", "status"]
+DIVERGENT: tuple[Difference, ...] = ("call", "answer")
+"""The agent did something else. In the other differences it was told something else."""
+MOST_READ = 200_000
+"""Tokens of the steps that one page compares by what was recorded; it takes up to about 100 ms."""
+
+
+class PairPlace(NamedTuple):
+    """The numbers of the steps with which pairs go on. One beyond the last step: nothing is left."""
+
+    a: int
+    b: int
+
+
+class RowPair(NamedTuple):
+    """Two steps side by side, or one that only one run has, as their rows show them."""
+
+    a: StepSignature | None
+    b: StepSignature | None
+
+    @property
+    def differs(self) -> tuple[Difference, ...]:
+        """How the rows differ; nothing where only one run has the step."""
+        if self.a is None or self.b is None:
+            return ()
+        found: list[Difference] = []
+        if self.a.input_preview != self.b.input_preview:
+            found.append("input")
+        if _keys(self.a)[0] != _keys(self.b)[0]:
+            found.append("call" if self.a.tool or self.b.tool else "answer")
+        if self.a.tool and self.b.tool and self.a.result_preview != self.b.result_preview:
+            found.append("result")
+        if self.a.status != self.b.status:
+            found.append("status")
+        return tuple(found)
+
+    @property
+    def is_same(self) -> bool:
+        return self.a is not None and self.b is not None and not self.differs
+
+    @property
+    def is_divergent(self) -> bool:
+        """Whether the runs went different ways here."""
+        return self.a is None or self.b is None or not set(self.differs).isdisjoint(DIVERGENT)
+
+
+@dataclass(frozen=True, slots=True)
+class StepPair:
+    """A pair with its figures."""
+
+    a: StepAccount | None
+    b: StepAccount | None
+    differs: tuple[Difference, ...]
+    is_exact: bool
+    """Whether what was recorded was compared; else only the first 200 characters."""
+
+    @property
+    def is_same(self) -> bool:
+        return self.change == "same"
+
+    @property
+    def change(self) -> Literal["same", "different", "only_a", "only_b"]:
+        if self.a is None:
+            return "only_b"
+        if self.b is None:
+            return "only_a"
+        return "different" if self.differs else "same"
+
+    @property
+    def is_divergent(self) -> bool:
+        """Whether the runs went different ways here."""
+        return self.a is None or self.b is None or not set(self.differs).isdisjoint(DIVERGENT)
+
+
+@dataclass(frozen=True)
+class AlignedSteps:
+    """The steps of two runs from a place on, aligned as far as :data:`MOST_ALIGNED` steps of each."""
+
+    a: History
+    b: History
+    start: PairPlace
+    pairs: list[RowPair]
+    is_complete: bool
+    """Whether both runs end with them."""
+
+    @cached_property
+    def places(self) -> list[PairPlace]:
+        """Where each pair begins, and where the pairs end."""
+        found = [self.start]
+        for pair in self.pairs:
+            at = found[-1]
+            found.append(PairPlace(at.a + (pair.a is not None), at.b + (pair.b is not None)))
+        return found
+
+    def page(self, first: int, limit: int) -> tuple[list[StepPair], PairPlace | None]:
+        """At most ``limit`` pairs from index ``first`` on, and where the next ones begin, or None."""
+        some = self.pairs[first : first + limit]
+        start, end = self.places[first], self.places[first + len(some)]
+        a = {one.row.number: one for one in _accounts(self.a, start.a, end.a)}
+        b = {one.row.number: one for one in _accounts(self.b, start.b, end.b)}
+        found = [
+            StepPair(
+                a[pair.a.number] if pair.a else None, b[pair.b.number] if pair.b else None, differs, False
+            )
+            for pair, differs in ((pair, pair.differs) for pair in some)
+        ]
+        is_last = first + len(some) == len(self.pairs) and self.is_complete
+        return _compare_recorded(self.a, self.b, found), None if is_last else end
+
+
+def align_steps(a: History, b: History, start: PairPlace) -> AlignedSteps:
+    """Aligns the steps of two runs from a place on. Reads rows, no bodies."""
+    sides = [_signatures(history, first) for history, first in ((a, start.a), (b, start.b))]
+    of_a, of_b = sides
+    found = align(*[[_keys(step) for step in side] for side in sides])
+    pairs = [
+        RowPair(None if in_a is None else of_a[in_a], None if in_b is None else of_b[in_b])
+        for in_a, in_b in found
+    ]
+    is_complete = start.a + len(of_a) > a.steps and start.b + len(of_b) > b.steps
+    return AlignedSteps(a, b, start, pairs, is_complete)
+
+
+def _signatures(history: History, first: int) -> list[StepSignature]:
+    last = min(history.steps, first + MOST_ALIGNED - 1)
+    if first > last:
+        return []
+    rows = EpisodeRow.objects.signatures(history.lineage, first, last)
+    newest = history.newest_shown
+    if newest and last == history.steps:
+        columns = [getattr(newest, name) for name in StepSignature._fields]
+        rows = [*(row for row in rows if row.number < last), StepSignature(*columns)]
+    return rows
+
+
+def _keys(step: StepSignature) -> tuple[Hashable, ...]:
+    """By what steps are aligned: the whole call, its tool and what it is about, and its tool alone."""
+    strongest = (step.tool, step.call_preview or step.result_preview)
+    return strongest, (step.tool, step.target), step.tool
+
+
+def _accounts(history: History, first: int, end: int) -> list[StepAccount]:
+    return step_accounts(history, first, end - 1) if first < end else []
+
+
+def _compare_recorded(a: History, b: History, pairs: Sequence[StepPair]) -> list[StepPair]:
+    """Compares calls and results where the rows show the same call, as far as :data:`MOST_READ` goes."""
+    read, of_a, of_b = 0, list[int](), list[int]()
+    for pair in pairs:
+        read += sum(side.row.tokens for side in (pair.a, pair.b) if side)
+        if read > MOST_READ:
+            break
+        if pair.a and pair.b and not pair.is_divergent:
+            of_a.append(pair.a.row.number)
+            of_b.append(pair.b.row.number)
+    if not of_a:
+        return [replace(pair, is_exact=pair.is_divergent) for pair in pairs]
+    steps_a = {step.number: step for step in a.episodes(of_a[0], of_a[-1])}
+    steps_b = {step.number: step for step in b.episodes(of_b[0], of_b[-1])}
+    found: list[StepPair] = []
+    for pair in pairs:
+        differs, is_exact = pair.differs, pair.is_divergent
+        if pair.a and pair.b and not is_exact and pair.a.row.number <= of_a[-1]:
+            recorded = steps_a[pair.a.row.number], steps_b[pair.b.row.number]
+            differs, is_exact = _recorded_differences(*recorded, pair.differs), True
+        found.append(replace(pair, differs=differs, is_exact=is_exact))
+    return found
+
+
+def _recorded_differences(a: Episode, b: Episode, seen: tuple[Difference, ...]) -> tuple[Difference, ...]:
+    """The differences of two steps in their order: of inputs and statuses as seen in the rows."""
+    found: list[Difference] = ["input"] if "input" in seen else []
+    if _calls(a) != _calls(b):
+        found.append("call" if a.action else "answer")
+    if a.action and _results(a) != _results(b):
+        found.append("result")
+    return (*found, "status") if "status" in seen else tuple(found)
+
+
+def _calls(step: Episode) -> list[Any]:
+    """Tools and arguments without the ids, which differ in every run; of an answer its text."""
+    output = step.output
+    calls = (output.use_tool,) if output.use_tool else output.tool_calls
+    return [(call.name, call.arguments) for call in calls] or [output.text]
+
+
+def _results(step: Episode) -> list[Any]:
+    """What came back, in the order of the calls."""
+    return [
+        result.model_copy(update={"tool_call_id": None, "tool_name": None}) for result in step.turn.results
+    ]

@@ -1,0 +1,177 @@
+"""Sends what is due for one webhook, in order for each session.
+
+A delivery that fails holds back the later ones of its session until it succeeds or has failed for good. Its
+row is stored before it is sent and changed after the answer, so a killed worker sends it again with the same
+id. One worker at a time is at work on a webhook. Should one be stopped for longer than its claim, another
+takes over, and one delivery may arrive twice.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from uuid import UUID, uuid4
+
+from django.db.models import Q
+from django.utils import timezone
+
+from historyapp.models import Webhook, WebhookDelivery
+from historyapp.services.audit import add_audit_record
+from historyapp.services.transactions import writing
+from historyapp.services.webhooks.fan_out import add_deliveries
+from historyapp.services.webhooks.sending import Attempt, send
+from historyapp.services.webhooks.signing import headers_of
+
+log = logging.getLogger(__name__)
+
+RETRY_SECONDS = (5, 30, 120, 600, 3600, 3 * 3600, 8 * 3600, 12 * 3600)
+"""After each failed attempt of a delivery. After the last one it has failed for good, a day later."""
+LONGEST_PAUSE = 300
+"""Seconds without any attempt that a target which keeps failing gets at most: 1, 2, 4, 8 …"""
+LONGEST_RETRY_AFTER = 3600
+OFF_AFTER, OFF_FAILURES = timedelta(days=3), 10
+"""A webhook is switched off when all attempts of this time have failed, and they were so many."""
+CLAIM_SECONDS = 60
+"""One attempt and its storing take less."""
+LONGEST_CLAIM = timedelta(hours=1)
+TURN_SECONDS = 20.0
+"""Seconds after which another webhook has its turn."""
+AT_ONCE = 20
+"""Deliveries that are read together."""
+_PAUSES = (None, 429, 503)
+"""What ends a turn: no answer, or one that asks for a pause."""
+MOST_LOGGED = 10
+"""Attempts of a delivery that are kept."""
+
+
+def work_on(webhook_id: UUID, should_stop: Callable[[], bool]) -> None:
+    """Reads the feed and sends what is due, until nothing is left, a target fails or the turn ends."""
+    claim = uuid4()
+    webhook = _claim(webhook_id, claim)
+    if webhook is None:
+        return
+    end = time.monotonic() + TURN_SECONDS
+    try:
+        while not should_stop() and time.monotonic() < end:
+            has_more = add_deliveries(webhook, claim)
+            sent = _send_due(webhook, claim, lambda: should_stop() or time.monotonic() >= end)
+            if not sent and not has_more:
+                break
+    finally:
+        _release(webhook, claim)
+
+
+def _claim(webhook_id: UUID, claim: UUID) -> Webhook | None:
+    """The webhook, if it is active and no other worker is at work on it."""
+    now = timezone.now()
+    free = Q(claimed_until=None) | Q(claimed_until__lt=now) | Q(claimed_until__gt=now + LONGEST_CLAIM)
+    ready = Q(not_before=None) | Q(not_before__lte=now)
+    active = Webhook.objects.filter(free, ready, pk=webhook_id, state=Webhook.State.ACTIVE)
+    with writing():
+        if not active.update(claim=claim, claimed_until=now + timedelta(seconds=CLAIM_SECONDS)):
+            return None
+    return Webhook.objects.filter(pk=webhook_id, claim=claim).first()
+
+
+def _release(webhook: Webhook, claim: UUID) -> None:
+    """Ends the claim and notes when the next delivery is due."""
+    with writing():
+        own = Webhook.objects.select_for_update().filter(pk=webhook.pk, claim=claim)
+        if own.exists():
+            first = WebhookDelivery.objects.first_of_sessions(webhook).order_by("due_at")
+            next_at = first.values_list("due_at", flat=True).first()
+            own.update(claim=None, claimed_until=None, next_at=next_at)
+
+
+def _send_due(webhook: Webhook, claim: UUID, should_stop: Callable[[], bool]) -> int:
+    """Sends the due deliveries that are the first of their sessions. Returns how many arrived.
+
+    It ends when the target cannot be reached or asks for a pause. A delivery that it answers with an error
+    does not hold back those of other sessions.
+    """
+    due = WebhookDelivery.objects.first_of_sessions(webhook).filter(due_at__lte=timezone.now())
+    arrived = 0
+    for delivery in due.order_by("due_at", "pk")[:AT_ONCE]:
+        if should_stop():
+            break
+        delivery.webhook = webhook
+        begun = timezone.now()
+        attempt = send(webhook.url, headers_of(delivery, begun), delivery.body)
+        if not _store(delivery, claim, attempt, begun) or attempt.status in _PAUSES:
+            return 0
+        arrived += attempt.succeeded
+    return arrived
+
+
+def _store(delivery: WebhookDelivery, claim: UUID, attempt: Attempt, begun: datetime) -> bool:
+    """Stores what came of an attempt. Returns whether this worker still has the claim."""
+    with writing():
+        webhook = Webhook.objects.select_for_update().filter(pk=delivery.webhook_id, claim=claim).first()
+        if webhook is None:
+            return False
+        now = timezone.now()
+        _note_attempt(delivery, attempt, begun)
+        if attempt.succeeded:
+            _note_success(webhook, delivery, now)
+        else:
+            _note_failure(webhook, delivery, attempt, now)
+        webhook.claimed_until = now + timedelta(seconds=CLAIM_SECONDS)
+        if webhook.state != Webhook.State.ACTIVE:
+            webhook.claim = webhook.claimed_until = None
+        webhook.save(update_fields=_CHANGED)
+        delivery.save(update_fields=("state", "attempts", "retries", "due_at", "log", "finished_at"))
+        return webhook.claim is not None
+
+
+_CHANGED = (
+    "state",
+    "note",
+    "failures",
+    "failing_since",
+    "last_success_at",
+    "not_before",
+    "claim",
+    "claimed_until",
+)
+
+
+def _note_attempt(delivery: WebhookDelivery, attempt: Attempt, begun: datetime) -> None:
+    entry = {
+        "at": begun.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "status": attempt.status,
+        "milliseconds": attempt.milliseconds,
+        "error": attempt.error,
+        "answer": attempt.answer,
+    }
+    delivery.log = [*delivery.log, entry][-MOST_LOGGED:]
+    delivery.attempts += 1
+
+
+def _note_success(webhook: Webhook, delivery: WebhookDelivery, now: datetime) -> None:
+    delivery.state, delivery.finished_at = WebhookDelivery.State.SUCCEEDED, now
+    webhook.failures, webhook.failing_since, webhook.not_before = 0, None, None
+    webhook.last_success_at = now
+
+
+def _note_failure(webhook: Webhook, delivery: WebhookDelivery, attempt: Attempt, now: datetime) -> None:
+    asked = min(attempt.retry_after, LONGEST_RETRY_AFTER)
+    if attempt.status == 410 or delivery.retries >= len(RETRY_SECONDS):
+        delivery.state, delivery.finished_at = WebhookDelivery.State.FAILED, now
+    else:
+        delivery.due_at = now + timedelta(seconds=max(RETRY_SECONDS[delivery.retries], asked))
+        delivery.retries += 1
+    pause = max(min(2 ** min(webhook.failures, 20), LONGEST_PAUSE), asked)
+    webhook.not_before = now + timedelta(seconds=pause)
+    webhook.failures += 1
+    webhook.failing_since = webhook.failing_since or now
+    if attempt.status == 410:
+        _switch_off(webhook, "The target answered 410 Gone: it wants no more deliveries.")
+    elif now - webhook.failing_since >= OFF_AFTER and webhook.failures >= OFF_FAILURES:
+        _switch_off(webhook, f"Every attempt of the last three days failed. The last one: {attempt.error}")
+
+
+def _switch_off(webhook: Webhook, why: str) -> None:
+    webhook.state, webhook.note = Webhook.State.OFF, why[:500]
+    log.warning("The webhook %s is switched off. %s", webhook.pk, why)
+    detail = {"webhook": str(webhook.pk), "reason": webhook.note}
+    add_audit_record(webhook.project_id, "webhooks", "switch off webhook", None, detail)

@@ -1,0 +1,221 @@
+"""Making, changing and deleting webhooks, and sending deliveries by hand."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.utils import timezone
+from uuid_utils.compat import uuid7
+
+from historyapp.core.errors import Conflict, Invalid, NotFound
+from historyapp.models import Project, Webhook, WebhookDelivery
+from historyapp.models.changes import newest_cursor
+from historyapp.models.webhooks import EVENTS
+from historyapp.services.audit import add_audit_record
+from historyapp.services.transactions import writing
+from historyapp.services.webhooks.fan_out import test_delivery
+from historyapp.services.webhooks.targets import check_literal, parse_target
+
+MOST_WEBHOOKS = 20
+"""Of one project."""
+_LONGEST_URL = 2000
+_PRUNED_AT_ONCE = 1000
+
+
+def create_webhook(
+    project: Project, url: str, *, events: Sequence[str] = (), description: str = "", actor: str = ""
+) -> Webhook:
+    """A webhook that gets what happens from now on.
+
+    Args:
+        events: some of ``EVENTS``; empty: all.
+
+    Raises:
+        Invalid: for a URL that cannot be reached, or an event that does not exist.
+        Conflict: when the project has too many.
+    """
+    values = _checked({"url": url, "events": events, "description": description})
+    with writing():
+        Project.objects.select_for_update().get(pk=project.pk)
+        if Webhook.objects.filter(project=project).count() >= MOST_WEBHOOKS:
+            raise Conflict(f"A project has at most {MOST_WEBHOOKS} webhooks. Delete one first.")
+        cursor = newest_cursor(project.pk)
+        webhook = Webhook(
+            project=project, transaction_id=cursor.transaction_id, change_id=cursor.id, **values
+        )
+        webhook.save(force_insert=True)
+        _audit(webhook, actor, "make webhook", url=webhook.url)
+    return webhook
+
+
+def change_webhook(
+    project: Project, webhook_id: UUID, changes: Mapping[str, Any], *, actor: str = ""
+) -> Webhook:
+    """Changes a webhook. One that becomes active goes on where it stopped.
+
+    Args:
+        changes: any of ``url``, ``events``, ``description``, and ``state`` (``active`` or ``paused``).
+
+    Raises:
+        NotFound: when the project has no such webhook.
+        Invalid: as :func:`create_webhook`.
+    """
+    with writing():
+        webhook = _locked(project, webhook_id)
+        for name, value in _checked(changes).items():
+            setattr(webhook, name, value)
+        if "state" in changes:
+            webhook.claim = webhook.claimed_until = None
+        if changes.get("state") == Webhook.State.ACTIVE:
+            webhook.note, webhook.failures = "", 0
+            webhook.failing_since = webhook.not_before = None
+            webhook.next_at = timezone.now()
+            _retry_now(webhook)
+        webhook.save()
+        _audit(webhook, actor, "change webhook", **{**changes, "url": webhook.url})
+        return webhook
+
+
+def _retry_now(webhook: Webhook) -> None:
+    """What waits for another attempt is due at once, with all its retries."""
+    pending = WebhookDelivery.objects.pending(webhook).filter(retries__gt=0)
+    pending.update(due_at=timezone.now(), retries=0)
+
+
+def rotate_secret(project: Project, webhook_id: UUID, *, actor: str = "") -> Webhook:
+    """Gives a webhook another secret. The secret before signs, too, for a day.
+
+    Raises:
+        NotFound: when the project has no such webhook.
+        Conflict: within a day after the last rotation: a third secret would stop working at once.
+    """
+    with writing():
+        webhook = _locked(project, webhook_id)
+        now = timezone.now()
+        if len(webhook.generations(now)) > 1:
+            raise Conflict("The secret was rotated within the last day. Both secrets sign now; wait a day.")
+        webhook.generation += 1
+        webhook.rotated_at = now
+        webhook.save(update_fields=("generation", "rotated_at"))
+        _audit(webhook, actor, "rotate webhook secret")
+        return webhook
+
+
+def delete_webhook(project: Project, webhook_id: UUID, *, actor: str = "") -> None:
+    """Deletes a webhook with its deliveries.
+
+    Raises:
+        NotFound: when the project has no such webhook.
+    """
+    with writing():
+        webhook = _locked(project, webhook_id)
+        _audit(webhook, actor, "delete webhook", url=webhook.url)
+        webhook.delete()
+
+
+def send_test(project: Project, webhook_id: UUID, *, actor: str = "") -> WebhookDelivery:
+    """Puts a test event among the deliveries.
+
+    Raises:
+        NotFound: when the project has no such webhook.
+        Conflict: when it is paused or switched off.
+    """
+    with writing():
+        webhook = _active(project, webhook_id)
+        delivery = test_delivery(webhook, f"test:{uuid7()}")
+        delivery.save(force_insert=True)
+        _wake(webhook)
+        _audit(webhook, actor, "test webhook")
+        return delivery
+
+
+def redeliver(project: Project, webhook_id: UUID, message_id: UUID, *, actor: str = "") -> WebhookDelivery:
+    """Sends a delivery again, with the same id and the same body. One that still waits is sent at once.
+
+    Raises:
+        NotFound: when the project has no such webhook or the webhook no such delivery.
+        Conflict: when the webhook is paused or switched off.
+    """
+    with writing():
+        webhook = _active(project, webhook_id)
+        delivery = WebhookDelivery.objects.filter(webhook=webhook, message_id=message_id).first()
+        if delivery is None:
+            raise NotFound(f"The webhook has no delivery {message_id}.")
+        delivery.state, delivery.retries, delivery.finished_at = WebhookDelivery.State.PENDING, 0, None
+        delivery.due_at = timezone.now()
+        delivery.save(update_fields=("state", "retries", "finished_at", "due_at"))
+        _wake(webhook)
+        _audit(webhook, actor, "redeliver webhook", delivery=str(message_id))
+        return delivery
+
+
+def find_webhook(project: Project, webhook_id: UUID) -> Webhook:
+    """The project's webhook.
+
+    Raises:
+        NotFound: when the project has none of this id, even if another project has.
+    """
+    webhook = Webhook.objects.filter(pk=webhook_id, project=project).first()
+    if webhook is None:
+        raise NotFound(f"There is no webhook {webhook_id}.")
+    return webhook
+
+
+def prune_deliveries(older_than: timedelta) -> int:
+    """Deletes old deliveries that have ended, in portions. Returns how many."""
+    before, deleted = timezone.now() - older_than, 0
+    ended = WebhookDelivery.objects.filter(created_at__lt=before).exclude(state=WebhookDelivery.State.PENDING)
+    while ids := list(ended.order_by("created_at").values_list("pk", flat=True)[:_PRUNED_AT_ONCE]):
+        with writing():
+            deleted += WebhookDelivery.objects.filter(pk__in=ids).delete()[0]
+    return deleted
+
+
+def forget_deliveries(sessions: Sequence[UUID]) -> None:
+    """Deletes what was sent about sessions, within the caller's transaction: it holds words of their runs."""
+    WebhookDelivery.objects.filter(session__in=sessions).delete()
+
+
+def _locked(project: Project, webhook_id: UUID) -> Webhook:
+    found = Webhook.objects.select_for_update().filter(pk=webhook_id, project=project).first()
+    return found or find_webhook(project, webhook_id)
+
+
+def _active(project: Project, webhook_id: UUID) -> Webhook:
+    webhook = _locked(project, webhook_id)
+    if webhook.state != Webhook.State.ACTIVE:
+        raise Conflict(f"The webhook is {webhook.get_state_display()}. Resume it first.")
+    return webhook
+
+
+def _wake(webhook: Webhook) -> None:
+    """Has its next delivery sent at once, also after failures."""
+    webhook.next_at, webhook.not_before = _earlier(webhook.next_at, timezone.now()), None
+    webhook.save(update_fields=("next_at", "not_before"))
+
+
+def _earlier(one: datetime | None, other: datetime) -> datetime:
+    return other if one is None else min(one, other)
+
+
+def _checked(values: Mapping[str, Any]) -> dict[str, Any]:
+    checked = dict(values)
+    if "url" in checked:
+        checked["url"] = checked["url"].strip()
+        if len(checked["url"]) > _LONGEST_URL:
+            raise Invalid(f"The URL has more than {_LONGEST_URL:,} characters.")
+        check_literal(parse_target(checked["url"]))
+    if "events" in checked:
+        unknown = sorted(set(checked["events"]) - set(EVENTS))
+        if unknown:
+            raise Invalid(f"There is no event {unknown[0][:100]}. Use {', '.join(EVENTS)}.")
+        checked["events"] = [event for event in EVENTS if event in checked["events"]]
+    if checked.get("state") == Webhook.State.OFF:
+        raise Invalid("Only failures switch a webhook off. Use paused.")
+    return checked
+
+
+def _audit(webhook: Webhook, actor: str, action: str, **detail: Any) -> None:
+    fields = {"webhook": str(webhook.pk), **detail}
+    add_audit_record(webhook.project_id, actor, action, None, fields)

@@ -1,0 +1,190 @@
+"""The events that webhooks get, found in the changes of the feed.
+
+What happened is read from stored projections: rows of steps, compression runs, counters of spending. How long
+a session is makes no difference.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
+from itertools import groupby
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.conf import settings
+from django.db import DatabaseError
+
+from historyapp.core.loops import WINDOW, find_loop
+from historyapp.core.usage import MICRO
+from historyapp.models import AuditRecord, CompressionRun, Episode, Session, SpendingCounter
+from historyapp.models.changes import ChangeKind, ReadChange
+from historyapp.models.history import History
+from historyapp.wire.problems import StorageFailed
+
+log = logging.getLogger(__name__)
+
+MOST_ROWS = 200
+"""Steps that are read for the appends of one session on one page of the feed; the newest ones."""
+MOST_NAMED = 10
+"""Steps that one event names."""
+_TOGETHER = timedelta(seconds=10)
+"""A status and its audit record are written by one transaction, at most so long one after the other."""
+
+
+class FoundEvent(NamedTuple):
+    event: str
+    key: str
+    """Says what happened: the same event found again has the same key."""
+    session: UUID
+    at: datetime
+    data: dict[str, Any]
+
+
+class _SessionChanges(NamedTuple):
+    """Consecutive changes of one kind in one session."""
+
+    session: Session
+    changes: Sequence[ReadChange]
+
+    @property
+    def at(self) -> datetime:
+        return self.changes[-1].at
+
+    def found(self, event: str, key: str, **data: Any) -> FoundEvent:
+        session = self.session
+        return FoundEvent(event, key, session.pk, self.at, {"session": session_data(session), **data})
+
+
+def find_events(project: UUID, changes: Sequence[ReadChange]) -> list[FoundEvent]:
+    """The events in some changes, of each session in the order of the feed. Deleted sessions have none."""
+    wanted = [change for change in changes if change.kind in _FINDERS]
+    ids = {change.session for change in wanted}
+    sessions = {row.pk: row for row in Session.objects.filter(project=project, pk__in=ids)}
+    found: list[FoundEvent] = []
+    for id, of_session in _by_session(wanted):
+        if id not in sessions:
+            continue
+        for kind, group in groupby(of_session, key=lambda change: change.kind):
+            found += _found_in(kind, _SessionChanges(sessions[id], list(group)))
+    return found
+
+
+def _found_in(kind: str, part: _SessionChanges) -> list[FoundEvent]:
+    try:
+        return list(_FINDERS[kind](part))
+    except (DatabaseError, StorageFailed):
+        raise
+    except Exception:  # a damaged session must not end the events of the others
+        log.exception("The events of session %s cannot be told.", part.session.pk)
+        return []
+
+
+def _by_session(changes: Sequence[ReadChange]) -> Iterator[tuple[UUID, list[ReadChange]]]:
+    by_session: dict[UUID, list[ReadChange]] = {}
+    for change in changes:
+        by_session.setdefault(change.session, []).append(change)
+    yield from by_session.items()
+
+
+def session_data(session: Session) -> dict[str, Any]:
+    """What every event says of its session."""
+    data: dict[str, Any] = {
+        "id": str(session.pk),
+        "title": session.title,
+        "agent": session.agent,
+        "status": session.status,
+        "steps": session.steps,
+        "errors": session.errors,
+    }
+    if settings.PLAYHEAD_BASE_URL:
+        data["url"] = f"{settings.PLAYHEAD_BASE_URL}/sessions/{session.pk}"
+    return data
+
+
+def _started(part: _SessionChanges) -> Iterator[FoundEvent]:
+    yield part.found("session.started", f"started:{part.session.pk}")
+
+
+def _ended(part: _SessionChanges) -> Iterator[FoundEvent]:
+    """A change of the status leaves an audit record; other changes of the session leave none."""
+    first, last = part.changes[0].at - _TOGETHER, part.changes[-1].at + _TOGETHER
+    records = AuditRecord.objects.filter(
+        project=part.session.project_id, created_at__range=(first, last), session=part.session.pk
+    )
+    for record in records.filter(action=f"status: {Session.Status.FINISHED}").order_by("created_at"):
+        yield part.found("session.ended", f"ended:{record.pk}")
+
+
+def _appended(part: _SessionChanges) -> Iterator[FoundEvent]:
+    first, last = part.changes[0].first_position or 1, part.changes[-1].last_position or 0
+    history = History(part.session, min(last, part.session.head))
+    newest = history.steps
+    # Each step has at least one entry, and the step before may have ended with the first of these.
+    oldest = max(1, newest - min(last - first + 1, MOST_ROWS))
+    rows = history.rows(oldest - WINDOW, newest)
+    failed = [row for row in rows if row.status == "error" and first <= row.last_position <= last]
+    if failed:
+        named = [_step_data(row) for row in failed[-MOST_NAMED:]]
+        key = f"error:{part.session.pk}:{failed[-1].anchor}"
+        yield part.found("session.error", key, count=len(failed), failed_steps=named)
+    yield from _loops(part, rows, first)
+
+
+def _loops(part: _SessionChanges, rows: Sequence[Episode], first: int) -> Iterator[FoundEvent]:
+    """The loops that steps of the part continue: one event for each loop of a session."""
+    seen = set[str]()
+    for end in range(1, len(rows) + 1):
+        loop = find_loop(rows[max(0, end - WINDOW) : end]) if rows[end - 1].last_position >= first else None
+        if loop is None:
+            continue
+        key = f"loop:{part.session.pk}:{loop.rule}:{loop.digest}"
+        if key not in seen:
+            seen.add(key)
+            named = {"rule": loop.rule, "steps": loop.steps, "tool": loop.tool, "target": loop.target}
+            yield part.found("session.loop", key, loop=named)
+
+
+def _step_data(row: Episode) -> dict[str, Any]:
+    return {
+        "number": row.number,
+        "tool": row.tool_names[0] if row.tool_names else "",
+        "target": row.target,
+        "error": row.error_line or row.result_preview,
+    }
+
+
+def _compressed(part: _SessionChanges) -> Iterator[FoundEvent]:
+    ids = {change.run for change in part.changes if change.run}
+    runs = CompressionRun.objects.filter(pk__in=ids, session=part.session, trial=False)
+    for run in runs.exclude(state__in=CompressionRun.ACTIVE).newest_first().order_by("finished_at", "id"):
+        names = ("state", "strategy", "model", "from_step", "to_step", "total", "done", "failed", "note")
+        figures = {name: getattr(run, name) for name in (*names, "tokens_before", "tokens_after")}
+        cost = None if run.cost is None else run.cost / MICRO
+        data = {"id": str(run.pk), **figures, "cost": cost}
+        key = f"run:{run.pk}:{run.finished_at and run.finished_at.isoformat()}"
+        yield part.found("compression.finished", key, compression=data)
+
+
+def _refused(part: _SessionChanges) -> Iterator[FoundEvent]:
+    counters = SpendingCounter.objects.capped().filter(project=part.session.project_id)
+    for counter in counters.exclude(refused_on=None).select_related("key").order_by("pk"):
+        cap = {
+            "subject": counter.subject,
+            "session": counter.session_id and str(counter.session_id),
+            "key": counter.key and counter.key.prefix,
+            "period": counter.period,
+            "limit": (counter.limit or 0) / MICRO,
+            "spent": counter.counted / MICRO,
+            "starts_on": str(counter.refused_on),
+        }
+        key = f"budget:{counter.pk}:{counter.refused_on}:{counter.limit}"
+        yield part.found("budget.reached", key, cap=cap)
+
+
+_FINDERS: dict[str, Callable[[_SessionChanges], Iterator[FoundEvent]]] = {
+    ChangeKind.SESSION_CREATED: _started,
+    ChangeKind.SESSION_CHANGED: _ended,
+    ChangeKind.ENTRIES: _appended,
+    ChangeKind.RUN: _compressed,
+    ChangeKind.BUDGET: _refused,
+}

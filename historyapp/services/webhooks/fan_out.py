@@ -1,0 +1,82 @@
+"""Makes deliveries of what has changed since a webhook read the feed."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.utils import timezone
+
+from historyapp.core.json import dump_json
+from historyapp.models import Webhook, WebhookDelivery
+from historyapp.models.changes import Cursor, changes_since, newest_cursor
+from historyapp.models.webhooks import TEST_EVENT
+from historyapp.services.transactions import writing
+from historyapp.services.webhooks.events import FoundEvent, find_events
+from historyapp.wire.problems import CursorExpired
+
+PAGE = 200
+"""Changes that one transaction turns into deliveries."""
+MOST_PENDING = 10_000
+"""Deliveries of a webhook that may wait. Until there are fewer, it reads no further changes."""
+_MISSED = "What happened before {at:%Y-%m-%d %H:%M} UTC was missed: it was no longer kept."
+
+
+def add_deliveries(webhook: Webhook, claim: UUID) -> bool:
+    """Reads one page of changes. Returns whether there are more.
+
+    The deliveries and the new cursor are stored together: a killed worker loses none, and makes none twice.
+    """
+    if WebhookDelivery.objects.pending(webhook).count() >= MOST_PENDING:
+        return False
+    try:
+        page = changes_since(webhook.project_id, webhook.cursor, limit=PAGE)
+    except CursorExpired:
+        note = _MISSED.format(at=timezone.now())
+        return _store(webhook, claim, [], newest_cursor(webhook.project_id), note=note)
+    if page.cursor == webhook.cursor:
+        return False
+    wanted = webhook.wanted
+    found = [event for event in find_events(webhook.project_id, page.changes) if event.event in wanted]
+    return _store(webhook, claim, found, page.cursor) and page.has_more
+
+
+def _store(
+    webhook: Webhook, claim: UUID, found: Sequence[FoundEvent], cursor: Cursor, *, note: str = ""
+) -> bool:
+    """Stores deliveries and the cursor, unless another worker has taken over. Returns whether it did."""
+    values: dict[str, Any] = {"transaction_id": cursor.transaction_id, "change_id": cursor.id}
+    if note:
+        values["note"] = note
+    with writing():
+        if not Webhook.objects.filter(pk=webhook.pk, claim=claim).update(**values):
+            return False
+        rows = [_delivery(webhook, event) for event in found]
+        WebhookDelivery.objects.bulk_create(rows, ignore_conflicts=True)
+    webhook.transaction_id, webhook.change_id = cursor
+    return True
+
+
+def _delivery(webhook: Webhook, event: FoundEvent) -> WebhookDelivery:
+    return WebhookDelivery(
+        webhook=webhook,
+        event=event.event,
+        key=event.key,
+        session=event.session,
+        body=body_of(webhook, event.event, event.at, event.data),
+    )
+
+
+def body_of(webhook: Webhook, event: str, at: datetime, data: Mapping[str, Any]) -> str:
+    """What is sent, as ASCII: its bytes must not change between attempts."""
+    timestamp = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return dump_json(
+        {"type": event, "timestamp": timestamp, "data": {"project": str(webhook.project_id), **data}}
+    )
+
+
+def test_delivery(webhook: Webhook, key: str) -> WebhookDelivery:
+    """A delivery that shows whether the target receives any."""
+    message = {"message": "This is a test of a webhook of Playhead."}
+    body = body_of(webhook, TEST_EVENT, timezone.now(), message)
+    return WebhookDelivery(webhook=webhook, event=TEST_EVENT, key=key, body=body)

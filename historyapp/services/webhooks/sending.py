@@ -1,0 +1,119 @@
+"""One attempt: a POST with a limit on everything, which never follows a redirect."""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import httpx
+
+from historyapp.core.errors import Invalid
+from historyapp.services.webhooks.targets import TargetRefused, WebhookTarget, addresses_of, parse_target
+
+CONNECT_SECONDS, WHOLE_SECONDS = 5.0, 10.0
+"""For one address; for all addresses, the request and the answer together."""
+MOST_READ, MOST_KEPT = 64 * 1024, 1024
+"""Bytes of an answer that are read, and those that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What came of it."""
+
+    status: int | None
+    """Of the answer; None: there was none."""
+    error: str
+    """What went wrong and what to do; empty after a success."""
+    answer: str = ""
+    """The beginning of the answer's body."""
+    milliseconds: int = 0
+    retry_after: int = 0
+    """Seconds, as the answer asks for; 0: it does not."""
+
+    @property
+    def succeeded(self) -> bool:
+        return not self.error
+
+
+def send(url: str, headers: Mapping[str, str], body: str) -> Attempt:
+    """Sends a body to a URL. Never raises for what the target does."""
+    begun = time.monotonic()
+    try:
+        target = parse_target(url)
+        addresses = addresses_of(target)
+        left = WHOLE_SECONDS - (time.monotonic() - begun)
+        attempt = asyncio.run(_within(left, target, addresses, {**headers}, body.encode()))
+    except (Invalid, TargetRefused) as error:
+        attempt = Attempt(None, str(error))
+    milliseconds = round((time.monotonic() - begun) * 1000)
+    return Attempt(attempt.status, attempt.error, attempt.answer, milliseconds, attempt.retry_after)
+
+
+async def _within(
+    seconds: float, target: WebhookTarget, addresses: Sequence[str], headers: dict[str, str], body: bytes
+) -> Attempt:
+    try:
+        async with asyncio.timeout(seconds):
+            return await _post_to_first(target, addresses, headers, body)
+    except TimeoutError:
+        return Attempt(None, f"The target did not answer within {WHOLE_SECONDS:.0f} seconds.")
+    except httpx.HTTPError as error:
+        return Attempt(None, f"The request failed: {type(error).__name__} {error}".strip()[:300])
+
+
+async def _post_to_first(
+    target: WebhookTarget, addresses: Sequence[str], headers: dict[str, str], body: bytes
+) -> Attempt:
+    """Posts to the first address that accepts a connection."""
+    *others, last = addresses
+    for address in others:
+        try:
+            return await _post(target, address, headers, body)
+        except (httpx.ConnectError, httpx.ConnectTimeout):
+            continue
+    return await _post(target, last, headers, body)
+
+
+async def _post(target: WebhookTarget, address: str, headers: dict[str, str], body: bytes) -> Attempt:
+    """Connects to an address that has been checked: looking the name up again could give another one."""
+    sent = {**headers, "host": target.authority, "accept-encoding": "identity", "connection": "close"}
+    # Without trust_env: a proxy would look the name up itself.
+    async with (
+        httpx.AsyncClient(trust_env=False, follow_redirects=False, timeout=_TIMEOUT) as client,
+        client.stream(
+            "POST",
+            httpx.URL(scheme=target.scheme, host=address, port=target.port, raw_path=target.path.encode()),
+            content=body,
+            headers=sent,
+            extensions={"sni_hostname": target.host},
+        ) as response,
+    ):
+        text = await _beginning(response)
+        return Attempt(response.status_code, _error_of(response), text, 0, _retry_after(response))
+
+
+_TIMEOUT = httpx.Timeout(WHOLE_SECONDS, connect=CONNECT_SECONDS)
+
+
+async def _beginning(response: httpx.Response) -> str:
+    """Reads at most ``MOST_READ`` bytes of a body; the connection is closed after them."""
+    kept, read = b"", 0
+    async for chunk in response.aiter_raw():
+        kept, read = kept + chunk[: MOST_KEPT - len(kept)], read + len(chunk)
+        if read >= MOST_READ:
+            break
+    return kept.decode("utf-8", "replace")
+
+
+def _error_of(response: httpx.Response) -> str:
+    if response.is_success:
+        return ""
+    status = response.status_code
+    if response.has_redirect_location:
+        return f"The target answered with a redirect ({status}). Set the webhook to the new URL."
+    return f"The target answered with the status {status}."
+
+
+def _retry_after(response: httpx.Response) -> int:
+    text = response.headers.get("retry-after", "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 7 else 0

@@ -1,0 +1,135 @@
+"""Which addresses a webhook may reach: public ones over HTTPS, and private ones that the operator allows."""
+
+import socket
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import NamedTuple
+from urllib.parse import quote, urlsplit
+
+from django.conf import settings
+
+from historyapp.core.errors import Invalid
+
+RESOLVE_SECONDS = 5.0
+MOST_ADDRESSES = 3
+"""Of one host that are tried."""
+_NAT64 = ip_network("64:ff9b::/96")
+_PORTS = {"http": 80, "https": 443}
+_SAFE = "%/:@!$&'()*+,;=?~[]"
+_resolvers = ThreadPoolExecutor(8, thread_name_prefix="webhook names")
+"""A look-up of a name has no time limit of its own."""
+
+
+class TargetRefused(Exception):
+    """The address of a webhook may not be reached; the text says why."""
+
+
+class WebhookTarget(NamedTuple):
+    """A URL in the parts that a request needs."""
+
+    scheme: str
+    host: str
+    """In ASCII; an IPv6 address without brackets."""
+    port: int
+    path: str
+    """With the query, in ASCII."""
+
+    @property
+    def authority(self) -> str:
+        """The header ``Host``."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+
+
+def parse_target(text: str) -> WebhookTarget:
+    """Checks what can be checked of a URL without looking up its host.
+
+    Raises:
+        Invalid: when it is no URL of HTTP, or HTTP without TLS is not allowed.
+    """
+    try:
+        url = urlsplit(text)
+        host = (
+            (url.hostname or "").encode("idna").decode() if ":" not in (url.hostname or "") else url.hostname
+        )
+        port = url.port or _PORTS.get(url.scheme, 0)
+    except ValueError:
+        raise Invalid("The URL cannot be read. Use https://host/path.") from None
+    if not text.isprintable() or " " in text or "\\" in text:
+        raise Invalid("The URL contains a space or a character that must be percent-encoded.")
+    if url.scheme not in _PORTS or not host or not port:
+        raise Invalid("The URL must begin with https:// and name a host.")
+    if "@" in url.netloc:
+        raise Invalid("The URL contains a user name or a password. Verify the signature instead.")
+    if url.fragment:
+        raise Invalid("The URL has a part after #, which is never sent. Leave it out.")
+    if url.scheme == "http" and not settings.PLAYHEAD_WEBHOOK_PRIVATE_ADDRESSES:
+        raise Invalid("The URL must begin with https://. Without TLS anyone on the way can read the events.")
+    path = quote(url.path or "/", safe=_SAFE) + (f"?{quote(url.query, safe=_SAFE)}" if url.query else "")
+    return WebhookTarget(url.scheme, host, port, path)
+
+
+def check_literal(target: WebhookTarget) -> None:
+    """Refuses a URL whose host is an address that is not allowed. Names are looked up at each attempt.
+
+    Raises:
+        Invalid: when it is.
+    """
+    try:
+        check_address(target, str(ip_address(target.host)))
+    except ValueError:
+        return
+    except TargetRefused as error:
+        raise Invalid(str(error)) from None
+
+
+def addresses_of(target: WebhookTarget) -> Sequence[str]:
+    """Looks up the host and checks each of its addresses. A connection must go to one of these.
+
+    Raises:
+        TargetRefused: when one is not allowed, or the host has none.
+    """
+    future = _resolvers.submit(
+        socket.getaddrinfo, target.host, target.port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
+    )
+    try:
+        found = future.result(RESOLVE_SECONDS)
+    except TimeoutError:
+        future.cancel()
+        raise TargetRefused(f"The name {target.host} could not be looked up in time.") from None
+    except (OSError, UnicodeError):
+        raise TargetRefused(f"There is no host {target.host}. Check the URL.") from None
+    addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    for address in addresses:
+        check_address(target, address)
+    return addresses[:MOST_ADDRESSES]
+
+
+def check_address(target: WebhookTarget, address: str) -> None:
+    """Raises ``TargetRefused`` for an address that a request to the target may not reach."""
+    parsed = _embedded(ip_address(address.partition("%")[0]))
+    if _is_allowed(parsed):
+        return
+    if not parsed.is_global or parsed.is_multicast:
+        raise TargetRefused(
+            f"The host {target.host} has the address {parsed}, which is not public. "
+            "PLAYHEAD_WEBHOOK_PRIVATE_ADDRESSES can allow it."
+        )
+    if target.scheme != "https":
+        raise TargetRefused("Public addresses need https://.")
+
+
+def _is_allowed(address: IPv4Address | IPv6Address) -> bool:
+    networks = settings.PLAYHEAD_WEBHOOK_PRIVATE_ADDRESSES
+    is_private = not address.is_global and not address.is_multicast
+    return is_private and any(address in network for network in networks)
+
+
+def _embedded(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
+    """The IPv4 address that an IPv6 address stands for; else the address itself."""
+    if isinstance(address, IPv4Address):
+        return address
+    if address in _NAT64:
+        return IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1] or address

@@ -1,0 +1,84 @@
+"""``playhead rewind``, ``fork`` and ``export``."""
+
+import os
+import sys
+import tempfile
+from argparse import Namespace
+from pathlib import Path
+
+from historyapp.terminal.errors import CommandFailed
+from historyapp.terminal.output import Output, note
+from historyapp.terminal.safe_text import safe_line
+from historyapp.terminal.server import Server, at
+from historyapp.terminal.sessions import find_session
+
+
+def rewind(server: Server, output: Output, options: Namespace) -> None:
+    session = find_session(server, options.session)
+    target = f"step {options.to_step}" if options.to_step else "its beginning"
+    title = safe_line(session["title"]) or session["id"]
+    ask(f"Rewind {title!r} ({session['steps']:,} steps) to {target}?", options.yes)
+    body = {"to_step": options.to_step, "reason": options.reason, "expected_position": session["head"]}
+    done = server.post(at("sessions", session["id"], "rewinds"), body)
+    if options.json:
+        output.json(done)
+        return
+    output.line(f"Rewound to {target}. Steps cut off: {done['steps_cut']:,}. They stay as a take.")
+
+
+def fork(server: Server, output: Output, options: Namespace) -> None:
+    session = find_session(server, options.session)
+    body = {"at_step": options.at_step, "title": options.title}
+    made = server.post(at("sessions", session["id"], "forks"), body)
+    output.json(made) if options.json else output.line(made["id"])
+
+
+def export(server: Server, output: Output, options: Namespace) -> None:
+    if options.out is None and output.is_terminal:
+        raise CommandFailed("What agents wrote could change the terminal. Add --out FILE, or use a pipe.")
+    if options.out is not None and options.out.exists():
+        ask(f"Replace {options.out}?", options.yes)
+    session = find_session(server, options.session)
+    path = at("sessions", session["id"], "export")
+    with server.download(path, format=options.format) as chunks:
+        if options.out is None:
+            for chunk in chunks:
+                sys.stdout.buffer.write(chunk)
+            sys.stdout.buffer.flush()
+            return
+        draft = _draft_beside(options.out)
+        try:
+            with draft.open("wb") as file:
+                for chunk in chunks:
+                    file.write(chunk)
+            draft.replace(options.out)
+        except OSError as error:
+            raise CommandFailed(f"{options.out} cannot be written: {error.strerror}.") from error
+        finally:
+            draft.unlink(missing_ok=True)
+    note(f"Written: {options.out}")
+
+
+def _draft_beside(path: Path) -> Path:
+    """An empty file in the folder of ``path``: what was there stays until the new one is complete."""
+    try:
+        descriptor, draft = tempfile.mkstemp(prefix=f".{path.name[:100]}-", dir=path.parent)
+    except OSError as error:
+        raise CommandFailed(f"{path} cannot be written: {error.strerror}.") from error
+    os.close(descriptor)
+    return Path(draft)
+
+
+def ask(question: str, yes: bool) -> None:
+    """Asks a person, unless ``yes`` has been given.
+
+    Raises:
+        CommandFailed: when the answer is not yes, or nobody can answer.
+    """
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise CommandFailed(f"{question} Standard input is not a terminal. Add --yes to confirm.")
+    print(f"{question} Type yes: ", end="", file=sys.stderr, flush=True)  # noqa: T201
+    if sys.stdin.readline().strip().lower() != "yes":
+        raise CommandFailed("Nothing was changed.")

@@ -1,0 +1,140 @@
+"""The commands that look at sessions: their options, and which server each of them reads."""
+
+import os
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from historyapp.management.exit_codes import DONE
+from historyapp.terminal.changes import export, fork, rewind
+from historyapp.terminal.errors import CommandFailed, WrongUsage
+from historyapp.terminal.output import Output, note
+from historyapp.terminal.server import Server
+from historyapp.terminal.sessions import list_sessions
+from historyapp.terminal.show import show, step_range
+
+Command = Callable[[Server, Output, Namespace], None]
+FORMATS = ("playhead_jsonl", "openai_messages", "anthropic_messages", "markdown")
+"""As in :data:`historyapp.core.exporters.EXPORTERS`, which takes half a second to load."""
+SESSION = "a session: its id, the beginning of its id, or `last`"
+
+
+def run(arguments: Sequence[str], home: str | None) -> int:
+    """Carries out a command and returns its exit code.
+
+    Args:
+        arguments: the command's name and what follows it.
+        home: the data folder, where ``--home`` names one.
+    """
+    options = make_parser().parse_args(arguments)
+    try:
+        options.run(_server(options, home), Output(), options)
+    except CommandFailed as error:
+        note(f"playhead: {error}")
+        return error.code
+    return DONE
+
+
+def make_parser() -> ArgumentParser:
+    """The parser of all commands of this package."""
+    parser = ArgumentParser(prog="playhead", allow_abbrev=False)
+    commands = parser.add_subparsers(dest="command", required=True)
+
+    def add(name: str, help: str, command: Command, *, json: bool = True) -> ArgumentParser:
+        made = commands.add_parser(name, help=help, description=help, allow_abbrev=False)
+        made.set_defaults(run=command)
+        if json:
+            made.add_argument("--json", action="store_true", help="print the API's JSON")
+        _add_server_options(made)
+        return made
+
+    _add_reading(add)
+    _add_changing(add)
+    return parser
+
+
+def _add_reading(add: Callable[..., ArgumentParser]) -> None:
+    made = add("sessions", "List sessions, the newest first.", list_sessions)
+    made.add_argument("words", nargs="*", metavar="WORD", help="words in the title, agent or tags")
+    made.add_argument("--agent", metavar="NAME", help="only sessions of this agent")
+    made.add_argument("--tag", action="append", metavar="TAG", help="only sessions with this tag; repeatable")
+    statuses = ("live", "finished", "archived", "all")
+    made.add_argument("--status", choices=statuses, help="default: all but archived ones")
+    made.add_argument("--errors", action="store_true", help="only sessions with failed steps")
+    made.add_argument(
+        "--limit", type=_number(1, 100_000), default=20, metavar="N", help="how many (default: %(default)s)"
+    )
+    made = add("show", "Show a session, some of its steps, or one step whole.", show)
+    made.add_argument("session", metavar="SESSION", help=SESSION)
+    made.add_argument(
+        "step", nargs="?", type=_number(-(10**9), 10**9), metavar="STEP", help="-1 is the newest"
+    )
+    made.add_argument("--steps", type=step_range, metavar="A-B", help="these steps: 3-7, 3-, -7 or 3")
+    made.add_argument("--full", action="store_true", help="the steps with everything in them")
+
+
+def _add_changing(add: Callable[..., ArgumentParser]) -> None:
+    made = add("rewind", "Rewind a session: later steps leave its history and stay as a take.", rewind)
+    made.add_argument("session", metavar="SESSION", help=SESSION)
+    step = _number(-(10**9), 10**9)
+    made.add_argument("--to-step", type=step, required=True, metavar="STEP", help="the last step that stays")
+    made.add_argument("--reason", metavar="TEXT", help="why, for the record")
+    made.add_argument("--yes", action="store_true", help="do not ask")
+    made = add("fork", "Make a new session that begins with a session's steps.", fork)
+    made.add_argument("session", metavar="SESSION", help=SESSION)
+    made.add_argument(
+        "--at-step", type=step, metavar="STEP", help="the last shared step (default: the newest)"
+    )
+    made.add_argument("--title", metavar="TEXT", help="of the new session")
+    made = add("export", "Write a session to a file or a pipe.", export, json=False)
+    made.add_argument("session", metavar="SESSION", help=SESSION)
+    made.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="default: %(default)s")
+    made.add_argument("--out", type=Path, metavar="FILE", help="default: standard output")
+    made.add_argument("--yes", action="store_true", help="replace FILE without asking")
+
+
+def _add_server_options(parser: ArgumentParser) -> None:
+    server = parser.add_argument_group("which sessions")
+    server.add_argument("--home", metavar="DIR", help="of this data folder (default: PLAYHEAD_HOME)")
+    server.add_argument("--project", metavar="NAME", help="in the data folder (default: the oldest project)")
+    server.add_argument("--url", metavar="URL", help="of the server at this address (default: PLAYHEAD_URL)")
+    server.add_argument("--key", metavar="KEY", help="the server's API key (default: PLAYHEAD_API_KEY)")
+
+
+def _server(options: Namespace, home: str | None) -> Server:
+    """A far server where an address is given or set, else the data folder.
+
+    Raises:
+        WrongUsage: when the options contradict each other, or the key is missing.
+    """
+    if home and options.url:
+        raise WrongUsage("Give --home or --url, not both.")
+    if home or options.project:
+        address = options.url
+    else:
+        address = options.url or os.environ.get("PLAYHEAD_URL", "").strip()
+    if not address:
+        if options.key:
+            raise WrongUsage("--key needs the address of its server. Add --url URL, or set PLAYHEAD_URL.")
+        from historyapp.terminal.local import local_server
+
+        return local_server(options.project)
+    if options.project:
+        raise WrongUsage("A key belongs to one project. Leave out --project, or leave out --url.")
+    key = options.key or os.environ.get("PLAYHEAD_API_KEY", "").strip()
+    if not key:
+        raise WrongUsage(f"{address} needs an API key. Add --key KEY, or set PLAYHEAD_API_KEY.")
+    return Server(address, key)
+
+
+def _number(least: int, most: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        try:
+            value = int(text) if len(text) < 20 else most + 1
+        except ValueError:
+            value = most + 1
+        if not least <= value <= most:
+            raise ArgumentTypeError(f"{text!r} is not a whole number from {least} to {most}")
+        return value
+
+    return parse

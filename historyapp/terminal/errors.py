@@ -1,0 +1,21 @@
+"""Errors that end a command with one sentence and an exit code."""
+
+from historyapp.management.exit_codes import FAILED, UNREACHABLE, WRONG_USAGE
+
+
+class CommandFailed(Exception):
+    """What was asked for cannot be done."""
+
+    code = FAILED
+
+
+class WrongUsage(CommandFailed):
+    """The command line is wrong, or the server refuses a value in it. Nothing was done."""
+
+    code = WRONG_USAGE
+
+
+class Unreachable(CommandFailed):
+    """The server does not answer, is too busy, or is not Playhead."""
+
+    code = UNREACHABLE

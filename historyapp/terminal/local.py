@@ -1,0 +1,55 @@
+"""The API over the data folder of this machine, in this process: no port is opened and no key is needed."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+import django
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management.base import CommandError
+
+from historyapp.terminal.errors import CommandFailed, WrongUsage
+from historyapp.terminal.server import Server
+
+Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+ADDRESS = "http://localhost"
+SCOPES = ["read", "write"]
+"""Who can read the data folder can read and change all of it. Nothing here deletes or spends money."""
+
+
+def local_server(project: str | None) -> Server:
+    """The server of a project in the data folder that the settings name.
+
+    Raises:
+        CommandFailed: when the folder or the project cannot be used.
+    """
+    try:
+        django.setup()
+    except ImproperlyConfigured as error:
+        raise CommandFailed(str(error)) from error
+    from historyapp.api.auth import LOCAL_KEY
+    from historyapp.management.command_line import ACTOR, chosen_project, plain_errors
+    from historyapp.models import ApiKey
+    from historyapp.services.releases import refuse_newer_database
+    from historyapp.wsgi import application
+
+    try:
+        with plain_errors():
+            refuse_newer_database()
+            key = ApiKey(project=chosen_project(project), name=ACTOR, prefix="", scopes=SCOPES)
+    except CommandError as error:
+        kind = WrongUsage if error.returncode == WrongUsage.code else CommandFailed
+        raise kind(str(error)) from error
+    import httpx  # after the module above, which leaves out its command line
+
+    transport = httpx.WSGITransport(partial(_with_key, application, {LOCAL_KEY: key}))
+    return Server(ADDRESS, "local", transport)
+
+
+def _with_key(
+    application: Wsgi,
+    key: dict[str, Any],
+    environ: dict[str, Any],
+    start_response: Callable[..., Any],
+) -> Iterable[bytes]:
+    return application({**environ, **key}, start_response)

@@ -1,0 +1,159 @@
+"""The HTTP API as the commands use it, of a far server or in this process.
+
+Answers stay plain JSON: ``--json`` prints them as they came, and to load pydantic takes 250 ms.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit
+from uuid import uuid4
+
+sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # its command line takes 170 ms to load
+
+import httpx  # noqa: E402
+
+from historyapp.terminal.errors import CommandFailed, Unreachable, WrongUsage  # noqa: E402
+from historyapp.terminal.safe_text import safe_line  # noqa: E402
+
+if TYPE_CHECKING:
+    from historyapp.client import Playhead
+
+ROOT = "/api/v1"
+TIMEOUT_SECONDS = 30.0
+MOST_ITEMS = 500
+"""Items of one page of the API."""
+_KEY = re.compile(r"[!-~]{1,500}")
+_UNAVAILABLE = (429, 502, 503, 504)
+_LONGEST_ERROR = 2000
+
+Answer = dict[str, Any]
+
+
+class Server:
+    """One project of a Playhead server.
+
+    Args:
+        address: ``http://HOST:PORT`` or ``https://HOST``, with or without ``/api/v1``.
+        key: an API key.
+        transport: None: the network.
+
+    Raises:
+        WrongUsage: when the address or the key cannot be used.
+    """
+
+    def __init__(self, address: str, key: str, transport: httpx.BaseTransport | None = None) -> None:
+        self.address = _checked_address(address)
+        if not _KEY.fullmatch(key):
+            raise WrongUsage("The API key must be visible ASCII characters without spaces, as in ph_…")
+        self._key, self._transport = key, transport
+        self._http = httpx.Client(
+            base_url=self.address + ROOT,
+            headers={"Authorization": f"Bearer {key}", "User-Agent": "playhead-terminal"},
+            timeout=TIMEOUT_SECONDS,
+            transport=transport,
+        )
+
+    def get(self, path: str, **query: Any) -> Answer:
+        """The answer to a GET. What is None in the query is left out."""
+        params = {name: value for name, value in query.items() if value is not None}
+        return self._answer("GET", path, params=params)
+
+    def post(self, path: str, body: Mapping[str, Any]) -> Answer:
+        """The answer to a POST. What is None in the body is left out."""
+        content = {name: value for name, value in body.items() if value is not None}
+        return self._answer("POST", path, json=content, headers={"Idempotency-Key": uuid4().hex})
+
+    def listed(self, path: str, most: int, **query: Any) -> Answer:
+        """The first ``most`` items of a list as one page; its ``next`` is the cursor of what follows."""
+        page = self.get(path, limit=min(most, MOST_ITEMS), **query)
+        while page["next"] is not None and len(page["items"]) < most:
+            left = min(most - len(page["items"]), MOST_ITEMS)
+            more = self.get(path, **{**query, "limit": left, "cursor": page["next"]})
+            page = {**more, "items": [*page["items"], *more["items"]]}
+        return page
+
+    @contextmanager
+    def download(self, path: str, **query: Any) -> Iterator[Iterator[bytes]]:
+        """The body of an answer in chunks.
+
+        Raises:
+            Unreachable: also while it is read, when the connection ends early.
+        """
+        params = {name: value for name, value in query.items() if value is not None}
+        try:
+            with self._http.stream("GET", path, params=params) as response:
+                if not response.is_success:
+                    response.read()
+                    raise self._refusal(response)
+                yield response.iter_bytes()
+        except httpx.HTTPError as error:
+            raise self._unreachable(error) from error
+
+    def client(self) -> "Playhead":
+        """The Python client for the same server, which follows streams of events."""
+        from historyapp.client import Playhead
+
+        return Playhead(self.address, self._key, transport=self._transport)
+
+    def _answer(self, method: str, path: str, **options: Any) -> Answer:
+        try:
+            response = self._http.request(method, path, **options)
+        except httpx.HTTPError as error:
+            raise self._unreachable(error) from error
+        if not response.is_success:
+            raise self._refusal(response)
+        answer = _read_object(response)
+        if answer is None:
+            raise Unreachable(f"{self.address} does not answer as a Playhead server does. Check the address.")
+        return answer
+
+    def _unreachable(self, error: httpx.HTTPError) -> Unreachable:
+        reason = safe_line(str(error)) or type(error).__name__
+        return Unreachable(
+            f"{self.address} cannot be reached: {reason}. Check the address, and that Playhead runs there."
+        )
+
+    def _refusal(self, response: httpx.Response) -> CommandFailed:
+        problem = _read_object(response) or {}
+        detail = safe_line(str(problem.get("detail") or problem.get("title") or ""))[:_LONGEST_ERROR]
+        if response.status_code in _UNAVAILABLE:
+            detail = detail or f"{self.address} answers with status {response.status_code}."
+            return Unreachable(f"{detail} Run the command again later.")
+        if not detail:
+            status = response.status_code
+            return Unreachable(
+                f"{self.address} answers with status {status}, not as Playhead does. Check the address."
+            )
+        return WrongUsage(detail) if response.status_code == 422 else CommandFailed(detail)
+
+
+def at(*parts: object) -> str:
+    """A path of the API, with each part escaped."""
+    return "/" + "/".join(quote(str(part), safe="") for part in parts)
+
+
+def _read_object(response: httpx.Response) -> Answer | None:
+    """The JSON object of a response, or None where it is something else."""
+    try:
+        answer = json.loads(response.content)
+    except (ValueError, RecursionError):
+        return None
+    return answer if isinstance(answer, dict) else None
+
+
+def _checked_address(address: str) -> str:
+    try:
+        parts = urlsplit(address.strip())
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        httpx.URL(address.strip())
+    except (ValueError, httpx.InvalidURL):
+        usable = False
+    if not usable or parts.query or parts.fragment:
+        raise WrongUsage(
+            f"{safe_line(address)!r} is not the address of a server. Use http://HOST:PORT or https://HOST."
+        )
+    return address.strip().rstrip("/").removesuffix(ROOT)

@@ -1,0 +1,86 @@
+"""``playhead sessions``, and finding the session that a command names."""
+
+import re
+from argparse import Namespace
+
+from historyapp.terminal.errors import CommandFailed, WrongUsage
+from historyapp.terminal.output import Column, Output, duration_text, note, short_ids, time_text
+from historyapp.terminal.safe_text import safe_line
+from historyapp.terminal.server import Answer, Server, at
+
+LAST = "last"
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_PREFIX = re.compile(r"[0-9a-f-]{4,36}")
+_NAMED = 5
+COLUMNS = (
+    Column("Session"),
+    Column("Title", flexible=True),
+    Column("Agent", flexible=True),
+    Column("Status"),
+    Column("Steps", number=True),
+    Column("Errors", number=True),
+    Column("Tokens", number=True),
+    Column("Cost", number=True),
+    Column("Last entry (UTC)"),
+    Column("Time", number=True),
+)
+
+
+def list_sessions(server: Server, output: Output, options: Namespace) -> None:
+    query = {
+        "q": " ".join(options.words) or None,
+        "agent": options.agent,
+        "tag": options.tag,
+        "status": options.status,
+        "errors": "true" if options.errors else None,
+    }
+    page = server.listed("/sessions", options.limit, **query)
+    if options.json:
+        output.json(page)
+        return
+    items = page["items"]
+    if not items:
+        note("No session matches." if any(query.values()) else "There are no sessions yet.")
+        return
+    ids = short_ids([item["id"] for item in items])
+    output.table(COLUMNS, [_row(id, item) for id, item in zip(ids, items, strict=True)])
+    if page["next"]:
+        note(f"These are the newest {len(items):,}. --limit shows more.")
+
+
+def _row(id: str, item: Answer) -> list[str]:
+    begun, ended = item["created_at"], item["last_entry_at"]
+    figures = [f"{item[name]:,}" for name in ("steps", "errors", "tokens")]
+    cost = f"${item['cost']:,.2f}" if item["cost"] else ""
+    time, spent = time_text(ended), duration_text(begun, ended)
+    return [id, item["title"], item["agent"], item["status"], *figures, cost, time, spent]
+
+
+def find_session(server: Server, name: str) -> Answer:
+    """The session that a person means.
+
+    Args:
+        name: its id, the beginning of it, or ``last`` for the one with the newest entry.
+
+    Raises:
+        CommandFailed: when there is none, or several begin so.
+    """
+    name = name.lower()
+    if _ID.fullmatch(name):
+        return server.get(at("sessions", name))
+    if name != LAST and not _PREFIX.fullmatch(name):
+        raise WrongUsage(
+            f"{safe_line(name)!r} is not a session. Give its id, at least the first four characters of it, "
+            f"or `{LAST}` for the newest one."
+        )
+    prefix = None if name == LAST else name
+    found = server.get("/sessions", id=prefix, status="all", limit=_NAMED)["items"]
+    if not found:
+        raise CommandFailed(
+            "There are no sessions yet." if name == LAST else f"No session begins with {name}."
+        )
+    if name != LAST and len(found) > 1:
+        ids = short_ids([item["id"] for item in found])
+        named = "; ".join(f"{id} {item['title'][:60]}" for id, item in zip(ids, found, strict=True))
+        raise CommandFailed(f"Several sessions begin with {name}: {safe_line(named)}. Give more of the id.")
+    return server.get(at("sessions", found[0]["id"]))

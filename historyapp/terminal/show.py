@@ -1,0 +1,162 @@
+"""``playhead show``: a session, some of its steps, or one step whole."""
+
+import json
+import re
+from argparse import ArgumentTypeError, Namespace
+from typing import Any, NamedTuple
+
+from historyapp.terminal.errors import WrongUsage
+from historyapp.terminal.output import STYLES, Column, Output, duration_text, note, time_text
+from historyapp.terminal.safe_text import safe_line, safe_text
+from historyapp.terminal.server import Answer, Server, at
+from historyapp.terminal.sessions import find_session
+
+NEWEST_SHOWN = 20
+"""Steps of a session that are shown without ``--steps``."""
+MOST_SHOWN = 100_000
+_RANGE = re.compile(r"(\d{1,9})?-(\d{1,9})?|(\d{1,9})")
+COLUMNS = (
+    Column("Step", number=True),
+    Column("Outcome"),
+    Column("Call", flexible=True),
+    Column("Result", flexible=True),
+    Column("Tokens", number=True),
+    Column("Time", number=True),
+)
+
+
+class StepRange(NamedTuple):
+    """A range of steps, both ends included."""
+
+    first: int
+    last: int | None
+    """None: to the end."""
+
+
+def step_range(text: str) -> StepRange:
+    """The type of ``--steps``: ``3``, ``3-7``, ``3-`` or ``-7``."""
+    match = _RANGE.fullmatch(text)
+    if match is None or text == "-":
+        raise ArgumentTypeError(f"{text!r} is not a range of steps, as in 3-7, 3-, -7 or 3")
+    first, last, only = match.groups()
+    if only:
+        return StepRange(int(only), int(only))
+    return StepRange(int(first or 1), int(last) if last else None)
+
+
+def show(server: Server, output: Output, options: Namespace) -> None:
+    session = find_session(server, options.session)
+    if options.step is not None and options.steps is not None:
+        raise WrongUsage("Give a step or --steps, not both.")
+    if options.step is not None:
+        step = server.get(at("sessions", session["id"], "episodes", options.step))
+        output.json(step) if options.json else print_step(output, step)
+    elif options.json and options.steps is None and not options.full:
+        output.json(session)
+    else:
+        _show_steps(server, output, options, session)
+
+
+def _show_steps(server: Server, output: Output, options: Namespace, session: Answer) -> None:
+    chosen = options.steps or StepRange(max(1, session["steps"] - NEWEST_SHOWN + 1), None)
+    if chosen.first > (chosen.last or max(1, session["steps"])) or chosen.first < 1:
+        raise WrongUsage(f"The session has steps 1 to {session['steps']}. Give --steps within them.")
+    query: dict[str, Any] = {
+        "from": chosen.first,
+        "to": chosen.last,
+        "full": "true" if options.full else None,
+    }
+    page = server.listed(at("sessions", session["id"], "episodes"), MOST_SHOWN, **query)
+    if options.json:
+        output.json(page)
+        return
+    if options.steps is None:
+        print_head(output, session)
+        output.line()
+    if options.full:
+        for step in page["items"]:
+            print_step(output, step)
+            output.line()
+    else:
+        output.table(COLUMNS, [step_cells(step) for step in page["items"]])
+    if options.steps is None and chosen.first > 1:
+        note(
+            f"These are the newest {len(page['items'])} of {session['steps']:,} steps. --steps shows others."
+        )
+
+
+def print_head(output: Output, session: Answer) -> None:
+    """What a session is and how it went, in a few lines."""
+    output.line((safe_line(session["title"]) or "(untitled)", "bold"))
+    who = ", ".join(filter(None, (session["agent"], session["model"])))
+    output.line((session["id"], "dim"), f"  {safe_line(who)}")
+    figures = [f"{session[name]:,} {name}" for name in ("steps", "errors", "tokens")]
+    if session["cost"]:
+        figures.append(f"${session['cost']:,.2f}")
+    output.line((session["status"], STYLES.get(session["status"], "")), f"  {', '.join(figures)}")
+    if session["tags"]:
+        output.line(f"tags: {safe_line(', '.join(session['tags']))}")
+    if session["forked_from"]:
+        output.line(f"fork of {session['forked_from']}")
+    begun, ended = session["created_at"], session["last_entry_at"]
+    if begun or ended:
+        times = f"{time_text(begun)} to {time_text(ended)}"
+        output.line(f"{times} {duration_text(begun, ended)}".strip())
+
+
+def step_cells(step: Answer) -> list[str]:
+    """A step of a list as cells for :data:`COLUMNS`."""
+    failure = step["error_line"] if step["likely_failure"] or step["status"] == "error" else ""
+    outcome = "likely failure" if step["likely_failure"] else step["status"]
+    call = step["call_preview"] or step["thought_preview"]
+    spent = duration_text(step["started_at"], step["finished_at"])
+    result = failure or step["result_preview"]
+    return [f"{step['number']:,}", outcome, call, result, f"{step['tokens']:,}", spent]
+
+
+def print_step(output: Output, step: Answer) -> None:
+    """A whole step: what the model thought and called, and what came back."""
+    style = STYLES.get(step["status"], "")
+    time, spent = time_text(step["started_at"]), duration_text(step["started_at"], step["finished_at"])
+    facts = "  ".join(filter(None, (f"{step['tokens']:,} tokens", time, spent)))
+    output.line((f"Step {step['number']}", "bold"), "  ", (step["status"], style), f"  {facts}")
+    if step["likely_failure"]:
+        output.line(("likely failure: ", "red"), safe_line(step["error_line"]))
+    _print_part(output, "Thought", _text_of(step["thoughts"]))
+    calls = step["tool_calls"] or ([step["action"]] if step["action"] else [])
+    for tool_call in calls:
+        _print_part(output, f"Call {safe_line(tool_call['name'])}", _arguments_of(tool_call["arguments"]))
+    if result := step["result"]:
+        parts = (result.get(name) for name in ("outputs", "reason", "feedback"))
+        text = "\n".join(_text_of(part) for part in parts if part not in (None, ""))
+        if error := result.get("error"):
+            text += f"\n{error['exception_type']}: {error['message']}"
+        _print_part(output, f"Result {result['status']}", text.strip("\n"))
+    if step["summary"]:
+        _print_part(output, "Summary", step["summary"])
+
+
+def _print_part(output: Output, title: str, text: str) -> None:
+    if not text and not title.startswith(("Call", "Result")):
+        return
+    output.line((title, "bold"))
+    for line in safe_text(text).split("\n") if text else ():
+        output.line(f"  {line}")
+
+
+def _arguments_of(arguments: Any) -> str:
+    """One argument a line; longer ones below their name."""
+    if not isinstance(arguments, dict):
+        return _text_of(arguments)
+    lines = []
+    for name, value in arguments.items():
+        text = _text_of(value)
+        indented = text.rstrip("\n").replace("\n", "\n    ")
+        lines.append(f"{name}:\n    {indented}" if "\n" in text else f"{name}: {text}")
+    return "\n".join(lines)
+
+
+def _text_of(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)

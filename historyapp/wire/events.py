@@ -1,0 +1,39 @@
+"""Events: what has changed in the sessions of a project."""
+
+from datetime import datetime
+from uuid import UUID
+
+from pydantic import Field
+
+from historyapp.wire import examples
+from historyapp.wire.base import Answer, Page, shown
+
+KINDS = (
+    "session_created", "entries", "rewind", "summaries", "run", "budget", "notes", "session_changed",
+    "session_deleted",
+)  # fmt: skip
+
+
+class EventOut(Answer):
+    model_config = shown(examples.EVENT)
+
+    cursor: str = Field(description="The place after this event: send it as `after` or `Last-Event-ID`.")
+    kind: str = Field(
+        json_schema_extra={"enum": list(KINDS)},
+        description="`entries`: entries were appended; `run`: a compression changed its state or progress; "
+        "`budget`: a spending cap refused a model call, the first time in its day or month; "
+        "`notes`: notes of steps; `session_changed`: title, tags, status, settings …",
+    )
+    session: UUID
+    first_position: int | None = Field(description="Of the entries that were appended; else null.")
+    position: int | None = Field(description="Of the last one of them.")
+    run: UUID | None = Field(description="The compression, for `run`.")
+    at: datetime
+
+
+class EventPage(Page[EventOut]):
+    model_config = shown({"items": [examples.EVENT], "next": "0-18"})
+
+    next: str | None = Field(
+        description="The cursor after this page; never null. Send it as `after` to ask for what is new."
+    )

@@ -1,0 +1,121 @@
+"""Two runs compared. Times are in seconds, money is in US dollars."""
+
+from pydantic import Field
+
+from historyapp.core.text import Text
+from historyapp.wire import examples
+from historyapp.wire.base import Answer, Page, shown
+
+CHANGES = ("same", "different", "only_a", "only_b")
+DIFFERENCES = ("input", "call", "answer", "result", "status")
+
+
+class RunPartOut(Answer):
+    """What a run, or a part of it, took."""
+
+    steps: int
+    errors: int
+    tokens: int = Field(description="Input as reported; else the entries by our own count.")
+    token_source: str = Field(json_schema_extra={"enum": ["reported", "estimated"]})
+    money: float | None = Field(
+        description="As reported, else by the price list; null where neither is known."
+    )
+    seconds: float | None = Field(
+        description="From the first step to the end of the last one; null without times."
+    )
+
+
+class ComparedRunOut(Answer):
+    """One side of a comparison."""
+
+    reference: str = Field(description="As it was sent, with the letters of the id in lower case.")
+    session: str
+    as_of: int | None = Field(description="The position as of which it is compared; null: now.")
+    title: Text
+    agent: Text
+    model: Text
+    head: int
+    totals: RunPartOut
+    apart: RunPartOut = Field(description="Of what follows the common part.")
+
+
+class CommonPartOut(Answer):
+    """The entries that both runs share from the beginning on, as forks and takes do. Always exact."""
+
+    position: int = Field(description="Of the last shared entry; 0: none are shared.")
+    steps: int = Field(description="The whole steps among them.")
+
+
+class ComparedStepOut(Answer):
+    """A step as lists show it, with its figures."""
+
+    number: int
+    first_position: int
+    last_position: int
+    status: str
+    tool_names: list[Text]
+    call_preview: Text
+    result_preview: Text
+    tokens: int = Field(description="Of its entries, by our own count.")
+    money: float | None
+    seconds: float | None = Field(description="From the call to its result; null without times.")
+
+
+class StepPairOut(Answer):
+    """Two steps side by side, or one that only one run has."""
+
+    model_config = shown(examples.STEP_PAIR)
+
+    a: ComparedStepOut | None
+    b: ComparedStepOut | None
+    change: str = Field(json_schema_extra={"enum": list(CHANGES)})
+    differs: list[str] = Field(
+        description="What differs, of `input`, `call`, `answer`, `result` and `status`.",
+        json_schema_extra={"items": {"type": "string", "enum": list(DIFFERENCES)}},
+    )
+    exact: bool = Field(
+        description="False where calls and results were compared by their first 200 characters, because "
+        "the steps of the page are too large to read. Inputs always are."
+    )
+
+
+class StepPairPage(Page[StepPairOut]):
+    model_config = shown({"items": [examples.STEP_PAIR], "next": None})
+
+
+class PairPlaceOut(Answer):
+    """The steps with which the runs go on at a pair; null for a run that has ended."""
+
+    a: int | None
+    b: int | None
+
+
+class PairCountsOut(Answer):
+    """How many pairs of each kind follow the common part, by the first 200 characters."""
+
+    same: int
+    different_call: int = Field(description="The agent did something else, or gave another answer.")
+    different_result: int = Field(description="The same call, with another input, result or status.")
+    only_a: int
+    only_b: int
+    complete: bool = Field(
+        description="False in long runs: then the first 2,000 steps of each that follow are counted."
+    )
+
+
+class RunComparisonOut(Answer):
+    """Two runs side by side."""
+
+    model_config = shown(examples.RUN_COMPARISON)
+
+    a: ComparedRunOut
+    b: ComparedRunOut
+    common: CommonPartOut
+    counts: PairCountsOut
+    first_difference: PairPlaceOut | None = Field(
+        description="The first pair that differs; null where none of those counted does."
+    )
+    first_divergence: PairPlaceOut | None = Field(
+        description="The first pair where the agent did something else, or that only one run has."
+    )
+    pairs: StepPairPage = Field(description="The first pairs after the common part.")

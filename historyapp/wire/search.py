@@ -1,0 +1,69 @@
+"""Steps found in the sessions of a project."""
+
+from datetime import datetime
+from uuid import UUID
+
+from pydantic import Field
+
+from historyapp.core.text import Text
+from historyapp.wire import examples
+from historyapp.wire.base import Answer, Page, shown
+
+_HIT = {
+    "session": examples.SESSION, "title": "Fix the parser", "agent": "fixer", "episode": 1, "position": 3,
+    "field": "result", "snippet": "def parse(text): …", "marks": [[4, 9]], "status": "success",
+    "tools": ["read_file"], "at": "2026-11-24T09:30:00Z", "live": True, "recorded_in": examples.SESSION,
+}  # fmt: skip
+_FACETS = {"tool": [{"value": "read_file", "count": 1}]}
+
+
+class SearchItem(Answer):
+    """A step that matches, with the text around its first match."""
+
+    model_config = shown(_HIT)
+
+    session: UUID
+    title: Text
+    agent: Text
+    episode: int = Field(description="The step's number.")
+    position: int = Field(description="Of the entry that the snippet is of.")
+    field: str = Field(description="What the snippet is of: `input`, `thought`, `answer`, `call`, `result` …")
+    snippet: Text = Field(description="On one line. Empty where the step has no text.")
+    marks: list[tuple[int, int]] = Field(
+        description="The matches in the snippet: the first character, and the one after the last."
+    )
+    status: str = Field(description="Of the step; `likely_failed` where a result looks like a failure.")
+    tools: list[Text]
+    at: datetime | None = Field(description="When the step began; null where that is not known.")
+    live: bool = Field(description="False in a take: a rewind cut it off.")
+    recorded_in: UUID = Field(
+        description="The session that recorded the step. `session` is a fork of it where only that has it."
+    )
+
+
+class FacetValue(Answer):
+    value: Text
+    count: int
+
+
+class SearchPageOut(Page[SearchItem]):
+    model_config = shown(
+        {
+            "items": [_HIT],
+            "next": None,
+            "facets": _FACETS,
+            "counted": 1,
+            "counted_all": True,
+            "up_to_date": True,
+        }
+    )
+
+    facets: dict[str, list[FacetValue]] = Field(
+        description="How many of the `counted` newest hits have each tool, status, agent, model and tag. "
+        "Empty after the first page."
+    )
+    counted: int
+    counted_all: bool = Field(description="Whether these are all hits.")
+    up_to_date: bool = Field(
+        description="False while older sessions, or the newest steps of a long import, are not searched yet."
+    )

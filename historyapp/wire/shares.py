@@ -1,0 +1,41 @@
+"""Share links: read-only links to a session."""
+
+from datetime import datetime
+from uuid import UUID
+
+from pydantic import Field
+
+from historyapp.wire import examples
+from historyapp.wire.base import Answer, Page, shown
+
+STATES = ("usable", "expired", "revoked")
+
+
+class ShareOut(Answer):
+    """A link that shows a session to whoever has it."""
+
+    model_config = shown(examples.SHARE)
+
+    id: UUID
+    as_of: int | None = Field(description="The position that it shows; null: the session as it grows.")
+    takes: bool = Field(description="Whether it shows what rewinds cut off.")
+    inputs: bool = Field(description="Whether it shows what people wrote, and system instructions.")
+    state: str = Field(json_schema_extra={"enum": list(STATES)})
+    actor: str = Field(description="Who made it.")
+    created_at: datetime
+    expires_at: datetime
+    revoked_at: datetime | None
+    last_opened_at: datetime | None
+    opened: int = Field(description="How often its page was opened.")
+
+
+class NewShareOut(ShareOut):
+    """A new link. Its address is not shown again by the API."""
+
+    model_config = shown({**examples.SHARE, "url": "https://playhead.example/s/AZfH2y4Ae…Zg=/"})
+
+    url: str = Field(description="The address to send. Whoever has it can open it.")
+
+
+class SharePage(Page[ShareOut]):
+    model_config = shown({"items": [examples.SHARE], "next": None})

@@ -1,0 +1,120 @@
+"""The figures of a project over the API."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from historyapp.models import Project
+from historyapp.models import changes as feed
+from historyapp.services.figures_feed import follow_changes
+from tests.api.agent import Agent
+
+USAGE: dict[str, Any] = {"model": "gpt-5", "usage": {"input_tokens": 1_000_000, "output_tokens": 0}}
+TOOL: dict[str, Any] = {
+    "kind": "model_output",
+    "use_tool": {"name": "ls"},
+    "created_at": "2026-03-02T10:00:00Z",
+}
+FAILED = {
+    "kind": "tool_results",
+    "results": [{"status": "error", "reason": "no"}],
+    "created_at": "2026-03-02T10:00:02Z",
+}
+TWO: dict[str, Any] = {
+    "kind": "model_output",
+    "tool_calls": [{"id": id, "name": id, "arguments": {}} for id in "ab"],
+    "created_at": "2026-03-03T10:00:00Z",
+}
+
+
+@pytest.fixture
+def recorded(alice: Agent, session_id: str, monkeypatch: pytest.MonkeyPatch) -> Agent:
+    monkeypatch.setattr(feed, "_SETTLED", "")
+    entries = [{**TOOL, "metadata": USAGE}, FAILED, {**TWO, "metadata": {**USAGE, "cost": 0.5}}]
+    alice.post(f"/sessions/{session_id}/entries", {"entries": entries})
+    follow_changes(lambda: False)
+    return alice
+
+
+def items(agent: Agent, query: str = "") -> dict[str | None, Any]:
+    answer = agent.get(f"/figures?from=2026-03-01&to=2026-03-31{query}")
+    return {item["name"]: item for item in answer["items"]}
+
+
+def test_a_span_is_grouped_by_day_model_and_tool(recorded: Agent) -> None:
+    days = items(recorded)
+    assert list(days) == ["2026-03-02", "2026-03-03"]
+    assert (days["2026-03-02"]["errors"], days["2026-03-02"]["seconds"]) == (1, 2.0)
+    assert items(recorded, "&by=model")["gpt-5"]["steps"] == 2
+    tools = items(recorded, "&by=tool")
+    assert {name: tool["steps"] for name, tool in tools.items()} == {"ls": 1, None: 1}
+
+
+def test_money_is_what_was_reported_and_else_by_the_price_list(recorded: Agent) -> None:
+    days = items(recorded)
+    assert days["2026-03-02"]["money"] == 1.25
+    assert days["2026-03-03"]["money"] == 0.5
+
+
+def test_filters_hold_for_the_total_too(recorded: Agent) -> None:
+    answer = recorded.get("/figures?from=2026-03-01&to=2026-03-31&tool=ls")
+    assert (answer["total"]["steps"], len(answer["items"])) == (1, 1)
+    assert items(recorded, "&agent=nobody") == {}
+
+
+def test_the_span_before_is_as_long(recorded: Agent) -> None:
+    answer = recorded.get("/figures?from=2026-03-03&to=2026-03-03")
+    assert (answer["total"]["steps"], answer["before"]["steps"]) == (1, 1)
+
+
+def test_without_days_the_span_is_the_last_thirty(recorded: Agent) -> None:
+    answer = recorded.get("/figures")
+    today = timezone.now().date()
+    assert answer["last"] == today.isoformat()
+    assert answer["first"] == (today - timedelta(days=29)).isoformat()
+
+
+def test_what_is_not_counted_yet_is_said(recorded: Agent, session_id: str) -> None:
+    assert recorded.get("/figures")["is_current"] is True
+    recorded.post(f"/sessions/{session_id}/entries", {"entries": [{"kind": "model_input", "content": "go"}]})
+    assert recorded.get("/figures")["is_current"] is False
+
+
+def test_what_a_rewind_cuts_off_is_there_on_request(recorded: Agent, session_id: str) -> None:
+    recorded.post(f"/sessions/{session_id}/rewinds", {"to_step": 1})
+    follow_changes(lambda: False)
+    assert list(items(recorded)) == ["2026-03-02"]
+    assert list(items(recorded, "&take=all")) == ["2026-03-02", "2026-03-03"]
+
+
+def test_a_stranger_sees_none_of_it(recorded: Agent, charlie: Agent) -> None:
+    assert items(charlie) == {}
+    assert charlie.get("/figures?from=2026-03-01&to=2026-03-31")["total"]["steps"] == 0
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "from=2026-03-02&to=2026-03-01",
+        "from=0001-01-01&to=9999-12-31",
+        "from=1",
+        "by=month",
+        "from=2026-02-30",
+    ],
+)
+def test_an_impossible_span_is_refused(alice: Agent, query: str) -> None:
+    assert alice.get(f"/figures?{query}").status == 422
+
+
+def test_the_first_day_of_the_calendar_has_nothing_before_it(alice: Agent) -> None:
+    assert alice.get("/figures?from=0001-01-01&to=0001-01-01")["before"]["steps"] == 0
+    assert alice.get("/figures?to=0001-01-05")["first"] == "0001-01-01"
+
+
+def test_the_figures_cost_a_fixed_number_of_queries(
+    recorded: Agent, django_assert_max_num_queries: Any, project: Project
+) -> None:
+    with django_assert_max_num_queries(9):
+        recorded.get("/figures?by=tool")

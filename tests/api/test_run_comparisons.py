@@ -1,0 +1,253 @@
+"""Two runs compared over HTTP."""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from historyapp.services import step_pairs
+from tests.api.agent import Agent, Received, said
+from tests.api.test_query_counts import with_steps
+
+UNKNOWN = "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"
+
+
+def new(alice: Agent, title: str = "a run") -> tuple[Agent, str]:
+    id = alice.post("/sessions", {"title": title})["id"]
+    return alice.within(f"/sessions/{id}"), id
+
+
+def do(run: Agent, name: str, outputs: Any = "fine", **arguments: Any) -> None:
+    assert run.act(name, **arguments).status == 201
+    assert run.succeed(outputs).status == 201
+
+
+def compared(alice: Agent, a: object, b: object, more: str = "") -> Received:
+    found = alice.get(f"/compare?a={a}&b={b}{more}")
+    assert found.status == 200, found.body
+    return found
+
+
+def kinds(answer: Any) -> list[tuple[int | None, int | None, str, list[str]]]:
+    return [
+        (*[side and side["number"] for side in (pair["a"], pair["b"])], pair["change"], pair["differs"])
+        for pair in answer["items"]
+    ]
+
+
+@pytest.fixture
+def fork(run: Agent, alice: Agent) -> tuple[Agent, str]:
+    """A fork of a run of four steps after the second one."""
+    for number in range(1, 5):
+        do(run, "read", path=f"{number}.txt")
+    id = run.post("/forks", {"at_step": 2})["id"]
+    return alice.within(f"/sessions/{id}"), id
+
+
+def test_a_fork_and_its_parent_share_their_beginning_exactly(
+    alice: Agent, session_id: str, fork: tuple[Agent, str]
+) -> None:
+    do(fork[0], "read", path="3.txt")
+    do(fork[0], "write", path="4.txt")
+    found = compared(alice, session_id, fork[1])
+    assert found["common"] == {"position": 4, "steps": 2}
+    assert kinds(found["pairs"]) == [
+        (3, 3, "same", []),
+        (4, None, "only_a", []),
+        (None, 4, "only_b", []),
+    ]
+    assert found["first_difference"] == found["first_divergence"] == {"a": 4, "b": 4}
+    assert found["a"]["totals"]["steps"] == found["b"]["totals"]["steps"] == 4
+    assert found["a"]["apart"]["steps"] == found["b"]["apart"]["steps"] == 2
+    assert found["counts"] == {
+        "same": 1, "different_call": 0, "different_result": 0, "only_a": 1, "only_b": 1, "complete": True,
+    }  # fmt: skip
+
+
+def test_a_fork_that_did_nothing_only_lacks_steps(
+    alice: Agent, session_id: str, fork: tuple[Agent, str]
+) -> None:
+    assert kinds(compared(alice, fork[1], session_id)["pairs"]) == [
+        (None, 3, "only_b", []),
+        (None, 4, "only_b", []),
+    ]
+
+
+def test_what_differs_in_a_pair_is_named(alice: Agent) -> None:
+    (one, a), (two, b) = new(alice), new(alice)
+    for run, text in ((one, "go"), (two, "go on")):
+        run.append(said(text))
+        do(run, "ls")
+    do(one, "shell", "1 failed", command="pytest")
+    do(two, "shell", "2 passed", command="pytest")
+    do(one, "shell", command="make")
+    do(two, "shell", command="make lint")
+    one.act("rm", path="x")
+    two.act("rm", path="x")
+    one.succeed()
+    two.fail()
+    for run, text in ((one, "Done."), (two, "Not done.")):
+        run.append({"kind": "model_output", "text": text})
+    found = compared(alice, a, b)
+    assert found["common"] == {"position": 0, "steps": 0}
+    assert kinds(found["pairs"]) == [
+        (1, 1, "different", ["input"]),
+        (2, 2, "different", ["result"]),
+        (3, 3, "different", ["call"]),
+        (4, 4, "different", ["result", "status"]),
+        (5, 5, "different", ["answer"]),
+    ]
+    assert found["first_difference"] == {"a": 1, "b": 1}
+    assert found["first_divergence"] == {"a": 3, "b": 3}
+
+
+def test_what_differs_behind_the_previews_is_found(alice: Agent) -> None:
+    (one, a), (two, b) = new(alice), new(alice)
+    for run, end in ((one, "x"), (two, "y")):
+        do(run, "write", text="long " * 100)
+        do(run, "write", text="long " * 100 + end)
+        do(run, "read", "line\n" * 100 + end)
+    found = compared(alice, a, b)
+    assert kinds(found["pairs"]) == [
+        (1, 1, "same", []),
+        (2, 2, "different", ["call"]),
+        (3, 3, "different", ["result"]),
+    ]
+    assert found["first_difference"] == {"a": 2, "b": 2}
+    assert all(pair["exact"] for pair in found["pairs"]["items"])
+
+
+def test_large_steps_are_compared_by_their_previews(alice: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    (one, a), (two, b) = new(alice), new(alice)
+    for run, end in ((one, "x"), (two, "y")):
+        do(run, "ls")
+        do(run, "read", "line\n" * 1000 + end)
+    monkeypatch.setattr(step_pairs, "MOST_READ", 500)
+    assert [pair["exact"] for pair in compared(alice, a, b)["pairs"]["items"]] == [True, False]
+
+
+def test_ids_of_calls_and_the_order_of_results_are_no_difference(alice: Agent) -> None:
+    (one, a), (two, b) = new(alice), new(alice)
+    for run, ids in ((one, ("p", "q")), (two, ("r", "s"))):
+        calls = [{"id": id, "name": "read", "arguments": {"path": n}} for n, id in enumerate(ids)]
+        results = [
+            {"tool_call_id": id, "status": "success", "outputs": f"text {n}"} for n, id in enumerate(ids)
+        ]
+        ordered = results if run is one else results[::-1]
+        run.append({"kind": "model_output", "tool_calls": calls})
+        run.append(*({"kind": "tool_results", "results": [result]} for result in ordered))
+    (pair,) = compared(alice, a, b)["pairs"]["items"]
+    assert (pair["change"], pair["exact"]) == ("same", True)
+
+
+def test_a_take_is_compared_with_what_came_after_it(alice: Agent, run: Agent, session_id: str) -> None:
+    for name in ("a", "b", "c"):
+        do(run, "read", path=name)
+    position = run.post("/rewinds", {"to_step": 1})["position"]
+    do(run, "write", path="b")
+    found = compared(alice, f"{session_id}/takes/{position}", session_id)
+    assert found["common"]["steps"] == 1
+    assert found["a"]["as_of"] == position - 1
+    assert found["first_divergence"] == {"a": 2, "b": 2}
+    assert found["a"]["apart"]["steps"] == 2
+
+
+def test_a_session_is_compared_with_itself_as_it_was(alice: Agent, run: Agent, session_id: str) -> None:
+    run.append(said())
+    do(run, "a")
+    do(run, "b")
+    found = compared(alice, f"{session_id}@3", session_id)
+    assert found["common"] == {"position": 3, "steps": 1}
+    assert kinds(found["pairs"]) == [(None, 2, "only_b", [])]
+
+
+def test_a_step_that_was_cut_in_the_middle_is_not_common(alice: Agent, run: Agent, session_id: str) -> None:
+    do(run, "a")
+    found = compared(alice, f"{session_id}@1", session_id)
+    assert found["common"] == {"position": 1, "steps": 0}
+    assert kinds(found["pairs"]) == [(1, 1, "different", ["result", "status"])]
+
+
+def test_pages_show_every_step_once(alice: Agent) -> None:
+    (one, a), (two, b) = new(alice), new(alice)
+    for number in range(12):
+        do(one, "read", path=f"{number}")
+        if number % 3:
+            do(two, "read", path=f"{number}")
+        if number == 7:
+            do(two, "write")
+    whole = kinds(compared(alice, a, b, "&limit=500")["pairs"])
+    assert len(whole) == 13
+    url = f"/compare/pairs?a={a}&b={b}&limit=5"
+    paged, page = [], alice.get(url)
+    while True:
+        paged += kinds(page)
+        if page["next"] is None:
+            break
+        two.act("new")  # pages show the runs as they were
+        two.succeed()
+        page = alice.get(f"{url}&cursor={page['next']}")
+    assert paged == whole
+
+
+def test_a_cursor_of_another_comparison_is_refused(alice: Agent, run: Agent, session_id: str) -> None:
+    for _ in range(3):
+        do(run, "a")
+    _, other = new(alice)
+    cursor = compared(alice, session_id, other, "&limit=1")["pairs"]["next"]
+    assert alice.get(f"/compare/pairs?a={other}&b={session_id}&cursor={cursor}").status == 422
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "status", "words"),
+    [
+        ("SESSION", "SESSION", 422, "the same run"),
+        ("SESSION", "SESSION@2", 422, "the same run"),
+        ("", "SESSION", 422, "a is missing"),
+        ("nonsense", "SESSION", 422, "Use the id of a session"),
+        ("SESSION", "SESSION@99", 422, "head is 2"),
+        ("SESSION", "SESSION/takes/1", 404, "no take at position 1"),
+        ("SESSION", UNKNOWN, 404, f"no session {UNKNOWN}"),
+    ],
+)
+def test_what_cannot_be_compared_says_why(
+    alice: Agent, run: Agent, session_id: str, a: str, b: str, status: int, words: str
+) -> None:
+    do(run, "a")
+    names = [text.replace("SESSION", session_id) for text in (a, b)]
+    answer = alice.get(f"/compare?a={names[0]}&b={names[1]}")
+    assert answer.status == status
+    assert words in answer["detail"]
+
+
+def test_a_restored_take_is_not_there(alice: Agent, run: Agent, session_id: str) -> None:
+    do(run, "a")
+    do(run, "b")
+    position = run.post("/rewinds", {"to_step": 1})["position"]
+    assert run.post(f"/rewinds/{position}/undo").status == 201
+    answer = alice.get(f"/compare?a={session_id}&b={session_id}/takes/{position}")
+    assert answer.status == 404
+    assert f"Compare {session_id}@{position - 1} instead" in answer["detail"]
+
+
+def test_a_stranger_compares_nothing(alice: Agent, charlie: Agent, session_id: str) -> None:
+    _, own = new(charlie)
+    for path in ("/compare", "/compare/pairs"):
+        foreign = charlie.get(f"{path}?a={own}&b={session_id}")
+        missing = charlie.get(f"{path}?a={own}&b={UNKNOWN}")
+        assert foreign.status == missing.status == 404
+        assert foreign["detail"].replace(session_id, "ID") == missing["detail"].replace(UNKNOWN, "ID")
+
+
+def test_long_forks_cost_as_many_queries_as_short_ones(alice: Agent) -> None:
+    costs = []
+    for steps in (300, 900):
+        run = with_steps(alice, steps)
+        fork = run.post("/forks", {"at_step": steps - 20})["id"]
+        alice.within(f"/sessions/{fork}").step()
+        with CaptureQueriesContext(connection) as queries:
+            found = compared(alice, run.get()["id"], fork)
+        assert found["common"]["steps"] == steps - 20
+        costs.append(len(queries))
+    assert costs[0] == costs[1] <= 32

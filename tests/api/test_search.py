@@ -1,0 +1,187 @@
+"""Steps of all sessions are found by words, names and facets, and no others."""
+
+from urllib.parse import urlencode
+
+import pytest
+
+from historyapp.models import SearchStep, Session
+from historyapp.models.search_words import words_of_session
+from historyapp.services import search_index
+from historyapp.services.projections import rebuild
+from tests.api.agent import Agent
+
+
+def found(alice: Agent, q: str) -> list[tuple[str, int]]:
+    page = alice.get(f"/search?{urlencode({'q': q})}")
+    assert page.status == 200, page.body
+    return [(item["session"], item["episode"]) for item in page["items"]]
+
+
+def edit(run: Agent, path: str, outputs: str) -> None:
+    assert run.act("edit_file", path=path, old_string="a", new_string="b").status == 201
+    assert run.succeed(outputs).status == 201
+
+
+@pytest.fixture
+def recorded(alice: Agent, run: Agent, session_id: str) -> str:
+    run.append({"kind": "model_input", "channel": "user", "content": "Fix EnsureSetup, 请修复搜索"})
+    edit(run, "src/hooks_test.go", "changed <b>EnsureSetup</b>")
+    run.act("bash", command="go test ./...")
+    run.fail("--- FAIL: TestHooks")
+    return session_id
+
+
+@pytest.mark.parametrize(
+    ("q", "steps"),
+    [
+        ("EnsureSetup", [1]),
+        ("ensuresetup", [1]),
+        ("Ensur*", [1]),
+        ("setup", [1]),
+        ("hooks_test.go", [1]),
+        ('"go test"', [2]),
+        ("go test ./...", [2, 1]),
+        ("修复", [1]),
+        ("索搜", []),
+        ("tool:edit_file", [1]),
+        ("file:hooks_test.go", [1]),
+        ("file:src/hooks_test.go EnsureSetup", [1]),
+        ('command:"go test"', [2]),
+        ("status:error", [2]),
+        ("has:error fail", [2]),
+        ("-status:error", [1]),
+        ("has:edit", [1]),
+        ("agent:nobody", []),
+        ("title:run steps>1", [2, 1]),
+        ("cost>1", []),
+        ("since:1d", [2, 1]),
+        ("until:2020-01-01", []),
+        ("test", [2, 1]),
+        ("test -fail", [1]),
+        ("", [2, 1]),
+    ],
+)
+def test_steps_are_found_by_words_names_and_facets(
+    alice: Agent, recorded: str, q: str, steps: list[int]
+) -> None:
+    assert found(alice, q) == [(recorded, step) for step in steps]
+
+
+def test_a_snippet_shows_the_match_and_where_it_stands(alice: Agent, recorded: str) -> None:
+    (item,) = alice.get("/search?q=testhooks")["items"]
+    assert (item["field"], item["position"], item["status"]) == ("result", 5, "error")
+    assert [item["snippet"][first:last] for first, last in item["marks"]] == ["TestHooks"]
+
+
+@pytest.mark.django_db(transaction=True)  # the feed of changes shows nothing of a transaction that runs
+def test_a_step_grows_in_the_index_with_its_result(alice: Agent, run: Agent, session_id: str) -> None:
+    run.act("bash", command="make wombat")
+    assert found(alice, "wombat status:in_flight") == [(session_id, 1)]
+    run.succeed("quokka")
+    assert found(alice, "wombat quokka") == [(session_id, 1)]
+    assert found(alice, "status:in_flight") == []
+    run.act("bash", command="echo")
+    assert found(alice, "quokka") == [(session_id, 1)]
+    assert SearchStep.objects.count() == 2
+
+
+def test_a_stranger_finds_nothing(alice: Agent, charlie: Agent, recorded: str) -> None:
+    assert found(alice, "hooks")
+    assert found(charlie, "hooks") == []
+    assert found(charlie, f"session:{recorded}") == []
+
+
+def test_takes_are_found_only_when_asked_for_and_forks_show_what_they_keep(
+    alice: Agent, run: Agent, recorded: str
+) -> None:
+    fork = run.post("/forks", {"at_step": 2})["id"]
+    assert found(alice, "testhooks") == [(recorded, 2)]
+    run.post("/rewinds", {"to_step": 1})
+    assert found(alice, "testhooks") == [(fork, 2)]
+    alice.within(f"/sessions/{fork}").post("/rewinds", {"to_step": 1})
+    assert found(alice, "testhooks") == []
+    (item,) = alice.get("/search?q=testhooks%20takes:all")["items"]
+    assert (item["session"], item["live"]) == (recorded, False)
+
+
+def test_pages_go_on_where_the_last_one_ended(alice: Agent, run: Agent, session_id: str) -> None:
+    for _ in range(7):
+        run.step(outputs="wombat")
+    steps, page = list[int](), alice.get("/search?q=wombat&limit=3")
+    assert page["facets"]["tool"] == [{"value": "ls", "count": 7}]
+    while True:
+        steps += [item["episode"] for item in page["items"]]
+        if page["next"] is None:
+            break
+        page = alice.get(f"/search?q=wombat&limit=3&cursor={page['next']}")
+    assert steps == [7, 6, 5, 4, 3, 2, 1]
+
+
+def test_a_cursor_of_another_query_is_refused(alice: Agent, run: Agent) -> None:
+    for _ in range(2):
+        run.step(outputs="wombat")
+    cursor = alice.get("/search?q=wombat&limit=1")["next"]
+    assert alice.get(f"/search?q=ls&cursor={cursor}").status == 422
+    assert alice.get("/search?q=ls&cursor=WyJmaW5kIl0").status == 422
+
+
+@pytest.mark.parametrize("q", ["x" * 10_000, "%22no", "a*", "*", "status:bad", "session:1", "cost:1"])
+def test_a_bad_query_is_told_what_to_do(alice: Agent, q: str) -> None:
+    refused = alice.get(f"/search?q={q}")
+    assert refused.status == 422
+    assert refused["detail"]
+
+
+@pytest.mark.parametrize("q", ["%", "%%% _", "' OR 1=1 --", "NEAR(a b)", "a:b:c", "-", "(((", "\\"])
+def test_signs_of_other_languages_have_no_meaning(alice: Agent, recorded: str, q: str) -> None:
+    found(alice, q)
+
+
+def test_archived_sessions_are_left_out_unless_named(alice: Agent, run: Agent, recorded: str) -> None:
+    assert found(alice, "testhooks")
+    run.patch("", {"status": "archived"})
+    assert found(alice, "testhooks") == []
+    assert found(alice, f"testhooks session:{recorded}") == [(recorded, 2)]
+
+
+def test_rebuilding_gives_equal_rows_and_mends_what_was_lost(alice: Agent, run: Agent, recorded: str) -> None:
+    assert found(alice, "testhooks")
+    session = Session.objects.get(pk=recorded)
+    rows = list(SearchStep.objects.order_by("id").values())
+    assert rebuild(session).differences == []
+    assert list(SearchStep.objects.order_by("id").values()) == rows
+    assert words_of_session(session.pk) == {row["id"] for row in rows}
+    SearchStep.objects.filter(step=2).update(checksum=1)
+    assert rebuild(session).differences == [f"search row {rows[1]['first_position']} differed"]
+    assert rebuild(session).differences == []
+    assert found(alice, "testhooks") == [(recorded, 2)]
+
+
+def test_what_was_recorded_before_there_was_an_index_is_added(
+    alice: Agent, run: Agent, session_id: str
+) -> None:
+    run.step(outputs="wombat")
+    project = Session.objects.get().project_id
+    search_index._progress(project)
+    assert search_index.catch_up(project, lambda: False)
+    assert found(alice, "wombat") == [(session_id, 1)]
+
+
+def test_no_token_of_a_deleted_session_stays(alice: Agent, run: Agent, recorded: str) -> None:
+    assert found(alice, "testhooks")
+    session = Session.objects.get(pk=recorded)
+    search_index.forget_session(session)
+    assert SearchStep.objects.count() == 0
+    assert words_of_session(session.pk) == set()
+
+
+def test_a_search_takes_the_same_number_of_queries_at_any_length(alice: Agent, run: Agent) -> None:
+    from tests.api.test_query_counts import cost
+
+    counts = []
+    for _ in range(2):
+        for _ in range(15):
+            run.step(outputs="wombat")
+        alice.get("/search?q=wombat")
+        counts.append(len(cost(lambda: alice.get("/search?q=wombat&limit=5"))))
+    assert counts[0] == counts[1] <= 12

@@ -1,0 +1,74 @@
+"""A query is read as it is meant, or refused with what to change."""
+
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from historyapp.core.errors import Invalid
+from historyapp.core.search_query import FACETS, MOST_CHARACTERS, SessionCondition, Term, parse_query
+
+NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("parser", [Term("", ("parser",))]),
+        ('"no such file"', [Term("", ("no", "such", "file"))]),
+        ("Ensur*", [Term("", ("ensur",), is_prefix=True)]),
+        ("hooks_test.go", [Term("", ("hooks", "test", "go"))]),
+        ("-tool:bash", [Term("tool", ("bash",), is_excluded=True)]),
+        ('command:"go test"', [Term("command", ("go", "test"))]),
+        ("status:failed", [Term("status", ("likely_failed",))]),
+        ("http://a.b", [Term("", ("http", "a", "b"))]),
+        ("中文*", [Term("", ("中", "文"))]),
+        ("./... - %", []),
+    ],
+)
+def test_words_phrases_prefixes_and_facets(text: str, terms: list[Term]) -> None:
+    assert parse_query(text, NOW).terms == terms
+
+
+def test_conditions_on_sessions_and_times() -> None:
+    query = parse_query("cost>0.5 tokens>20k -tag:x since:7d until:2026-11-20 takes:all", NOW)
+    assert query.conditions == [
+        SessionCondition("cost", "0.5", ">"),
+        SessionCondition("tokens", "20000.0", ">"),
+        SessionCondition("tag", "x", is_excluded=True),
+    ]
+    assert query.since == NOW - timedelta(days=7)
+    assert query.until == datetime(2026, 11, 20, tzinfo=UTC)
+    assert query.with_takes
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("x" * (MOST_CHARACTERS + 1), f"at most {MOST_CHARACTERS}"),
+        ('say "no', "character 5 is not closed"),
+        ("a*", "at least 3 letters"),
+        ("*", "no letters before"),
+        ("tool:", "has no value"),
+        ("status:bad", "Use one of"),
+        ("since:soon", "is not a time"),
+        ("since:0001-01-01", "Use a year"),
+        ("cost:5", "cost>100"),
+        ("cost>..", "is not a number"),
+        ("takes:some", "takes:all"),
+        ("a " * 30, "Use fewer"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_advice(text: str, advice: str) -> None:
+    with pytest.raises(Invalid, match=advice.replace("*", ".")):
+        parse_query(text, NOW)
+
+
+@given(
+    st.lists(st.sampled_from([*[f"{name}:" for name in FACETS], '"', "*", "-", " ", ">9", "a", "中", "%"]))
+)
+def test_any_text_is_read_or_refused(parts: list[str]) -> None:
+    with suppress(Invalid):
+        parse_query("".join(parts), NOW)

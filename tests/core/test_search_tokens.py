@@ -1,0 +1,54 @@
+"""Texts are split equally for every database, and names are found whole and in parts."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from historyapp.core.search_tokens import LONGEST, parts_of, phrase_places, pieces, tokens_of, whole_names
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("EnsureSetup", ["ensure", "setup"]),
+        ("hooks_test.go", ["hooks", "test", "go"]),
+        ("go test ./...", ["go", "test"]),
+        ("HTTPServer2", ["http", "server2"]),
+        ("中文搜索", ["中", "文", "搜", "索"]),
+        ("テスト", ["テ", "ス", "ト"]),
+        ("الْعَرَبِيَّة", ["العربية"]),
+        ("Café ＡＢＣ", ["cafe", "abc"]),
+        ("한국어", ["한", "국", "어"]),
+        ("aGVsbG8gd29ybGQ3X1Zk", ["agvsbg8gd29ybgq3x1zk"]),
+        ("% * \" ' \0 \ud800", []),
+    ],
+)
+def test_names_are_split_into_their_parts(text: str, tokens: list[str]) -> None:
+    assert tokens_of(text) == tokens
+
+
+def test_a_split_name_is_also_known_as_a_whole() -> None:
+    assert list(whole_names("call EnsureSetup and go")) == ["ensuresetup"]
+
+
+def test_a_phrase_is_found_where_it_stands() -> None:
+    text = "then EnsureSetup() failed"
+    found = list(phrase_places(pieces(text), ("ensure", "setup"), is_prefix=False))
+    assert [text[place.start : place.stop] for place in found] == ["EnsureSetup"]
+    assert list(phrase_places(pieces(text), ("ensuresetup",), is_prefix=False)) == [range(5, 16)]
+    assert list(phrase_places(pieces(text), ("fai",), is_prefix=True)) == [range(19, 25)]
+    assert list(phrase_places(pieces(text), ("fai",), is_prefix=False)) == []
+
+
+@given(st.text())
+def test_no_token_is_empty_long_or_holds_a_separator(text: str) -> None:
+    for token in tokens_of(text):
+        assert 0 < len(token) <= LONGEST
+        assert not token.isspace()
+        assert not set(token) & set("'\"\\ \ue000\ue00a")
+
+
+@given(st.text())
+def test_places_have_the_tokens_of_the_text(text: str) -> None:
+    assert [token for piece in pieces(text) for token in piece.tokens] == tokens_of(text)
+    assert all(parts_of(text[piece.start : piece.end]) == piece.tokens for piece in pieces(text))

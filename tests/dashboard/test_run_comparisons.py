@@ -1,0 +1,151 @@
+"""Two runs side by side: where they went different ways, and how one gets there."""
+
+from uuid import uuid4
+
+from django.test import Client
+from django.urls import reverse
+
+from dashboard.run_comparison import PAGE
+from historyapp.models import Project, Session
+from historyapp.services.append import append
+from historyapp.services.rewinds import Target, fork, rewind
+from historyapp.services.sessions import create_session
+from tests.dashboard.pages import fragment, html, text
+from tests.services.drafts import act, ok
+
+
+def page_of(a: object, b: object, more: str = "") -> str:
+    return f"{reverse('compare-runs')}?a={a}&b={b}{more}"
+
+
+def did(project: Project, *names: str) -> Session:
+    session = create_session(project, names={"title": "another run"})
+    append(project, session.pk, [draft for name in names for draft in (act(name), ok())])
+    session.refresh_from_db()
+    return session
+
+
+def forked(project: Project, session: Session) -> Session:
+    """A fork after the second of five steps, which goes another way in the fourth."""
+    other = fork(project, session.pk, at_step=2)
+    append(
+        project, other.pk, [act("read_file", path="file-3.txt"), ok(outputs="found"), act("write_file"), ok()]
+    )
+    return other
+
+
+def test_a_fork_and_its_parent_name_the_step_where_they_part(
+    alice: Client, project: Project, session: Session
+) -> None:
+    page = text(alice.get(page_of(session.pk, forked(project, session).pk)))
+    assert "Steps 1–2 are the same entries in both." in page
+    assert "They went different ways at step 4 of A, step 4 of B." in page
+    assert "The first difference" in page
+    assert "result, status" in page
+    assert "only A" in page
+
+
+def test_totals_stand_above_with_those_after_the_common_part(
+    alice: Client, project: Project, session: Session
+) -> None:
+    page = text(alice.get(page_of(session.pk, forked(project, session).pk)))
+    assert page.count("after the common part") == 2
+    assert "Steps Errors Tokens Money Time" in page
+
+
+def test_runs_of_equal_steps_are_folded(alice: Client, project: Project) -> None:
+    names = [f"tool_{number}" for number in range(8)]
+    a, b = did(project, *names, "end"), did(project, *names, "other")
+    page = html(alice.get(page_of(a.pk, b.pk)))
+    assert "8 pairs alike" in page
+    assert page.index("8 pairs alike") < page.index('id="divergence"')
+
+
+def test_a_long_comparison_begins_shortly_before_the_difference(alice: Client, project: Project) -> None:
+    a, b = did(project, *["ls"] * PAGE, "end"), did(project, *["ls"] * PAGE, "other")
+    address = page_of(a.pk, b.pk)
+    page = alice.get(address)
+    assert f"{PAGE - 3} pairs before, all alike" in text(page)
+    assert 'id="divergence"' in html(page)
+    first = alice.get(f"{address}&at=start")
+    assert 'id="divergence"' not in html(first)
+    assert f"at={PAGE + 1}-{PAGE + 1}#divergence" in html(first)
+    further = fragment(alice, f"{address}&at={PAGE + 1}-{PAGE + 1}")
+    assert "<html" not in html(further)
+    assert 'id="divergence"' in html(further)
+
+
+def test_the_same_steps_are_said_to_be_the_same(alice: Client, project: Project) -> None:
+    assert "No step differs." in text(alice.get(page_of(did(project, "a").pk, did(project, "a").pk)))
+
+
+def test_one_run_alone_is_offered_what_it_can_be_compared_with(
+    alice: Client, project: Project, session: Session
+) -> None:
+    other = forked(project, session)
+    position = rewind(project, session.pk, Target(to_step=4)).position
+    page = html(alice.get(f"{reverse('compare-runs')}?a={session.pk}"))
+    for kind in ("Take: ", "Fork: "):
+        assert kind in page
+    assert f"takes%2F{position}" in page
+    assert "Parent: " in html(alice.get(f"{reverse('compare-runs')}?a={other.pk}"))
+
+
+def test_without_a_run_there_is_a_form(alice: Client, project: Project) -> None:
+    assert "Run A" in text(alice.get(reverse("compare-runs")))
+
+
+def test_what_cannot_be_compared_is_said_above_the_form(alice: Client, session: Session) -> None:
+    same = alice.get(page_of(session.pk, session.pk))
+    assert (same.status_code, "a and b are the same run" in text(same)) == (422, True)
+    assert "Use the id of a session" in text(alice.get(page_of("x", session.pk)))
+    assert alice.get(page_of(uuid4(), session.pk)).status_code == 404
+    assert alice.get(page_of(f"{session.pk}/takes/3", session.pk)).status_code == 404
+
+
+def test_a_place_that_is_not_there_is_refused(alice: Client, project: Project, session: Session) -> None:
+    other = did(project, "a")
+    for at in ("99-99", "0-1", "x", "1"):
+        status = alice.get(page_of(session.pk, other.pk, f"&at={at}")).status_code
+        assert status in ((422,) if at in ("99-99", "0-1") else (200, 422)), at
+
+
+def test_a_stranger_sees_no_comparison(charlie: Client, project: Project, session: Session) -> None:
+    other = did(project, "a")
+    assert charlie.get(page_of(session.pk, other.pk)).status_code == 404
+    assert charlie.get(f"{reverse('compare-runs')}?a={session.pk}").status_code == 404
+
+
+def test_what_agents_wrote_is_inert(alice: Client, project: Project, session: Session) -> None:
+    other = did(project, "<script>alert(1)</script>")
+    assert "<script>alert" not in html(alice.get(page_of(session.pk, other.pk)))
+
+
+def test_ways_lead_to_the_comparison(alice: Client, project: Project, session: Session) -> None:
+    other = forked(project, session)
+    assert page_of(session.pk, other.pk).replace("&", "&amp;") in html(
+        alice.get(reverse("session", args=[other.pk]))
+    )
+    position = rewind(project, session.pk, Target(to_step=2)).position
+    page = html(alice.get(reverse("session", args=[session.pk])))
+    assert page.count(f"{session.pk}/takes/{position}&amp;b={session.pk}") == 2, "the take and the notice"
+    palette = alice.get(f"{reverse('palette')}?q=compare&session={other.pk}")
+    assert "Compare with the parent" in text(palette)
+
+
+def test_contexts_are_compared_where_the_runs_part(alice: Client, project: Project, session: Session) -> None:
+    other = forked(project, session)
+    address = f"{reverse('compare-contexts')}?a={session.pk}&b={other.pk}&at=4-4"
+    assert address.replace("&", "&amp;") in html(alice.get(page_of(session.pk, other.pk)))
+    shown = text(fragment(alice, address))
+    assert "before step 4 of A and step 4 of B" in shown
+    assert "not found" in shown, "the result of step 3 in A"
+    assert "step 3" in shown
+    same = text(fragment(alice, address.replace("4-4", "3-3")))
+    assert "Both contexts are the same, byte for byte." in same
+    assert alice.get(address)["Location"] == page_of(session.pk, other.pk, "&at=4-4")
+
+
+def test_a_stranger_sees_no_contexts(charlie: Client, project: Project, session: Session) -> None:
+    address = f"{reverse('compare-contexts')}?a={session.pk}&b={did(project, 'a').pk}&at=1-1"
+    assert fragment(charlie, address).status_code == 404

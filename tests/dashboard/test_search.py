@@ -1,0 +1,74 @@
+"""The search of all sessions: each result leads to its step, and what cannot be read is explained."""
+
+import re
+
+import pytest
+from django.test import Client
+
+from historyapp.models import Project, Session
+from historyapp.models import changes as feed
+from historyapp.services.append import append
+from historyapp.services.rewinds import Target, rewind
+from historyapp.services.sessions import create_session
+from tests.dashboard.pages import html, text
+from tests.services.drafts import act, ok
+
+
+@pytest.fixture
+def found(project: Project, monkeypatch: pytest.MonkeyPatch) -> Session:
+    monkeypatch.setattr(feed, "_SETTLED", "")
+    session = create_session(project, names={"title": "Mend the hooks", "agent": "mender"})
+    append(
+        project, session.pk, [act("look"), ok(outputs="nothing"), act("look"), ok(outputs="<b>zebra</b> one")]
+    )
+    append(project, session.pk, [act("look"), ok(outputs="a zebra that is cut off")])
+    rewind(project, session.pk, Target(to_step=2))
+    return session
+
+
+def addresses(page: str) -> list[str]:
+    return re.findall(r'class="title" href="([^"]+)"', page)
+
+
+def test_a_result_leads_to_its_step_and_marks_the_match(alice: Client, found: Session) -> None:
+    page = html(alice.get("/search?q=zebra"))
+    assert addresses(page) == [f"/sessions/{found.pk}?step=2"]
+    assert "&lt;b&gt;<mark>zebra</mark>&lt;/b&gt;" in page
+    assert alice.get(addresses(page)[0]).status_code == 200
+
+
+def test_a_result_in_a_take_leads_to_the_past_that_has_it(alice: Client, found: Session) -> None:
+    page = html(alice.get("/search?q=zebra+takes:all"))
+    (in_take,) = (address for address in addresses(page) if "as_of" in address)
+    assert "a zebra that is cut off" in text(alice.get(in_take.replace("&amp;", "&")))
+
+
+def test_facets_narrow_the_results(alice: Client, found: Session) -> None:
+    page = html(alice.get("/search?q=zebra"))
+    assert 'href="/search?q=zebra+agent%3Amender"' in page
+    assert addresses(html(alice.get("/search?q=zebra+agent:mender")))
+    assert "No steps found" in html(alice.get("/search?q=zebra+agent:nobody"))
+
+
+def test_without_a_query_the_page_says_what_can_be_searched(alice: Client) -> None:
+    assert "What you can search for" in html(alice.get("/search"))
+
+
+@pytest.mark.parametrize("query", ["x" * 10_000, "cost>abc", "E*", "%22unbalanced", "status:nonsense", "%25"])
+def test_a_query_that_cannot_be_read_is_answered_in_words(alice: Client, query: str) -> None:
+    response = alice.get(f"/search?q={query}")
+    assert response.status_code in (200, 422)
+    assert ('<p class="bar bar-bad" role="alert">' in html(response)) == (response.status_code == 422)
+
+
+def test_a_stranger_finds_nothing(charlie: Client, found: Session) -> None:
+    assert "Mend the hooks" not in charlie.get("/search?q=zebra", follow=True).content.decode()
+
+
+def test_older_results_are_on_the_next_page(alice: Client, project: Project, found: Session) -> None:
+    append(project, found.pk, [entry for _ in range(25) for entry in (act("look"), ok(outputs="zebra"))])
+    page = html(alice.get("/search?q=zebra"))
+    (further,) = re.findall(r'hx-get="(/search\?q=zebra&amp;cursor=\d+)"', page)
+    rest = alice.get(further.replace("&amp;", "&"), headers={"HX-Request": "true", "HX-Target": "more"})
+    assert len(addresses(page)) == 20
+    assert len(addresses(html(rest))) == 6

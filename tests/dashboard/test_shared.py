@@ -1,0 +1,228 @@
+"""A share link shows one session, leads nowhere else, changes nothing, and leaves out what it should."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from datetime import timedelta
+from html import unescape
+from typing import Any
+from urllib.parse import urljoin
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from historyapp.core import entries as core
+from historyapp.models import Project, Session, ShareLink, StepNote
+from historyapp.services.append import append
+from historyapp.services.notes import put_note
+from historyapp.services.rewinds import Target, fork, rewind
+from historyapp.services.sessions import Starter, create_session
+from historyapp.services.shares import ShareOptions, create_share, share_path
+from tests.dashboard.pages import fragment, html, text
+from tests.services.drafts import act, draft, failed, ok, said
+
+PERSONS = "persons-words"
+"""In everything that a person wrote."""
+CUT = "cut-off-words"
+"""In everything that was cut off."""
+STOPPED = core.ToolResult(status="interrupted_by_human", feedback=f"{PERSONS} feedback")
+READS = ("href", "src", "action", "hx-get", "data-page")
+OTHERS = {"hx-target", "hx-swap", "hx-trigger", "hx-swap-oob", "hx-disabled-elt"}
+
+
+@pytest.fixture
+def full(project: Project) -> Session:
+    """A session with everything that a page can show or lead to."""
+    session = create_session(project, names={"title": f"{PERSONS} title", "agent": "demo"}, tags=["tagged"])
+    append(project, session.pk, [
+        draft(core.SystemInstruction(text=f"{PERSONS} instruction")),
+        said(f"{PERSONS} input one"), act("Task", prompt="look"), ok(outputs="fine needle"),
+        draft(core.Review(analysis=f"{PERSONS} review", score=1.0, passed=True)),
+        act("bash", command="ls"),
+        draft(core.ToolResults(results=(STOPPED,))),
+        said(f"{PERSONS} input two"),
+        act("AskUserQuestion", question="Which?"), ok(outputs=f"{PERSONS} answer"),
+        act("edit", path="a.py", old_string="x", new_string="y"), failed(reason="no needle"),
+        *[one for number in range(40) for one in (act("read", path=f"{number}.txt"), ok(outputs="x" * 9000))],
+        act("read", path=CUT), ok(outputs=f"{CUT} needle"),
+        said(f"{PERSONS} last input"),
+    ])  # fmt: skip
+    rewind(project, session.pk, Target(to_step=44), reason=f"{PERSONS} reason")
+    append(project, session.pk, [act("read", path="after.txt"), ok(outputs="after needle")])
+    put_note(project, session.pk, 2, f"{PERSONS} note")
+    fork(project, session.pk, at_step=3, title=f"{PERSONS} fork")
+    create_session(project, names={"title": f"{PERSONS} child"}, starter=Starter(session, 3))
+    session.refresh_from_db()
+    return session
+
+
+def linked(session: Session, **options: Any) -> str:
+    return share_path(create_share(session.project, session.pk, ShareOptions(**options)).pk)
+
+
+def addresses(page: str) -> Iterator[tuple[str, str]]:
+    for found in re.finditer(r"""([a-z-]+)=(?:"([^"]*)"|'([^']*)')""", page):
+        if found[1] in READS or found[1].startswith("hx-"):
+            yield found[1], unescape(found[2] if found[2] is not None else found[3])
+
+
+def walk(link: str, most: int = 12) -> dict[str, str]:
+    """Every kind of page and fragment that can be reached from a link; fails at what leads elsewhere.
+
+    Of addresses that differ in numbers and queries alone, the first ``most`` are opened.
+    """
+    client, seen, waiting, alike = Client(), dict[str, str](), [link], Counter[str]()
+    while waiting:
+        address = waiting.pop(0).partition("#")[0]
+        shape = re.sub(r"\d+", "9", address.removeprefix(link).partition("?")[0])
+        alike[shape] += address not in seen
+        if address in seen or alike[shape] > most:
+            continue
+        seen[address] = ""
+        for headers in ({}, {"hx-request": "true"}):
+            answer = client.get(address, headers=headers)
+            is_end = "/jump?" in address and answer.status_code == 404
+            assert answer.status_code in (200, 204, 302) or is_end, address
+            assert "no-store" in answer["Cache-Control"]
+            assert "noindex" in answer["X-Robots-Tag"]
+            found = [("href", answer["Location"])] if answer.status_code == 302 else []
+            if answer["Content-Type"].startswith(("text/", "application/json")):
+                page = html(answer)
+                seen[address] += page
+                assert not re.search(r"""method=["']?post""", page, re.IGNORECASE), address
+                found += addresses(page)
+            for name, value in found:
+                if name in OTHERS or value.startswith(("#", "/static/", "data:")):
+                    continue
+                assert name in READS, (address, name)
+                target = urljoin(address, value)
+                assert target.startswith(link), (address, name, value)
+                waiting.append(target)
+    return seen
+
+
+FRAGMENTS = (
+    "?step=2&find=needle",
+    "?step=45",
+    f"?step=3&find={PERSONS}",
+    f"?text={PERSONS}",
+    "/steps?around=1&turn=1",
+    "/steps?around=5&kind=read",
+    "/news",
+    f"/find?find={PERSONS}",
+    f"/find?find={CUT}",
+    f"/steps?around=1&text={PERSONS}",
+)
+ECHOES = re.compile(f'(?:find|text)={PERSONS}|find={CUT}|value="(?:{PERSONS}|{CUT})"|text {PERSONS}')
+"""What was looked for, as pages repeat it."""
+
+
+@pytest.mark.parametrize(("with_takes", "with_inputs"), [(False, True), (True, False)])
+def test_nothing_leads_out_of_a_link_and_what_it_leaves_out_is_nowhere(
+    full: Session, with_takes: bool, with_inputs: bool
+) -> None:
+    link = linked(full, with_takes=with_takes, with_inputs=with_inputs)
+    pages = walk(link)
+    assert len(pages) > 20
+    for rest in FRAGMENTS:
+        address = f"{link}sessions/{full.pk}{rest}"
+        answer = fragment(Client(), address) if rest[0] == "/" else Client().get(address)
+        assert answer.status_code == 200, rest
+        pages[rest] = html(answer)
+    everything = ECHOES.sub("", "\n".join(pages.values()))
+    shown = sorted(set(re.findall(f"{PERSONS}[ a-z]*", everything)))
+    assert bool(shown) == with_inputs, shown
+    assert (CUT in everything) == with_takes
+    for others in ("note", "fork", "child"):
+        assert f"{PERSONS} {others}" not in shown
+
+
+def test_a_link_changes_nothing_but_its_own_count(full: Session) -> None:
+    link = linked(full, with_takes=True, with_inputs=True)
+    before = (full.revision, full.head, StepNote.objects.count(), Session.objects.count())
+    walk(link, most=2)
+    full.refresh_from_db()
+    assert before == (full.revision, full.head, StepNote.objects.count(), Session.objects.count())
+    assert Client().post(f"{link}sessions/{full.pk}").status_code == 405
+
+
+def test_a_moment_is_shown_and_nothing_after_it(project: Project, session: Session) -> None:
+    link = linked(session, as_of=5, with_inputs=True, with_takes=True)
+    append(
+        project, session.pk, [said("later words"), act("read", path="later words"), ok(outputs="later words")]
+    )
+    assert "later words" not in "\n".join(walk(link).values())
+    page = f"{link}sessions/{session.pk}"
+    assert "2 steps" in text(Client().get(page))
+    assert Client().get(f"{page}?as_of=6").status_code == 404
+    assert Client().get(f"{page}?as_of=3").status_code == 200
+    assert Client().get(f"{page}/steps/3").status_code == 404
+
+
+def test_without_takes_no_other_position_is_shown(session: Session) -> None:
+    page = f"{linked(session)}sessions/{session.pk}"
+    assert Client().get(f"{page}?as_of=3").status_code == 404
+
+
+def test_a_link_grows_with_its_session(project: Project, session: Session) -> None:
+    link = linked(session)
+    append(project, session.pk, [act("read", path="new.txt")])
+    news = fragment(Client(), f"{link}sessions/{session.pk}/news?step=1&steps=5&seen=5&revision=0")
+    assert "new.txt" in html(news)
+
+
+@pytest.mark.parametrize("rest", ["", "sessions/ID", "sessions/ID/steps/1", "x/y"])
+def test_links_that_are_unknown_changed_expired_or_revoked_get_one_answer(
+    session: Session, rest: str
+) -> None:
+    rest = rest.replace("ID", str(session.pk))
+    expired, revoked, good = linked(session), linked(session), linked(session)
+    one, two, _ = ShareLink.objects.order_by("pk")
+    ShareLink.objects.filter(pk=one.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
+    ShareLink.objects.filter(pk=two.pk).update(revoked_at=timezone.now())
+    changed = f"{good[:-3]}{'A' if good[-3] != 'A' else 'B'}{good[-2:]}"
+    answers = [Client().get(f"{link}{rest}") for link in (expired, revoked, changed, "/s/x/")]
+    assert {answer.status_code for answer in answers} == {404}
+    assert len({html(answer) for answer in answers}) == 1
+    assert "not valid, has expired or was revoked" in text(answers[0])
+
+
+@pytest.mark.parametrize(
+    "name", ["settings", "overview", "context", "exports/markdown", "ledger", "continue"]
+)
+def test_other_pages_of_the_session_are_not_there(alice: Client, session: Session, name: str) -> None:
+    answer = alice.get(f"{linked(session)}sessions/{session.pk}/{name}")
+    assert answer.status_code == 404
+    assert 'href="/"' not in html(answer)
+
+
+def test_raw_entries_need_inputs(session: Session) -> None:
+    for with_inputs, status in ((False, 404), (True, 200)):
+        page = f"{linked(session, with_inputs=with_inputs)}sessions/{session.pk}"
+        assert fragment(Client(), f"{page}/steps/1/raw").status_code == status
+
+
+def test_another_session_is_not_found_through_a_link(project: Project, session: Session) -> None:
+    other = create_session(project)
+    assert Client().get(f"{linked(session)}sessions/{other.pk}").status_code == 404
+
+
+def test_a_member_sees_through_a_link_what_others_see(alice: Client, full: Session) -> None:
+    link = linked(full)
+    assert html(alice.get(f"{link}sessions/{full.pk}")) == html(Client().get(f"{link}sessions/{full.pk}"))
+
+
+def test_openings_are_counted_and_fragments_are_not(session: Session) -> None:
+    link = linked(session)
+    for _ in range(2):
+        Client().get(f"{link}sessions/{session.pk}")
+        fragment(Client(), f"{link}sessions/{session.pk}/steps/1")
+    share = ShareLink.objects.get()
+    assert share.opened == 2
+    assert share.last_opened_at is not None
+
+
+def test_after_a_link_other_pages_have_their_own_addresses(alice: Client, session: Session) -> None:
+    alice.get(f"{linked(session)}sessions/{session.pk}")
+    assert f'href="/sessions/{session.pk}' in html(alice.get(f"/sessions/{session.pk}"))

@@ -1,0 +1,213 @@
+"""Each change reaches everybody who follows it, once and in order, however they join and however slow."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import OperationalError
+
+from historyapp.event_streams import Reader, Subscription
+from historyapp.front import streams
+from historyapp.front.limits import Clients
+from historyapp.front.streams import MOST_WAITING, Streams
+from historyapp.models.changes import START, ChangePage, Cursor, ReadChange
+from historyapp.wire.problems import CursorExpired, TooManyRequests
+from tests.front.limits import small_limits
+
+PROJECT, SESSION, OTHER = uuid4(), uuid4(), uuid4()
+READER = Reader(PROJECT, key=uuid4())
+
+
+class Database:
+    """The feed of one project, in memory."""
+
+    def __init__(self) -> None:
+        self.changes: list[ReadChange] = []
+        self.page = 1000
+        self.oldest = START
+        self.fails = 0
+        self.allowed = {READER}
+
+    def add(self, session: UUID = SESSION, kind: str = "entries", count: int = 1) -> None:
+        for _ in range(count):
+            cursor = Cursor(0, len(self.changes) + 1)
+            self.changes.append(ReadChange(cursor, kind, session, 1, 1, None, datetime.now(UTC)))
+
+    def changes_since(self, project: UUID, cursor: Cursor, *, session: UUID | None = None) -> ChangePage:
+        assert project == PROJECT
+        if self.fails:
+            self.fails -= 1
+            raise OperationalError("no database")
+        if cursor < self.oldest:
+            raise CursorExpired("gone")
+        rows = self.changes[cursor.id : cursor.id + self.page]
+        found = [row for row in rows if session in (None, row.session)]
+        has_more = cursor.id + self.page < len(self.changes)
+        return ChangePage(found, rows[-1].cursor if rows else cursor, has_more)
+
+
+@pytest.fixture
+def database(monkeypatch: pytest.MonkeyPatch) -> Database:
+    database = Database()
+    monkeypatch.setattr(streams, "changes_since", database.changes_since)
+    monkeypatch.setattr(streams, "progress", lambda: len(database.changes))
+    monkeypatch.setattr(streams, "still_allowed", lambda readers: database.allowed)
+    monkeypatch.setattr(streams, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(streams, "RETRY_SECONDS", 0.02)
+    monkeypatch.setattr(streams, "HEARTBEAT_SECONDS", 0.1)
+    return database
+
+
+class Follower:
+    """Reads one stream until it ends."""
+
+    def __init__(self, all_streams: Streams, session: UUID | None = None, cursor: Cursor = START) -> None:
+        self.ids: list[int] = []
+        self.places: list[str] = []
+        self.may_read = asyncio.Event()
+        self.may_read.set()
+        self._streams = all_streams
+        self.task = asyncio.create_task(self._read(Subscription(PROJECT, session, cursor, READER)))
+
+    async def _read(self, subscription: Subscription) -> None:
+        with self._streams.followed(subscription) as stream:
+            async for text in self._streams.texts(stream):
+                for block in text.split("\n\n"):
+                    if "id: " in block:
+                        self.places.append(block.rpartition("id: ")[2])
+                        if "event:" in block:
+                            self.ids.append(int(self.places[-1].partition("-")[2]))
+                await self.may_read.wait()
+
+    async def reads(self, *ids: int) -> None:
+        async with asyncio.timeout(5):
+            while len(self.ids) < len(ids):
+                await asyncio.sleep(0.01)
+        assert self.ids == list(ids)
+
+
+def run(scenario: Callable[[Streams], Awaitable[None]]) -> None:
+    async def main() -> None:
+        all_streams = Streams()
+        try:
+            async with asyncio.timeout(10):
+                await scenario(all_streams)
+        finally:
+            all_streams.stop()
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            await asyncio.wait(others, timeout=2) if others else None
+            assert len(all_streams) == 0
+
+    asyncio.run(main())
+
+
+def test_those_who_join_late_get_what_they_lack_and_then_what_is_new(database: Database) -> None:
+    database.page = 3
+
+    async def scenario(all_streams: Streams) -> None:
+        first = Follower(all_streams)
+        database.add(count=7)
+        await first.reads(*range(1, 8))
+        late = Follower(all_streams, cursor=Cursor(0, 2))
+        database.add(count=2)
+        await late.reads(*range(3, 10))
+        await first.reads(*range(1, 10))
+        ahead = Follower(all_streams, cursor=Cursor(0, 11))
+        database.add(count=4)
+        await ahead.reads(12, 13)
+
+    run(scenario)
+
+
+def test_a_stream_of_a_session_is_of_this_session_only(database: Database) -> None:
+    async def scenario(all_streams: Streams) -> None:
+        everything, one = Follower(all_streams), Follower(all_streams, SESSION)
+        database.add()
+        database.add(OTHER, count=2)
+        database.add()
+        await everything.reads(1, 2, 3, 4)
+        await one.reads(1, 4)
+
+    run(scenario)
+
+
+def test_a_stream_without_news_says_where_it_stands(database: Database) -> None:
+    async def scenario(all_streams: Streams) -> None:
+        follower = Follower(all_streams, SESSION, Cursor(0, 5))
+        await asyncio.sleep(0.35)
+        assert follower.places[:2] == ["0-5", "0-5"]
+        assert follower.ids == []
+
+    run(scenario)
+
+
+def test_a_slow_reader_gets_from_the_database_what_was_dropped(database: Database) -> None:
+    async def scenario(all_streams: Streams) -> None:
+        slow = Follower(all_streams)
+        await asyncio.sleep(0.05)
+        slow.may_read.clear()
+        database.add(count=2 * MOST_WAITING)
+        await asyncio.sleep(0.3)
+        slow.may_read.set()
+        await slow.reads(*range(1, 2 * MOST_WAITING + 1))
+
+    run(scenario)
+
+
+def test_the_streams_of_a_deleted_session_end(database: Database) -> None:
+    async def scenario(all_streams: Streams) -> None:
+        everything, one = Follower(all_streams), Follower(all_streams, SESSION)
+        database.add(kind="session_deleted")
+        await one.task
+        await one.reads(1)
+        assert not everything.task.done()
+
+    run(scenario)
+
+
+def test_a_reader_who_may_no_longer_read_is_sent_away(database: Database) -> None:
+    async def scenario(all_streams: Streams) -> None:
+        follower = Follower(all_streams)
+        await asyncio.sleep(0.05)
+        database.allowed = set()
+        await follower.task
+
+    run(scenario)
+
+
+def test_streams_wait_for_a_database_that_fails_and_lose_nothing(database: Database) -> None:
+    async def scenario(all_streams: Streams) -> None:
+        follower = Follower(all_streams)
+        await asyncio.sleep(0.05)
+        database.fails = 3
+        database.add(count=2)
+        await follower.reads(1, 2)
+
+    run(scenario)
+
+
+def test_a_stream_whose_cursor_expires_ends_so_that_the_reader_asks_again(database: Database) -> None:
+    async def scenario(all_streams: Streams) -> None:
+        follower = Follower(all_streams)
+        await asyncio.sleep(0.05)
+        database.add(count=3)
+        database.oldest = Cursor(0, 2)
+        await follower.task
+
+    run(scenario)
+
+
+def test_a_client_has_a_limited_number_of_streams() -> None:
+    clients = Clients(small_limits(client_streams=2))
+    with clients.streaming(b"a", "1.2.3.4"), clients.streaming(b"a", "1.2.3.4"):
+        with (
+            pytest.raises(TooManyRequests, match="PLAYHEAD_CLIENT_STREAMS"),
+            clients.streaming(b"a", "5.6.7.8"),
+        ):
+            pass
+        with clients.streaming(b"b", "1.2.3.4"):
+            pass
+    with clients.streaming(b"a", "1.2.3.4"):
+        pass

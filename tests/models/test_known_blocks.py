@@ -1,0 +1,76 @@
+"""Blocks that were read before are found in the same order as by reading them one after the other."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from historyapp.core.searchable import lowered
+from historyapp.models import Project, Session, TextBlock, known_blocks, text_blocks
+from historyapp.models.history import History
+from historyapp.models.known_blocks import KnownBlocks
+from historyapp.models.text_search import TextSearch, wanted_trigrams
+from historyapp.services.append import append
+from historyapp.services.sessions import create_session
+from historyapp.services.text_index import index_text
+from tests.services.drafts import act, ok
+
+pytestmark = pytest.mark.django_db
+STEPS, BLOCK = 120, 8
+
+
+@pytest.fixture
+def session(monkeypatch: pytest.MonkeyPatch) -> Session:
+    """Thirty blocks; the queries read only a few of them at once."""
+    monkeypatch.setattr(text_blocks, "BLOCK_ENTRIES", BLOCK)
+    for name in ("_NEAR", "_IN_ONE_DIRECTION", "_FURTHER"):
+        monkeypatch.setattr(known_blocks, name, 3)
+    monkeypatch.setattr(known_blocks, "_TEXTS_AT_ONCE", (2, 4))
+    project = Project.objects.create(name="Alice's")
+    session = create_session(project)
+    drafts = [one for n in range(STEPS) for one in (act(), ok(outputs="seven" if n % 7 == 0 else "none"))]
+    append(project, session.pk, drafts)
+    session.refresh_from_db()
+    assert index_text(session.pk)
+    assert TextBlock.objects.count() == 2 * STEPS // BLOCK
+    return session
+
+
+@pytest.mark.parametrize("around", [None, 0, 1, 8, 9, 100, 233, 240])
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_every_block_is_found_once_and_in_order(
+    session: Session, around: int | None, newest_first: bool
+) -> None:
+    wanted = wanted_trigrams(lowered("seven"))
+    for first, last in ((1, 240), (9, 16), (100, 239), (240, 240), (1, 1)):
+        known = KnownBlocks(session.pk)
+        if around is not None:
+            known.read_around(around, [wanted])
+        found = list(known.candidates(first, last, set(), newest_first=newest_first))
+        expected = [one for one in range(1, 240, BLOCK) if one <= last and one + BLOCK - 1 >= first]
+        assert found == (expected[::-1] if newest_first else expected)
+        assert known.end == 240
+        firsts = known.candidates(first, last, wanted, newest_first=newest_first)
+        texts = list(known.read_texts(firsts, "seven", 100, newest_first=newest_first))
+        assert [one.first for one in texts] == sorted([one.first for one in texts], reverse=newest_first)
+        positions = {passage.position for one in texts for passage in one.passages}
+        sevens = {2 * n + 2 for n in range(0, STEPS, 7)}
+        assert {one for one in sevens if first <= one <= last} <= positions
+
+
+def test_a_session_without_blocks_is_asked_once() -> None:
+    session = create_session(Project.objects.create(name="Alice's"))
+    known = KnownBlocks(session.pk)
+    with CaptureQueriesContext(connection) as captured:
+        known.read_around(10, [set()])
+        assert list(known.candidates(1, 100, set())) == list(known.candidates(1, 5, set(), newest_first=True))
+    assert known.end == 0
+    assert len(captured) == 1
+
+
+def test_a_search_finds_the_same_with_and_without_what_was_read(session: Session) -> None:
+    read = History(session)
+    read.blocks_of(session.pk).read_around(120, [wanted_trigrams("seven")])
+    searches = [TextSearch(history, "seven") for history in (read, History(session))]
+    for after, last, newest_first in ((0, 240, False), (121, 200, False), (5, 120, True)):
+        first, second = (one.find(100, after, last, newest_first=newest_first).hits for one in searches)
+        assert first == second != []

@@ -1,0 +1,208 @@
+"""Every change of a session is in the feed once, in the order of commits."""
+
+import threading
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from django.db import connection, transaction
+from django.utils import timezone
+from hypothesis import given
+from hypothesis import strategies as st
+
+from historyapp.core.errors import Invalid, NotFound
+from historyapp.models import Change, CompressionRun, Project, Session
+from historyapp.models import changes as feed
+from historyapp.models.changes import START, ChangeKind, Cursor, changes_since, newest_cursor
+from historyapp.services import changes, statements
+from historyapp.services.append import append
+from historyapp.services.compression.start import RunRequest, cancel_run, start_run
+from historyapp.services.notes import delete_note, put_note
+from historyapp.services.retention import purge
+from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
+from historyapp.services.sessions import change_session, create_session
+from historyapp.services.summaries import SummaryText, summarise
+from historyapp.wire.events import KINDS
+from historyapp.wire.problems import CursorExpired
+from tests.services.drafts import act, ok, said
+
+
+def kinds(project: Project, cursor: Cursor = START) -> list[str]:
+    return [change.kind for change in changes_since(project.pk, cursor).changes]
+
+
+@pytest.fixture(autouse=True)
+def _the_transaction_of_a_test_counts_as_ended(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marker = request.node.get_closest_marker("django_db")
+    if marker is None or not marker.kwargs.get("transaction"):
+        monkeypatch.setattr(feed, "_SETTLED", "")
+
+
+@pytest.fixture
+def two_steps(project: Project, session: Session) -> Session:
+    append(project, session.pk, [said("go"), act(), ok("1"), act(), ok("2")])
+    return session
+
+
+def test_an_append_is_one_change_with_the_positions_of_its_entries(
+    project: Project, two_steps: Session
+) -> None:
+    created, appended = changes_since(project.pk).changes
+    assert (created.kind, created.session, created.last_position) == ("session_created", two_steps.pk, None)
+    assert (appended.kind, appended.first_position, appended.last_position) == ("entries", 1, 5)
+    assert abs(appended.at - timezone.now()) < timedelta(minutes=1)
+
+
+def test_what_is_refused_is_no_change(project: Project, two_steps: Session) -> None:
+    before = newest_cursor(project.pk)
+    with pytest.raises(NotFound):
+        put_note(project, two_steps.pk, 9)
+    with pytest.raises(Invalid):
+        rewind(project, two_steps.pk, Target(to_position=99))
+    assert kinds(project, before) == []
+
+
+def test_each_way_to_change_a_session_is_in_the_feed(project: Project, two_steps: Session) -> None:
+    id = two_steps.pk
+
+    def changed(act: object) -> list[str]:
+        before = newest_cursor(project.pk)
+        assert callable(act)
+        act()
+        return kinds(project, before)
+
+    assert changed(lambda: rewind(project, id, Target(to_step=1))) == ["rewind"]
+    assert changed(lambda: undo_rewind(project, id, 6)) == ["rewind"]
+    assert changed(lambda: fork(project, id)) == ["session_created"]
+    assert changed(lambda: summarise(project, id, (1, 1), SummaryText("one"))) == ["summaries"]
+    assert changed(lambda: put_note(project, id, 1)) == ["notes"]
+    assert changed(lambda: delete_note(project, id, 1)) == ["notes"]
+    assert changed(lambda: change_session(project, id, {"title": "x"})) == ["session_changed"]
+    assert changed(lambda: start_run(project, id, RunRequest(from_step=1, to_step=1))) == ["run"]
+    assert changed(lambda: cancel_run(CompressionRun.objects.get(session=id))) == ["run"]
+
+
+def test_a_deleted_session_is_in_the_feed_for_good(project: Project, session: Session) -> None:
+    change_session(project, session.pk, {"status": "archived"})
+    purge(project, [session.pk], timezone.now() + timedelta(days=1))
+    assert not Session.objects.filter(pk=session.pk).exists()
+    assert kinds(project)[-1] == "session_deleted"
+
+
+def test_a_feed_is_of_one_project_and_where_asked_of_one_session(project: Project, session: Session) -> None:
+    create_session(Project.objects.create(name="Bob's"))
+    other = create_session(project)
+    page = changes_since(project.pk, session=other.pk)
+    assert [change.session for change in page.changes] == [other.pk]
+    assert page.cursor == newest_cursor(project.pk)
+    assert changes_since(project.pk, limit=1, session=other.pk).changes == []
+
+
+@given(pieces=st.lists(st.integers(1, 7), min_size=1, max_size=30))
+@pytest.mark.django_db
+def test_pages_of_any_size_together_are_the_whole_feed(pieces: list[int]) -> None:
+    with transaction.atomic():
+        project = Project.objects.create(name="pages")
+        for _ in range(12):
+            create_session(project)
+        whole, read = list(changes_since(project.pk).changes), list[feed.ReadChange]()
+        cursor, has_more = START, True
+        for limit in [*pieces, 100]:
+            page = changes_since(project.pk, cursor, limit=limit)
+            read += page.changes
+            assert has_more == bool(page.changes)
+            cursor, has_more = page.cursor, page.has_more
+        assert read == whole
+        transaction.set_rollback(True)
+
+
+@given(cursor=st.builds(Cursor, st.integers(0, 10**18 - 1), st.integers(0, 10**18 - 1)))
+def test_a_cursor_is_read_as_it_was_written(cursor: Cursor) -> None:
+    assert Cursor.parse(str(cursor)) == cursor
+
+
+@pytest.mark.parametrize("text", ["", "1", "-", "1-2-3", "a-b", "1--2", "٣-٤", "1-" + "9" * 19, "0-1\n"])
+def test_what_is_no_cursor_is_refused(text: str) -> None:
+    with pytest.raises(Invalid, match="no cursor of events"):
+        Cursor.parse(text)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif("connection.vendor == 'sqlite'", reason="SQLite runs one writer at a time")
+def test_a_transaction_that_commits_late_is_not_skipped() -> None:
+    project = Project.objects.create(name="late")
+    late, early = create_session(project), create_session(project)
+    begun, may_commit = threading.Event(), threading.Event()
+    before = newest_cursor(project.pk)
+
+    def write_late() -> None:
+        with transaction.atomic():
+            append(project, late.pk, [said("late")])
+            begun.set()
+            assert may_commit.wait(10)
+        connection.close()
+
+    writer = threading.Thread(target=write_late)
+    writer.start()
+    assert begun.wait(10)
+    append(project, early.pk, [said("early")])
+    assert changes_since(project.pk, before).changes == []
+    assert newest_cursor(project.pk) == before
+    progress = feed.progress()
+    may_commit.set()
+    writer.join()
+    assert feed.progress() != progress
+    assert [change.session for change in changes_since(project.pk, before).changes] == [late.pk, early.pk]
+
+
+def test_old_changes_are_deleted_and_a_reader_of_them_is_told(project: Project, session: Session) -> None:
+    early = newest_cursor(project.pk)
+    for title in "abc":
+        change_session(project, session.pk, {"title": title})
+    late = newest_cursor(project.pk)
+    Change.objects.update(at=timezone.now() - timedelta(days=40))
+    change_session(project, session.pk, {"title": "d"})
+    assert changes.prune_changes(timedelta(days=30)) == 3
+    assert changes.prune_changes(timedelta(days=30)) == 0
+    assert kinds(project) == kinds(project, late) == ["session_changed"]
+    with pytest.raises(CursorExpired, match="no longer kept"):
+        changes_since(project.pk, early)
+
+
+def test_a_restored_database_goes_on_where_its_readers_were(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if connection.vendor == "sqlite":
+        pytest.skip("SQLite counts no transactions")
+    ahead = feed.next_transaction() + 10**9
+    Change.objects.update(transaction_id=ahead)
+    cursor = Cursor(ahead, Change.objects.latest("id").pk)
+    assert changes.adopt_changes() == 1
+    change_session(project, session.pk, {"title": "after"})
+    Change.objects.filter(kind="session_changed").update(transaction_id=1)  # committed long ago
+    assert kinds(project, cursor) == ["session_changed"]
+
+
+def test_the_kinds_of_the_api_are_those_of_the_table() -> None:
+    assert set(KINDS) == set(ChangeKind.values) - {ChangeKind.PRUNED}
+
+
+def test_the_written_out_columns_are_the_models_columns() -> None:
+    columns = [str(field.column) for field in Change._meta.local_concrete_fields]
+    assert tuple(columns[1:]) == statements.CHANGE_COLUMNS
+
+
+def test_listeners_hear_of_a_commit_and_not_of_a_rollback(
+    project: Project, django_capture_on_commit_callbacks: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[int] = []
+    monkeypatch.setattr(changes, "_listeners", [lambda: heard.append(1)])
+    assert callable(django_capture_on_commit_callbacks)
+    with django_capture_on_commit_callbacks(execute=True):
+        create_session(project)
+    assert heard == [1]
+    with django_capture_on_commit_callbacks(execute=True), pytest.raises(NotFound):
+        put_note(project, uuid4(), 1)
+    assert heard == [1]

@@ -1,0 +1,134 @@
+"""Figures by day follow the feed of changes, from wherever they stopped."""
+
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from historyapp.models import Change, CountedSession, FiguresProgress, Project, ProjectDay, Session
+from historyapp.models import changes as feed
+from historyapp.services import day_figures, figures_feed
+from historyapp.services.append import append
+from historyapp.services.changes import adopt_changes, prune_changes
+from historyapp.services.counted_entries import CountedPart
+from historyapp.services.figures_feed import follow_changes
+from historyapp.services.retention import purge
+from historyapp.services.sessions import change_session, create_session
+from tests.services.drafts import act, ok
+
+
+@pytest.fixture(autouse=True)
+def _the_transaction_of_a_test_counts_as_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed, "_SETTLED", "")
+
+
+def steps(project: Project) -> int:
+    return sum(ProjectDay.objects.filter(project=project).values_list("steps", flat=True))
+
+
+def follow() -> None:
+    assert follow_changes(lambda: False) is False
+
+
+def test_sessions_that_were_there_before_are_counted_and_then_what_changes(
+    project: Project, session: Session
+) -> None:
+    append(project, session.pk, [act(), ok()])
+    follow()
+    assert steps(project) == 1
+    append(project, session.pk, [act(), ok()])
+    create_session(project)
+    follow()
+    assert steps(project) == 2
+    assert CountedSession.objects.count() == 2
+
+
+def test_nothing_is_read_of_projects_without_changes(
+    project: Project, session: Session, django_assert_num_queries: Any
+) -> None:
+    follow()
+    with django_assert_num_queries(1):
+        follow()
+
+
+def test_what_was_stopped_goes_on_where_it_stopped(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(day_figures, "AT_ONCE", 2)
+    append(project, session.pk, [draft for _ in range(4) for draft in (act(), ok())])
+    heads = list[int]()
+    for _ in range(8):
+        follow_changes(partial(next, iter((False,)), True))
+        heads += CountedSession.objects.values_list("head", flat=True)
+    assert heads == [2, 4, 6, 8, 8, 8, 8, 8]
+    follow()
+    assert steps(project) == 4
+
+
+def test_a_session_that_cannot_be_counted_keeps_no_other_waiting(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    others = [create_session(project) for _ in range(3)]
+    for one in (session, *others):
+        append(project, one.pk, [act(), ok()])
+    count = CountedPart.entries
+
+    def damaged(part: Any) -> Any:
+        if part._session.pk == others[1].pk:
+            raise ValueError("damaged")
+        return count(part)
+
+    monkeypatch.setattr(CountedPart, "entries", damaged)
+    follow()
+    assert steps(project) == 3
+    assert str(others[1].pk) in caplog.text
+
+
+def test_a_project_whose_changes_are_no_longer_kept_is_counted_anew(
+    project: Project, session: Session
+) -> None:
+    follow()
+    append(project, session.pk, [act(), ok()])
+    change_session(project, session.pk, {"title": "x"})
+    Change.objects.update(at=timezone.now() - timedelta(days=40))
+    Session.objects.filter(pk=create_session(project).pk).update(title="late")
+    prune_changes(timedelta(days=30))
+    gone = create_session(project)
+    CountedSession.objects.create(session_id=gone.pk, project=project, version=1)
+    Session.objects.filter(pk=gone.pk).delete()
+    follow()
+    assert steps(project) == 1
+    assert not CountedSession.objects.filter(pk=gone.pk).exists()
+
+
+def test_a_session_with_the_id_of_a_deleted_one_is_counted_from_its_beginning(
+    project: Project, session: Session
+) -> None:
+    append(project, session.pk, [act("old"), ok()])
+    follow()
+    change_session(project, session.pk, {"status": "archived"})
+    purge(project, [session.pk], timezone.now() + timedelta(days=1))
+    create_session(project, id=session.pk)
+    append(project, session.pk, [act("new"), ok(), act("new"), ok()])
+    follow()
+    assert set(ProjectDay.objects.exclude(tool="").values_list("tool", "steps")) == {("new", 2)}
+
+
+def test_a_restored_database_goes_on_where_the_figures_were(project: Project, session: Session) -> None:
+    if connection.vendor == "sqlite":
+        pytest.skip("SQLite counts no transactions")
+    follow()
+    FiguresProgress.objects.update(transaction_id=feed.next_transaction() + 10**9)
+    adopt_changes()
+    append(project, session.pk, [act(), ok()])
+    follow()
+    assert steps(project) == 1
+
+
+def test_each_kind_that_changes_figures_is_followed() -> None:
+    assert {"entries", "rewind", "session_created", "session_changed", "session_deleted"} == {
+        *figures_feed.COUNTED
+    }

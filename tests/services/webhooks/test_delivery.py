@@ -1,0 +1,261 @@
+"""What happens reaches a target in order, with the same id at every attempt, until it has arrived."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from historyapp.models import AuditRecord, Change, Project, Session, Webhook, WebhookDelivery
+from historyapp.models.changes import ChangeKind
+from historyapp.services.append import append
+from historyapp.services.sessions import change_session, create_session
+from historyapp.services.webhooks import delivery as delivering
+from historyapp.services.webhooks import fan_out
+from historyapp.services.webhooks.delivery import RETRY_SECONDS, work_on
+from historyapp.services.webhooks.endpoints import change_webhook, redeliver, send_test
+from historyapp.services.webhooks.sending import Attempt
+from tests.services.drafts import act, failed, said
+from tests.services.webhooks.conftest import Work
+from tests.services.webhooks.receiver import Arrived, Receiver, Told
+
+
+def run_once(project: Project, title: str = "") -> Session:
+    """Three events: a session begins, a step of it fails, it ends."""
+    session = create_session(project, names={"title": title})
+    append(project, session.pk, [said("go"), act("make"), failed()])
+    change_session(project, session.pk, {"status": "finished"})
+    return session
+
+
+RUN = ["session.started", "session.error", "session.ended"]
+
+
+def test_what_happened_arrives_once(project: Project, receiver: Receiver, work: Work) -> None:
+    run_once(project)
+    work()
+    work()
+    assert receiver.types() == RUN
+    assert set(WebhookDelivery.objects.values_list("state", "attempts")) == {("succeeded", 1)}
+
+
+def test_what_happened_before_a_webhook_was_made_is_not_sent(
+    project: Project, session: Session, receiver: Receiver, work: Work
+) -> None:
+    work()
+    assert receiver.types() == []
+
+
+def test_deliveries_of_a_session_wait_for_one_that_fails_and_others_do_not(
+    project: Project, receiver: Receiver, work: Work
+) -> None:
+    bad, good = run_once(project, "bad"), run_once(project, "good")
+    refused = [True]
+
+    def answer(request: Arrived) -> Told:
+        return Told(500) if request.session == str(bad.pk) and refused[0] else Told()
+
+    receiver.answer = answer
+    for _ in range(3):
+        work()
+    of_good = [request.type for request in receiver.arrived if request.session == str(good.pk)]
+    of_bad = [request for request in receiver.arrived if request.session == str(bad.pk)]
+    assert of_good == RUN
+    assert {request.type for request in of_bad} == {"session.started"}
+    assert len({(request.id, request.text) for request in of_bad}) == 1 < len(of_bad)
+    refused[0] = False
+    work()
+    arrived = [request.type for request in receiver.arrived if request.session == str(bad.pk)]
+    assert arrived[len(of_bad) :] == RUN
+
+
+def test_a_delivery_is_retried_for_a_day_and_then_lets_the_next_ones_pass(
+    project: Project, receiver: Receiver, webhook: Webhook, work: Work
+) -> None:
+    assert timedelta(days=1) <= timedelta(seconds=sum(RETRY_SECONDS)) < timedelta(days=1.1)
+    run_once(project)
+    receiver.answer = lambda request: Told(500 if request.type == "session.started" else 204)
+    for _ in RETRY_SECONDS:
+        work()
+    assert set(receiver.types()) == {"session.started"}
+    work()
+    assert receiver.types()[-3:] != RUN[1:]
+    work()
+    assert receiver.types()[-2:] == RUN[1:]
+    first = WebhookDelivery.objects.order_by("pk")[0]
+    assert (first.state, first.attempts) == ("failed", len(RETRY_SECONDS) + 1)
+    assert first.log[-1]["status"] == 500
+
+
+def test_a_target_that_fails_gets_longer_and_longer_pauses(
+    project: Project, receiver: Receiver, webhook: Webhook, work: Work
+) -> None:
+    receiver.answer = lambda _: Told(503)
+    send_test(project, webhook.pk)
+    pauses = []
+    for _ in range(4):
+        work()
+        webhook.refresh_from_db()
+        assert webhook.not_before
+        pauses.append(round((webhook.not_before - timezone.now()).total_seconds()))
+        assert webhook.pk not in Webhook.objects.due(timezone.now())
+    assert pauses == [1, 2, 4, 8]
+
+
+def test_a_target_says_how_long_to_wait(
+    project: Project, receiver: Receiver, webhook: Webhook, work: Work
+) -> None:
+    receiver.answer = lambda _: Told(429, headers={"Retry-After": "900"})
+    made = send_test(project, webhook.pk)
+    work()
+    made.refresh_from_db()
+    assert timedelta(minutes=14) < made.due_at - timezone.now() < timedelta(minutes=16)
+
+
+def test_a_killed_worker_sends_the_same_id_again(
+    project: Project,
+    receiver: Receiver,
+    webhook: Webhook,
+    work: Work,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run_once(project)
+    with monkeypatch.context() as patch:
+        patch.setattr(delivering, "_store", _killed)
+        patch.setattr(delivering, "_release", lambda *_: None)
+        with pytest.raises(KeyboardInterrupt):
+            work()
+    work()
+    assert len(receiver.arrived) == 1, "its claim holds"
+    Webhook.objects.update(claimed_until=timezone.now() - timedelta(seconds=1))
+    work()
+    first, second, *rest = receiver.arrived
+    assert (first.id, first.text) == (second.id, second.text)
+    assert [request.type for request in rest] == RUN[1:]
+
+
+def test_a_worker_that_is_killed_while_it_reads_the_feed_loses_nothing(
+    project: Project,
+    receiver: Receiver,
+    webhook: Webhook,
+    work: Work,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run_once(project)
+    with monkeypatch.context() as patch:
+        patch.setattr(fan_out, "_store", _killed)
+        with pytest.raises(KeyboardInterrupt):
+            work()
+    work()
+    assert receiver.types() == RUN
+
+
+def _killed(*_: object, **__: object) -> bool:
+    raise KeyboardInterrupt
+
+
+def test_a_webhook_that_another_worker_took_over_is_left_alone(
+    project: Project, webhook: Webhook, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_once(project)
+
+    def send(*_: object) -> Attempt:
+        Webhook.objects.update(claim=webhook.pk)
+        return Attempt(204, "")
+
+    monkeypatch.setattr(delivering, "send", send)
+    work()
+    assert list(WebhookDelivery.objects.values_list("state", flat=True)) == ["pending"] * 3
+    assert Webhook.objects.get().claim == webhook.pk
+
+
+def test_410_switches_a_webhook_off_and_says_so(
+    project: Project, receiver: Receiver, webhook: Webhook, work: Work
+) -> None:
+    receiver.answer = lambda _: Told(410)
+    run_once(project)
+    work()
+    webhook.refresh_from_db()
+    assert (webhook.state, len(receiver.arrived)) == ("off", 1)
+    assert "410 Gone" in webhook.note
+    assert AuditRecord.objects.filter(action="switch off webhook", actor="webhooks").count() == 1
+    assert webhook.pk not in Webhook.objects.due(timezone.now())
+
+
+def test_three_days_of_failures_switch_a_webhook_off(
+    project: Project, receiver: Receiver, webhook: Webhook, work: Work
+) -> None:
+    receiver.answer = lambda _: Told(500)
+    send_test(project, webhook.pk)
+    work()
+    Webhook.objects.update(failing_since=timezone.now() - timedelta(days=2.9), failures=20)
+    work()
+    assert Webhook.objects.get().state == "active"
+    Webhook.objects.update(failing_since=timezone.now() - timedelta(days=3))
+    work()
+    assert Webhook.objects.get().state == "off"
+    assert "three days failed" in Webhook.objects.get().note
+
+
+def test_a_webhook_that_is_resumed_sends_what_happened_meanwhile(
+    project: Project, receiver: Receiver, webhook: Webhook, work: Work
+) -> None:
+    change_webhook(project, webhook.pk, {"state": "paused"})
+    run_once(project)
+    work()
+    assert receiver.types() == []
+    change_webhook(project, webhook.pk, {"state": "active"})
+    assert Webhook.objects.due(timezone.now()) == [webhook.pk]
+    work_on(webhook.pk, lambda: False)
+    assert receiver.types() == RUN
+
+
+def test_a_delivery_that_is_sent_again_keeps_its_id_and_body(
+    project: Project, receiver: Receiver, webhook: Webhook, work: Work
+) -> None:
+    send_test(project, webhook.pk)
+    work()
+    redeliver(project, webhook.pk, WebhookDelivery.objects.get().message_id)
+    work()
+    first, second = receiver.arrived
+    assert (first.id, first.text) == (second.id, second.text)
+    assert [entry["status"] for entry in WebhookDelivery.objects.get().log] == [204, 204]
+
+
+def test_a_webhook_gets_only_the_events_that_it_wants(
+    project: Project, receiver: Receiver, webhook: Webhook, work: Work
+) -> None:
+    change_webhook(project, webhook.pk, {"events": ["session.ended"]})
+    run_once(project)
+    work()
+    assert receiver.types() == ["session.ended"]
+
+
+def test_a_webhook_is_due_while_there_is_something_to_read_or_send(
+    project: Project, receiver: Receiver, webhook: Webhook, work: Work
+) -> None:
+    def due() -> bool:
+        return webhook.pk in Webhook.objects.due(timezone.now())
+
+    assert not due()
+    create_session(project)
+    assert due()
+    work()
+    assert not due()
+    create_session(Project.objects.create(name="Bob's"))
+    assert not due()
+
+
+def test_a_webhook_that_missed_changes_says_so_and_goes_on(
+    project: Project, receiver: Receiver, webhook: Webhook, work: Work
+) -> None:
+    create_session(project)
+    work()
+    run_once(project)
+    newest = Change.objects.filter(project=project).order_by("-id")[0]
+    Change.objects.filter(pk=newest.pk).update(kind=ChangeKind.PRUNED)
+    Change.objects.exclude(pk=newest.pk).delete()
+    work()
+    assert "was missed" in Webhook.objects.get().note
+    create_session(project)
+    work()
+    assert receiver.types() == ["session.started"] * 2

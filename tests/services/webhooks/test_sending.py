@@ -1,0 +1,157 @@
+"""An attempt reaches only addresses that are allowed, follows nothing, and ends in bounded time."""
+
+import socket
+import time
+from collections.abc import Callable, Iterator
+from ipaddress import ip_network
+from typing import Any
+
+import pytest
+
+from historyapp.core.errors import Invalid
+from historyapp.services.webhooks import sending
+from historyapp.services.webhooks.sending import Attempt, send
+from historyapp.services.webhooks.targets import TargetRefused, addresses_of, parse_target
+from tests.services.webhooks.receiver import Receiver, Told
+
+HEADERS = {"webhook-id": "msg_1"}
+Resolve = Callable[..., None]
+
+
+@pytest.fixture
+def resolve(monkeypatch: pytest.MonkeyPatch) -> Resolve:
+    """Lets every name have some addresses."""
+
+    def resolve(*addresses: str) -> None:
+        def found(host: str, port: int, **_: Any) -> list[Any]:
+            return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in addresses]
+
+        monkeypatch.setattr(socket, "getaddrinfo", found)
+
+    return resolve
+
+
+def post(receiver: Receiver) -> Attempt:
+    return send(receiver.url, HEADERS, '{"type": "webhook.test", "data": {}}')
+
+
+def test_the_beginning_of_an_answer_is_kept(receiver: Receiver) -> None:
+    receiver.answer = lambda _: Told(400, b"\xff" + b"no such hook " * 1000)
+    attempt = post(receiver)
+    assert (attempt.status, attempt.succeeded) == (400, False)
+    assert attempt.answer.startswith("\ufffdno such hook")
+    assert len(attempt.answer) == 1024
+
+
+def test_a_redirect_is_not_followed(receiver: Receiver) -> None:
+    receiver.answer = lambda _: Told(307, headers={"Location": receiver.url})
+    attempt = post(receiver)
+    assert attempt.error == "The target answered with a redirect (307). Set the webhook to the new URL."
+    assert len(receiver.arrived) == 1
+
+
+def test_an_answer_of_gigabytes_is_not_read(receiver: Receiver) -> None:
+    receiver.answer = lambda _: Told(200, endless=True)
+    begun = time.monotonic()
+    assert post(receiver).succeeded
+    assert time.monotonic() - begun < 5
+    time.sleep(0.1)
+    assert receiver.sent < 50 << 20, "what fits into the buffers of the sockets"
+
+
+def test_a_target_that_sends_its_head_byte_by_byte_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "WHOLE_SECONDS", 1.0)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(5)
+        begun = time.monotonic()
+        import threading
+
+        def trickle() -> None:
+            connection, _ = server.accept()
+            with connection:
+                for byte in b"HTTP/1.1 200 OK\r\nX-Long: " + b"a" * 50:
+                    try:
+                        connection.send(bytes([byte]))
+                    except OSError:
+                        return
+                    time.sleep(0.1)
+
+        thread = threading.Thread(target=trickle)
+        thread.start()
+        attempt = send(f"http://127.0.0.1:{server.getsockname()[1]}/", HEADERS, "{}")
+        assert time.monotonic() - begun < 3
+        thread.join()
+    assert attempt.status is None
+    assert "did not answer within" in attempt.error
+
+
+def test_a_target_that_is_not_there_is_an_error() -> None:
+    attempt = send("http://127.0.0.1:9/", HEADERS, "{}")
+    assert attempt.status is None
+    assert "request failed" in attempt.error
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "10.0.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "224.0.0.1", "::1", "fe80::1",
+        "fd00::1", "::ffff:10.0.0.1", "64:ff9b::a00:1", "2002:a00:1::", "255.255.255.255", "127.0.0.2",
+    ],
+)  # fmt: skip
+def test_a_name_with_an_address_that_is_not_public_is_refused(resolve: Resolve, address: str) -> None:
+    resolve("93.184.215.14", address)
+    with pytest.raises(TargetRefused, match="not public"):
+        addresses_of(parse_target("https://hooks.example.org/a"))
+    attempt = send("https://hooks.example.org/a", HEADERS, "{}")
+    assert (attempt.status, "not public" in attempt.error) == (None, True)
+
+
+def test_a_public_address_needs_tls_also_where_private_ones_are_allowed(resolve: Resolve) -> None:
+    resolve("93.184.215.14")
+    assert addresses_of(parse_target("https://hooks.example.org/a")) == ["93.184.215.14"]
+    with pytest.raises(TargetRefused, match="https"):
+        addresses_of(parse_target("http://hooks.example.org/a"))
+
+
+def test_the_connection_goes_to_the_address_that_was_checked(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers: Iterator[str] = iter(["127.0.0.1", "10.0.0.1"])
+
+    def found(host: str, port: int, **_: Any) -> list[Any]:
+        address = host if host == "127.0.0.1" else next(answers)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", found)
+    url = f"http://rebound.example.org:{receiver.server_port}/hook?a=1"
+    assert send(url, HEADERS, '{"type": "webhook.test", "data": {}}').succeeded
+    assert receiver.arrived[0].headers["host"] == f"rebound.example.org:{receiver.server_port}"
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("ftp://example.org/", "https://"),
+        ("https://", "https://"),
+        ("https://example.org:99999/", "cannot be read"),
+        ("https://[::1/", "cannot be read"),
+        ("https://me:secret@example.org/", "password"),
+        ("https://example.org/#part", "after #"),
+        ("https://example.org/a b", "percent-encoded"),
+        ("https://evil.example\\@good.example/", "percent-encoded"),
+        ("hooks", "https://"),
+    ],
+)
+def test_a_url_that_cannot_be_a_target_is_refused(url: str, problem: str) -> None:
+    with pytest.raises(Invalid, match=problem):
+        parse_target(url)
+
+
+def test_http_needs_allowed_private_addresses(settings: Any) -> None:
+    assert parse_target("http://127.0.0.1/").port == 80
+    settings.PLAYHEAD_WEBHOOK_PRIVATE_ADDRESSES = []
+    with pytest.raises(Invalid, match="https"):
+        parse_target("http://127.0.0.1/")
+    settings.PLAYHEAD_WEBHOOK_PRIVATE_ADDRESSES = [ip_network("10.0.0.0/8")]
+    with pytest.raises(TargetRefused):
+        addresses_of(parse_target("http://127.0.0.1/"))

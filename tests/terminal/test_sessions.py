@@ -1,0 +1,118 @@
+"""``playhead sessions``, and the session that a command means."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from historyapp.models import Project
+from historyapp.services.append import append
+from historyapp.services.keys import create_key
+from historyapp.services.sessions import create_session
+from historyapp.terminal.output import short_ids
+from tests.api.agent import Agent
+from tests.services.drafts import said
+from tests.terminal.conftest import TITLE, Playhead
+
+ALIKE = [UUID(f"0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c{n:02x}") for n in range(3)]
+
+
+@pytest.fixture
+def alike(project: Project) -> list[UUID]:
+    """Sessions whose ids differ in the last digit."""
+    for number, id in enumerate(ALIKE):
+        create_session(project, id=id, names={"title": f"run {number}"})
+    return ALIKE
+
+
+def test_a_session_is_a_line_of_figures(playhead: Playhead, session_id: UUID) -> None:
+    head, line = playhead("sessions").out.splitlines()
+    assert head.split()[:4] == ["Session", "Title", "Agent", "Status"]
+    assert line.split()[0] == str(session_id)[:8]
+    assert line.split()[1:8] == [*TITLE.split(), "fixer", "live", "3", "1"]
+
+
+def test_json_is_the_answer_of_the_api(playhead: Playhead, project: Project, session_id: UUID) -> None:
+    several, one = playhead("sessions", "--json").answer, playhead("show", session_id, "--json").answer
+    agent = Agent(create_key(project, "x")[1])
+    assert several == agent.get("/sessions").body
+    assert one == agent.get(f"/sessions/{session_id}").body
+
+
+def titles(printed: Any) -> set[str]:
+    return {item["title"] for item in printed.answer["items"]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        (["parser"], {TITLE}),
+        (["--agent", "fixer"], {TITLE}),
+        (["--tag", "parser"], {TITLE}),
+        (["--errors"], {TITLE}),
+        (["--status", "live"], {TITLE, "run 0", "run 1", "run 2"}),
+        (["--status", "archived"], set()),
+        (["run", "1"], {"run 1"}),
+    ],
+)
+def test_filters_are_those_of_the_api(
+    playhead: Playhead, session_id: UUID, alike: list[UUID], arguments: list[str], found: set[str]
+) -> None:
+    assert titles(playhead("sessions", "--json", *arguments)) == found
+
+
+def test_more_sessions_than_a_page_holds_are_one_list(
+    playhead: Playhead, alike: list[UUID], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("historyapp.terminal.server.MOST_ITEMS", 2)
+    assert titles(playhead("sessions", "--json")) == {"run 0", "run 1", "run 2"}
+    printed = playhead("sessions", "--limit", 1)
+    assert len(printed.out.splitlines()) == 2
+    assert printed.err == "These are the newest 1. --limit shows more.\n"
+
+
+def test_without_sessions_a_note_says_so(playhead: Playhead, project: Project) -> None:
+    assert playhead("sessions").err == "There are no sessions yet.\n"
+    assert playhead("sessions", "nothing").err == "No session matches.\n"
+
+
+def test_a_session_is_found_by_the_beginning_of_its_id(playhead: Playhead, alike: list[UUID]) -> None:
+    whole = str(alike[1])
+    for name in (whole, whole.upper(), whole[:-1] + "1", whole):
+        assert playhead("show", name, "--json").answer["id"] == whole
+    refused = playhead("show", whole[:-1])
+    assert refused.code == 1
+    assert all(str(id) in refused.err for id in alike)
+    assert playhead("show", "ffff").err == "playhead: No session begins with ffff.\n"
+
+
+def test_the_last_session_is_the_one_with_the_newest_entry(
+    playhead: Playhead, project: Project, alike: list[UUID]
+) -> None:
+    append(project, alike[1], [said("hello")])
+    assert playhead("show", "last", "--json").answer["id"] == str(alike[1])
+
+
+@pytest.mark.parametrize("name", ["abc", "../keys", "last one", "x" * 500, "0197c7d4%"])
+def test_what_cannot_be_an_id_is_wrong_usage(playhead: Playhead, project: Project, name: str) -> None:
+    printed = playhead("show", name)
+    assert (printed.code, printed.out) == (2, "")
+    assert "is not a session" in printed.err
+
+
+def test_sessions_of_another_project_are_as_good_as_missing(playhead: Playhead, session_id: UUID) -> None:
+    Project.objects.create(name="Other")
+    missing = "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2cff"
+    assert playhead("sessions", "--project", "Other", "--json").answer["items"] == []
+    strange, none = (playhead("show", id, "--project", "Other") for id in (session_id, missing))
+    assert (strange.code, none.code) == (1, 1)
+    assert strange.err.replace(str(session_id), missing) == none.err
+    assert playhead("show", str(session_id)[:8], "--project", "Other").code == 1
+    assert playhead("sessions", "--project", "Nobody's").code == 1
+
+
+def test_ids_are_cut_where_no_two_of_them_begin_alike() -> None:
+    ids = ["12345678-0000", "12345678-1000", "abcdefab-0000"]
+    assert short_ids(ids) == ["12345678-0", "12345678-1", "abcdefab-0"]
+    assert short_ids(ids[1:]) == ["12345678", "abcdefab"]
+    assert short_ids([]) == []
