@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from django.urls import reverse
 
 from dashboard.location import Location
+from historyapp.enqueue import want_text_index
 from historyapp.models.takes import takes
 from historyapp.models.text_search import MOST_HITS, Hit, TextSearch, in_steps
-from historyapp.tasks import want_text_index
 
 LISTED = 50
 """Steps that are listed with the text around the match."""

@@ -16,6 +16,7 @@ from dashboard.step_filter import NO_FILTER, FilterForm, read_filter
 from dashboard.timeline_form import WHOLE_RUN, TimelineForm, read_timeline_form
 from historyapp.core.errors import Invalid, NotFound
 from historyapp.core.text import clean
+from historyapp.enqueue import index_names_of
 from historyapp.models import Session, ShareLink, StepNote
 from historyapp.models.history import History
 from historyapp.models.landmarks import has_later_failure
@@ -23,7 +24,6 @@ from historyapp.models.relatives import Relatives, relatives_of
 from historyapp.models.takes import Take
 from historyapp.models.text_search import MOST_CHARACTERS
 from historyapp.models.turns import steps_of_turn
-from historyapp.tasks import index_names_of
 
 
 @dataclass

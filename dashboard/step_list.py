@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from dashboard.location import Location
 from dashboard.subagents import SubagentRow, subagents_in
 from dashboard.turn_figures import TurnFigures, figures_of, turns_in
+from historyapp.enqueue import want_text_index
 from historyapp.models import Episode, StepNote, Summary
 from historyapp.models.step_filters import StepSearch
 from historyapp.models.takes import Take
 from historyapp.models.turns import last_step
 from historyapp.models.visibility import without_people
-from historyapp.tasks import want_text_index
 
 AROUND = 25
 """Rows shown before and after the playhead, and rows loaded each time by scrolling."""

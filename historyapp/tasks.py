@@ -7,11 +7,10 @@ for what was left.
 import logging
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -20,15 +19,12 @@ from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from historyapp.celery import app
-from historyapp.core.origins import VERSION as NAMES_VERSION
+from historyapp.enqueue import not_asked, send, wake, want_search_index
 from historyapp.models import Session, Webhook, Worker
-from historyapp.models.history import History
-from historyapp.models.text_blocks import BLOCK_ENTRIES
 from historyapp.services.changes import prune_changes
 from historyapp.services.compression.automatic import compress_if_due, due_sessions
 from historyapp.services.compression.items import runs_left
-from historyapp.services.imports.reports import FileReport
-from historyapp.services.name_index import catch_up, indexed_up_to
+from historyapp.services.name_index import catch_up
 from historyapp.services.outcomes import stale_sessions
 from historyapp.services.outcomes import work_out_outcomes as work_out
 from historyapp.services.reservations import short_connection
@@ -36,7 +32,6 @@ from historyapp.services.run_figures import count_ahead, sessions_behind
 from historyapp.services.search_index import catch_up as index_steps
 from historyapp.services.search_index import projects_behind
 from historyapp.services.text_index import index_text as make_text_blocks
-from historyapp.services.transactions import writing
 from historyapp.services.webhooks.endpoints import prune_deliveries
 from historyapp.wire.problems import StorageFailed
 
@@ -44,14 +39,10 @@ log = logging.getLogger(__name__)
 
 stopping = threading.Event()
 """Set when this process's worker is to end: tasks begin nothing more."""
-WORKERS_PER_RUN = 4
-"""Workers that are woken for one run."""
 MOST_FORWARDS, FORWARD_SECONDS = 20, 0.1
 """How often a message goes back into the queue for another worker, and after how many seconds."""
 TURN_SECONDS = 20.0
 """Seconds after which a task yields to waiting runs: otherwise a long run would delay all others."""
-ASK_SECONDS = 10.0
-"""Seconds before this process asks again for the same index of a session."""
 WEBHOOK_SECONDS = 0.9
 """The same for a webhook: about every look."""
 SENDERS = ThreadPoolExecutor(16, thread_name_prefix="webhooks")
@@ -65,8 +56,6 @@ _current_runs: set[UUID] = set()
 """Runs that this process is at work on."""
 _current_webhooks: set[UUID] = set()
 """Webhooks that this process is at work on."""
-_asked: dict[tuple[str, UUID], float] = {}
-"""When this process asked for an index of a session, in seconds of the monotonic clock."""
 _lock = threading.Lock()
 
 
@@ -102,17 +91,6 @@ def compress(run: str, forwards: int = 0) -> None:
         wake(id, workers=1)  # at the end of the queue, behind the messages of waiting runs
 
 
-def wake(run: UUID, workers: int = WORKERS_PER_RUN) -> None:
-    """Sends messages that wake workers for a run. Without a broker, workers find it at their next sweep."""
-    one_commit = nullcontext() if settings.REDIS_URL else writing()
-    try:
-        with one_commit:
-            for _ in range(workers):
-                compress.delay(str(run))
-    except (OperationalError, OSError) as error:
-        log.warning("The broker cannot be reached; the run %s waits for the next sweep: %s", run, error)
-
-
 @app.task(name="send_webhook")
 def send_webhook(webhook: str) -> None:
     """Has a thread of its own send what is due for a webhook: targets that hang hold up no other task."""
@@ -145,7 +123,7 @@ def wake_webhooks() -> None:
     with _lock:
         current = set(_current_webhooks)
     due = [id for id in Webhook.objects.due(timezone.now()) if id not in current]
-    _send(send_webhook, _not_asked("webhook", due, WEBHOOK_SECONDS), "webhooks wait")
+    send("send_webhook", not_asked("webhook", due, WEBHOOK_SECONDS), "webhooks wait")
 
 
 @app.task(name="index_text")
@@ -154,71 +132,12 @@ def index_text(session: str) -> None:
     make_text_blocks(UUID(session), stopping.is_set)
 
 
-def want_text_index(sessions: Iterable[UUID]) -> None:
-    """Asks workers to index the texts of sessions. Without a broker, the next search asks again."""
-    _send(index_text, _not_asked("texts", sessions), "searches stay slow")
-
-
-def index_imports(reports: Iterable[FileReport]) -> None:
-    """Asks workers to index the texts of what was imported, so that the first search is quick, too.
-
-    Sessions without enough entries for a block are left out: without an index they are searched as quickly.
-    """
-    sessions = [session for report in reports for session in report.sessions if session.changed]
-    want_text_index([one.id for one in sessions if one.counts.entries >= BLOCK_ENTRIES])
-
-
-def _not_asked(what: str, sessions: Iterable[UUID], seconds: float = ASK_SECONDS) -> list[UUID]:
-    """The sessions for whose index this process has not asked within the last seconds; notes that it asks."""
-    now = time.monotonic()
-    with _lock:
-        for old in [key for key, asked in _asked.items() if key[0] == what and now - asked >= seconds]:
-            del _asked[old]
-        wanted = [id for id in sessions if (what, id) not in _asked]
-        _asked.update({(what, id): now for id in wanted})
-    return wanted
-
-
-def _send(task: Any, sessions: Iterable[UUID], otherwise: str) -> None:
-    """Puts a message for each session into the queue."""
-    try:
-        for id in sessions:
-            task.delay(str(id))
-    except (OperationalError, OSError, DatabaseError) as error:
-        log.warning("The broker cannot be reached; %s until it can: %s", otherwise, error)
-
-
 @app.task(name="index_names")
 def index_names(session: str) -> None:
     """Adds to the index of names what a session has and the index lacks, in turns."""
     row = Session.objects.filter(pk=UUID(session)).first()
     if row is not None and not catch_up(row.lineage(), TURN_SECONDS, at_most=None) and not stopping.is_set():
-        _send(index_names, [row.pk], "the names of a session wait")
-
-
-def index_names_of(history: History) -> bool:
-    """Indexes the names that can be indexed at once, and asks workers for the rest.
-
-    Returns whether everything is in. A reader goes without the rest where it cannot be stored.
-    """
-    try:
-        is_complete = catch_up(history.lineage)
-    except (DatabaseError, StorageFailed) as error:
-        log.warning("The index of names cannot be stored: %s", error)
-        return False
-    if not is_complete:
-        want_name_index(history.session.pk)
-    return is_complete
-
-
-def name_index_state(history: History) -> str:
-    """Indexes names as :func:`index_names_of`. Returns a text that changes when more of them are in.
-
-    Other rules give another text, too.
-    """
-    return (
-        f"complete {NAMES_VERSION}" if index_names_of(history) else f"up to {indexed_up_to(history.lineage)}"
-    )
+        send("index_names", [row.pk], "the names of a session wait")
 
 
 @app.task(name="index_search")
@@ -229,20 +148,10 @@ def index_search(project: str) -> None:
             index_steps(UUID(project), _should_yield)
 
 
-def want_search_index(project: UUID) -> None:
-    """Asks workers to add a project's steps to the search index. Without a broker, the next search asks."""
-    _send(index_search, _not_asked("search", [project]), "older steps are not found")
-
-
 def index_steps_left() -> None:
     """Asks for the projects of which the search index lacks many steps."""
     for project in projects_behind():
         want_search_index(project)
-
-
-def want_name_index(session: UUID) -> None:
-    """Asks workers to index the names of a session. Without a broker, the next reader asks again."""
-    _send(index_names, _not_asked("names", [session]), "the names of a session wait")
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from kombu import Connection
 from kombu.exceptions import OperationalError
 
-from historyapp import broker, tasks
+from historyapp import broker, enqueue
 from historyapp.celery import app
 from historyapp.models import QueuedMessage
 from historyapp.services.queue import put, size
@@ -50,9 +50,9 @@ def test_messages_for_several_workers_are_sent_in_one_commit(channel: broker.Cha
     """A commit on SQLite waits for the disk; a request must not do so four times."""
     run = uuid4()
     with CaptureQueriesContext(connection) as queries:
-        tasks.wake(run)
+        enqueue.wake(run)
     assert sum(query["sql"].startswith("COMMIT") for query in queries.captured_queries) == 1
-    assert [body[0] for body in arrived(channel)] == [[str(run)]] * tasks.WORKERS_PER_RUN
+    assert [body[0] for body in arrived(channel)] == [[str(run)]] * enqueue.WORKERS_PER_RUN
 
 
 def test_a_message_that_was_not_begun_goes_back_when_the_worker_stops(channel: broker.Channel) -> None:
@@ -168,7 +168,7 @@ def test_a_run_whose_message_cannot_be_queued_waits_for_the_sweep(
 ) -> None:
     assert not QueuedMessage.objects.all()  # fields keep the name of the table at their first query
     monkeypatch.setattr(QueuedMessage._meta, "db_table", "historyapp_not_there_yet")
-    tasks.wake(uuid4())
+    enqueue.wake(uuid4())
     (record,) = caplog.records
     assert "waits for the next sweep" in record.getMessage()
 

@@ -1,6 +1,7 @@
 """Project rules that no linter checks."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -114,6 +115,15 @@ def test_every_core_module_loads_without_django() -> None:
     code += "\nassert 'django' not in sys.modules"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_web_process_starts_without_what_only_workers_need(tmp_path: Path) -> None:
+    code = "import sys, historyapp.asgi; print(sorted({name.partition('.')[0] for name in sys.modules}))"
+    environment = os.environ | {"PLAYHEAD_HOME": str(tmp_path)}
+    printed = subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, env=environment, text=True)
+    loaded = set(ast.literal_eval(printed))
+    assert "historyapp" in loaded
+    assert loaded & {"celery", "kombu", "spacy", "numpy", "openai", "anthropic"} == set()
 
 
 def variables() -> set[str]:

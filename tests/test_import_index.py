@@ -6,12 +6,13 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+from celery import Celery
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
 from django.test import Client
 
-from historyapp import tasks
+from historyapp import enqueue
 from historyapp.models import Membership, Session
 from historyapp.services.bootstrap import default_project
 from historyapp.services.keys import create_key
@@ -22,8 +23,13 @@ from historyapp.services.text_index import index_text
 def asked(db: None, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The sessions that workers were asked to index."""
     found: list[str] = []
-    monkeypatch.setattr(tasks, "_asked", {})
-    monkeypatch.setattr(tasks.index_text, "delay", found.append)
+    monkeypatch.setattr(enqueue, "_asked", {})
+
+    def send_task(app: Celery, task: str, arguments: tuple[str, ...]) -> None:
+        if task == "index_text":
+            found.extend(arguments)
+
+    monkeypatch.setattr(Celery, "send_task", send_task)
     return found
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 import pytest
-from celery import Task
+from celery import Celery, Task
 from django.conf import settings
 
-from historyapp import tasks, worker
+from historyapp import enqueue, tasks, worker
 from historyapp.models import CompressionRun, Episode, FiguresCheckpoint, Project, StaleOutcomes
 from historyapp.services.append import append
 from historyapp.services.compression.items import claim, plan
@@ -26,18 +26,18 @@ def test_a_due_session_sends_its_messages_once(monkeypatch: pytest.MonkeyPatch) 
     session = create_session(project)
     append(project, session.pk, [draft for _ in range(8) for draft in (act("read", path="a.py"), ok())])
     sent: list[str] = []
-    monkeypatch.setattr(Task, "delay", lambda task, id: sent.append(id))
+    monkeypatch.setattr(Celery, "send_task", lambda app, task, arguments: sent.append(*arguments))
     for _ in range(3):
         tasks.start_due_runs()
     (run,) = CompressionRun.objects.filter(session=session)
-    assert sent == [str(run.pk)] * tasks.WORKERS_PER_RUN
+    assert sent == [str(run.pk)] * enqueue.WORKERS_PER_RUN
 
 
 def test_a_run_yields_to_a_waiting_run_after_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     project = Project.objects.create(name="ours")
     long, short = (_wanted(project) for _ in range(2))
     sent: list[str] = []
-    monkeypatch.setattr(Task, "delay", lambda task, id: sent.append(id))
+    monkeypatch.setattr(Celery, "send_task", lambda app, task, arguments: sent.append(*arguments))
     monkeypatch.setattr(tasks, "TURN_SECONDS", 0)
     monkeypatch.setattr(tasks, "runs_waiting", threading.Event())
     tasks.find_waiting_runs()
@@ -121,7 +121,7 @@ def _state(run: CompressionRun) -> str:
 def test_a_worker_on_demand_stops_when_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     stopped: list[bool] = []
     monkeypatch.setattr(worker, "stop_worker", lambda: stopped.append(True))
-    monkeypatch.setattr(Task, "delay", lambda task, id: None)
+    monkeypatch.setattr(Celery, "send_task", lambda app, task, arguments: None)
     run = _wanted(Project.objects.create(name="ours"))
     look = worker._look(idle_seconds=0)
     look()

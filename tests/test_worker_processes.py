@@ -57,7 +57,7 @@ from historyapp.models import Project
 from historyapp.services.append import append
 from historyapp.services.compression.start import RunRequest, start_run
 from historyapp.services.sessions import create_session
-from historyapp.tasks import wake
+from historyapp.enqueue import wake
 from tests.services.drafts import act, ok
 project = Project.objects.create(name="ours")
 for _ in range(4):

@@ -1,6 +1,7 @@
 """The forms that start a compression or a comparison, with an estimate of the cost."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -13,6 +14,7 @@ from django.views.decorators.http import require_http_methods
 from dashboard.access import PersonRequest, actor, find_session, signed_in, spender
 from dashboard.compression_form import CompressionForm, read_form
 from dashboard.location import newest_step, page_context
+from historyapp import enqueue
 from historyapp.core.errors import Invalid
 from historyapp.core.settings import load_settings
 from historyapp.models import CompressionRun, Session
@@ -143,11 +145,5 @@ def run_url(run: CompressionRun) -> str:
 
 def wake_workers(run: CompressionRun) -> None:
     """Tells workers of the run once its transaction is committed."""
-
-    def wake() -> None:
-        from historyapp import tasks  # Celery is loaded by the first compression, not by the server's start
-
-        tasks.wake(run.pk)
-
     if run.active:
-        transaction.on_commit(wake, robust=True)
+        transaction.on_commit(partial(enqueue.wake, run.pk), robust=True)

@@ -11,8 +11,8 @@ from dashboard.location import find_location, render_fragment
 from dashboard.origins import SHOWN, name_views, place_view
 from historyapp.core.identifiers import LONGEST
 from historyapp.core.text import clean
+from historyapp.enqueue import index_names_of
 from historyapp.services.step_origins import origins_of, places_of
-from historyapp.tasks import index_names_of
 
 
 @signed_in

@@ -9,8 +9,8 @@ from dashboard.access import PersonRequest, current_project, projects, signed_in
 from dashboard.location import read_number
 from dashboard.search_results import SearchResults
 from historyapp.core.errors import Invalid
+from historyapp.enqueue import want_search_index
 from historyapp.services.search import search
-from historyapp.tasks import want_search_index
 from historyapp.wire.problems import SearchTooSlow
 
 PAGE = 20

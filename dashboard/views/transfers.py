@@ -11,10 +11,10 @@ from dashboard.access import PersonRequest, actor, current_project, projects, si
 from dashboard.location import find_location
 from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Source
+from historyapp.enqueue import index_imports
 from historyapp.services.exports import export_session
 from historyapp.services.imports.files import import_file
 from historyapp.services.imports.parsers import PARSERS
-from historyapp.tasks import index_imports
 
 FILES = 100
 """The most files of one upload."""

@@ -9,6 +9,7 @@ from django.http import HttpResponse
 from ninja import Query, Router
 from pydantic import Field
 
+from historyapp import enqueue
 from historyapp.api.auth import ApiRequest, actor, find_session
 from historyapp.api.compression_requests import (
     ComparisonId,
@@ -212,10 +213,4 @@ def _reply_by_content(request: ApiRequest, session: Session, answer: Answer) -> 
 def _wake(run: CompressionRun) -> None:
     """Wakes workers for the run once its transaction is committed."""
     if run.active:
-        transaction.on_commit(partial(_call_workers, run.pk), robust=True)
-
-
-def _call_workers(run: UUID) -> None:
-    from historyapp import tasks  # Celery is loaded by the first compression, not by the server's start
-
-    tasks.wake(run)
+        transaction.on_commit(partial(enqueue.wake, run.pk), robust=True)

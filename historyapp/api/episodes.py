@@ -16,11 +16,11 @@ from historyapp.core.call_subjects import Kind
 from historyapp.core.conversation import Status
 from historyapp.core.entries import Thoughts
 from historyapp.core.rendering import long_form, short_form
+from historyapp.enqueue import name_index_state, want_text_index
 from historyapp.models import Episode, Session
 from historyapp.models.history import History
 from historyapp.models.step_filters import SearchCursor, StepFilter, StepSearch
 from historyapp.models.text_search import MOST_CHARACTERS, wanted_text
-from historyapp.tasks import name_index_state, want_text_index
 from historyapp.wire.episodes import EpisodeItem, EpisodeOut, EpisodePage
 from historyapp.wire.problems import NotValid
 

@@ -11,10 +11,10 @@ from historyapp.api.auth import ApiRequest, find_session
 from historyapp.api.cursors import PageQuery, decode_cursor, encode_cursor
 from historyapp.api.fields import Line, SessionId
 from historyapp.api.responses import fill_json, reply_or_304
+from historyapp.enqueue import want_text_index
 from historyapp.models import Session
 from historyapp.models.history import History
 from historyapp.models.text_search import MOST_CHARACTERS, MOST_HITS, Hit, TextSearch
-from historyapp.tasks import want_text_index
 from historyapp.wire.finding import FoundEntry, FoundPage
 from historyapp.wire.problems import NotValid
 

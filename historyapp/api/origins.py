@@ -6,7 +6,7 @@ from django.http import HttpResponse
 from ninja import Query, Router
 from pydantic import BaseModel, Field
 
-from historyapp import tasks
+from historyapp import enqueue
 from historyapp.api.auth import ApiRequest, find_session
 from historyapp.api.fields import AsOf, Line, QueryStep, SessionId
 from historyapp.api.responses import reply_or_304
@@ -42,7 +42,7 @@ def read_origins(
     session = find_session(request, session_id)
     history = History(session, query.as_of)
     number = history.resolve(number)
-    state = tasks.name_index_state(history)
+    state = enqueue.name_index_state(history)
 
     def make() -> OriginsOut:
         found = origins_of(history, number)

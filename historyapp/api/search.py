@@ -17,9 +17,9 @@ from historyapp.core.dates import known
 from historyapp.core.errors import Invalid
 from historyapp.core.search_query import MOST_CHARACTERS
 from historyapp.core.search_snippets import Snippet
+from historyapp.enqueue import want_search_index
 from historyapp.models.search import SearchHit
 from historyapp.services.search import search
-from historyapp.tasks import want_search_index
 from historyapp.wire.problems import NotValid, SearchTooSlow
 from historyapp.wire.search import SearchPageOut
 

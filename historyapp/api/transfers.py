@@ -16,11 +16,11 @@ from historyapp.core.errors import Conflict, UnreadableTranscript
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Source
+from historyapp.enqueue import index_imports
 from historyapp.services.exports import export_session
 from historyapp.services.imports.files import import_file
 from historyapp.services.imports.parsers import PARSERS
 from historyapp.services.imports.reports import FileReport
-from historyapp.tasks import index_imports
 from historyapp.wire.problems import NotValid
 from historyapp.wire.transfers import FileOut, ImportedSessionOut, ImportOut, SkippedOut
 

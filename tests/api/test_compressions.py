@@ -94,7 +94,7 @@ def test_workers_are_called_once_the_run_is_stored(
     django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
 ) -> None:
     woken: list[UUID] = []
-    monkeypatch.setattr("historyapp.tasks.wake", woken.append)
+    monkeypatch.setattr("historyapp.enqueue.wake", woken.append)
     with django_capture_on_commit_callbacks(execute=True):
         started = compress(six)
         assert woken == []

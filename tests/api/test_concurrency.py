@@ -105,7 +105,7 @@ def test_rewinds_and_appends_at_once_leave_a_history_that_reads(run: Agent) -> N
 def test_of_compressions_asked_for_at_once_one_is_started_and_the_others_join_it(
     run: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("historyapp.tasks.wake", lambda run: None)
+    monkeypatch.setattr("historyapp.enqueue.wake", lambda run: None)
     for _ in range(6):
         run.step()
     wish = {"strategy": "simple_extract"}

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from historyapp import tasks
+from historyapp import enqueue, tasks
 from historyapp.models import NameIndex, Session
 from historyapp.services import name_index
 from tests.api.agent import Agent, said
@@ -53,7 +53,7 @@ def test_a_long_session_says_that_it_is_not_read_yet(
 ) -> None:
     monkeypatch.setattr(name_index.catch_up, "__kwdefaults__", {"at_most": 4})
     asked: list[UUID] = []
-    monkeypatch.setattr(tasks, "want_name_index", asked.append)
+    monkeypatch.setattr(enqueue, "want_name_index", asked.append)
     found = searched.get("/episodes/2/origins").body
     assert (found["complete"], found["names"][0]["origin"]) == (False, "unknown")
     assert not NameIndex.objects.exists()
@@ -71,7 +71,7 @@ def test_an_answer_is_made_again_when_the_rules_of_names_have_changed(
     searched: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = searched.get("/episodes/2/origins")
-    monkeypatch.setattr(tasks, "NAMES_VERSION", 99)
+    monkeypatch.setattr(enqueue, "NAMES_VERSION", 99)
     again = searched.get("/episodes/2/origins", headers={"If-None-Match": first.headers["ETag"]})
     assert again.status == 200
 
@@ -83,7 +83,7 @@ def test_an_answer_is_made_again_when_more_of_the_log_is_in_the_index(
     monkeypatch.setattr(name_index.catch_up, "__kwdefaults__", {"at_most": 0})
     monkeypatch.setattr(name_index, "ENTRIES_OF_PIECE", 2)
     monkeypatch.setattr(name_index, "SECONDS_AT_ONCE", 0)
-    monkeypatch.setattr(tasks, "want_name_index", lambda _: None)
+    monkeypatch.setattr(enqueue, "want_name_index", lambda _: None)
     tags = [searched.get(path).headers["ETag"]]
     for _ in range(3):
         again = searched.get(path, headers={"If-None-Match": tags[-1]})

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from playwright.sync_api import Page, expect
 
-from historyapp import tasks
+from historyapp import enqueue
 from historyapp.models import CompressionRun, Project, Session, Summary
 from historyapp.services.compression.run import work_on
 from historyapp.services.compression.start import RunRequest, start_run
@@ -39,7 +39,7 @@ class Worker:
 @pytest.fixture
 def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Worker]:
     worker = Worker()
-    monkeypatch.setattr(tasks, "wake", worker.wake)
+    monkeypatch.setattr(enqueue, "wake", worker.wake)
     yield worker
     worker.join()
 

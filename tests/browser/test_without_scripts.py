@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from historyapp import tasks
+from historyapp import enqueue
 from historyapp.models import Session
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, rewind
@@ -99,7 +99,7 @@ def test_the_list_is_searched_by_its_button(plain: Page, session: Session) -> No
 
 
 def test_compressing_goes_by_forms(plain: Page, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "wake", lambda run: None)
+    monkeypatch.setattr(enqueue, "wake", lambda run: None)
     plain.goto(page_of(session))
     plain.get_by_role("link", name="Compress", exact=True).click()
     plain.get_by_role("radio", name="Simple extract").check()

@@ -15,7 +15,7 @@ from tests.api.compressing import carry_out
 
 @pytest.fixture(autouse=True)
 def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("historyapp.tasks.wake", lambda run: None)
+    monkeypatch.setattr("historyapp.enqueue.wake", lambda run: None)
 
 
 @pytest.fixture

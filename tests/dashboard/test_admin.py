@@ -32,7 +32,7 @@ def staff(db: None) -> Client:
 @pytest.fixture(autouse=True)
 def woken(monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
     runs: list[UUID] = []
-    monkeypatch.setattr("historyapp.tasks.wake", runs.append)
+    monkeypatch.setattr("historyapp.enqueue.wake", runs.append)
     return runs
 
 

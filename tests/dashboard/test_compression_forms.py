@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from historyapp import tasks
+from historyapp import enqueue
 from historyapp.core.prices import load_prices
 from historyapp.core.strategies import STRATEGIES
 from historyapp.models import AuditRecord, CompressionRun, Project, Session
@@ -23,7 +23,7 @@ from tests.services.drafts import act
 def woken(monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
     """The runs to which workers were called."""
     found: list[UUID] = []
-    monkeypatch.setattr(tasks, "wake", found.append)
+    monkeypatch.setattr(enqueue, "wake", found.append)
     return found
 
 

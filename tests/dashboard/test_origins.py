@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from historyapp import tasks
+from historyapp import enqueue
 from historyapp.core.entries import ModelInput
 from historyapp.models import NameIndex, Project, Session
 from historyapp.services.append import append
@@ -86,7 +86,7 @@ def test_a_long_session_is_left_to_a_worker(
 ) -> None:
     monkeypatch.setattr(catch_up, "__kwdefaults__", {"at_most": 3})
     asked: list[object] = []
-    monkeypatch.setattr(tasks, "want_name_index", asked.append)
+    monkeypatch.setattr(enqueue, "want_name_index", asked.append)
     shown = text(fragment(alice, page(named, 8)))
     assert "A worker is adding it." in shown
     assert "Not found so far." in shown

@@ -5,7 +5,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from historyapp import tasks
+from historyapp import enqueue
 from historyapp.models import ApiKey, CompressionRun, Project, Session
 from historyapp.services.bootstrap import bootstrap
 from historyapp.services.keys import create_key
@@ -19,7 +19,7 @@ ONLY_OWNERS = "Only owners of the project may start it."
 @pytest.fixture(autouse=True)
 def _a_provider(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setattr(tasks, "wake", lambda run: None)
+    monkeypatch.setattr(enqueue, "wake", lambda run: None)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from historyapp.core.entries import EntryDraft, ModelInput, SystemInstruction
 from historyapp.core.origins import VERSION
+from historyapp.enqueue import index_names_of
 from historyapp.models import NameIndex, NamePage, NameRun, Project, Session, StepNames
 from historyapp.models.history import History
 from historyapp.models.origins import flagged_steps, indexed_spans
@@ -23,7 +24,6 @@ from historyapp.services.retention import purge
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.step_origins import NameOrigin, StepOrigins, origins_of, places_of
 from historyapp.services.transactions import writing
-from historyapp.tasks import index_names_of
 from tests.services.drafts import act, draft, ok, said
 
 

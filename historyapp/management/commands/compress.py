@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
 from historyapp.core.strategies import STRATEGIES
+from historyapp.enqueue import wake
 from historyapp.management.command_line import ACTOR, PlayheadCommand, chosen_project, plural
 from historyapp.management.exit_codes import INTERRUPTED
 from historyapp.models import CompressionRun, Worker
@@ -20,7 +21,6 @@ from historyapp.services.compression.run import work_on
 from historyapp.services.compression.start import RunRequest, RunStart, start_run
 from historyapp.services.compression.writers import WRITER
 from historyapp.services.prices import money_text
-from historyapp.tasks import wake
 
 LOOK_SECONDS = 0.2
 """Seconds between two reads of the run's progress."""

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColu
 
 from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Source
+from historyapp.enqueue import index_imports
 from historyapp.management.command_line import ACTOR, PlayheadCommand, chosen_project, printable
 from historyapp.management.import_report import print_file, print_markdown, print_totals
 from historyapp.management.transcripts import TranscriptFile, default_folders, find_transcripts
@@ -19,7 +20,6 @@ from historyapp.models import Project
 from historyapp.services.imports.files import import_file, inspect_file
 from historyapp.services.imports.parser import PROCESS_MIN_SIZE, ParserProcess, relax_garbage_collection
 from historyapp.services.imports.reports import FileReport
-from historyapp.tasks import index_imports
 
 _OPERATIONS_PER_REFRESH = 200
 
