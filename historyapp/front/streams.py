@@ -58,6 +58,11 @@ class OpenStream:
             self.cursor = cursor
         self._news.set()
 
+    @property
+    def must_read(self) -> bool:
+        """Whether what is to be sent next is in the database only."""
+        return self.is_behind and not self._texts and not self.ended
+
     def end(self) -> None:
         """Nothing more is read: the reader is gone or may not go on, or the server stops."""
         self.ended = True
@@ -158,7 +163,7 @@ class Streams:
         """What a stream sends, in order, until it is ended."""
         while not stream.ended:
             yield await stream.next_text()
-            while stream.is_behind and not stream.ended:
+            while stream.must_read:
                 yield await self._missed(stream)
 
     async def _missed(self, stream: OpenStream) -> str:

@@ -156,6 +156,21 @@ def test_a_slow_reader_gets_from_the_database_what_was_dropped(database: Databas
     run(scenario)
 
 
+def test_what_waits_for_a_slow_reader_precedes_what_was_dropped(database: Database) -> None:
+    async def scenario(all_streams: Streams) -> None:
+        slow = Follower(all_streams)
+        slow.may_read.clear()
+        async with asyncio.timeout(5):
+            while not slow.places:  # a heartbeat, after which it reads nothing more
+                await asyncio.sleep(0.01)
+        database.add(count=2 * MOST_WAITING)
+        await asyncio.sleep(0.3)
+        slow.may_read.set()
+        await slow.reads(*range(1, 2 * MOST_WAITING + 1))
+
+    run(scenario)
+
+
 def test_the_streams_of_a_deleted_session_end(database: Database) -> None:
     async def scenario(all_streams: Streams) -> None:
         everything, one = Follower(all_streams), Follower(all_streams, SESSION)
