@@ -103,7 +103,7 @@ def find_session(request: PersonRequest, session_id: UUID) -> Session:
     else:
         found = Session.objects.filter(pk=session_id, project__members=request.user)
     runs = CompressionRun.objects.active().filter(session=OuterRef("pk"), trial=False)
-    found = found.select_related("project", "forked_from", "spawned_by", "stale_outcomes")
+    found = found.select_related("project", "forked_from", "spawned_by", "stale_outcomes", "annotation")
     session = found.annotate(has_active_run=Exists(runs)).first()
     if session is None:
         raise NotFound(f"There is no session {session_id}.")

@@ -4,6 +4,7 @@ from django.urls import path
 
 from dashboard.tabs import TABS
 from dashboard.views import (
+    annotations,
     compression_forms,
     compressions,
     context,
@@ -58,6 +59,7 @@ urlpatterns = [
     path(SESSION, session.session, name="session"),
     path(f"{SESSION}/overview", overview.overview, name="overview"),
     path(f"{SESSION}/events", events.session_events, name="session-events"),
+    path(f"{SESSION}/annotation", annotations.annotation, name="annotate"),
     path(f"{SESSION}/title", session.rename, name="rename"),
     path(f"{SESSION}/status", session.change_status, name="change-status"),
     path(f"{SESSION}/timeline", session.timeline, name="timeline"),

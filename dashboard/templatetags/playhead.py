@@ -222,6 +222,12 @@ def figure(number: int | None) -> str:
 
 
 @register.filter
+def score(number: float) -> str:
+    """A score as people write it: 4, 0.75."""
+    return repr(number).removesuffix(".0")
+
+
+@register.filter
 def short_figure(number: int) -> str:
     """A number in at most five characters: 999, 1.2k, 57k, 3.4M."""
     for size, unit in ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")):

@@ -28,7 +28,7 @@ def sessions(request: PersonRequest) -> HttpResponse:
     filters, choice = SessionFilters.read(request.GET), choice_of(request.user)
     order = filters.order or choice.order
     found = filters.apply(Session.objects.filter(project=project))
-    listed = found.select_related("forked_from", "spawned_by").defer(*UNLISTED)
+    listed = found.select_related("forked_from", "spawned_by", "annotation").defer(*UNLISTED)
     page = page_of(
         listed, order, f"{project.pk} {filters.query}", cursor=request.GET.get("cursor", ""), limit=PAGE
     )

@@ -32,6 +32,13 @@ from historyapp.core.policies import POLICIES
 from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.core.usage import MICRO
 from historyapp.models import Session
+from historyapp.models.annotations import (
+    HIGHEST_SCORE,
+    LONGEST_NOTE,
+    LONGEST_SCORE_NAME,
+    MOST_TAGS,
+    annotation_of,
+)
 from historyapp.models.history import History
 from historyapp.services.sessions import Starter, change_session, create_session
 from historyapp.services.spending import Spender
@@ -42,6 +49,10 @@ from historyapp.wire.sessions import SessionItem, SessionOut, SessionPage, Setti
 router = Router(tags=["sessions"])
 
 _LIST = "sessions"
+Tags = Annotated[list[Tag], Field(max_length=MOST_TAGS)]
+Note = Annotated[Line, Field(max_length=LONGEST_NOTE)]
+Score = Annotated[float, Field(ge=-HIGHEST_SCORE, le=HIGHEST_SCORE, allow_inf_nan=False)]
+ScoreName = Annotated[Line, Field(max_length=LONGEST_SCORE_NAME)]
 _BIG_COLUMNS = ("closed_spans", "fork_spans", "tail", "settings", "metadata")
 
 
@@ -82,7 +93,7 @@ class SessionIn(RequestBody):
     title: Title = ""
     agent: Name = ""
     model: Name = ""
-    tags: list[Tag] = Field(default_factory=list, max_length=50)
+    tags: Tags = Field(default_factory=list)
     settings: SettingsIn | None = None
     metadata: Metadata = Field(default_factory=dict)
     spawned_by: GivenId | None = Field(
@@ -95,6 +106,15 @@ class SessionIn(RequestBody):
     )
 
 
+class ExpectedValues(RequestBody):
+    """Only the given values are compared."""
+
+    tags: Tags = Field(default_factory=list, description="In any order.")
+    note: Note = ""
+    score: Score | None = None
+    score_name: ScoreName = ""
+
+
 class SessionPatch(RequestBody):
     """Only the given fields change."""
 
@@ -104,7 +124,16 @@ class SessionPatch(RequestBody):
     agent: Name = ""
     model: Name = ""
     status: Literal["live", "finished", "archived"] = "live"
-    tags: list[Tag] = Field(default_factory=list, max_length=50)
+    tags: Tags = Field(default_factory=list, description="Replaces all tags.")
+    add_tags: Tags = Field(default_factory=list, description="The session keeps its other tags.")
+    remove_tags: Tags = Field(default_factory=list, description="Those that it has not are no error.")
+    note: Note = Field(default="", description="Of the whole session. Empty removes it.")
+    score: Score | None = Field(default=None, description="Null removes it.")
+    score_name: ScoreName = Field(default="", description="What the score measures.")
+    expected: ExpectedValues = Field(
+        default_factory=lambda: ExpectedValues(),
+        description="Values as you read them. 409 when one is another now; then nothing is changed.",
+    )
     settings: SettingsIn = Field(default_factory=SettingsIn)
     metadata: Metadata = Field(default_factory=dict)
 
@@ -178,7 +207,7 @@ def list_sessions(request: ApiRequest, filter: Query[SessionFilter]) -> HttpResp
     if filter.cursor is not None:
         last, last_id = decode_cursor(_LIST, filter.cursor, datetime, UUID)
         found = found.filter(Q(last_entry_at__lt=last) | Q(pk__lt=last_id), last_entry_at__lte=last)
-    rows = list(found.defer(*_BIG_COLUMNS).newest_first()[: filter.limit + 1])
+    rows = list(found.select_related("annotation").defer(*_BIG_COLUMNS).newest_first()[: filter.limit + 1])
     page, cursor = first_page(_LIST, rows, filter.limit, lambda row: (row.last_entry_at, row.pk))
     return reply(SessionPage(items=[_item(row) for row in page], next=cursor))
 
@@ -192,11 +221,17 @@ def read_session(request: ApiRequest, session_id: SessionId, as_of: AsOf = None)
 @router.patch("/sessions/{session_id}", response=SessionOut, summary="Change a session")
 @raises(Conflict, SpendForbidden)
 def patch_session(request: ApiRequest, session_id: SessionId, changes: SessionPatch) -> HttpResponse:
-    given = {name: getattr(changes, name) for name in changes.model_fields_set}
+    """Several may tag a session at the same time: `add_tags` and `remove_tags` leave the other tags alone."""
+    given = {name: getattr(changes, name) for name in changes.model_fields_set - {"expected"}}
     if "settings" in given:
         given["settings"] = changes.settings.model_dump(exclude_unset=True)
     session = change_session(
-        request.auth.project, session_id, given, actor=actor(request), spender=Spender(request.auth)
+        request.auth.project,
+        session_id,
+        given,
+        expected=changes.expected.model_dump(exclude_unset=True),
+        actor=actor(request),
+        spender=Spender(request.auth),
     )
     return reply(session_out(History(session)))
 
@@ -225,6 +260,7 @@ def session_out(history: History) -> SessionOut:
         settings=fill(SettingsOut, load_settings(session.settings)),
         instruction=history.instruction,
         notebook=history.notebook,
+        **_annotation(session),
     )
 
 
@@ -235,4 +271,11 @@ def _item(session: Session) -> SessionItem:
         forked_from=session.forked_from_id,
         spawned_by=session.spawned_by_id,
         cost=session.cost / MICRO,
+        **_annotation(session),
     )
+
+
+def _annotation(session: Session) -> dict[str, Any]:
+    found = annotation_of(session)
+    names = ("note", "noted_by", "noted_at", "score", "score_name", "scored_by", "scored_at")
+    return {name: getattr(found, name) for name in names}

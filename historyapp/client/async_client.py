@@ -63,6 +63,7 @@ class AsyncPlayhead(http_messages.ServerConnection[httpx.AsyncClient]):
     sessions = _listed(endpoints.sessions.sessions)
     session = _answered(endpoints.sessions.session)
     change_session = _answered(endpoints.sessions.change_session)
+    annotate_session = _answered(endpoints.sessions.annotate_session)
     archive_session = _answered(endpoints.sessions.archive_session)
     fork = _answered(endpoints.sessions.fork)
 

@@ -1,5 +1,6 @@
 """The tables. Models and their querysets read; ``historyapp.services`` writes."""
 
+from historyapp.models.annotations import Annotation
 from historyapp.models.changes import Change
 from historyapp.models.compressions import CompressionItem, CompressionRun
 from historyapp.models.day_figures import CountedSession, FiguresProgress, ProjectDay, SessionDay
@@ -36,6 +37,7 @@ from historyapp.models.workers import Worker
 
 __all__ = [
     "SCOPES",
+    "Annotation",
     "ApiKey",
     "AuditRecord",
     "Change",

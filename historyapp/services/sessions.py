@@ -14,6 +14,7 @@ from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.core.strategies import strategy_named
 from historyapp.models import Project, Session
 from historyapp.models.changes import ChangeKind
+from historyapp.services.annotations import ANNOTATION_FIELDS, annotate, check_expected, with_tags
 from historyapp.services.append import lock_session
 from historyapp.services.audit import add_audit_record
 from historyapp.services.changes import note_change
@@ -95,27 +96,34 @@ def change_session(
     session_id: UUID,
     changes: Mapping[str, Any],
     *,
+    expected: Mapping[str, Any] | None = None,
     actor: str = "",
     spender: Spender = OPERATOR,
 ) -> Session:
     """Changes a session.
 
     Args:
-        changes: any of ``title``, ``agent``, ``model``, ``status``, ``tags``, ``metadata`` and ``settings``.
-            Settings that are left out keep their values.
+        changes: any of ``title``, ``agent``, ``model``, ``status``, ``tags``, ``add_tags``, ``remove_tags``,
+            ``note``, ``score``, ``score_name``, ``metadata`` and ``settings``. Settings that are left out
+            keep their values.
+        expected: see :func:`historyapp.services.annotations.check_expected`.
 
     Raises:
         NotFound: when the project has no such session.
-        Invalid: for settings that name a policy, format or strategy that does not exist.
+        Conflict: when something is not as expected.
+        Invalid: for settings that name a policy, format or strategy that does not exist, and for tags, notes
+            and scores that are too long or too many.
         SpendForbidden: as :func:`check_summary_model`, for another summary model than before.
     """
     with writing():
         session = lock_session(project, session_id)
         check_names(changes.get("settings", {}))
+        check_expected(session, expected or {})
         if changes.get("status", session.status) != session.status:
             action, detail = f"status: {changes['status']}", {"was": session.status}
             add_audit_record(project.pk, actor, action, session.pk, detail)
-        for name, value in changes.items():
+        annotate(session, {name: changes[name] for name in ANNOTATION_FIELDS if name in changes}, actor)
+        for name, value in _column_changes(session, changes).items():
             merged = load_settings({**session.settings, **value}) if name == "settings" else None
             if merged and merged.llm_name != load_settings(session.settings).llm_name:
                 check_summary_model(project, merged.llm_name, spender)
@@ -128,6 +136,15 @@ def change_session(
         session.save()
         note_change(session, ChangeKind.SESSION_CHANGED)
         return session
+
+
+def _column_changes(session: Session, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The changes of the session's own row, with ``tags`` in place of tags to add and to remove."""
+    columns = {name: value for name, value in changes.items() if name not in ANNOTATION_FIELDS}
+    added, removed = columns.pop("add_tags", ()), columns.pop("remove_tags", ())
+    if added or removed:
+        columns["tags"] = with_tags(columns.get("tags", session.tags), add=added, remove=removed)
+    return columns
 
 
 def check_names(settings: Mapping[str, Any]) -> None:

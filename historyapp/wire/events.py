@@ -22,7 +22,7 @@ class EventOut(Answer):
         json_schema_extra={"enum": list(KINDS)},
         description="`entries`: entries were appended; `run`: a compression changed its state or progress; "
         "`budget`: a spending cap refused a model call, the first time in its day or month; "
-        "`notes`: notes of steps; `session_changed`: title, tags, status, settings …",
+        "`notes`: notes of steps; `session_changed`: title, tags, note, score, status, settings …",
     )
     session: UUID
     first_position: int | None = Field(description="Of the entries that were appended; else null.")

@@ -65,7 +65,9 @@ ORIGINS: dict[str, Any] = {
 }  # fmt: skip
 SESSION_ITEM: dict[str, Any] = {
     "id": SESSION, "title": "Fix the parser", "agent": "fixer", "model": "gpt-5-mini", "status": "live",
-    "tags": ["parser"], "head": 3, "steps": 1, "errors": 0, "tokens": 39, "cost": 0.0021,
+    "tags": ["parser"], "note": "The first run that kept the last line.", "noted_by": "user:alice",
+    "noted_at": LATER, "score": 0.8, "score_name": "correctness", "scored_by": "key:ph_x1Y2z3A",
+    "scored_at": LATER, "head": 3, "steps": 1, "errors": 0, "tokens": 39, "cost": 0.0021,
     "forked_from": None, "fork_position": 0, "spawned_by": None,
     "spawned_position": None, "created_at": AT, "last_entry_at": LATER,
 }  # fmt: skip

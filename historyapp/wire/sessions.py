@@ -25,6 +25,13 @@ class SessionItem(Answer):
     model: str
     status: SessionStatus
     tags: list[str]
+    note: str = Field(default="", description="Of people and agents on the whole session; empty: none.")
+    noted_by: str = Field(default="", description="Who wrote the note last.")
+    noted_at: datetime | None = None
+    score: float | None = Field(default=None, description="What people and agents gave the session.")
+    score_name: str = Field(default="", description="What the score measures; empty: not said.")
+    scored_by: str = Field(default="", description="Who gave the score.")
+    scored_at: datetime | None = None
     head: int = Field(description="Position of the newest entry.")
     steps: int
     errors: int

@@ -48,7 +48,7 @@ def addresses(project: Project) -> list[str]:
     run, first, *_ = _compressions(project, session)
     odd = _odd_session(project)
     empty = create_session(project, names={"title": LONG, "agent": "a" * 200, "model": "m" * 200})
-    change_session(project, empty.pk, {"tags": ["t" * 100]})
+    change_session(project, empty.pk, {"tags": ["t" * 100], "note": "n" * 500, "score": 1.25})
     return [
         "/",
         "/?q=nothing-like-this",
@@ -73,6 +73,7 @@ def addresses(project: Project) -> list[str]:
         page_of(session, "/overview"),
         page_of(session, "?step=2&shown=summary"),
         page_of(session, "/settings"),
+        page_of(session, "/annotation"),
         page_of(session, "/summaries/new?first=1&last=3"),
         page_of(session, "/compressions/new"),
         page_of(session, "/compressions/new?to_step=999"),

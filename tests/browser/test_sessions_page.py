@@ -10,7 +10,7 @@ from playwright.sync_api import FilePayload, Page, expect
 from historyapp.models import Membership, Project
 from historyapp.services.append import append
 from historyapp.services.keys import create_sign_in_link
-from historyapp.services.sessions import create_session
+from historyapp.services.sessions import change_session, create_session
 from tests.browser.visits import record_session
 from tests.services.drafts import act
 
@@ -69,6 +69,44 @@ def test_choosing_filters_the_list_and_is_kept_in_the_address(page: Page, projec
     page.reload()
     expect(page.locator(".sessions .title")).to_have_text(["one error"])
     expect(page.locator("select[name=errors]")).to_have_value("with")
+
+
+def test_tags_a_note_and_a_score_are_set_in_the_row(page: Page, project: Project) -> None:
+    session = record_session(project, 1)
+    page.goto("/")
+    row = page.locator(".sessions tbody tr")
+    row.get_by_role("link", name="Edit tags, note and score").click()
+    row.get_by_label("Add tags").fill("to read, slow")
+    change_session(project, session.pk, {"title": "Renamed"})
+    page.wait_for_timeout(1500)  # the list is not loaded again under the form
+    row.get_by_label("Note on the session").fill("Kept the last line.")
+    row.get_by_label("Score").fill("4")
+    row.get_by_label("What it measures").fill("speed")
+    row.get_by_role("button", name="Save").click()
+    expect(row.locator(".tag")).to_have_text(["to read", "slow"])
+    expect(row.locator(".score")).to_have_text("4 speed")
+    expect(row).to_contain_text("Kept the last line.")
+    page.locator("h1").click()
+    expect(row.locator(".title")).to_have_text("Renamed")
+
+
+def test_another_open_page_shows_what_somebody_else_sets(page: Page, project: Project) -> None:
+    session = record_session(project, 1)
+    page.goto(f"/sessions/{session.pk}")
+    expect(page.locator("#annotation")).to_be_attached()
+    change_session(project, session.pk, {"add_tags": ["to read"], "note": "Why?"})
+    expect(page.locator("#annotation .tag")).to_have_text("to read")
+    expect(page.locator("#annotation")).to_contain_text("Why?")
+    page.get_by_role("link", name="Edit tags, note and score").click()
+    page.get_by_label("to read").uncheck()
+    change_session(project, session.pk, {"note": "Because."})
+    page.get_by_label("Note on the session").fill("Ask.")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("alert").filter(has_text="Because.")).to_be_visible()
+    expect(page.get_by_label("Note on the session")).to_have_value("Ask.")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("#annotation .tag")).to_have_count(0)
+    expect(page.locator("#annotation")).to_contain_text("Ask.")
 
 
 def test_older_sessions_are_added_below(page: Page, project: Project) -> None:

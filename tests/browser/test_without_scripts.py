@@ -40,6 +40,17 @@ def test_moving_goes_by_links(plain: Page, session: Session) -> None:
     expect_step(plain, 50)
 
 
+def test_tags_a_note_and_a_score_are_set_by_a_form(plain: Page, session: Session) -> None:
+    plain.goto("/?q=repair")
+    plain.get_by_role("link", name="Edit tags, note and score").click()
+    plain.get_by_label("Add tags").fill("to read")
+    plain.get_by_label("Note on the session").fill("Kept it.")
+    plain.get_by_role("button", name="Save").click()
+    expect(plain).to_have_url(re.compile(r"/\?q=repair$"))
+    expect(plain.locator(".sessions tbody tr")).to_contain_text("to read")
+    expect(plain.locator(".sessions tbody tr")).to_contain_text("Kept it.")
+
+
 def test_what_needs_scripts_is_not_shown(plain: Page, session: Session) -> None:
     plain.goto(page_of(session))
     for name in ("Play", "×8", "Keys"):

@@ -16,6 +16,7 @@ from historyapp.client import (
     ActionProposal,
     ActionSuccess,
     AsyncPlayhead,
+    Conflict,
     DebugLog,
     EntryDraft,
     ModelInput,
@@ -93,6 +94,19 @@ def test_only_what_is_given_changes(playhead: Playhead, session_id: UUID) -> Non
     changed = playhead.change_session(session_id, status="finished", settings={"window_size": 3})
     assert (changed.title, changed.status, changed.settings.window_size) == ("a run", "finished", 3)
     assert playhead.change_session(session_id, tags=[]).settings.window_size == 3
+
+
+def test_a_session_is_annotated(playhead: Playhead, session_id: UUID) -> None:
+    said = playhead.annotate_session(
+        session_id, add_tags=["a", "b"], note="good", score=0.5, score_name="speed"
+    )
+    assert (said.tags, said.note, said.score, said.score_name) == (["a", "b"], "good", 0.5, "speed")
+    with pytest.raises(Conflict) as caught:
+        playhead.annotate_session(session_id, note="bad", expected={"note": ""})
+    assert caught.value.fields["current"] == {"note": "good"}
+    without = playhead.annotate_session(session_id, remove_tags=["a"], note="", score="remove")
+    assert (without.tags, without.note, without.score, without.score_name) == (["b"], "", None, "")
+    assert playhead.session(session_id).tags == ["b"]
 
 
 def test_an_archived_session_is_listed_only_when_asked_for(playhead: Playhead, session_id: UUID) -> None:

@@ -17,7 +17,7 @@ from historyapp.models import Project, Session, ShareLink, StepNote
 from historyapp.services.append import append
 from historyapp.services.notes import put_note
 from historyapp.services.rewinds import Target, fork, rewind
-from historyapp.services.sessions import Starter, create_session
+from historyapp.services.sessions import Starter, change_session, create_session
 from historyapp.services.shares import ShareOptions, create_share, share_path
 from tests.dashboard.pages import fragment, html, text
 from tests.services.drafts import act, draft, failed, ok, said
@@ -189,12 +189,19 @@ def test_links_that_are_unknown_changed_expired_or_revoked_get_one_answer(
 
 
 @pytest.mark.parametrize(
-    "name", ["settings", "overview", "context", "exports/markdown", "ledger", "continue"]
+    "name", ["settings", "overview", "context", "exports/markdown", "ledger", "continue", "annotation"]
 )
 def test_other_pages_of_the_session_are_not_there(alice: Client, session: Session, name: str) -> None:
     answer = alice.get(f"{linked(session)}sessions/{session.pk}/{name}")
     assert answer.status_code == 404
     assert 'href="/"' not in html(answer)
+
+
+def test_a_link_shows_no_tags_note_or_score(project: Project, session: Session) -> None:
+    remarks = {"tags": ["secret tag"], "note": "secret note", "score": 0.123}
+    change_session(project, session.pk, remarks)
+    page = html(Client().get(f"{linked(session)}sessions/{session.pk}"))
+    assert not any(said in page for said in ("secret", "0.123", "annotation"))
 
 
 def test_raw_entries_need_inputs(session: Session) -> None:

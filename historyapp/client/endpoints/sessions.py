@@ -76,9 +76,38 @@ def change_session(
     settings: SettingsIn | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> ApiCall[SessionOut]:
-    """Changes the given fields."""
+    """Changes the given fields. ``tags`` replaces all tags; see :func:`annotate_session`."""
     names = {"title": title, "agent": agent, "model": model, "status": status}
     body = given({**names, **_json_fields(tags, settings, metadata)})
+    return ApiCall("PATCH", at("sessions", session_id), SessionOut.model_validate, body=body)
+
+
+def annotate_session(
+    session_id: Id,
+    *,
+    add_tags: Sequence[str] = (),
+    remove_tags: Sequence[str] = (),
+    note: str | None = None,
+    score: float | Literal["remove"] | None = None,
+    score_name: str | None = None,
+    expected: Mapping[str, Any] | None = None,
+) -> ApiCall[SessionOut]:
+    """Tags a session, and says of it as a whole what came of it.
+
+    Args:
+        add_tags, remove_tags: the other tags stay.
+        note: empty removes it.
+        score_name: what the score measures.
+        expected: any of ``tags``, ``note``, ``score`` and ``score_name`` as you read them.
+
+    Raises:
+        Conflict: when something is not as expected. Nothing is changed then.
+    """
+    tags = {"add_tags": list(add_tags) or None, "remove_tags": list(remove_tags) or None}
+    number = None if score == "remove" else score
+    body = given({**tags, "note": note, "score": number, "score_name": score_name, "expected": expected})
+    if score == "remove":
+        body["score"] = None
     return ApiCall("PATCH", at("sessions", session_id), SessionOut.model_validate, body=body)
 
 

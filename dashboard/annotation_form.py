@@ -1,0 +1,101 @@
+"""The form for the tags, the note and the score of a session."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.http import QueryDict
+
+from historyapp.core.errors import Invalid
+from historyapp.core.text import clean
+from historyapp.models import Session
+from historyapp.services.annotations import current_values
+
+_LONGEST_NUMBER = 40
+"""Characters of a number that is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotationForm:
+    """What somebody sees and types. Numbers are texts here, as forms have them; no score is an empty text."""
+
+    tags: list[str]
+    """The session's tags, each with a box that keeps it."""
+    dropped: list[str]
+    """Tags whose box is empty."""
+    new_tags: str
+    """Tags to add, separated by commas."""
+    note: str
+    score: str
+    score_name: str
+    read: dict[str, str]
+    """Note, score and name of the score as they were when the form was made."""
+
+    @property
+    def added(self) -> list[str]:
+        return [tag for tag in (" ".join(part.split()) for part in self.new_tags.split(",")) if tag]
+
+    @property
+    def _written(self) -> dict[str, str]:
+        return {"note": self.note, "score": self.score, "score_name": self.score_name}
+
+    def changes(self) -> dict[str, Any]:
+        """What :func:`historyapp.services.sessions.change_session` is to change: only what was edited.
+
+        Raises:
+            Invalid: when the score is not a number.
+        """
+        edited = {name: value for name, value in self._written.items() if value != self.read[name]}
+        found: dict[str, Any] = _values(edited)
+        if self.added:
+            found["add_tags"] = self.added
+        if self.dropped:
+            found["remove_tags"] = self.dropped
+        return found
+
+    def expected(self) -> dict[str, Any]:
+        """What is replaced, as it was when the form was made."""
+        return _values(
+            {name: self.read[name] for name, text in self._written.items() if text != self.read[name]}
+        )
+
+
+def form_of(session: Session) -> AnnotationForm:
+    """The form with the session's values."""
+    read = _texts(session)
+    return AnnotationForm(session.tags, [], "", **read, read=read)
+
+
+def read_annotation(post: QueryDict) -> AnnotationForm:
+    """The form that somebody has sent."""
+    texts = {name: _text(post.get(name, "")) for name in ("note", "score", "score_name")}
+    read = {name: _text(post.get(f"read_{name}", "")) for name in texts}
+    tags, kept = post.getlist("shown_tag"), set(post.getlist("tag"))
+    dropped = [tag for tag in tags if tag not in kept]
+    return AnnotationForm(tags, dropped, _text(post.get("new_tags", "")), **texts, read=read)
+
+
+def after_conflict(form: AnnotationForm, session: Session) -> AnnotationForm:
+    """The same texts once more, over what the session has now: who sends it has seen that."""
+    dropped = [tag for tag in form.dropped if tag in session.tags]
+    return replace(form, tags=session.tags, dropped=dropped, read=_texts(session))
+
+
+def _texts(session: Session) -> dict[str, str]:
+    values = current_values(session)
+    score = "" if values["score"] is None else repr(float(values["score"])).removesuffix(".0")
+    return {"note": values["note"], "score": score, "score_name": values["score_name"]}
+
+
+def _text(value: str) -> str:
+    return clean(value).replace("\r\n", "\n").strip()
+
+
+def _values(texts: dict[str, str]) -> dict[str, Any]:
+    return {name: _number(text) if name == "score" else text for name, text in texts.items()}
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text[:_LONGEST_NUMBER].replace(",", ".")) if text else None
+    except ValueError:
+        raise Invalid("The score is not a number. Write it as in 4 or 0.75.") from None

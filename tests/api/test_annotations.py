@@ -1,0 +1,110 @@
+"""Tags, a note and a score of a session over the API."""
+
+import pytest
+
+from historyapp.models import Annotation, Change, Project, Session
+from tests.api.agent import Agent
+from tests.api.conftest import key_for
+from tests.api.test_problems import assert_problem
+
+
+@pytest.fixture
+def run(alice: Agent) -> Agent:
+    """A session with one tag."""
+    return alice.within(f"/sessions/{alice.post('/sessions', {'tags': ['a']})['id']}")
+
+
+def test_tags_a_note_and_a_score_are_set_and_read(alice: Agent, run: Agent) -> None:
+    assert (run.get()["note"], run.get()["score"], run.get()["noted_by"]) == ("", None, "")
+    said = {"add_tags": ["b"], "note": " Kept it. ", "score": 4, "score_name": "helpfulness"}
+    changed = run.patch("", said)
+    assert (changed["tags"], changed["note"], changed["score"]) == (["a", "b"], "Kept it.", 4.0)
+    assert changed["score_name"] == "helpfulness"
+    assert changed["noted_by"].startswith("key:ph_")
+    assert changed["scored_at"] == changed["noted_at"] is not None
+    assert run.get().body == changed.body
+    (item,) = alice.get("/sessions")["items"]
+    assert {name: item[name] for name in ("note", "score", "scored_by")} == {
+        name: changed[name] for name in ("note", "score", "scored_by")
+    }
+
+
+def test_what_is_not_given_stays_and_empty_values_remove(run: Agent) -> None:
+    run.patch("", {"note": "n", "score": 0.5, "score_name": "speed"})
+    assert run.patch("", {"score": -1})["score_name"] == "speed"
+    without_note = run.patch("", {"note": ""})
+    assert (without_note["note"], without_note["noted_by"], without_note["noted_at"]) == ("", "", None)
+    assert without_note["score"] == -1
+    without = run.patch("", {"score": None})
+    assert (without["score"], without["score_name"], without["scored_at"]) == (None, "", None)
+
+
+def test_two_who_tag_at_once_lose_nothing(run: Agent) -> None:
+    run.patch("", {"add_tags": ["b", "c"]})
+    run.patch("", {"add_tags": ["d"], "remove_tags": ["a", "unknown"]})
+    assert run.get()["tags"] == ["b", "c", "d"]
+    assert run.patch("", {"tags": ["x"], "add_tags": ["y", "x"]})["tags"] == ["x", "y"]
+
+
+def test_what_somebody_else_has_changed_is_not_replaced(run: Agent) -> None:
+    run.patch("", {"note": "first", "score": 1})
+    refused = run.patch("", {"note": "second", "title": "t", "expected": {"note": ""}})
+    assert_problem(refused, 409, "changed the note", "expected")
+    assert refused["current"] == {"note": "first"}
+    assert (run.get()["note"], run.get()["title"]) == ("first", "")
+    assert run.patch("", {"note": "second", "expected": {"note": "first", "score": 1.0}})["note"] == "second"
+    assert_problem(run.patch("", {"score": 2, "expected": {"score": None}}), 409, "score")
+    assert_problem(run.patch("", {"tags": [], "expected": {"tags": ["b"]}}), 409, "tags")
+    assert run.patch("", {"tags": ["c", "d"], "expected": {"tags": ["a"]}}).status == 200
+    assert run.patch("", {"tags": [], "expected": {"tags": ["d", "c"]}})["tags"] == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"note": "x" * 2_001}, "2,000"),
+        ({"note": None}, "note"),
+        ({"note": "a\x00b"}, "note"),
+        ({"score": "4"}, "score"),
+        ({"score": 1e10}, "score"),
+        ({"score_name": "x" * 61}, "60"),
+        ({"add_tags": ["x" * 101]}, "add_tags"),
+        ({"add_tags": ["a\nb"]}, "add_tags"),
+        ({"add_tags": [" "]}, "not a space"),
+        ({"add_tags": [f"t{n}" for n in range(50)]}, "at most 50 tags; this one would have 51"),
+        ({"expected": {"title": "x"}}, "title"),
+    ],
+)
+def test_what_cannot_be_stored_is_refused(run: Agent, wrong: dict[str, object], said: str) -> None:
+    refused = run.patch("", wrong)
+    assert refused.status == 422
+    assert said.replace(",", "") in str(refused.body).replace(",", "")
+    assert not Annotation.objects.exists()
+    assert run.get()["tags"] == ["a"]
+
+
+def test_a_score_that_json_has_no_number_for_is_refused(run: Agent) -> None:
+    assert run.send("PATCH", "", b'{"score": NaN}').status in (400, 422)
+    assert run.send("PATCH", "", b'{"score": 1e999}').status in (400, 422)
+
+
+def test_a_change_is_announced_and_gives_another_etag(run: Agent) -> None:
+    before = run.get().headers["ETag"]
+    run.patch("", {"note": "n"})
+    assert run.get().headers["ETag"] != before
+    assert Change.objects.order_by("-id").first().kind == "session_changed"  # type: ignore[union-attr]
+
+
+def test_a_fork_takes_its_tags_along_but_not_what_was_said_of_the_other_run(alice: Agent, run: Agent) -> None:
+    run.patch("", {"note": "n", "score": 1})
+    fork = run.post("/forks")
+    assert (fork["tags"], fork["note"], fork["score"]) == (["a"], "", None)
+
+
+def test_who_only_reads_cannot_annotate_and_a_stranger_finds_nothing(
+    run: Agent, charlie: Agent, project: Project
+) -> None:
+    session, read_only = Session.objects.get(), Agent(key_for(project, "reader", ("read",)))
+    assert charlie.patch(f"/sessions/{session.pk}", {"note": "n"}).status == 404
+    assert_problem(read_only.patch(f"/sessions/{session.pk}", {"note": "n"}), 403, "write")
+    assert not Annotation.objects.exists()
