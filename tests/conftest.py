@@ -10,6 +10,7 @@ from django.db import connection, transaction
 from hypothesis import settings
 from pytest_django.plugin import DjangoDbBlocker
 
+from historyapp.models import changes
 from historyapp.static import StaticFilesMiddleware
 from tests.examples import register_profiles
 from tests.installation import migrated
@@ -90,3 +91,10 @@ def _the_log_can_be_emptied_after_a_test(request: pytest.FixtureRequest) -> Iter
         cursor.execute("INSERT INTO historyapp_retentionpass (opened_at) VALUES (CURRENT_TIMESTAMP)")
         cursor.execute("DELETE FROM historyapp_entry")
         cursor.execute("DELETE FROM historyapp_retentionpass")
+
+
+@pytest.fixture
+def settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The transaction that a test runs in counts as ended, so that its changes are read."""
+    monkeypatch.setattr(changes, "_SETTLED", "")
+    monkeypatch.setattr(changes, "_BEGUN", f"{changes._BEGUN} + 1")

@@ -7,7 +7,6 @@ import pytest
 from django.utils import timezone
 
 from historyapp.models import Project
-from historyapp.models import changes as feed
 from historyapp.services.figures_feed import follow_changes
 from tests.api.agent import Agent
 
@@ -30,8 +29,7 @@ TWO: dict[str, Any] = {
 
 
 @pytest.fixture
-def recorded(alice: Agent, session_id: str, monkeypatch: pytest.MonkeyPatch) -> Agent:
-    monkeypatch.setattr(feed, "_SETTLED", "")
+def recorded(alice: Agent, session_id: str, settled: None) -> Agent:
     entries = [{**TOOL, "metadata": USAGE}, FAILED, {**TWO, "metadata": {**USAGE, "cost": 0.5}}]
     alice.post(f"/sessions/{session_id}/entries", {"entries": entries})
     follow_changes(lambda: False)

@@ -9,7 +9,6 @@ from django.utils import timezone
 
 from dashboard.project_figures import _compared
 from historyapp.models import Session
-from historyapp.models import changes as feed
 from historyapp.services.append import append
 from historyapp.services.figures_feed import follow_changes
 from historyapp.services.rewinds import Target, rewind
@@ -18,8 +17,7 @@ from tests.services.drafts import act, failed
 
 
 @pytest.fixture
-def counted(session: Session, monkeypatch: pytest.MonkeyPatch) -> Session:
-    monkeypatch.setattr(feed, "_SETTLED", "")
+def counted(session: Session, settled: None) -> Session:
     follow_changes(lambda: False)
     return session
 

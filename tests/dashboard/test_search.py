@@ -6,7 +6,6 @@ import pytest
 from django.test import Client
 
 from historyapp.models import Project, Session
-from historyapp.models import changes as feed
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, rewind
 from historyapp.services.sessions import create_session
@@ -15,8 +14,7 @@ from tests.services.drafts import act, ok
 
 
 @pytest.fixture
-def found(project: Project, monkeypatch: pytest.MonkeyPatch) -> Session:
-    monkeypatch.setattr(feed, "_SETTLED", "")
+def found(project: Project, settled: None) -> Session:
     session = create_session(project, names={"title": "Mend the hooks", "agent": "mender"})
     append(
         project, session.pk, [act("look"), ok(outputs="nothing"), act("look"), ok(outputs="<b>zebra</b> one")]

@@ -32,12 +32,10 @@ def kinds(project: Project, cursor: Cursor = START) -> list[str]:
 
 
 @pytest.fixture(autouse=True)
-def _the_transaction_of_a_test_counts_as_ended(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def _the_transaction_of_a_test_counts_as_ended(request: pytest.FixtureRequest) -> None:
     marker = request.node.get_closest_marker("django_db")
     if marker is None or not marker.kwargs.get("transaction"):
-        monkeypatch.setattr(feed, "_SETTLED", "")
+        request.getfixturevalue("settled")
 
 
 @pytest.fixture

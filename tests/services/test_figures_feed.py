@@ -19,10 +19,7 @@ from historyapp.services.retention import purge
 from historyapp.services.sessions import change_session, create_session
 from tests.services.drafts import act, ok
 
-
-@pytest.fixture(autouse=True)
-def _the_transaction_of_a_test_counts_as_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feed, "_SETTLED", "")
+pytestmark = pytest.mark.usefixtures("settled")
 
 
 def steps(project: Project) -> int:

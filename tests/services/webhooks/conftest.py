@@ -8,7 +8,6 @@ import pytest
 from django.utils import timezone
 
 from historyapp.models import Project, Webhook, WebhookDelivery
-from historyapp.models import changes as feed
 from historyapp.services.webhooks.delivery import work_on
 from historyapp.services.webhooks.endpoints import create_webhook
 from tests.services.webhooks.receiver import Receiver
@@ -17,12 +16,10 @@ Work = Callable[[], None]
 
 
 @pytest.fixture(autouse=True)
-def _the_transaction_of_a_test_counts_as_ended(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def _the_transaction_of_a_test_counts_as_ended(request: pytest.FixtureRequest) -> None:
     marker = request.node.get_closest_marker("django_db")
     if marker is None or not marker.kwargs.get("transaction"):
-        monkeypatch.setattr(feed, "_SETTLED", "")
+        request.getfixturevalue("settled")
 
 
 @pytest.fixture(autouse=True)
