@@ -1,16 +1,13 @@
 """Creating, listing, changing and archiving sessions."""
 
-from datetime import datetime
 from typing import Annotated, Any, Literal
-from uuid import UUID
 
-from django.db.models import Q
 from django.http import HttpResponse
 from ninja import Query, Router
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from historyapp.api.auth import ApiRequest, actor, find_session
-from historyapp.api.cursors import Cursor, Limit, decode_cursor, first_page
+from historyapp.api.cursors import decode_cursor, encode_cursor
 from historyapp.api.fields import (
     AsOf,
     GivenId,
@@ -26,6 +23,7 @@ from historyapp.api.fields import (
 )
 from historyapp.api.problems import raises
 from historyapp.api.responses import fill, reply, reply_or_304
+from historyapp.api.session_queries import SessionFilter, SessionListQuery, facets_out
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.formats import FORMATS
 from historyapp.core.policies import POLICIES
@@ -40,11 +38,13 @@ from historyapp.models.annotations import (
     annotation_of,
 )
 from historyapp.models.history import History
+from historyapp.models.session_filters import facet_counts
+from historyapp.models.session_lists import Order, page_of
 from historyapp.services.sessions import Starter, change_session, create_session
 from historyapp.services.spending import Spender
 from historyapp.wire.base import shown
 from historyapp.wire.problems import SpendForbidden
-from historyapp.wire.sessions import SessionItem, SessionOut, SessionPage, SettingsOut
+from historyapp.wire.sessions import SessionFacets, SessionItem, SessionOut, SessionPage, SettingsOut
 
 router = Router(tags=["sessions"])
 
@@ -138,23 +138,6 @@ class SessionPatch(RequestBody):
     metadata: Metadata = Field(default_factory=dict)
 
 
-class SessionFilter(BaseModel):
-    q: Annotated[Line, Field(max_length=200)] = Field(
-        default="", description="Words that title, agent or tags contain, all of them."
-    )
-    id: Annotated[str, Field(pattern=r"^[0-9A-Fa-f-]{1,36}$")] | None = Field(
-        default=None, description="The beginning of the session's id."
-    )
-    agent: Name | None = None
-    tag: list[Tag] = Field(default_factory=list, max_length=20, description="May be given several times.")
-    status: Literal["live", "finished", "archived", "all"] | None = Field(
-        default=None, description="Default: all except archived ones."
-    )
-    errors: Literal["true", "false"] | None = Field(default=None, description="With or without failed steps.")
-    limit: Limit = 50
-    cursor: Cursor | None = None
-
-
 @router.post("/sessions", response={201: SessionOut}, summary="Create a session")
 @raises(Conflict, SpendForbidden)
 def make_session(request: ApiRequest, session: SessionIn) -> HttpResponse:
@@ -191,25 +174,31 @@ def _starter(request: ApiRequest, session: SessionIn) -> Starter | None:
         raise Invalid(f"spawned_by, spawned_step: {error.detail}") from error
 
 
-@router.get("/sessions", response=SessionPage, summary="List sessions, the newest first")
-def list_sessions(request: ApiRequest, filter: Query[SessionFilter]) -> HttpResponse:
-    found = Session.objects.filter(project=request.auth.project).search(filter.q).tagged(filter.tag)
-    if filter.id is not None:
-        found = found.with_prefix(filter.id)
-    if filter.agent is not None:
-        found = found.filter(agent=filter.agent)
-    if filter.status is None:
-        found = found.exclude(status=Session.Status.ARCHIVED)
-    elif filter.status != "all":
-        found = found.filter(status=filter.status)
-    if filter.errors is not None:
-        found = found.filter(errors__gt=0) if filter.errors == "true" else found.filter(errors=0)
-    if filter.cursor is not None:
-        last, last_id = decode_cursor(_LIST, filter.cursor, datetime, UUID)
-        found = found.filter(Q(last_entry_at__lt=last) | Q(pk__lt=last_id), last_entry_at__lte=last)
-    rows = list(found.select_related("annotation").defer(*_BIG_COLUMNS).newest_first()[: filter.limit + 1])
-    page, cursor = first_page(_LIST, rows, filter.limit, lambda row: (row.last_entry_at, row.pk))
-    return reply(SessionPage(items=[_item(row) for row in page], next=cursor))
+@router.get("/sessions", response=SessionPage, summary="List sessions")
+@raises(Invalid)
+def list_sessions(request: ApiRequest, filter: Query[SessionListQuery]) -> HttpResponse:
+    project, chosen = request.auth.project, filter.chosen()
+    found = chosen.apply(filter.sessions(project)).select_related("annotation").defer(*_BIG_COLUMNS)
+    page = page_of(
+        found,
+        Order.parse(filter.sort),
+        f"{project.pk} {filter.id} {chosen}",
+        cursor=decode_cursor(_LIST, filter.cursor, str)[0] if filter.cursor else "",
+        limit=filter.limit,
+    )
+    cursor = encode_cursor(_LIST, page.cursor) if page.cursor else None
+    return reply(SessionPage(items=[_item(row) for row in page.sessions], next=cursor))
+
+
+@router.get("/facets", response=SessionFacets, summary="Count the sessions of a list by facet")
+@raises(Invalid)
+def count_sessions(request: ApiRequest, filter: Query[SessionFilter]) -> HttpResponse:
+    """How many sessions match, and how many would match with one further value of each facet.
+
+    A further tag narrows the list. A further agent, model, repository or folder widens it, and another status
+    replaces the first: their counts leave out what was chosen of the same facet.
+    """
+    return reply(facets_out(facet_counts(filter.sessions(request.auth.project), filter.chosen())))
 
 
 @router.get("/sessions/{session_id}", response=SessionOut, summary="Read a session")

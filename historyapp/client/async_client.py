@@ -61,6 +61,7 @@ class AsyncPlayhead(http_messages.ServerConnection[httpx.AsyncClient]):
 
     create_session = _answered(endpoints.sessions.create_session)
     sessions = _listed(endpoints.sessions.sessions)
+    session_facets = _answered(endpoints.sessions.session_facets)
     session = _answered(endpoints.sessions.session)
     change_session = _answered(endpoints.sessions.change_session)
     annotate_session = _answered(endpoints.sessions.annotate_session)

@@ -76,6 +76,7 @@ class Playhead(http_messages.ServerConnection[httpx.Client]):
 
     create_session = _answered(endpoints.sessions.create_session)
     sessions = _listed(endpoints.sessions.sessions)
+    session_facets = _answered(endpoints.sessions.session_facets)
     session = _answered(endpoints.sessions.session)
     change_session = _answered(endpoints.sessions.change_session)
     annotate_session = _answered(endpoints.sessions.annotate_session)

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -132,6 +132,23 @@ class PackedJSON(PackedText, JSONText):
 
     def from_db_value(self, value: str | bytes | None, *_: Any) -> Any:
         return None if value is None else load_dumped(read_text(value))
+
+
+class ComputedText(AnyText):
+    """What a function makes of the row's JSON column; updated on every save."""
+
+    def __init__(self, *args: Any, of: str = "", by: Callable[[Any], str] = str, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.of, self.by = of, by
+
+    def deconstruct(self) -> tuple[str, str, Sequence[Any], dict[str, Any]]:
+        name, path, args, options = super().deconstruct()
+        return name, path, args, {**options, "of": self.of, "by": self.by}
+
+    def pre_save(self, model_instance: models.Model, add: bool) -> str:
+        computed = self.by(getattr(model_instance, self.of))
+        setattr(model_instance, self.attname, computed)
+        return computed
 
 
 class FoldedText(AnyText):

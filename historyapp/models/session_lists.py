@@ -102,7 +102,10 @@ def _read_cursor(cursor: str, order: Order, key: str) -> tuple[Any, UUID]:
             return _read_value(value, order.column), UUID(id)
     except (ValueError, OverflowError):
         pass
-    raise Invalid("This cursor does not belong to this list. Reload the list from the start.")
+    raise Invalid(
+        "This cursor belongs to another list. Keep the filters and the order as they were, or leave the "
+        "cursor out. Reload the list from the start."
+    )
 
 
 def _read_value(value: str, column: str) -> Any:

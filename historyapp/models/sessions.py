@@ -16,9 +16,18 @@ from historyapp.core.errors import Invalid
 from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Lineage, Span
 from historyapp.core.projection import Tail
+from historyapp.core.run_places import folder_of, repository_of
 from historyapp.core.text import fold
 from historyapp.models.ancestors import SUMMARIES, Ancestor, ancestors, parts, revisions, summarised
-from historyapp.models.fields import FoldedText, JSONText, as_uuid, at_places, session_value, unpack
+from historyapp.models.fields import (
+    ComputedText,
+    FoldedText,
+    JSONText,
+    as_uuid,
+    at_places,
+    session_value,
+    unpack,
+)
 from historyapp.models.projects import Project
 
 RARE_KINDS = tuple([kind for kind in KINDS if kind not in ("model_output", "tool_results")])
@@ -92,6 +101,8 @@ class Session(models.Model):
     """Only what differs from the defaults."""
     metadata = JSONText(default=dict)
     """What an importer or the agent says of the run: folder, version, totals …"""
+    folder = ComputedText(of="metadata", by=folder_of, default="", db_default="", blank=True)
+    repository = ComputedText(of="metadata", by=repository_of, default="", db_default="", blank=True)
     created_at = models.DateTimeField(default=timezone.now)
     """When the run began. A transcript without times has :data:`historyapp.core.dates.UNDATED` here."""
     last_entry_at = models.DateTimeField(default=timezone.now)
@@ -134,7 +145,8 @@ class Session(models.Model):
     strip = models.TextField(default="", db_default="")
     """See :mod:`historyapp.core.strips`."""
     is_listed = models.BooleanField(default=True, db_default=False)
-    """Whether the five columns above are computed. A worker computes those of earlier versions."""
+    """Whether the five columns above, the folder and the repository are computed. A worker computes those of
+    earlier versions."""
 
     compressed_to = models.PositiveIntegerField(default=0)
     """The last step that automatic compression has handled; see ``services.compression.automatic``."""

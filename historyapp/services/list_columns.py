@@ -17,6 +17,8 @@ from historyapp.services.prices import price_list
 from historyapp.services.transactions import writing
 
 LIST_COLUMNS = ("likely_failures", "duration", "shown_tokens", "money", "strip")
+PLACES = ("folder", "repository")
+"""Saving a session computes them from its metadata, if they are saved, too."""
 _AT_ONCE = 50
 _MOST = 2**62
 """Larger numbers do not fit into the columns. Only transcripts that were edited have them."""
@@ -66,4 +68,4 @@ def refresh_list_columns(session_id: UUID) -> None:
         set_list_columns(session, session.live_tail)
         session.strip = read_strip(session.lineage(), session.steps)
         session.is_listed = True
-        session.save(update_fields=[*LIST_COLUMNS, "is_listed"])
+        session.save(update_fields=[*LIST_COLUMNS, *PLACES, "is_listed"])

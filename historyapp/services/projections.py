@@ -14,7 +14,7 @@ from historyapp.models.strips import read_strip
 from historyapp.models.tails import tail_of
 from historyapp.services.append import apply_tail
 from historyapp.services.day_checks import recount_days
-from historyapp.services.list_columns import LIST_COLUMNS
+from historyapp.services.list_columns import LIST_COLUMNS, PLACES
 from historyapp.services.name_index import rebuild_names
 from historyapp.services.outcomes import OUTCOMES
 from historyapp.services.rewinds import reopen
@@ -104,7 +104,7 @@ def _replay(session: Session, found: Rebuilt) -> None:
     apply_tail(session, tail)
     session.revision, session.is_listed = revision, True
     session.strip = read_strip(session.lineage(), session.steps)
-    session.save(update_fields=_PROJECTED)
+    session.save(update_fields=[*_PROJECTED, *PLACES])
 
 
 def _apply(session: Session, tail: Tail, entry: Entry, rows: "_Rows") -> Tail:

@@ -12,6 +12,7 @@ from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.lineage import Lineage
 from historyapp.core.prepared import prepare
 from historyapp.core.projection import Tail
+from historyapp.core.run_places import places_in
 from historyapp.models import Entry, Episode, Project, Session
 from historyapp.models.changes import ChangeKind
 from historyapp.models.history import History
@@ -255,6 +256,7 @@ def fork(
             model=parent.model,
             tags_text=parent.tags_text,
             settings=parent.settings,
+            metadata=places_in(parent.metadata),
             forked_from=parent,
         )
         begin_fork(child, shared, position)

@@ -35,8 +35,13 @@ class SessionItem(Answer):
     head: int = Field(description="Position of the newest entry.")
     steps: int
     errors: int
+    likely_failures: int = Field(default=0, description="Steps that succeeded but look as if they failed.")
     tokens: int
     cost: float = Field(description="In US dollars, as its source reported it.")
+    folder: str = Field(default="", description="Where the agent worked; empty if that is not known.")
+    repository: str = Field(
+        default="", description="The repository that it worked on; empty if that is not known."
+    )
     forked_from: UUID | None
     fork_position: int = Field(description="Up to where the parent's entries are shared; 0 without a parent.")
     spawned_by: UUID | None = Field(description="The session whose agent started this one.")
@@ -85,3 +90,28 @@ class SessionOut(SessionItem):
 
 class SessionPage(Page[SessionItem]):
     model_config = shown({"items": [examples.SESSION_ITEM], "next": None})
+
+
+class SessionFacetValue(Answer):
+    """A value of a facet, and how many sessions have it."""
+
+    model_config = shown({"value": "fixer", "count": 3})
+
+    value: str
+    count: int
+
+
+class SessionFacets(Answer):
+    """Each facet's values, the most frequent first, at most 100."""
+
+    model_config = shown(examples.SESSION_FACETS)
+
+    total: int = Field(description="Sessions of the list.")
+    status: list[SessionFacetValue]
+    agent: list[SessionFacetValue]
+    model: list[SessionFacetValue]
+    repository: list[SessionFacetValue]
+    folder: list[SessionFacetValue]
+    tag: list[SessionFacetValue]
+    errors: list[SessionFacetValue] = Field(description="`true`: sessions with failed steps.")
+    likely_failures: list[SessionFacetValue] = Field(description="`true`: sessions with likely failures.")

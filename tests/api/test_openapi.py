@@ -10,6 +10,7 @@ from tests.api.agent import Agent
 UNTAGGED = ("/export", "/stream", "/shares")
 PATHS = {
     "/sessions": {"get", "post"},
+    "/facets": {"get"},
     "/sessions/{session_id}": {"get", "patch", "delete"},
     "/events": {"get"},
     "/figures": {"get"},

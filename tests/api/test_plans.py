@@ -46,7 +46,10 @@ SMALL = {
 """Tables that do not grow with what agents record."""
 WAITING = {"session_due"}
 """Indexes that hold only the rows that wait for a worker. They are read as a whole."""
-LISTS = ["/sessions", "/sessions?q=run", "/sessions?tag=a&errors=true&status=all", "/sessions?agent=b"]
+LISTS = [
+    "/sessions", "/sessions?q=run", "/sessions?tag=a&errors=true&status=all", "/sessions?agent=b",
+    "/facets", "/facets?agent=b&tag=a&from=2026-01-01",
+]  # fmt: skip
 PAGES = [
     "", "?step=3", "?status=error", "?tool=ls&step=2", "/steps?around=5", "/steps/3", "/steps/3/raw",
     "/context?step=4", "/news?revision=0&steps=3&seen=3&step=3",

@@ -121,6 +121,10 @@ def test_sessions_are_found_by_what_they_are(playhead: Playhead) -> None:
     assert [item.id for item in playhead.sessions(tags=["x", "y"])] == [both]
     assert [item.id for item in playhead.sessions(q="one", agent="a", errors=False)] == [both]
     assert list(playhead.sessions(errors=True)) == []
+    assert [item.id for item in playhead.sessions(sort="started", agent=["a", "b"], first=date(2026, 3, 1))]
+    assert list(playhead.sessions(last="2026-03-01")) == []
+    facets = playhead.session_facets(tags=["x", "y"])
+    assert (facets.total, [(tag.value, tag.count) for tag in facets.tag]) == (1, [("x", 1), ("y", 1)])
 
 
 def test_a_list_goes_on_over_all_its_pages(playhead: Playhead, session_id: UUID) -> None:

@@ -1,11 +1,12 @@
 """Creating, listing, changing, forking and archiving sessions."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from datetime import date
+from typing import Any, Literal, TypedDict, Unpack
 
 from historyapp.client.api_call import ApiCall, Id, Pages, at, get, given, pages, post
 from historyapp.core.settings import SessionSettings
-from historyapp.wire.sessions import SessionItem, SessionOut, SessionPage
+from historyapp.wire.sessions import SessionFacets, SessionItem, SessionOut, SessionPage
 
 SettingsIn = SessionSettings | Mapping[str, Any]
 """Settings that are left out keep their value."""
@@ -37,27 +38,53 @@ def create_session(
     return post("/sessions", SessionOut, {**names, **_json_fields(tags, settings, metadata)})
 
 
+class SessionChoice(TypedDict, total=False):
+    """What the sessions of a list have in common. What is left out does not matter."""
+
+    q: str
+    """Words that title, agent or tags contain."""
+    id: str
+    """The beginning of the session's id."""
+    agent: str | Sequence[str]
+    """Any of them; so are several models, repositories and folders."""
+    model: str | Sequence[str]
+    repository: str | Sequence[str]
+    folder: str | Sequence[str]
+    tags: Sequence[str]
+    """All of them."""
+    status: Status | Literal["all"]
+    """Default: all but archived ones."""
+    errors: bool
+    """With or without failed steps."""
+    likely_failures: bool
+    first: date | str
+    """The first day, in UTC, of the sessions' newest entries."""
+    last: date | str
+    undated: bool
+    """Only runs whose transcript has no times, or only others."""
+
+
 def sessions(
-    *,
-    q: str | None = None,
-    id: str | None = None,
-    agent: str | None = None,
-    tags: Sequence[str] = (),
-    status: Status | Literal["all"] | None = None,
-    errors: bool | None = None,
-    limit: int | None = None,
+    *, sort: str | None = None, limit: int | None = None, **chosen: Unpack[SessionChoice]
 ) -> Pages[SessionItem]:
     """The project's sessions, the newest first.
 
     Args:
-        q: words that title, agent or tags contain.
-        id: the beginning of the session's id.
-        status: None: all but archived ones.
-        errors: with or without failed steps.
+        sort: another order, for example ``-tokens`` or ``started``; - means the highest or newest first.
         limit: how many to fetch at once.
     """
-    query = {"q": q, "id": id, "agent": agent, "tag": list(tags), "status": status, "errors": errors}
-    return pages("/sessions", SessionPage, **query, limit=limit)
+    return pages("/sessions", SessionPage, **_query(chosen), sort=sort, limit=limit)
+
+
+def session_facets(**chosen: Unpack[SessionChoice]) -> ApiCall[SessionFacets]:
+    """How many sessions match, and how many would with one further agent, model, tag …"""
+    return get("/facets", SessionFacets, **_query(chosen))
+
+
+def _query(chosen: SessionChoice) -> dict[str, Any]:
+    names = {"tags": "tag", "first": "from", "last": "to"}
+    query = {names.get(name, name): value for name, value in chosen.items()}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in query.items()}
 
 
 def session(session_id: Id, *, as_of: int | None = None) -> ApiCall[SessionOut]:

@@ -77,5 +77,6 @@ def described(meta: dict[str, Any], recording: Recording) -> Recording:
             source=meta.get("source"),
             forked_from=meta.get("forked_from_id"),
             commit=git.get("commit_hash"),
+            repository=git.get("repository_url"),
         ),
     )

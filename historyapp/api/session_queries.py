@@ -1,0 +1,119 @@
+"""Which sessions a list holds: the parameters of ``GET /sessions`` and of its facets."""
+
+from collections import Counter
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field, JsonValue
+
+from historyapp.api.cursors import Limit
+from historyapp.api.fields import Line, Name, Tag
+from historyapp.api.figures import Day
+from historyapp.core.errors import Invalid
+from historyapp.core.run_places import LONGEST
+from historyapp.models import Session
+from historyapp.models.projects import Project
+from historyapp.models.session_filters import MOST_VALUES, FacetCounts, SessionCriteria
+from historyapp.models.session_lists import LONGEST_CURSOR, ORDERS
+from historyapp.models.sessions import SessionQuerySet
+from historyapp.wire.sessions import SessionFacets, SessionFacetValue
+
+MOST_SHOWN = 100
+"""Values of one facet in an answer."""
+YesNo = Literal["true", "false"]
+Place = Annotated[Line, Field(max_length=LONGEST)]
+_YES_NO: dict[str | None, bool | None] = {"true": True, "false": False, None: None}
+_SORTS = [sign + name for name in ORDERS for sign in ("", "-")]
+
+
+class SessionFilter(BaseModel):
+    """All parameters narrow the list together; several values of one that may be repeated widen it."""
+
+    q: Annotated[Line, Field(max_length=200)] = Field(
+        default="", description="Words that title, agent or tags contain, all of them."
+    )
+    id: Annotated[str, Field(pattern=r"^[0-9A-Fa-f-]{1,36}$")] | None = Field(
+        default=None, description="The beginning of the session's id."
+    )
+    agent: list[Name] = Field(
+        default_factory=list, max_length=MOST_VALUES, description="Any of them; may be given several times."
+    )
+    model: list[Name] = Field(default_factory=list, max_length=MOST_VALUES, description="Any of them.")
+    repository: list[Place] = Field(default_factory=list, max_length=MOST_VALUES, description="Any of them.")
+    folder: list[Place] = Field(default_factory=list, max_length=MOST_VALUES, description="Any of them.")
+    tag: list[Tag] = Field(
+        default_factory=list, max_length=MOST_VALUES, description="All of them; may be given several times."
+    )
+    status: Literal["live", "finished", "archived", "all"] | None = Field(
+        default=None, description="Default: all except archived ones."
+    )
+    errors: YesNo | None = Field(default=None, description="With or without failed steps.")
+    likely_failures: YesNo | None = Field(
+        default=None, description="With or without steps that succeeded but look as if they failed."
+    )
+    first: Day | None = Field(
+        default=None, alias="from", description="The first day, in UTC, of the sessions' newest entries."
+    )
+    last: Day | None = Field(default=None, alias="to", description="The last day, in UTC.")
+    undated: YesNo | None = Field(
+        default=None, description="Only runs whose transcript has no times, or only others."
+    )
+
+    def chosen(self) -> SessionCriteria:
+        """The same as the database filters by it.
+
+        Raises:
+            Invalid: when the span ends before it begins.
+        """
+        if self.first and self.last and self.last < self.first:
+            raise Invalid(f"to is {self.last}, which is before from, {self.first}. Exchange them.")
+        return SessionCriteria(
+            q=self.q,
+            status=self.status or "",
+            agent=_unique(self.agent),
+            model=_unique(self.model),
+            repository=_unique(self.repository),
+            folder=_unique(self.folder),
+            tag=_unique(self.tag),
+            errors=_YES_NO[self.errors],
+            likely_failures=_YES_NO[self.likely_failures],
+            first=self.first,
+            last=self.last,
+            undated=_YES_NO[self.undated],
+        )
+
+    def sessions(self, project: Project) -> SessionQuerySet:
+        """The project's sessions whose ids begin as they should."""
+        found = Session.objects.filter(project=project)
+        return found if self.id is None else found.with_prefix(self.id)
+
+
+class SessionListQuery(SessionFilter):
+    sort: str = Field(
+        default="-last_entry",
+        description="What the list is sorted by; - before it: the highest or newest first.",
+        json_schema_extra={"enum": list[JsonValue](_SORTS)},
+    )
+    limit: Limit = 50
+    cursor: str | None = Field(
+        default=None,
+        max_length=2 * LONGEST_CURSOR,
+        description="`next` of the page before. Keep the other parameters as they were.",
+    )
+
+
+def facets_out(counts: FacetCounts) -> SessionFacets:
+    """The counts of facets, the most frequent values first."""
+    return SessionFacets(
+        total=counts.total, **{facet: _frequent(values) for facet, values in counts.facets.items()}
+    )
+
+
+def _frequent(values: Counter[str]) -> list[SessionFacetValue]:
+    known = sorted(
+        ((value, count) for value, count in values.items() if value), key=lambda found: (-found[1], found[0])
+    )
+    return [SessionFacetValue(value=value, count=count) for value, count in known[:MOST_SHOWN]]
+
+
+def _unique(values: list[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(values)))

@@ -1,0 +1,56 @@
+"""The folder and the repository of a run, from what its importer or agent says in its metadata."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from historyapp.core.text import clean
+
+LONGEST = 300
+"""Characters. Longer folders keep their end, which tells them apart."""
+_FOLDERS = ("cwd", "folder", "workdir", "working_directory")
+_REPOSITORIES = ("repository", "repo", "repository_url")
+_SCHEME = re.compile(r"[a-z]{1,10}(?:\+[a-z]{1,10})?://", re.IGNORECASE)
+_SSH = re.compile(r"[^/:@\s]{1,100}@([^/:@\s]{1,200}):(?!/)(.*)", re.DOTALL)
+_BENCHMARK = re.compile(r"([A-Za-z0-9.-]{1,100}(?:_[A-Za-z0-9.-]{1,100})?)__([\w.-]{1,100})-[0-9]{1,10}")
+"""How SWE-bench names its tasks: ``django__django-11099``."""
+
+
+def places_in(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of the metadata that says where a run worked, for its forks."""
+    names = (*_FOLDERS, *_REPOSITORIES, "instance_id")
+    return {name: value for name, value in metadata.items() if name in names}
+
+
+def folder_of(metadata: Mapping[str, Any]) -> str:
+    """Where the agent worked; empty where that is not known."""
+    found = _first(metadata, _FOLDERS)
+    return (found.rstrip("/\\") or found)[-LONGEST:]
+
+
+def repository_of(metadata: Mapping[str, Any]) -> str:
+    """The repository that the agent worked on, as in ``github.com/owner/name``; empty where it is not known.
+
+    User names and passwords in an address are left out.
+    """
+    if given := _first(metadata, _REPOSITORIES):
+        return _without_login(given)[:LONGEST]
+    task = _BENCHMARK.fullmatch(_first(metadata, ("instance_id",)))
+    return f"{task[1]}/{task[2]}" if task else ""
+
+
+def _without_login(address: str) -> str:
+    if scheme := _SCHEME.match(address):
+        host, slash, path = address[scheme.end() :].partition("/")
+        address = host.rpartition("@")[2] + slash + path.partition("?")[0].partition("#")[0]
+    elif ssh := _SSH.fullmatch(address):
+        address = f"{ssh[1]}/{ssh[2]}"
+    return address.rstrip("/").removesuffix(".git")
+
+
+def _first(metadata: Mapping[str, Any], names: tuple[str, ...]) -> str:
+    for name in names:
+        value = metadata.get(name)
+        if isinstance(value, str) and (text := " ".join(clean(value[:2000]).split())):
+            return text
+    return ""
