@@ -18,12 +18,13 @@ from dashboard.access import (
 )
 from dashboard.location import newest_step, page_context, read_number
 from dashboard.session_head import head_context
+from dashboard.strategy_rows import LETTERS, needed_letters, shown_row
+from dashboard.strategy_rows import PAGE as PAGE_OF_ROWS
 from dashboard.views.compression_forms import run_url, wake_workers
 from historyapp.core.errors import Invalid
 from historyapp.models import CompressionItem, CompressionRun
-from historyapp.models.history import History
 from historyapp.services.compression.start import cancel_run, find_comparison, find_run, retry_run
-from historyapp.services.compression.strategy_recall import strategy_recall
+from historyapp.services.compression.strategy_rows import compare_strategies
 
 PAGE, ITEMS = 25, 50
 """Runs on one page of the list, and summaries on one page of a run."""
@@ -31,8 +32,6 @@ FRAGMENTS = {"more": "_run_rows.html", "runs": "_runs.html"}
 """What htmx gets for each of its targets: older runs, or all after a change."""
 WATCHED = 60
 """Runs whose progress one request may ask for."""
-SHOWN = 8_000
-"""The most characters of a summary that a comparison shows."""
 
 
 @signed_in
@@ -129,26 +128,35 @@ def compression(request: PersonRequest, session_id: UUID, run_id: UUID) -> HttpR
 @signed_in
 @require_safe
 def comparison(request: PersonRequest, session_id: UUID, comparison_id: UUID) -> HttpResponse:
-    """Two runs side by side with what they wrote; for htmx only the two sides."""
+    """Two runs side by side, in rows from the one of step ``row`` on. For htmx further rows, or all anew."""
     session = find_session(request, session_id)
-    runs = find_comparison(session, comparison_id)
-    recall = None if any(run.active for run in runs) else strategy_recall(History(session), runs)
+    found = compare_strategies(session, find_comparison(session, comparison_id))
+    runs, recall, start = found.runs, found.recall, read_number(request.GET, "row") or 0
+    page = found.page(start, PAGE_OF_ROWS)
+    letters = needed_letters(recall)
+    context: dict[str, object] = {
+        "runs": runs,
+        "rows": [shown_row(row, runs, letters) for row in page.rows],
+        "further": page.further,
+        "is_first_page": not start,
+    }
+    if request.htmx and start:
+        context |= {"session": session, "location": newest_step(session)}
+        return render(request, "_strategy_rows.html", context)
     sides = []
-    for number, run in enumerate(runs):
+    for letter, run in zip(LETTERS, runs, strict=True):
         run.session = session
         # The fields of the form that compresses the same steps with the same strategy and options.
         fields = {"strategy": run.strategy, "model": run.model, "again": "1"}
         fields |= {"from_step": str(run.from_step), "to_step": str(run.to_step)}
         fields |= {f"{run.strategy}.{name}": str(value) for name, value in run.options.items()}
-        kept = recall.sides[number] if recall else None
-        sides.append((run, list(run.items.order_by("number")), fields, kept))
-    context = {
+        sides.append((letter, run, fields))
+    context |= {
         **page_context(request, newest_step(session)),
-        "runs": runs,
         "sides": sides,
         "recall": recall,
+        "needed": [(name, letters[name.name]) for name in recall.names] if recall else [],
         "watched": [run for run in runs if run.active],
-        "shown": SHOWN,
     }
     return render(request, "_comparison.html" if request.htmx else "comparison.html", context)
 

@@ -1,4 +1,4 @@
-"""Compression: starting runs, watching, cancelling and retrying them; estimates and comparisons."""
+"""Compression: starting runs, watching, cancelling and retrying them; estimates."""
 
 from functools import partial
 from typing import Any, Literal, TypeVar
@@ -12,8 +12,6 @@ from pydantic import Field
 from historyapp import enqueue
 from historyapp.api.auth import ApiRequest, actor, find_session
 from historyapp.api.compression_requests import (
-    ComparisonId,
-    ComparisonIn,
     CompressionIn,
     EstimateFilter,
     RunId,
@@ -29,25 +27,20 @@ from historyapp.services.compression.start import (
     RunRequest,
     cancel_run,
     estimate,
-    find_comparison,
     find_run,
     retry_run,
     runs_of,
-    start_comparison,
     start_run,
 )
 from historyapp.services.spending import Spender
 from historyapp.wire.base import Answer
 from historyapp.wire.compressions import (
-    ComparisonOut,
     EstimateOut,
     RunError,
     RunItem,
     RunOut,
     RunPage,
-    SideOut,
     StartedOut,
-    TrialOut,
 )
 from historyapp.wire.problems import ModelNotAllowed, SpendForbidden
 
@@ -77,8 +70,8 @@ def post_compression(request: ApiRequest, session_id: SessionId, body: Compressi
     started = start_run(
         request.auth.project, session_id, run_request, actor=actor(request), spender=Spender(request.auth)
     )
-    _wake(started.run)
-    return reply(_run(StartedOut, started.run, joined=started.joined), 202)
+    wake(started.run)
+    return reply(filled_run(StartedOut, started.run, joined=started.joined), 202)
 
 
 @router.get("/sessions/{session_id}/compressions", response=RunPage, summary="List compressions")
@@ -93,8 +86,8 @@ def list_compressions(request: ApiRequest, session_id: SessionId, filter: Query[
         runs = runs.filter(pk__lt=last)
     found = list(runs.newest_first()[: filter.limit + 1])
     page, cursor = first_page(_LIST, found, filter.limit, lambda run: (run.pk,))
-    answer = RunPage(items=[_run(RunItem, run) for run in page], next=cursor)
-    return _reply_by_content(request, session, answer)
+    answer = RunPage(items=[filled_run(RunItem, run) for run in page], next=cursor)
+    return reply_by_content(request, session, answer)
 
 
 @router.get(
@@ -109,7 +102,7 @@ def read_estimate(request: ApiRequest, session_id: SessionId, filter: Query[Esti
     found = estimate(session, filter.run_request(), filter.as_of)
     first, last, cost = found.first_step, found.last_step, money(found.cost)
     answer = fill(EstimateOut, found, from_step=first, to_step=last, money=cost)
-    return _reply_by_content(request, session, answer)
+    return reply_by_content(request, session, answer)
 
 
 @router.get(
@@ -119,7 +112,7 @@ def read_compression(
     request: ApiRequest, session_id: SessionId, run_id: RunId, as_of: AsOf = None
 ) -> HttpResponse:
     session = find_session(request, session_id)
-    return _reply_by_content(request, session, _with_errors(find_run(session, run_id, as_of)))
+    return reply_by_content(request, session, _with_errors(find_run(session, run_id, as_of)))
 
 
 @router.delete(
@@ -142,37 +135,12 @@ def post_retry(request: ApiRequest, session_id: SessionId, run_id: RunId) -> Htt
     """Repeats the items that failed, or resumes a cancelled run. 409 if nothing is left to do."""
     run = find_run(find_session(request, session_id), run_id)
     run = retry_run(run, actor=actor(request), spender=Spender(request.auth))
-    _wake(run)
+    wake(run)
     return reply(_with_errors(run), 202)
 
 
-@router.post(
-    "/sessions/{session_id}/comparisons", response={202: ComparisonOut}, summary="Compare two strategies"
-)
-@raises(Conflict, ModelNotAllowed, SpendForbidden)
-def post_comparison(request: ApiRequest, session_id: SessionId, body: ComparisonIn) -> HttpResponse:
-    """Both summarise the same steps, at most 50. Contexts do not use these summaries."""
-    first, last = body.from_step, body.to_step
-    sides = [RunRequest(side.strategy, first, last, side.model, side.options) for side in body.sides]
-    runs = start_comparison(
-        request.auth.project, session_id, sides, actor=actor(request), spender=Spender(request.auth)
-    )
-    for run in runs:
-        _wake(run)
-    return reply(_comparison(runs), 202)
-
-
-@router.get(
-    "/sessions/{session_id}/comparisons/{comparison_id}", response=ComparisonOut, summary="Read a comparison"
-)
-def read_comparison(
-    request: ApiRequest, session_id: SessionId, comparison_id: ComparisonId, as_of: AsOf = None
-) -> HttpResponse:
-    session = find_session(request, session_id)
-    return _reply_by_content(request, session, _comparison(find_comparison(session, comparison_id, as_of)))
-
-
-def _run(model: type[R], run: CompressionRun, **fields: Any) -> R:
+def filled_run(model: type[R], run: CompressionRun, **fields: Any) -> R:
+    """A run as the API shows it."""
     prices = run.prices_as_of or None
     return fill(model, run, money=money(run.cost), prices_as_of=prices, **fields)
 
@@ -182,35 +150,16 @@ def _with_errors(run: CompressionRun) -> RunOut:
     errors = [
         RunError(from_step=item.first_step, to_step=item.last_step, error=item.error) for item in failed
     ]
-    return _run(RunOut, run, errors=errors)
+    return filled_run(RunOut, run, errors=errors)
 
 
-def _comparison(runs: list[CompressionRun]) -> ComparisonOut:
-    first = runs[0]
-    assert first.comparison is not None
-    trials = [
-        [
-            fill(TrialOut, item, from_step=item.first_step, to_step=item.last_step)
-            for item in run.items.order_by("number")
-        ]
-        for run in runs
-    ]
-    return ComparisonOut(
-        id=first.comparison,
-        from_step=first.from_step,
-        to_step=first.to_step,
-        ended=not any(run.active for run in runs),
-        sides=[_run(SideOut, run, items=items) for run, items in zip(runs, trials, strict=True)],
-    )
-
-
-def _reply_by_content(request: ApiRequest, session: Session, answer: Answer) -> HttpResponse:
+def reply_by_content(request: ApiRequest, session: Session, answer: Answer) -> HttpResponse:
     """The ETag covers the whole answer, because a run changes while its session does not."""
     content = json_value(answer)
     return reply_or_304(request, session, lambda: content, state=dump_json(content))
 
 
-def _wake(run: CompressionRun) -> None:
+def wake(run: CompressionRun) -> None:
     """Wakes workers for the run once its transaction is committed."""
     if run.active:
         transaction.on_commit(partial(enqueue.wake, run.pk), robust=True)

@@ -25,6 +25,7 @@ from historyapp.api import (
     sessions,
     shares,
     snapshots,
+    strategy_comparisons,
     summaries,
     transfers,
     what_ifs,
@@ -47,7 +48,7 @@ api.add_decorator(with_shared_checks)
 for resource in (
     sessions, entries, events, actions, episodes, finding, search, recorded, contexts, snapshots, model_calls,
     ledger,
-    origins, overview, summaries, notes, compressions, rewinds, transfers, projects, caps,
-    what_ifs, run_comparisons, shares, figures,
+    origins, overview, summaries, notes, compressions, strategy_comparisons, rewinds, transfers, projects,
+    caps, what_ifs, run_comparisons, shares, figures,
 ):  # fmt: skip
     api.add_router("", resource.router)

@@ -141,6 +141,7 @@ class Playhead(http_messages.ServerConnection[httpx.Client]):
     estimate_compression = _answered(endpoints.compressions.estimate_compression)
     compare = _answered(endpoints.compressions.compare)
     comparison = _answered(endpoints.compressions.comparison)
+    comparison_rows = _listed(endpoints.compressions.comparison_rows)
 
     project = _answered(endpoints.projects.project)
     change_project = _answered(endpoints.projects.change_project)

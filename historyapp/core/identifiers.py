@@ -81,17 +81,28 @@ def _name_in(run: str) -> str:
     return name if len(name) >= 3 and _SHAPE.search(name) else ""
 
 
+def identifier_places(text: str) -> Iterator[tuple[int, str]]:
+    """Where each identifier begins, as often as it stands there."""
+    for match in _RUN.finditer(text):
+        if name := _name_in(match[0]):
+            yield match.start() + match[0].index(name), name
+
+
 def stands_in(name: str, text: str) -> bool:
     """Whether the text contains the name as a whole word: no letter, digit or underscore adjoins it."""
+    return next(word_places(name, text), None) is not None
+
+
+def word_places(name: str, text: str) -> Iterator[int]:
+    """Where the name begins as a whole word; see :func:`stands_in`."""
     at = text.find(name)
     while at >= 0:
         end = at + len(name)
         before = _is_word(text[at - 1 : at]) and _is_word(name[0])
         after = _is_word(text[end : end + 1]) and _is_word(name[-1])
         if not (before or after):
-            return True
+            yield at
         at = text.find(name, at + 1)
-    return False
 
 
 def _is_word(character: str) -> bool:

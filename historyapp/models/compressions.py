@@ -175,6 +175,8 @@ class CompressionItem(models.Model):
     """For a trial, the text of the summary."""
     tokens_before = models.PositiveIntegerField(default=0)
     tokens_after = models.PositiveIntegerField(default=0)
+    cost = models.PositiveBigIntegerField(null=True)
+    """Of its model calls, in millionths of a dollar; null if the price is unknown, or before any call."""
 
     objects = ItemQuerySet.as_manager()
 

@@ -44,7 +44,7 @@ TAIL_COLUMNS = (
 CHANGE_COLUMNS = (
     "transaction_id", "project_id", "session_id", "kind", "first_position", "last_position", "run_id", "at",
 )  # fmt: skip
-ITEM_COLUMNS = ("state", "claim", "claimed_until", "error", "summary_id", "text", "tokens_after")
+ITEM_COLUMNS = ("state", "claim", "claimed_until", "error", "summary_id", "text", "tokens_after", "cost")
 """The columns of an item of a compression run that its result changes."""
 
 
@@ -189,6 +189,7 @@ def update_items(items: Iterable[CompressionItem]) -> None:
             item.summary_id and uuid_value(item.summary_id),
             None if item.text is None else dump_json(item.text),
             item.tokens_after,
+            item.cost,
             item.pk,
         )
         for item in items

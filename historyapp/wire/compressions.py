@@ -114,12 +114,74 @@ class TrialOut(Answer):
     error: str
     tokens_before: int
     tokens_after: int
+    money: float | str = Field(default="unknown", description=MONEY)
 
 
 class SideOut(RunItem):
     """A run of a comparison, with its summaries."""
 
     items: list[TrialOut]
+
+
+class NeededNameOut(Answer):
+    """A name that a later step wrote in its arguments, and that a compared step had returned."""
+
+    name: Text
+    step: int = Field(description="The compared step whose result has it first.")
+    used_at: int = Field(description="The first later step that wrote it.")
+    kept_by: list[str] = Field(
+        description="The sides with a summary that has it: `a`, `b`, both, or none.",
+        json_schema_extra={"items": {"type": "string", "enum": ["a", "b"]}},
+    )
+
+
+class StrategyRecallOut(Answer):
+    """How well both strategies keep what the run needed next."""
+
+    searched_steps: int = Field(description="Compared steps whose results were searched, from the first on.")
+    later_steps: int = Field(description="Later steps that were searched, at most 50.")
+    names: list[NeededNameOut] = Field(description="The first 200.")
+    kept: list[int] = Field(description="The number of names that each side keeps.")
+
+
+class OriginalStepOut(Answer):
+    """A compared step as lists show it; `GET …/episodes/{number}` has all of it."""
+
+    number: int
+    first_position: int
+    last_position: int
+    status: str
+    tool_names: list[Text]
+    call_preview: Text
+    result_preview: Text
+    tokens: int
+
+
+class StrategyCellOut(Answer):
+    """What one side made of the steps of a row."""
+
+    items: list[TrialOut]
+    tokens_after: int
+    money: float | str = Field(description=MONEY)
+    names_kept: int = Field(description="Names of the row's calls and results that stand in its summaries.")
+    kept: list[Text] = Field(description="Of the needed names of the row: those in any summary of the side.")
+    lost: list[Text]
+
+
+class StrategyRowOut(Answer):
+    """The shortest range of steps at whose ends summaries of both sides begin and end."""
+
+    from_step: int
+    to_step: int
+    tokens: int
+    steps: list[OriginalStepOut]
+    names: int = Field(description="Different names in the calls and results of the steps that were read.")
+    needed: list[NeededNameOut] = Field(description="Those that later steps needed, returned here first.")
+    sides: list[StrategyCellOut] = Field(description="In the order of the request.")
+
+
+class StrategyRowsOut(Page[StrategyRowOut]):
+    model_config = shown({"items": [examples.STRATEGY_ROW], "next": None})
 
 
 class ComparisonOut(Answer):
@@ -131,4 +193,5 @@ class ComparisonOut(Answer):
     from_step: int
     to_step: int
     ended: bool = Field(description="Whether both sides have ended.")
+    recall: StrategyRecallOut | None = Field(default=None, description="Null until both have ended.")
     sides: list[SideOut]

@@ -145,10 +145,29 @@ ESTIMATE: dict[str, Any] = {
 _COMPARISON_ID = "0197c7da-77aa-7f00-9a00-1b2c3d4e5f60"
 _TRIAL = {
     "from_step": 1, "to_step": 1, "state": "done", "text": "read_file parser.py: def parse(text): …",
-    "error": "", "tokens_before": 310, "tokens_after": 14,
+    "error": "", "tokens_before": 310, "tokens_after": 14, "money": 0.0,
+}  # fmt: skip
+_NEEDED = {"name": "parser.py", "step": 1, "used_at": 9, "kept_by": ["a"]}
+_RECALL: dict[str, Any] = {"searched_steps": 8, "later_steps": 4, "names": [_NEEDED], "kept": [1, 0]}
+STRATEGY_ROW: dict[str, Any] = {
+    "from_step": 1, "to_step": 1, "tokens": 310,
+    "steps": [
+        {
+            "number": 1, "first_position": 2, "last_position": 3, "status": "success",
+            "tool_names": ["read_file"], "call_preview": "read_file(path='parser.py')",
+            "result_preview": "def parse(text): …", "tokens": 310,
+        }
+    ],
+    "names": 4, "needed": [_NEEDED],
+    "sides": [
+        {
+            "items": [_TRIAL], "tokens_after": 14, "money": 0.0, "names_kept": 1, "kept": ["parser.py"],
+            "lost": [],
+        }
+    ],
 }  # fmt: skip
 COMPARISON: dict[str, Any] = {
-    "id": _COMPARISON_ID, "from_step": 1, "to_step": 8, "ended": True,
+    "id": _COMPARISON_ID, "from_step": 1, "to_step": 8, "ended": True, "recall": _RECALL,
     "sides": [{**RUN, "trial": True, "comparison": _COMPARISON_ID, "items": [_TRIAL]}],
 }  # fmt: skip
 MESSAGE = {"role": "user", "content": "Make test_parser.py pass."}

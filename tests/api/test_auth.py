@@ -148,6 +148,7 @@ CALLS = [
     ("POST", f"/compressions/{RUN}/retries", None),
     ("POST", "/comparisons", {"from_step": 1, "to_step": 1, "sides": [{}, {}]}),
     ("GET", f"/comparisons/{RUN}", None),
+    ("GET", f"/comparisons/{RUN}/rows", None),
     ("GET", "/rewinds", None),
     ("POST", "/rewinds", {}),
     ("POST", "/rewinds/1/undo", {}),

@@ -9,7 +9,7 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 from historyapp.api.root import api
 from historyapp.core.prices import load_prices
 from historyapp.core.strategies import STRATEGIES
-from historyapp.models import CompressionRun, Summary
+from historyapp.models import CompressionItem, CompressionRun, Summary
 from tests.api.agent import Agent
 from tests.api.compressing import carry_out
 from tests.api.test_problems import assert_problem
@@ -267,8 +267,69 @@ def test_a_comparison_is_of_two(six: Agent) -> None:
         assert_problem(wrong, 422, "body.sides")
 
 
-def test_a_comparison_takes_so_many_steps(run: Agent) -> None:
-    for _ in range(51):
+def test_a_comparison_takes_so_many_steps(run: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("historyapp.services.compression.start.MOST_COMPARED", 2)
+    for _ in range(3):
         run.step()
-    wish = {"from_step": 1, "to_step": 51, "sides": [LOCAL, LOCAL]}
-    assert_problem(run.post("/comparisons", wish), 422, "at most 50 steps")
+    wish = {"from_step": 1, "to_step": 3, "sides": [LOCAL, LOCAL]}
+    assert_problem(run.post("/comparisons", wish), 422, "at most 2 steps; these are 3")
+
+
+def compared(agent: Agent, last: int) -> str:
+    """A comparison of single steps with ranges of four; both have ended."""
+    sides = [LOCAL, {"strategy": "structured"}]
+    made = agent.post("/comparisons", {"from_step": 1, "to_step": last, "sides": sides})
+    for side in made["sides"]:
+        carry_out(side["id"])
+    return f"/comparisons/{made['id']}"
+
+
+def test_rows_begin_and_end_where_summaries_of_both_sides_do(six: Agent) -> None:
+    path = compared(six, 6)
+    rows = six.get(f"{path}/rows")["items"]
+    ranges = [[(item["from_step"], item["to_step"]) for item in side["items"]] for side in rows[0]["sides"]]
+    assert [(row["from_step"], row["to_step"]) for row in rows] == [(1, 4), (5, 6)]
+    assert ranges == [[(number, number) for number in range(1, 5)], [(1, 4)]]
+    assert [step["number"] for step in rows[0]["steps"]] == [1, 2, 3, 4]
+    assert rows[0]["tokens"] == sum(step["tokens"] for step in rows[0]["steps"])
+    assert {(side["tokens_after"] > 0, side["money"]) for side in rows[0]["sides"]} == {(True, 0.0)}
+
+
+def test_rows_come_in_pages(six: Agent) -> None:
+    path = compared(six, 6)
+    first = six.get(f"{path}/rows?limit=1")
+    second = six.get(f"{path}/rows?limit=1&cursor={first['next']}")
+    assert [row["from_step"] for page in (first, second) for row in page["items"]] == [1, 5]
+    assert second["next"] is None
+    other = compared(six, 2)
+    assert_problem(six.get(f"{other}/rows?cursor={first['next']}"), 422, "another comparison")
+
+
+def test_recall_tells_which_side_keeps_what_later_steps_needed(run: Agent) -> None:
+    for path, outputs in (("ls", "see src/app.py and src/old.py"), ("src/app.py", "fine"), ("x", "fine")):
+        run.post("/actions", {"thoughts": "look", "use_tool": {"name": "read", "arguments": {"path": path}}})
+        run.post("/results", {"status": "success", "outputs": outputs})
+    path = compared(run, 1)
+    items = CompressionItem.objects.order_by("run_id", "number")
+    for item, written in zip(items, ("It is in src/app.py.", "A listing."), strict=True):
+        CompressionItem.objects.filter(pk=item.pk).update(text=written)
+    needed = {"name": "src/app.py", "step": 1, "used_at": 2, "kept_by": ["a"]}
+    recall = run.get(path)["recall"]
+    assert recall == {"searched_steps": 1, "later_steps": 2, "names": [needed], "kept": [1, 0]}
+    (row,) = run.get(f"{path}/rows")["items"]
+    assert row["needed"] == [needed]
+    assert [(side["kept"], side["lost"]) for side in row["sides"]] == [
+        (["src/app.py"], []),
+        ([], ["src/app.py"]),
+    ]
+    assert [side["names_kept"] for side in row["sides"]] == [1, 0]
+    assert row["names"] == 2
+
+
+def test_a_rewind_leaves_the_compared_originals_as_they_were(six: Agent) -> None:
+    path = compared(six, 4)
+    six.post("/rewinds", {"to_step": 2})
+    six.step("ls", "something else")
+    rows = six.get(f"{path}/rows")["items"]
+    assert [step["result_preview"] for step in rows[0]["steps"]][2:] == ["file 3", "file 4"]
+    assert six.get(path)["recall"]["later_steps"] == 0

@@ -47,6 +47,7 @@ PATHS = {
     "/sessions/{session_id}/compressions/{run_id}/retries": {"post"},
     "/sessions/{session_id}/comparisons": {"post"},
     "/sessions/{session_id}/comparisons/{comparison_id}": {"get"},
+    "/sessions/{session_id}/comparisons/{comparison_id}/rows": {"get"},
     "/sessions/{session_id}/rewinds": {"get", "post"},
     "/sessions/{session_id}/rewinds/{position}/undo": {"post"},
     "/sessions/{session_id}/forks": {"post"},

@@ -206,7 +206,7 @@ def test_two_strategies_are_compared_and_one_is_used(page: Page, session: Sessio
     page.get_by_label("From step").fill("1")
     page.get_by_label("To step").fill("4")
     page.get_by_role("button", name="Run both").click()
-    expect(page.locator(".side .trial pre")).to_have_count(5)
+    expect(page.locator(".row-cell pre")).to_have_count(5)
     assert not Summary.objects.exists()
     page.locator(".side").nth(1).get_by_role("button", name="Use this strategy").click()
     expect(page.get_by_role("heading", name="Compression of steps 1–4")).to_be_visible()

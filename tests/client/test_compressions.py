@@ -100,6 +100,10 @@ def test_two_strategies_are_compared(playhead: Playhead, six: UUID) -> None:
     told = playhead.comparison(six, made.id)
     assert told.ended
     assert [item.text for item in told.sides[0].items] == ["did step 1", "did step 2"]
+    assert told.recall is not None
+    assert told.recall.searched_steps == 2
+    rows = list(playhead.comparison_rows(six, made.id, limit=1))
+    assert [(row.from_step, row.to_step, len(row.sides)) for row in rows] == [(1, 2, 2)]
     assert list(playhead.compressions(six)) == []
     assert len(list(playhead.compressions(six, trial=True))) == 2
 

@@ -52,11 +52,11 @@ def test_sending_the_form_tries_both(alice: Client, session: Session) -> None:
 
 
 def test_more_steps_than_can_be_compared_are_refused(alice: Client, session: Session) -> None:
-    long = long_session(session.project, 60)
-    fields = {"from_step": "1", "to_step": "60", "a-strategy": "structured", "b-strategy": "structured"}
+    long = long_session(session.project, 510)
+    fields = {"from_step": "1", "to_step": "510", "a-strategy": "structured", "b-strategy": "structured"}
     response = alice.post(reverse("compare", args=[long.pk]), fields)
     assert response.status_code == 422
-    assert "A comparison takes at most 50 steps; these are 60." in text(response)
+    assert "A comparison takes at most 500 steps; these are 510." in text(response)
     assert not CompressionRun.objects.exists()
 
 
@@ -93,7 +93,36 @@ def test_strategies_are_judged_by_what_later_steps_needed(alice: Client, project
     assert "A keeps 1 (100 %)" in page
     assert "B keeps 0 (0 %)" in page
     assert "Originals" in page
-    assert page.count("step 1, needed at 2") == 2
+    assert "src/app.py 1 2 kept lost" in page
+    assert "Lost: src/app.py needed at step 2" in page
+    marked = '<mark class="needed kept">src/app.py<b> A</b></mark>'
+    assert html(alice.get(page_of(runs))).count(marked) == 2  # in the original and in the summary of A
+
+
+def test_a_name_that_both_lose_is_marked_in_the_original(alice: Client, project: Project) -> None:
+    session = create_session(project, names={"title": "a run"})
+    rest = "long line\n" * 300
+    for path, outputs in (("ls", f"{rest}see src/app.py"), ("src/app.py", "fine")):
+        append(project, session.pk, [act("read", path=path), ok(outputs=outputs)])
+    runs = start_comparison(project, session.pk, [RunRequest(name, 1, 1) for name in ("structured",) * 2])
+    for run in runs:
+        carry_out(run.pk)
+        CompressionItem.objects.filter(run=run).update(text="A listing.")
+    assert 'see <mark class="needed lost">src/app.py<b> lost</b></mark> …' in html(alice.get(page_of(runs)))
+
+
+def test_rows_come_in_pages(alice: Client, session: Session) -> None:
+    long = long_session(session.project, 30)
+    runs = start_comparison(long.project, long.pk, [RunRequest("simple_extract", 1, 30)] * 2)
+    for run in runs:
+        carry_out(run.pk)
+    first = html(alice.get(page_of(runs)))
+    assert first.count('<li class="strategy-row"') == 20
+    further = html(fragment(alice, f"{page_of(runs)}?row=21"))
+    assert (further.count('<li class="strategy-row"'), "Use this strategy" in further) == (10, False)
+    assert "Further rows" in first
+    assert "Further rows" not in further
+    assert "First rows" in html(alice.get(f"{page_of(runs)}?row=21"))
 
 
 def test_the_page_waits_while_one_is_under_way(alice: Client, session: Session) -> None:

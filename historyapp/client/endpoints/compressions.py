@@ -5,7 +5,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
 from historyapp.client.api_call import ApiCall, Id, Pages, at, get, given, pages, post
-from historyapp.wire.compressions import ComparisonOut, EstimateOut, RunItem, RunOut, RunPage, StartedOut
+from historyapp.wire.compressions import (
+    ComparisonOut,
+    EstimateOut,
+    RunItem,
+    RunOut,
+    RunPage,
+    StartedOut,
+    StrategyRowOut,
+    StrategyRowsOut,
+)
 
 
 class ComparisonSide(TypedDict, total=False):
@@ -124,5 +133,16 @@ def compare(
 
 
 def comparison(session_id: Id, comparison_id: Id, *, as_of: int | None = None) -> ApiCall[ComparisonOut]:
-    """A comparison's progress, with both sides' summaries."""
+    """A comparison's progress, with both sides' summaries and the names that the run needed next."""
     return get(at("sessions", session_id, "comparisons", comparison_id), ComparisonOut, as_of=as_of)
+
+
+def comparison_rows(
+    session_id: Id, comparison_id: Id, *, limit: int | None = None, as_of: int | None = None
+) -> Pages[StrategyRowOut]:
+    """The original steps beside what each side made of them.
+
+    Rows are aligned where summaries of both sides begin and end.
+    """
+    path = at("sessions", session_id, "comparisons", comparison_id, "rows")
+    return pages(path, StrategyRowsOut, limit=limit, as_of=as_of)

@@ -30,7 +30,7 @@ from historyapp.services.spending import OPERATOR, Spender, check_model
 from historyapp.services.totals import count_end
 from historyapp.services.transactions import writing
 
-MOST_COMPARED = 50
+MOST_COMPARED = 500
 """Steps of a comparison."""
 
 

@@ -43,6 +43,8 @@ def store(run_id: UUID, owner: UUID, results: Sequence[ItemResult]) -> int:
         head = Session.objects.values_list("head", flat=True).get(pk=run.session_id)
         for item, result in mine:
             item.claim = item.claimed_until = None
+            spent = result.usage.cost
+            item.cost = None if spent is None else (item.cost or 0) + spent
             if result.draft is None:
                 item.state, item.error = item.State.FAILED, preview(result.error, 1000)
             else:

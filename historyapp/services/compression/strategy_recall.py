@@ -1,10 +1,11 @@
 """How well the strategies of a comparison keep what the run needed next."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
 from historyapp.core.needed_names import NeededName, kept, needed_names
-from historyapp.models import CompressionRun, Episode
+from historyapp.models import CompressionItem, Episode
 from historyapp.models.history import History
 
 LATER = 50
@@ -26,36 +27,53 @@ class SummaryRecall:
         names = len(self.kept) + len(self.lost)
         return round(100 * len(self.kept) / names) if names else None
 
+    def among(self, names: Sequence[NeededName]) -> "SummaryRecall":
+        """The same of some of the names."""
+        found = set(self.kept)
+        return SummaryRecall(
+            [name for name in names if name in found], [name for name in names if name not in found]
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class StrategyRecall:
     """The strategies of a comparison, judged by the steps that followed."""
 
-    originals: list[Episode]
-    """The rows of the compared steps."""
+    searched: int
+    """The compared steps whose results were searched for names, from the first one on."""
     later: int
-    """The number of later steps that were read."""
+    """The later steps that were read."""
     names: list[NeededName]
     sides: list[SummaryRecall]
 
 
-def strategy_recall(history: History, runs: list[CompressionRun]) -> StrategyRecall:
-    """Reads at most 50 compared steps and the 50 after them, as the history stands."""
-    first, last = runs[0].from_step, min(runs[0].to_step, history.steps)
-    originals = history.rows(first, last)
-    later = history.rows(last + 1, last + LATER)
-    steps = history.with_bodies(_within_limit(originals))
-    following = history.with_bodies(_within_limit(later))
-    names = needed_names((step for _, step in steps), (step for _, step in following))
+def strategy_recall(
+    compared: History, now: History, items: Sequence[Sequence[CompressionItem]], steps: tuple[int, int]
+) -> StrategyRecall:
+    """Reads the compared steps and the 50 after them, both as far as :data:`MOST_READ`.
+
+    Args:
+        compared: the history when the comparison was requested.
+        now: the history whose later steps are read. None are where a rewind cut off the last compared step.
+        items: of each side.
+    """
+    first, last = steps
+    rows = _within_limit(compared.rows(first, last))
+    later = _within_limit(now.rows(last + 1, last + LATER)) if _shares_step(compared, now, last) else []
+    read = (step for _, step in compared.with_bodies(rows))
+    names = needed_names(read, (step for _, step in now.with_bodies(later)))
     sides: list[SummaryRecall] = []
-    for run in runs:
-        found = set(kept(names, [item.text for item in run.items.all()]))
-        sides.append(
-            SummaryRecall(
-                [name for name in names if name in found], [name for name in names if name not in found]
-            )
-        )
-    return StrategyRecall(originals, len(following), names, sides)
+    for side in items:
+        found = kept(names, [item.text for item in side if item.text])
+        sides.append(SummaryRecall(found, []).among(names))
+    return StrategyRecall(len(rows), len(later), names, sides)
+
+
+def _shares_step(compared: History, now: History, number: int) -> bool:
+    """Whether the step is still the same one: a rewind may have cut it off since."""
+    if not 1 <= number <= now.steps:
+        return False
+    return compared.row(number).first_position == now.row(number).first_position
 
 
 def _within_limit(rows: list[Episode]) -> list[Episode]:

@@ -1,0 +1,164 @@
+"""Comparisons of two strategies: started, watched, and read row by row beside the original steps."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpResponse
+from ninja import Query, Router
+
+from historyapp.api.auth import ApiRequest, actor, find_session
+from historyapp.api.compression_requests import ComparisonId, ComparisonIn
+from historyapp.api.compressions import filled_run, reply_by_content, wake
+from historyapp.api.cursors import PageQuery, decode_cursor, encode_cursor
+from historyapp.api.fields import AsOf, SessionId, money
+from historyapp.api.problems import raises
+from historyapp.api.responses import fill, reply
+from historyapp.core.errors import Conflict
+from historyapp.core.needed_names import NeededName
+from historyapp.models import CompressionItem
+from historyapp.services.compression.start import RunRequest, find_comparison, start_comparison
+from historyapp.services.compression.strategy_recall import StrategyRecall, SummaryRecall
+from historyapp.services.compression.strategy_rows import (
+    StrategyComparison,
+    StrategyRow,
+    SummaryCell,
+    compare_strategies,
+)
+from historyapp.services.spending import Spender
+from historyapp.wire.compressions import (
+    ComparisonOut,
+    NeededNameOut,
+    OriginalStepOut,
+    SideOut,
+    StrategyCellOut,
+    StrategyRecallOut,
+    StrategyRowOut,
+    StrategyRowsOut,
+    TrialOut,
+)
+from historyapp.wire.problems import ModelNotAllowed, NotValid, SpendForbidden
+
+router = Router(tags=["compressions"])
+
+_LIST = "comparison rows"
+_SIDES = ("a", "b")
+
+
+@router.post(
+    "/sessions/{session_id}/comparisons", response={202: ComparisonOut}, summary="Compare two strategies"
+)
+@raises(Conflict, ModelNotAllowed, SpendForbidden)
+def post_comparison(request: ApiRequest, session_id: SessionId, body: ComparisonIn) -> HttpResponse:
+    """Both summarise the same steps, at most 500. Contexts do not use these summaries."""
+    first, last = body.from_step, body.to_step
+    sides = [RunRequest(side.strategy, first, last, side.model, side.options) for side in body.sides]
+    runs = start_comparison(
+        request.auth.project, session_id, sides, actor=actor(request), spender=Spender(request.auth)
+    )
+    for run in runs:
+        wake(run)
+    return reply(_comparison(compare_strategies(runs[0].session, runs)), 202)
+
+
+@router.get(
+    "/sessions/{session_id}/comparisons/{comparison_id}", response=ComparisonOut, summary="Read a comparison"
+)
+def read_comparison(
+    request: ApiRequest, session_id: SessionId, comparison_id: ComparisonId, as_of: AsOf = None
+) -> HttpResponse:
+    """The progress of both sides, what they wrote, and which names they keep that the run needed next."""
+    session = find_session(request, session_id)
+    runs = find_comparison(session, comparison_id, as_of)
+    return reply_by_content(request, session, _comparison(compare_strategies(session, runs, as_of)))
+
+
+@router.get(
+    "/sessions/{session_id}/comparisons/{comparison_id}/rows",
+    response=StrategyRowsOut,
+    summary="Read a comparison row by row",
+)
+def list_comparison_rows(
+    request: ApiRequest, session_id: SessionId, comparison_id: ComparisonId, filter: Query[PageQuery]
+) -> HttpResponse:
+    """The original steps beside what each side made of them, aligned where summaries of both begin and end.
+
+    A page ends after `limit` rows, or after 50 steps if that is sooner.
+    """
+    session = find_session(request, session_id)
+    runs = find_comparison(session, comparison_id, filter.as_of)
+    start = runs[0].from_step
+    if filter.cursor is not None:
+        comparison, start = decode_cursor(_LIST, filter.cursor, UUID, int)
+        if comparison != comparison_id:
+            raise NotValid("This cursor belongs to another comparison. Start again without a cursor.")
+    found = compare_strategies(session, runs, filter.as_of)
+    page = found.page(start, filter.limit)
+    further = encode_cursor(_LIST, comparison_id, page.further) if page.further else None
+    rows = [_row(row, found.recall) for row in page.rows]
+    return reply_by_content(request, session, StrategyRowsOut(items=rows, next=further))
+
+
+def _comparison(found: StrategyComparison) -> ComparisonOut:
+    first = found.runs[0]
+    assert first.comparison is not None
+    sides = [
+        filled_run(SideOut, run, items=[_trial(item) for item in items])
+        for run, items in zip(found.runs, found.items, strict=True)
+    ]
+    return ComparisonOut(
+        id=first.comparison,
+        from_step=first.from_step,
+        to_step=first.to_step,
+        ended=found.recall is not None,
+        recall=_recall(found.recall) if found.recall else None,
+        sides=sides,
+    )
+
+
+def _recall(recall: StrategyRecall) -> StrategyRecallOut:
+    return StrategyRecallOut(
+        searched_steps=recall.searched,
+        later_steps=recall.later,
+        names=_names(recall.names, recall.sides),
+        kept=[len(side.kept) for side in recall.sides],
+    )
+
+
+def _names(names: Sequence[NeededName], sides: Sequence[SummaryRecall]) -> list[NeededNameOut]:
+    kept = [set(side.kept) for side in sides]
+    return [
+        NeededNameOut(
+            **name._asdict(),
+            kept_by=[letter for letter, found in zip(_SIDES, kept, strict=True) if name in found],
+        )
+        for name in names
+    ]
+
+
+def _row(row: StrategyRow, recall: StrategyRecall | None) -> StrategyRowOut:
+    return StrategyRowOut(
+        from_step=row.steps.first,
+        to_step=row.steps.last,
+        tokens=row.tokens,
+        steps=[fill(OriginalStepOut, each.row) for each in row.originals],
+        names=len(row.names),
+        needed=_names(row.needed, recall.sides) if recall else [],
+        sides=[_cell(cell) for cell in row.cells],
+    )
+
+
+def _cell(cell: SummaryCell) -> StrategyCellOut:
+    return StrategyCellOut(
+        items=[_trial(item) for item in cell.items],
+        tokens_after=cell.tokens,
+        money=money(cell.cost),
+        names_kept=len(cell.names),
+        kept=[name.name for name in cell.recall.kept],
+        lost=[name.name for name in cell.recall.lost],
+    )
+
+
+def _trial(item: CompressionItem) -> TrialOut:
+    fields: dict[str, Any] = {"from_step": item.first_step, "to_step": item.last_step}
+    return fill(TrialOut, item, money=money(item.cost), **fields)

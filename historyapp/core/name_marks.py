@@ -1,0 +1,33 @@
+"""A text cut into pieces at the names that stand in it, so that a reader sees them in place."""
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from historyapp.core.identifiers import identifier_places, word_places
+
+
+class TextPiece(NamedTuple):
+    """A piece of a text; ``is_name`` where it is one of the names."""
+
+    text: str
+    is_name: bool = False
+
+
+def mark_names(text: str, words: Collection[str], others: Collection[str] = ()) -> list[TextPiece]:
+    """The pieces of a text in their order; together they are the text.
+
+    Args:
+        words: names that are found as whole words, inside longer names too. Their number times the length
+            of the text bounds the time, so there should be few of them.
+        others: names that are found where they stand on their own. There may be many.
+    """
+    found = [(at, name) for name in words for at in word_places(name, text)]
+    found += [(at, name) for at, name in identifier_places(text) if name in others] if others else []
+    pieces: list[TextPiece] = []
+    end = 0
+    for at, name in sorted(found, key=lambda place: (place[0], -len(place[1]))):
+        if at >= end:
+            pieces += [TextPiece(text[end:at])] if at > end else []
+            pieces.append(TextPiece(name, is_name=True))
+            end = at + len(name)
+    return [*pieces, TextPiece(text[end:])] if end < len(text) else pieces

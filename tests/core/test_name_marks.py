@@ -1,0 +1,28 @@
+"""Names marked where they stand in a text."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from historyapp.core.name_marks import mark_names
+
+
+def names_in(text: str, words: list[str], others: list[str]) -> list[str]:
+    return [piece.text for piece in mark_names(text, words, set(others)) if piece.is_name]
+
+
+def test_words_are_found_inside_longer_names_and_others_only_on_their_own() -> None:
+    text = "see lib/src/app.py, app.py and app.pyc"
+    assert names_in(text, ["src/app.py"], ["app.py"]) == ["src/app.py", "app.py"]
+
+
+def test_of_names_that_overlap_the_first_and_longest_is_marked() -> None:
+    assert names_in("src/app.py", ["src", "app.py", "src/app.py"], []) == ["src/app.py"]
+
+
+NAMES = st.sampled_from(["a.py", "src/a.py", "é_é", "x" * 250, "<b>", "a_b", "..", "12345"])
+
+
+@given(st.lists(st.one_of(NAMES, st.text(max_size=8)), max_size=20), st.lists(NAMES), st.lists(NAMES))
+def test_the_pieces_are_the_text(parts: list[str], words: list[str], others: list[str]) -> None:
+    text = " ".join(parts)
+    assert "".join(piece.text for piece in mark_names(text, words, set(others))) == text
