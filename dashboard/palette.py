@@ -213,7 +213,10 @@ def _session_actions(location: Location) -> Iterator[PaletteItem]:
         address = f"{compare}?a={session.forked_from_id}&b={session.pk}"
         yield PaletteItem("Compare with the parent", address, "compare", words="fork diff")
     yield PaletteItem(
-        "Compare with another run…", f"{compare}?a={session.pk}", "compare", words="diff take session"
+        "Compare with…",
+        f"{compare}?a={session.pk}",
+        "compare",
+        words="diff take session another run fork",
     )
     archived = session.status == Session.Status.ARCHIVED
     status = Session.Status.FINISHED if archived else Session.Status.ARCHIVED

@@ -142,9 +142,12 @@ def _original(original: OriginalStep, marks: NameMarks) -> ShownOriginal:
 
 
 def _lines_with_names(text: str, names: Mapping[str, str]) -> Iterator[str]:
-    """Parts of the lines of a text that have one of the names, each name once."""
-    for name in names:
-        for at in islice(word_places(name, text), 1):
+    """Parts of the lines of a text that have one of the names, each name and part once."""
+    end = 0
+    found = {next(word_places(name, text), -1): name for name in names}
+    for at, name in sorted(found.items()):
+        if at >= end:
+            end = at + len(name) + LINE // 2
             start = max(text.rfind("\n", 0, at) + 1, at - LINE // 2)
             rest = text[at + len(name) : at + len(name) + LINE // 2].partition("\n")[0]
             yield f"… {text[start:at].lstrip()}{name}{rest.rstrip()} …"

@@ -317,6 +317,28 @@ def dollars(micros: int) -> str:
     return f"${micros / MICRO:,.2f}" if micros >= 10_000 else f"${micros / MICRO:.4f}"
 
 
+@register.filter
+def signed_dollars(micros: int) -> str:
+    """More or less money: +$0.02, −$0.0004."""
+    return f"{_sign(micros)}{dollars(abs(micros))}"
+
+
+@register.filter
+def signed_figure(number: int) -> str:
+    """A larger or smaller number: +1.2k, −80."""
+    return f"{_sign(number)}{short_figure(abs(number))}"
+
+
+@register.filter
+def signed_duration(span: timedelta) -> str:
+    """A longer or shorter time: +2.5 s."""
+    return f"{_sign(span // timedelta(microseconds=1))}{duration(abs(span))}"
+
+
+def _sign(number: int) -> str:
+    return "\N{MINUS SIGN}" if number < 0 else "+"
+
+
 @register.simple_tag
 def storage_fault() -> StorageFailed | None:
     """The fault that keeps the database from being used, or None."""

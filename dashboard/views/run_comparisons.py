@@ -7,6 +7,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
 from dashboard.access import PersonRequest, current_project, find_session, projects, signed_in
+from dashboard.location import read_number
 from dashboard.run_comparison import (
     candidates,
     comparison_address,
@@ -19,7 +20,14 @@ from dashboard.run_comparison import (
 )
 from historyapp.core.errors import Invalid
 from historyapp.models import Session
-from historyapp.services.run_comparisons import RunComparison, compare_runs, parse_reference, read_run
+from historyapp.models.history import History
+from historyapp.services.run_comparisons import (
+    RunComparison,
+    RunReference,
+    compare_runs,
+    parse_reference,
+    read_run,
+)
 from historyapp.services.step_pairs import align_steps
 
 LONGEST = 100
@@ -31,6 +39,8 @@ LONGEST = 100
 def compare_sessions(request: PersonRequest) -> HttpResponse:
     """Two runs side by side from the pair ``at`` on; without both runs the form. For htmx further pairs."""
     texts = [request.GET.get(name, "").strip()[:LONGEST] for name in ("a", "b")]
+    if "after_step" in request.GET:
+        return _compare_moment(request, texts)
     if not all(texts):
         return _form(request, texts)
     try:
@@ -64,6 +74,20 @@ def compared_contexts(request: PersonRequest) -> HttpResponse:
     except Invalid as error:
         shown["refusal"] = error.detail
     return render(request, "_compared_contexts.html", shown)
+
+
+def _compare_moment(request: PersonRequest, texts: list[str]) -> HttpResponse:
+    """To the comparison of a session as it was after a step with the session as it is."""
+    session, step = _session_of(request, texts), request.GET["after_step"].strip()
+    if session is None:
+        return _form(request, texts, "Name a session to compare one of its moments with it.", status=422)
+    history = History(session)
+    if not (step.isascii() and step.isdigit() and len(step) < 10 and 1 <= int(step) < history.steps):
+        refusal = "The session has too few steps to compare one of its moments with it."
+        refusal = f"Choose a step from 1 to {history.steps - 1:,}." if history.steps > 1 else refusal
+        return _form(request, texts, refusal, status=422)
+    then = RunReference(session.pk, history.row(int(step) + 1).first_position - 1)
+    return redirect(comparison_address(then, RunReference(session.pk)))
 
 
 def _sides(comparison: RunComparison) -> dict[str, object]:
@@ -116,6 +140,7 @@ def _form(request: PersonRequest, texts: list[str], refusal: str = "", status: i
         "refusal": refusal,
         "of_session": session,
         "candidates": candidates(session) if session else [],
+        "step": read_number(request.GET, "step") or "",
     }
     return render(request, "choose_runs.html", context, status=status)
 

@@ -28,13 +28,14 @@ from historyapp.services.run_comparisons import (
     parse_reference,
     read_run,
 )
-from historyapp.services.step_pairs import PairPlace, StepPair, align_steps
+from historyapp.services.step_pairs import PairDelta, PairPlace, StepPair, align_steps
 from historyapp.wire.problems import NotValid
 from historyapp.wire.run_comparisons import (
     CommonPartOut,
     ComparedRunOut,
     ComparedStepOut,
     PairCountsOut,
+    PairDeltaOut,
     PairPlaceOut,
     RunComparisonOut,
     RunPartOut,
@@ -157,7 +158,22 @@ def _place(comparison: RunComparison, pair: int | None) -> PairPlaceOut | None:
 
 def _pair(pair: StepPair) -> StepPairOut:
     return StepPairOut(
-        a=_step(pair.a), b=_step(pair.b), change=pair.change, differs=list(pair.differs), exact=pair.is_exact
+        a=_step(pair.a),
+        b=_step(pair.b),
+        change=pair.change,
+        differs=list(pair.differs),
+        delta=_delta(pair.delta),
+        exact=pair.is_exact,
+    )
+
+
+def _delta(delta: PairDelta | None) -> PairDeltaOut | None:
+    if delta is None:
+        return None
+    return PairDeltaOut(
+        tokens=delta.tokens,
+        money=None if delta.money is None else delta.money / MICRO,
+        seconds=None if delta.took is None else delta.took.total_seconds(),
     )
 
 

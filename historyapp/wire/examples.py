@@ -277,7 +277,8 @@ _PAIR_STEP: dict[str, Any] = {
 }  # fmt: skip
 STEP_PAIR: dict[str, Any] = {
     "a": _PAIR_STEP, "b": {**_PAIR_STEP, "status": "success", "result_preview": "12 passed"},
-    "change": "different", "differs": ["result", "status"], "exact": True,
+    "change": "different", "differs": ["result", "status"],
+    "delta": {"tokens": 12, "money": 0.0004, "seconds": -0.3}, "exact": True,
 }  # fmt: skip
 _RUN_PART: dict[str, Any] = {
     "steps": 2, "errors": 1, "tokens": 102, "token_source": "estimated", "money": 0.0021, "seconds": 2.5,

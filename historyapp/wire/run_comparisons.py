@@ -61,6 +61,14 @@ class ComparedStepOut(Answer):
     seconds: float | None = Field(description="From the call to its result; null without times.")
 
 
+class PairDeltaOut(Answer):
+    """What the step of B took more than the step of A; negative where it took less."""
+
+    tokens: int
+    money: float | None = Field(description="Null where the money of one step is not known.")
+    seconds: float | None = Field(description="Null where one step has no times.")
+
+
 class StepPairOut(Answer):
     """Two steps side by side, or one that only one run has."""
 
@@ -72,6 +80,9 @@ class StepPairOut(Answer):
     differs: list[str] = Field(
         description="What differs, of `input`, `call`, `answer`, `result` and `status`.",
         json_schema_extra={"items": {"type": "string", "enum": list(DIFFERENCES)}},
+    )
+    delta: PairDeltaOut | None = Field(
+        default=None, description="B compared with A; null where only one run has the step."
     )
     exact: bool = Field(
         description="False where calls and results were compared by their first 200 characters, because "

@@ -6,7 +6,7 @@ from django.test import Client
 from django.urls import reverse
 
 from dashboard.run_comparison import PAGE
-from historyapp.models import Project, Session
+from historyapp.models import Episode, Project, Session
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
@@ -131,6 +131,27 @@ def test_ways_lead_to_the_comparison(alice: Client, project: Project, session: S
     assert page.count(f"{session.pk}/takes/{position}&amp;b={session.pk}") == 2, "the take and the notice"
     palette = alice.get(f"{reverse('palette')}?q=compare&session={other.pk}")
     assert "Compare with the parent" in text(palette)
+
+
+def test_a_moment_of_a_session_is_compared_with_the_session(alice: Client, session: Session) -> None:
+    form = html(alice.get(f"{reverse('compare-runs')}?a={session.pk}&step=2"))
+    assert 'name="after_step" type="number" inputmode="numeric" min="1" max="4" value="2"' in form
+    response = alice.get(f"{reverse('compare-runs')}?a={session.pk}&after_step=2")
+    page = text(alice.get(response["Location"]))
+    assert "Steps 1–2 are the same entries in both." in page
+    assert "They went different ways at the end of A, step 3 of B." in page
+    refused = alice.get(f"{reverse('compare-runs')}?a={session.pk}&after_step=5")
+    assert refused.status_code == 422
+    assert "Choose a step from 1 to 4." in text(refused)
+
+
+def test_pairs_tell_what_b_took_more(alice: Client, project: Project) -> None:
+    a, b = did(project, "look"), create_session(project)
+    append(project, b.pk, [act("look"), ok(outputs="word " * 90)])
+    page = text(alice.get(page_of(a.pk, b.pk)))
+    found = Episode.objects.filter(session__in=(a, b)).values_list("session_id", "tokens")
+    tokens = dict(found)
+    assert f"result +{tokens[b.pk] - tokens[a.pk]} tokens" in page
 
 
 def test_contexts_are_compared_where_the_runs_part(alice: Client, project: Project, session: Session) -> None:
