@@ -208,6 +208,8 @@ def _session_actions(location: Location) -> Iterator[PaletteItem]:
     yield PaletteItem(
         "Connect an agent", reverse("connect", args=[session.pk]), "robot", words="continue curl python"
     )
+    address = f"{reverse('shares', args=[session.pk])}?{location.query}"
+    yield PaletteItem("Share…", address, "link", words="link public read-only revoke send")
     compare = reverse("compare-runs")
     if session.forked_from_id:
         address = f"{compare}?a={session.forked_from_id}&b={session.pk}"

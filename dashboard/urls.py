@@ -26,6 +26,7 @@ from dashboard.views import (
     session_settings,
     sessions,
     shared,
+    shares,
     sign_in,
     steps,
     summaries,
@@ -101,5 +102,7 @@ urlpatterns = [
     path(f"{SESSION}/compressions/<uuid:run_id>/retry", compressions.retry, name="retry-compression"),
     path(f"{SESSION}/comparisons/new", compression_forms.compare, name="compare"),
     path(f"{SESSION}/comparisons/<uuid:comparison_id>", compressions.comparison, name="comparison"),
+    path(f"{SESSION}/shares", shares.shares, name="shares"),
+    path(f"{SESSION}/shares/<uuid:share_id>/revoke", shares.revoke, name="revoke-share"),
     path(f"{SESSION}/exports/<slug:format>", transfers.export, name="export"),
 ]

@@ -18,6 +18,7 @@ from dashboard.access import (
     signed_in,
 )
 from dashboard.cap_forms import cap_form, capped_sessions, key_forms, save_caps
+from dashboard.share_list import project_links
 from historyapp.core.errors import NotFound
 from historyapp.models import ApiKey
 from historyapp.services.projects import change_project, read_models
@@ -51,6 +52,7 @@ def project_settings(request: PersonRequest) -> HttpResponse:
         "caps": cap_form(project),
         "keys": key_forms(project),
         "capped_sessions": capped_sessions(project),
+        "list": project_links(project, request.GET),
     }
     return render(request, "project_settings.html", context)
 

@@ -74,6 +74,7 @@ def addresses(project: Project) -> list[str]:
         page_of(session, "?step=2&shown=summary"),
         page_of(session, "/settings"),
         page_of(session, "/annotation"),
+        page_of(session, "/shares?step=20"),
         page_of(session, "/summaries/new?first=1&last=3"),
         page_of(session, "/compressions/new"),
         page_of(session, "/compressions/new?to_step=999"),

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
 from html import unescape
+from time import perf_counter
 from typing import Any
 from urllib.parse import urljoin
 
@@ -141,7 +142,8 @@ def test_nothing_leads_out_of_a_link_and_what_it_leaves_out_is_nowhere(
 def test_a_link_changes_nothing_but_its_own_count(full: Session) -> None:
     link = linked(full, with_takes=True, with_inputs=True)
     before = (full.revision, full.head, StepNote.objects.count(), Session.objects.count())
-    walk(link, most=2)
+    for address in walk(link, most=2):
+        assert Client().post(address).status_code == 405, address
     full.refresh_from_db()
     assert before == (full.revision, full.head, StepNote.objects.count(), Session.objects.count())
     assert Client().post(f"{link}sessions/{full.pk}").status_code == 405
@@ -188,8 +190,32 @@ def test_links_that_are_unknown_changed_expired_or_revoked_get_one_answer(
     assert "not valid, has expired or was revoked" in text(answers[0])
 
 
+@pytest.mark.parametrize("rest", ["", "sessions/x/steps/1"])
 @pytest.mark.parametrize(
-    "name", ["settings", "overview", "context", "exports/markdown", "ledger", "continue", "annotation"]
+    "token",
+    [
+        "A" * 8000,
+        "=" * 64,
+        "%00" * 16,
+        "\u202e" * 64,
+        "../" * 9 + "etc",
+        "A" * 63,
+        "A" * 64,
+        "-_" * 32,
+        "%25",
+    ],
+)
+def test_edited_links_get_a_clear_answer_at_once(db: None, token: str, rest: str) -> None:
+    began = perf_counter()
+    answer = Client().get(f"/s/{token}/{rest}")
+    assert perf_counter() - began < 1
+    assert answer.status_code == 404
+    assert "Ask the person who sent it for a new one" in text(answer)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["settings", "shares", "overview", "context", "exports/markdown", "ledger", "continue", "annotation"],
 )
 def test_other_pages_of_the_session_are_not_there(alice: Client, session: Session, name: str) -> None:
     answer = alice.get(f"{linked(session)}sessions/{session.pk}/{name}")

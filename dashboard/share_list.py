@@ -1,0 +1,51 @@
+"""Share links as the pages of a session and of its project list them."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.http import QueryDict
+from django.utils import timezone
+
+from historyapp.core.errors import Invalid
+from historyapp.models import Project, Session, ShareLink
+from historyapp.models.shares import ShareQuerySet
+
+LINKS = 50
+"""Links that a page lists at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShareList:
+    """Some links, the newest first."""
+
+    links: list[ShareLink]
+    older: UUID | None
+    """The link before which the next ones are; None after the last."""
+    of_project: bool = False
+    """Whether the links lead to many sessions."""
+
+
+def session_links(session: Session, query: QueryDict) -> ShareList:
+    """The links to a session, those that have expired or were revoked too."""
+    return _page(ShareLink.objects.filter(session=session), query)
+
+
+def project_links(project: Project, query: QueryDict) -> ShareList:
+    """The usable links to all sessions of a project."""
+    found = ShareLink.objects.usable(timezone.now()).filter(session__project=project)
+    return _page(found.select_related("session"), query, of_project=True)
+
+
+def _page(found: ShareQuerySet, query: QueryDict, *, of_project: bool = False) -> ShareList:
+    if before := query.get("links_before"):
+        found = found.filter(pk__lt=_read_id(before))
+    links = list(found.order_by("-pk")[: LINKS + 1])
+    older = links[LINKS - 1].pk if len(links) > LINKS else None
+    return ShareList(links[:LINKS], older, of_project)
+
+
+def _read_id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise Invalid("links_before is not the ID of a link. Follow the links of the list.") from None

@@ -1,0 +1,156 @@
+"""Share links are made, listed and revoked on the session's page, and listed for the whole project."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from dashboard import share_list
+from historyapp.models import Project, Session, ShareLink
+from historyapp.services.append import append
+from historyapp.services.rewinds import Target, fork, rewind
+from historyapp.services.shares import ShareOptions, create_share
+from tests.dashboard.pages import fragment, html, text
+from tests.services.drafts import act
+
+LINK = re.compile(r"http://testserver(/s/[A-Za-z0-9_=-]{64}/)")
+
+
+def form(session: Session) -> str:
+    return f"/sessions/{session.pk}/shares"
+
+
+def make(client: Client, session: Session, **fields: str) -> str:
+    """The page after a link was made."""
+    answer = client.post(form(session), {"what": "session", "days": "30", **fields}, follow=True)
+    assert answer.status_code == 200
+    return html(answer)
+
+
+def test_the_session_page_leads_to_the_form(alice: Client, session: Session) -> None:
+    assert f'href="{form(session)}?step=2"' in html(alice.get(f"/sessions/{session.pk}?step=2"))
+    dialog = fragment(alice, f"{form(session)}?step=2")
+    assert "at the end of step 2" in text(dialog)
+    assert "<html" not in html(dialog)
+
+
+def test_the_address_is_shown_once_and_opens_without_an_account(alice: Client, session: Session) -> None:
+    made = make(alice, session)
+    (path,) = set(LINK.findall(made))
+    assert "Repair the totals, please." not in html(Client().get(path, follow=True))
+    assert "read_file" in html(Client().get(path, follow=True))
+    again = html(alice.get(form(session)))
+    assert not LINK.search(again)
+    assert path.split("/")[2] not in again
+
+
+def test_the_address_shows_on_no_other_sessions_page(
+    alice: Client, bob: Client, project: Project, session: Session
+) -> None:
+    other = fork(project, session.pk)
+    alice.post(form(session), {"days": "1"})
+    for client, shown in ((alice, other), (bob, session)):
+        assert not LINK.search(html(client.get(form(shown))))
+    assert LINK.search(html(alice.get(form(session))))
+
+
+@pytest.mark.parametrize("fields", [{}, {"takes": "on"}, {"inputs": "on"}, {"takes": "on", "inputs": "on"}])
+def test_a_link_shows_what_was_chosen(alice: Client, session: Session, fields: dict[str, str]) -> None:
+    make(alice, session, days="7", **fields)
+    share = ShareLink.objects.get()
+    assert (share.with_takes, share.with_inputs) == ("takes" in fields, "inputs" in fields)
+    assert abs(share.expires_at - timezone.now() - timedelta(days=7)) < timedelta(minutes=1)
+    assert (share.as_of, share.actor) == (None, "user:alice")
+
+
+def test_a_moment_ends_with_the_step_in_view_and_opens_there(
+    alice: Client, project: Project, session: Session
+) -> None:
+    (path,) = set(LINK.findall(make(alice, session, what="moment", step="2")))
+    append(project, session.pk, [act("read", path="later.txt")])
+    answer = Client().get(path, follow=True)
+    assert answer.request["QUERY_STRING"] == "step=-1"
+    assert "file-2.txt" in html(answer)
+    assert "file-3.txt" not in html(answer)
+    assert "2 steps" in text(answer)
+
+
+def test_a_moment_in_a_take_shows_the_take(alice: Client, project: Project, session: Session) -> None:
+    head = session.head
+    rewind(project, session.pk, Target(to_step=1))
+    append(project, session.pk, [act("read", path="after.txt")])
+    alice.post(f"{form(session)}?as_of={head}", {"what": "moment", "step": "4", "days": "1"})
+    (path,) = set(LINK.findall(html(alice.get(form(session)))))
+    page = html(Client().get(path, follow=True))
+    assert "file-4.txt" in page
+    assert "after.txt" not in page
+
+
+@pytest.mark.parametrize("days", ["0", "366", "-1", "soon", "1e9", "9" * 400])
+def test_days_that_no_link_lasts_are_refused(alice: Client, session: Session, days: str) -> None:
+    answer = alice.post(form(session), {"days": days})
+    assert answer.status_code == 422
+    assert not ShareLink.objects.exists()
+
+
+def test_a_revoked_link_stops_working_and_stays_listed(alice: Client, session: Session) -> None:
+    (path,) = set(LINK.findall(make(alice, session)))
+    share = ShareLink.objects.get()
+    Client().get(path, follow=True)
+    assert "opened 1 time" in text(alice.get(form(session)))
+    answer = alice.post(f"{form(session)}/{share.pk}/revoke", follow=True)
+    assert "revoked" in text(answer)
+    assert f"{share.pk}/revoke" not in html(answer)
+    assert Client().get(path, follow=True).status_code == 404
+
+
+def test_the_project_lists_the_usable_links_of_its_sessions(
+    alice: Client, charlie: Client, project: Project, session: Session
+) -> None:
+    other = fork(project, session.pk, title="Other <b>")
+    create_share(project, session.pk, ShareOptions(as_of=5), actor="key:ph_abc")
+    kept = create_share(project, other.pk, ShareOptions(with_takes=True), actor="user:alice")
+    revoked = create_share(project, other.pk, ShareOptions())
+    ShareLink.objects.filter(pk=revoked.pk).update(revoked_at=timezone.now())
+    page = alice.get("/project")
+    assert "by key ph_abc" in text(page)
+    assert "Other &lt;b&gt;" in html(page)
+    assert html(page).count("/revoke") == 2
+    answer = alice.post(f"{form(other)}/{kept.pk}/revoke", {"list": "project"})
+    assert answer["Location"] == "/project#share-links"
+    assert html(alice.get("/project")).count("/revoke") == 1
+    assert "/revoke" not in html(charlie.get("/project"))
+
+
+def test_long_lists_have_pages(
+    alice: Client, project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(share_list, "LINKS", 2)
+    for _ in range(5):
+        create_share(project, session.pk, ShareOptions())
+    for page in (form(session), "/project"):
+        seen, address = list[str](), page
+        while address:
+            shown = html(alice.get(address))
+            seen += re.findall(r"shares/([0-9a-f-]{36})/revoke", shown)
+            older = re.search(r'href="([^"]*links_before=[^"]*)"', shown)
+            address = older[1].replace("&amp;", "&") if older else ""
+        assert len(seen) == len(set(seen)) == 5
+    assert alice.get(f"{form(session)}?links_before=x").status_code == 422
+
+
+def test_strangers_make_see_and_revoke_nothing(
+    charlie: Client, alice: Client, project: Project, session: Session
+) -> None:
+    share = create_share(project, session.pk, ShareOptions())
+    assert charlie.get(form(session)).status_code == 404
+    assert charlie.post(form(session), {"days": "1"}).status_code == 404
+    assert charlie.post(f"{form(session)}/{share.pk}/revoke").status_code == 404
+    assert Client().post(f"{form(session)}/{share.pk}/revoke")["Location"].startswith("/sign-in")
+    other = fork(project, session.pk)
+    assert alice.post(f"{form(other)}/{share.pk}/revoke").status_code == 404
+    assert alice.get(f"{form(session)}/{share.pk}/revoke").status_code == 405
+    share.refresh_from_db()
+    assert share.revoked_at is None
