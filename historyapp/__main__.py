@@ -17,6 +17,9 @@ Playhead: record, browse and replay what AI agents do.
 
   playhead sessions [WORD ...]     list sessions
   playhead show SESSION [STEP]     show a session, its steps, or one step
+  playhead search QUERY            search the steps of all sessions
+  playhead compare A B             show where two runs differ
+  playhead tail [SESSION] [-f]     show the newest entries, and follow what is recorded
   playhead rewind SESSION          take a session back to a step
   playhead fork SESSION            begin a new session from another's steps
   playhead export SESSION          write a session to a file
@@ -33,7 +36,7 @@ Playhead: record, browse and replay what AI agents do.
   playhead help --commands         every command, including Django's (migrate, check, shell ...)
   playhead --version
 """
-SESSION_COMMANDS = ("sessions", "show", "rewind", "fork", "export")
+SESSION_COMMANDS = ("sessions", "show", "search", "compare", "tail", "rewind", "fork", "export")
 """The commands of ``historyapp.terminal``. They also work on a far server, and then load no Django."""
 
 

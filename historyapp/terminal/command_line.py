@@ -7,13 +7,16 @@ from pathlib import Path
 
 from historyapp.management.exit_codes import DONE
 from historyapp.terminal.changes import export, fork, rewind
+from historyapp.terminal.compare import compare
 from historyapp.terminal.errors import CommandFailed, WrongUsage
 from historyapp.terminal.output import Output, note
+from historyapp.terminal.search import search
 from historyapp.terminal.server import Server
 from historyapp.terminal.sessions import list_sessions
 from historyapp.terminal.show import show, step_range
+from historyapp.terminal.tail import tail
 
-Command = Callable[[Server, Output, Namespace], None]
+Command = Callable[[Server, Output, Namespace], int | None]
 FORMATS = ("playhead_jsonl", "openai_messages", "anthropic_messages", "markdown")
 """As in :data:`historyapp.core.exporters.EXPORTERS`, which takes half a second to load."""
 SESSION = "a session: its id, the beginning of its id, or `last`"
@@ -28,11 +31,11 @@ def run(arguments: Sequence[str], home: str | None) -> int:
     """
     options = make_parser().parse_args(arguments)
     try:
-        options.run(_server(options, home), Output(), options)
+        code: int | None = options.run(_server(options, home), Output(), options)
     except CommandFailed as error:
         note(f"playhead: {error}")
         return error.code
-    return DONE
+    return code or DONE
 
 
 def make_parser() -> ArgumentParser:
@@ -71,6 +74,33 @@ def _add_reading(add: Callable[..., ArgumentParser]) -> None:
     )
     made.add_argument("--steps", type=step_range, metavar="A-B", help="these steps: 3-7, 3-, -7 or 3")
     made.add_argument("--full", action="store_true", help="the steps with everything in them")
+
+    made = add("search", "Search the steps of all sessions, the newest first.", search)
+    made.add_argument(
+        "words", nargs="+", metavar="QUERY", help='words, "phrases", prefix*, tool:bash, -word …'
+    )
+    made.add_argument(
+        "--limit", type=_number(1, 10_000), default=20, metavar="N", help="how many (default: %(default)s)"
+    )
+    made.add_argument("--cursor", metavar="CURSOR", help="go on after an earlier page")
+    made = add("compare", "Compare two runs. The exit code is 1 if they differ.", compare)
+    run_help = f"{SESSION}; SESSION@POSITION as it was; SESSION/takes/POSITION: a take"
+    made.add_argument("a", metavar="A", help=run_help)
+    made.add_argument("b", metavar="B", help="likewise")
+    made.add_argument("--all", action="store_true", help="every pair of steps after what both share")
+    made = add("tail", "Show the newest entries of a session, or what is recorded from now on.", tail)
+    made.add_argument(
+        "session", nargs="?", metavar="SESSION", help=f"{SESSION}; with -f: default all sessions"
+    )
+    made.add_argument("-f", "--follow", action="store_true", help="go on with what is recorded, until Ctrl-C")
+    made.add_argument(
+        "-n",
+        "--lines",
+        type=_number(0, 10_000),
+        default=10,
+        metavar="N",
+        help="entries (default: %(default)s)",
+    )
 
 
 def _add_changing(add: Callable[..., ArgumentParser]) -> None:

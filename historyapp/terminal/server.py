@@ -67,25 +67,35 @@ class Server:
         content = {name: value for name, value in body.items() if value is not None}
         return self._answer("POST", path, json=content, headers={"Idempotency-Key": uuid4().hex})
 
-    def listed(self, path: str, most: int, **query: Any) -> Answer:
-        """The first ``most`` items of a list as one page; its ``next`` is the cursor of what follows."""
-        page = self.get(path, limit=min(most, MOST_ITEMS), **query)
+    def listed(self, path: str, most: int, *, at_once: int = MOST_ITEMS, **query: Any) -> Answer:
+        """The first ``most`` items of a list as one page; its ``next`` is the cursor of what follows.
+
+        Args:
+            at_once: the most items that one page of this list may have.
+        """
+        page = self.get(path, limit=min(most, at_once), **query)
         while page["next"] is not None and len(page["items"]) < most:
-            left = min(most - len(page["items"]), MOST_ITEMS)
+            left = min(most - len(page["items"]), at_once)
             more = self.get(path, **{**query, "limit": left, "cursor": page["next"]})
             page = {**more, "items": [*page["items"], *more["items"]]}
         return page
 
     @contextmanager
-    def download(self, path: str, **query: Any) -> Iterator[Iterator[bytes]]:
+    def download(
+        self, path: str, *, media_type: str | None = None, **query: Any
+    ) -> Iterator[Iterator[bytes]]:
         """The body of an answer in chunks.
+
+        Args:
+            media_type: what to ask for; None: whatever the server sends.
 
         Raises:
             Unreachable: also while it is read, when the connection ends early.
         """
         params = {name: value for name, value in query.items() if value is not None}
         try:
-            with self._http.stream("GET", path, params=params) as response:
+            headers = {"Accept": media_type} if media_type else {}
+            with self._http.stream("GET", path, params=params, headers=headers) as response:
                 if not response.is_success:
                     response.read()
                     raise self._refusal(response)

@@ -1,0 +1,121 @@
+"""``playhead compare``: two sessions, forks, takes or points in time side by side."""
+
+import re
+from argparse import Namespace
+
+from historyapp.management.exit_codes import FAILED
+from historyapp.terminal.output import STYLES, Column, Output, note
+from historyapp.terminal.safe_text import safe_line
+from historyapp.terminal.server import MOST_ITEMS, Answer, Server
+from historyapp.terminal.sessions import find_session
+
+SHOWN = 20
+"""Pairs that are shown from the first difference on without ``--all``."""
+BEFORE = 2
+"""Pairs before the first difference that are shown with them."""
+MOST_PAIRS = 100_000
+TOTALS = (
+    Column("Run"),
+    Column("Title", flexible=True),
+    Column("Steps", number=True),
+    Column("Errors", number=True),
+    Column("Tokens", number=True),
+    Column("Cost", number=True),
+    Column("Seconds", number=True),
+)
+PAIRS = (
+    Column("A", number=True),
+    Column("B", number=True),
+    Column("Change"),
+    Column("Differs"),
+    Column("Call and result of A", flexible=True),
+    Column("Call and result of B", flexible=True),
+)
+_COUNTS = {
+    "same": "same",
+    "different_call": "different call",
+    "different_result": "different result",
+    "only_a": "only A",
+    "only_b": "only B",
+}
+_PLACE = re.compile("[@/]")
+_CHANGE = {"same": "", "different": "different", "only_a": "only A", "only_b": "only B"}
+
+
+def compare(server: Server, output: Output, options: Namespace) -> int:
+    """Prints the comparison. The exit code is 1 if the runs differ."""
+    sides = {name: _reference(server, getattr(options, name)) for name in ("a", "b")}
+    found = server.get("/compare", **sides, limit=MOST_ITEMS)
+    pairs = found["pairs"]["items"]
+    if options.all and found["pairs"]["next"]:
+        cursor = found["pairs"]["next"]
+        rest = server.listed("/compare/pairs", MOST_PAIRS, a=sides["a"], b=sides["b"], cursor=cursor)
+        pairs = [*pairs, *rest["items"]]
+        found["pairs"] = {"items": pairs, "next": rest["next"]}
+    if options.json:
+        output.json(found)
+    else:
+        _print_comparison(output, found, pairs, options)
+    return FAILED if found["first_difference"] else 0
+
+
+def _reference(server: Server, name: str) -> str:
+    """The API's name of a run. What follows the session (``@12``, ``/takes/40``) stays as it was given."""
+    id = _PLACE.split(name, maxsplit=1)[0]
+    return f"{find_session(server, id)['id']}{name[len(id) :]}"
+
+
+def _print_comparison(output: Output, found: Answer, pairs: list[Answer], options: Namespace) -> None:
+    output.table(TOTALS, [_totals("A", found["a"]), _totals("B", found["b"])])
+    output.line()
+    shared = found["common"]["steps"]
+    output.line(f"Shared from the beginning: {shared:,} {'step' if shared == 1 else 'steps'}.")
+    counts = found["counts"]
+    figures = ", ".join(f"{counts[name]:,} {title}" for name, title in _COUNTS.items())
+    output.line(f"After them: {figures}.")
+    if not counts["complete"]:
+        output.line("Only the first 2,000 steps of each run are counted.")
+    if not found["first_difference"]:
+        output.line("The runs do not differ." if counts["complete"] else "These do not differ.")
+        return
+    place = found["first_divergence"] or found["first_difference"]
+    what = "The agent goes another way" if found["first_divergence"] else "The runs first differ"
+    output.line((f"{what} at {_place_text(place)}.", "bold"))
+    output.line()
+    shown = pairs if options.all else _around(pairs, found["first_difference"])
+    output.table(PAIRS, [_pair(pair) for pair in shown])
+    if len(shown) < len(pairs) or found["pairs"]["next"]:
+        note("These are the pairs around the first difference. --all shows the others.")
+
+
+def _totals(name: str, side: Answer) -> list[str]:
+    totals = side["totals"]
+    figures = [f"{totals[figure]:,}" for figure in ("steps", "errors", "tokens")]
+    money = "" if totals["money"] is None else f"${totals['money']:,.2f}"
+    seconds = "" if totals["seconds"] is None else f"{totals['seconds']:,.0f}"
+    at = "" if side["as_of"] is None else f"@{side['as_of']}"
+    return [f"{name} {side['session'][:13]}{at}", side["title"], *figures, money, seconds]
+
+
+def _place_text(place: Answer) -> str:
+    steps = [f"step {place[side]:,} of {side.upper()}" for side in ("a", "b") if place[side] is not None]
+    return " and ".join(steps)
+
+
+def _around(pairs: list[Answer], place: Answer) -> list[Answer]:
+    """The pairs from shortly before the first difference on."""
+    first = next((n for n, pair in enumerate(pairs) if pair["change"] != "same"), 0)
+    return pairs[max(0, first - BEFORE) : first + SHOWN]
+
+
+def _pair(pair: Answer) -> list[str]:
+    numbers = [f"{pair[side]['number']:,}" if pair[side] else "" for side in ("a", "b")]
+    change, differs = _CHANGE[pair["change"]], ", ".join(pair["differs"])
+    return [*numbers, change, differs, _step_text(pair["a"]), _step_text(pair["b"])]
+
+
+def _step_text(step: Answer | None) -> str:
+    if step is None:
+        return ""
+    status = step["status"] if step["status"] in STYLES and step["status"] != "success" else ""
+    return safe_line("  →  ".join(filter(None, (step["call_preview"], status, step["result_preview"]))))

@@ -1,0 +1,60 @@
+"""``playhead search``: steps of all sessions that match."""
+
+from argparse import Namespace
+
+from historyapp.terminal.output import STYLES, Output, note, short_ids, time_text
+from historyapp.terminal.safe_text import safe_line
+from historyapp.terminal.server import Answer, Server
+
+MOST_HITS = 50
+"""Of one page of the API's search."""
+_LONGEST_TITLE = 80
+
+
+def search(server: Server, output: Output, options: Namespace) -> None:
+    query = " ".join(options.words)
+    page = server.listed("/search", options.limit, at_once=MOST_HITS, q=query, cursor=options.cursor)
+    if options.json:
+        output.json(page)
+        return
+    hits = page["items"]
+    ids = short_ids([hit["session"] for hit in hits])
+    for id, hit in zip(ids, hits, strict=True):
+        _print_hit(output, id, hit)
+    if not hits:
+        note("No step matches.")
+    if not page["up_to_date"]:
+        note("Some steps are not in the search index yet. A worker adds them while `playhead up` runs.")
+    if page["next"]:
+        note(f"There are more. Older ones: --cursor {page['next']}")
+
+
+def _print_hit(output: Output, id: str, hit: Answer) -> None:
+    status = hit["status"]
+    title = safe_line(hit["title"])[:_LONGEST_TITLE] or "(untitled)"
+    facts = "  ".join(filter(None, (safe_line(", ".join(hit["tools"])), time_text(hit["at"]))))
+    take = "" if hit["live"] else "  in a take"
+    output.line(
+        (id, "dim"), f" step {hit['episode']:,}  ", (status, STYLES.get(status, "")), f"  {facts}{take}  ",
+        (title, "bold"),
+    )  # fmt: skip
+    if hit["snippet"]:
+        output.line("    ", *_marked(hit["snippet"], hit["marks"]))
+
+
+def _marked(snippet: str, marks: list[list[int]]) -> list[str | tuple[str, str]]:
+    """The parts of a snippet, the matches with a style."""
+    parts: list[str | tuple[str, str]] = []
+    end = 0
+    for first, after in marks:
+        parts += [_part(snippet[end:first]), (_part(snippet[first:after]), "bold yellow")]
+        end = after
+    return [*parts, _part(snippet[end:])]
+
+
+def _part(text: str) -> str:
+    """Safe text on one line, with the spaces at its ends: they separate it from its neighbours."""
+    line = safe_line(text)
+    if not line:
+        return " " if text else ""
+    return f"{' ' * text[0].isspace()}{line}{' ' * text[-1].isspace()}"

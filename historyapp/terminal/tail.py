@@ -1,0 +1,207 @@
+"""``playhead tail``: the newest entries of a session, and what is recorded while it runs."""
+
+import json
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from historyapp.terminal.errors import CommandFailed, Unreachable, WrongUsage
+from historyapp.terminal.output import STYLES, Output, time_text
+from historyapp.terminal.safe_text import safe_line
+from historyapp.terminal.server import MOST_ITEMS, Answer, Server, at
+from historyapp.terminal.sessions import find_session
+
+EVENT_STREAM = "text/event-stream"
+_LONGEST_TEXT = 160
+"""Characters of an entry's text that are shown."""
+_SESSION = 13
+"""Characters of a session's id that are shown: sessions of the same minute begin with the same eight."""
+_TITLES = {
+    "system_instruction": "system",
+    "memory_notebook": "memory",
+    "model_input": "input",
+    "debug_log": "log",
+}
+"""What a line calls kinds of entries. Others keep their names."""
+_SENTENCES = {
+    "session_created": "The session was created.",
+    "rewind": "The session was rewound.",
+    "summaries": "Summaries were stored.",
+    "run": "A compression went on.",
+    "budget": "A spending cap refused a model call.",
+    "notes": "Notes were changed.",
+    "session_changed": "The session was changed.",
+    "session_deleted": "The session was deleted.",
+}
+
+
+class Part(NamedTuple):
+    """A line of an entry."""
+
+    title: str
+    text: str
+    style: str = ""
+
+
+class Printer(NamedTuple):
+    """Prints entries and events as one command was asked to."""
+
+    output: Output
+    as_json: bool
+    with_session: bool
+    """Each line says of which session it is."""
+
+    def entry(self, session: str, entry: Answer) -> None:
+        if self.as_json:
+            self.output.json({"session": session, **entry}, lines=True)
+            return
+        place = f"{self._place(session, entry['created_at'])}  {entry['position']:>5}"
+        for part in entry_parts(entry):
+            text = safe_line(part.text[: 4 * _LONGEST_TEXT])
+            if len(text) > _LONGEST_TEXT:
+                text = text[: _LONGEST_TEXT - 1] + "…"
+            title = (f"{safe_line(part.title):<8}", part.style)
+            self.output.line((place, "dim"), "  ", title, f" {text}".rstrip())
+
+    def event(self, event: Answer) -> None:
+        if self.as_json:
+            self.output.json(event, lines=True)
+            return
+        place = f"{self._place(event['session'], event['at'])}{'':7}"
+        sentence = _SENTENCES.get(event["kind"], safe_line(event["kind"]))
+        self.output.line((place, "dim"), "  ", (sentence, "italic"))
+
+    def _place(self, session: str, time: str | None) -> str:
+        text = f"{time_text(time)[11:]:>9}"
+        return f"{text}  {session[:_SESSION]}" if self.with_session else text
+
+
+def tail(server: Server, output: Output, options: Namespace) -> None:
+    if options.session is None and not options.follow:
+        raise WrongUsage("Name a session, or add --follow to see what is recorded in all of them.")
+    session = None if options.session is None else find_session(server, options.session)["id"]
+    printer = Printer(output, options.json, session is None)
+    after = newest_place(server) if options.follow else None
+    printed = 0
+    if session is not None:
+        for entry in _newest_entries(server, session, options.lines):
+            printed = entry["position"]
+            printer.entry(session, entry)
+    if after is not None:
+        _follow(server, printer, session, after, printed)
+
+
+def newest_place(server: Server) -> str:
+    """The cursor of now: a stream begins with it."""
+    with server.download("/events", media_type=EVENT_STREAM) as chunks:
+        read = b""
+        for chunk in chunks:
+            read += chunk
+            for line in read.split(b"\n")[:-1]:
+                if line.startswith(b"id: "):
+                    return line[4:].decode("ascii", "replace")
+    raise Unreachable(f"{server.address} sends no events. Check the address.")
+
+
+def _newest_entries(server: Server, session: str, most: int) -> list[Answer]:
+    path = at("sessions", session, "entries")
+    return list(reversed(server.listed(path, most, order="newest")["items"])) if most else []
+
+
+def _follow(server: Server, printer: Printer, session: str | None, after: str, printed: int) -> None:
+    """Prints what happens after a cursor, until somebody ends the command.
+
+    Args:
+        printed: the position up to which the session's entries have been printed.
+    """
+    with _plain_errors(), server.client() as client:
+        if session is None:
+            events = client.follow_events(after=after)
+        else:
+            events = client.follow_session(session, after=after)
+        for event in events:
+            first, last = event.first_position or 0, event.position or 0
+            if event.kind != "entries":
+                printer.event(event.model_dump(mode="json"))
+            elif last > printed:
+                of = str(event.session)
+                for entry in _entries(server, of, max(first, printed + 1), last):
+                    printer.entry(of, entry)
+
+
+def _entries(server: Server, session: str, first: int, last: int) -> Iterator[Answer]:
+    """The entries from one position to another, those included that a rewind has cut off since."""
+    query = {"after": first - 1, "before": last + 1, "take": "all"}
+    path, cursor = at("sessions", session, "entries"), None
+    while True:
+        try:
+            page = server.get(path, limit=MOST_ITEMS, cursor=cursor, **query)
+        except Unreachable:
+            raise
+        except CommandFailed:
+            return  # the session has been deleted: its event follows
+        yield from page["items"]
+        cursor = page["next"]
+        if cursor is None:
+            return
+
+
+def entry_parts(entry: Answer) -> Iterator[Part]:
+    """The lines of an entry: one for each text, tool call and result in it."""
+    kind = entry["kind"]
+    if kind == "model_output":
+        calls = entry.get("tool_calls") or ([entry["use_tool"]] if entry.get("use_tool") else [])
+        if thoughts := _text_of(entry.get("thoughts")):
+            yield Part("thought", thoughts, "dim")
+        if entry.get("text") or not calls:
+            yield Part("text" if calls else "answer", _text_of(entry.get("text")))
+        for call in calls:
+            yield Part("call", f"{call['name']} {_arguments_of(call.get('arguments'))}", "cyan")
+    elif kind == "tool_results":
+        for result in entry["results"]:
+            yield Part(result["status"], _result_text(result), STYLES.get(result["status"], ""))
+    elif kind == "review":
+        facts = ((name, entry.get(name)) for name in ("passed", "score", "analysis", "supervision"))
+        yield Part(kind, "  ".join(f"{name}: {_text_of(fact)}" for name, fact in facts if fact is not None))
+    else:
+        texts = (entry.get(name) for name in ("text", "content", "message", "reason"))
+        yield Part(_TITLES.get(kind, str(kind)), _text_of(next((text for text in texts if text), "")))
+
+
+def _result_text(result: Answer) -> str:
+    texts = (result.get(name) for name in ("feedback", "reason", "outputs"))
+    text = next((text for text in texts if text not in (None, "")), "")
+    if error := result.get("error"):
+        text = f"{error['exception_type']}: {error['message']}"
+    return f"{result.get('tool_name') or ''} {_text_of(text)}".strip()
+
+
+def _arguments_of(arguments: Any) -> str:
+    if not isinstance(arguments, dict):
+        return _text_of(arguments)
+    return ", ".join(f"{name}={_text_of(value)}" for name, value in arguments.items())
+
+
+def _text_of(value: Any) -> str:
+    """A text as it is; of parts of a message their texts; of other values their JSON."""
+    if value is None:
+        return ""
+    if isinstance(value, list) and value and all(isinstance(part, dict) for part in value):
+        texts = [part["text"] for part in value if isinstance(part.get("text"), str)]
+        if texts:
+            return " ".join(texts)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """What the Python client says, as an error of a command."""
+    from historyapp.client import PlayheadError, ServerUnavailable
+
+    try:
+        yield
+    except ServerUnavailable as error:
+        raise Unreachable(str(error)) from error
+    except PlayheadError as error:
+        raise CommandFailed(str(error)) from error

@@ -1,0 +1,77 @@
+"""``playhead compare``: where two runs differ."""
+
+from uuid import UUID
+
+import pytest
+
+from historyapp.models import Project, Session
+from historyapp.services.append import append
+from historyapp.services.rewinds import Target, fork, rewind
+from tests.services.drafts import act, failed, ok
+from tests.terminal.conftest import Playhead
+
+
+@pytest.fixture
+def forked(project: Project, session_id: UUID) -> Session:
+    """A fork after the first step, which then goes another way."""
+    made = fork(project, session_id, at_step=1)
+    append(
+        project, made.pk, [act("test", command="go test ./..."), ok(outputs="PASS"), act("push"), failed()]
+    )
+    return made
+
+
+def test_a_fork_shares_steps_and_then_goes_another_way(
+    playhead: Playhead, session_id: UUID, forked: Session
+) -> None:
+    printed = playhead("compare", session_id, forked.pk)
+    assert printed.code == 1
+    assert "Shared from the beginning: 1 step." in printed.out
+    assert "The agent goes another way at step 3 of A and step 3 of B." in printed.out
+    rows = [line.split()[:3] for line in printed.out.splitlines()[-3:]]
+    assert rows == [["2", "2", "different"], ["3", "only", "A"], ["3", "only", "B"]]
+
+
+def test_a_fork_that_has_not_gone_on_does_not_differ(
+    playhead: Playhead, project: Project, session_id: UUID
+) -> None:
+    printed = playhead("compare", session_id, fork(project, session_id).pk)
+    assert printed.code == 0
+    assert "The runs do not differ." in printed.out
+
+
+def test_a_point_in_time_and_a_take_can_be_compared(
+    playhead: Playhead, project: Project, session_id: UUID
+) -> None:
+    rewound = rewind(project, session_id, Target(to_step=1))
+    assert playhead("compare", session_id, f"{session_id}@3").code == 0
+    then = playhead("compare", session_id, f"{session_id}@7", "--json")
+    assert then.code == 1
+    assert then.answer["counts"]["only_b"] == 2
+    take = playhead("compare", session_id, f"{session_id}/takes/{rewound.position}", "--json")
+    assert take.answer["common"]["steps"] == 1
+
+
+def test_only_pairs_around_the_first_difference_are_shown_unless_all_are_asked_for(
+    playhead: Playhead, project: Project, session_id: UUID
+) -> None:
+    made = fork(project, session_id, at_step=0)
+    steps = [draft for n in range(700) for draft in (act("look", n=n), ok())]
+    append(project, session_id, steps[:1000])
+    append(project, session_id, steps[1000:])
+    append(project, made.pk, [act("ls"), ok(outputs="shop.py")])
+    cut = playhead("compare", session_id, made.pk)
+    whole = playhead("compare", session_id, made.pk, "--all")
+    assert "--all shows the others" in cut.err
+    assert len(cut.out.splitlines()) < 40
+    assert whole.err == ""
+    assert len(whole.out.splitlines()) > 700
+    assert len(playhead("compare", session_id, made.pk, "--all", "--json").answer["pairs"]["items"]) >= 702
+
+
+@pytest.mark.parametrize("name", ["nonsense", "last@x", "last/takes/999", "last@99999"])
+def test_a_run_that_is_not_there_is_named(playhead: Playhead, session_id: UUID, name: str) -> None:
+    printed = playhead("compare", session_id, name)
+    assert printed.code in (1, 2)
+    assert printed.err.startswith("playhead: ")
+    assert printed.out == ""
