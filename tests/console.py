@@ -31,11 +31,13 @@ ELLIPSIS = "…"
 """A line of its own that stands for any number of lines."""
 
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_SECRET = re.compile(r"(\bph_|/sign-in/)[\w-]{40,}")
+_SECRET = re.compile(r"(\bph_|\bwhsec_|/sign-in/)[\w+/=-]{40,}")
 _CHANGING = (
     (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "UUID"),
     (re.compile(r"\d{4}-\d{2}-\d{2}(T[\d:.]+(Z|\+00:00))?"), "TIME"),
     (re.compile(r"\bph_[\w-]+"), "ph_KEY"),
+    (re.compile(r"\bwhsec_[\w+/=-]+…?"), "whsec_SECRET"),
+    (re.compile(r"\bmsg_[0-9a-f]{32}\b"), "msg_ID"),
     (re.compile(r'"next": "[^"]+"'), '"next": "CURSOR"'),
     (re.compile(r"\b\d+-\d+$|(?<=\bcursor\":\")\d+-\d+", re.MULTILINE), "CURSOR"),
 )

@@ -28,6 +28,7 @@ from historyapp.api import (
     strategy_comparisons,
     summaries,
     transfers,
+    webhooks,
     what_ifs,
 )
 from historyapp.api.application import PlayheadAPI
@@ -49,6 +50,6 @@ for resource in (
     sessions, entries, events, actions, episodes, finding, search, recorded, contexts, snapshots, model_calls,
     ledger,
     origins, overview, summaries, notes, compressions, strategy_comparisons, rewinds, transfers, projects,
-    caps, what_ifs, run_comparisons, shares, figures,
+    caps, what_ifs, run_comparisons, shares, figures, webhooks,
 ):  # fmt: skip
     api.add_router("", resource.router)

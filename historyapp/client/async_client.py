@@ -141,6 +141,17 @@ class AsyncPlayhead(http_messages.ServerConnection[httpx.AsyncClient]):
     shares = _listed(endpoints.shares.shares)
     revoke_share = _answered(endpoints.shares.revoke_share)
 
+    webhooks = _listed(endpoints.webhooks.webhooks)
+    create_webhook = _answered(endpoints.webhooks.create_webhook)
+    webhook = _answered(endpoints.webhooks.webhook)
+    change_webhook = _answered(endpoints.webhooks.change_webhook)
+    delete_webhook = _answered(endpoints.webhooks.delete_webhook)
+    rotate_webhook_secret = _answered(endpoints.webhooks.rotate_webhook_secret)
+    send_test_event = _answered(endpoints.webhooks.send_test_event)
+    webhook_deliveries = _listed(endpoints.webhooks.webhook_deliveries)
+    webhook_delivery = _answered(endpoints.webhooks.webhook_delivery)
+    redeliver = _answered(endpoints.webhooks.redeliver)
+
     import_files = _answered(endpoints.transfers.import_files)
     export = _listed(endpoints.transfers.export)
 

@@ -84,3 +84,14 @@ class UnreadableTranscript(Invalid):
     """A file is not a transcript of any supported format, or not of the format that was named."""
 
     code = "unreadable-transcript"
+
+
+class AddressNotAllowed(Invalid):
+    """A webhook may not send to this address: it is private, or of the server's own machine."""
+
+    code = "address-not-allowed"
+
+    @property
+    def host(self) -> str | None:
+        """The host of the URL."""
+        return self.fields.get("host")

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Self
+from typing import Literal, Self, get_args
 from uuid import UUID
 
 from django.db import connection, models
@@ -15,10 +15,11 @@ from historyapp.models.fields import JSONText, as_uuid
 from historyapp.models.projects import Project
 from historyapp.models.sql import fetch_all
 
-EVENTS = (
+EventName = Literal[
     "session.started", "session.ended", "session.error", "session.loop", "budget.reached",
     "compression.finished",
-)  # fmt: skip
+]  # fmt: skip
+EVENTS: tuple[str, ...] = get_args(EventName)
 TEST_EVENT = "webhook.test"
 BOTH_SECRETS = timedelta(days=1)
 """How long the secret before a rotation signs, too."""

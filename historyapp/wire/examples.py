@@ -307,3 +307,21 @@ FIGURES = {
     "undated": _NO_FIGURES, "items": [{**_FIGURES, "name": "2026-11-24"}],
     "is_current": True,
 }  # fmt: skip
+WEBHOOK: dict[str, Any] = {
+    "id": "0197c7f4-1c00-7a11-8b30-5d1e2f3a4b51", "url": "https://hooks.example.com/playhead",
+    "description": "Tell the team of failures", "events": ["session.error", "session.loop"],
+    "state": "active", "note": "", "waiting": 0, "failures": 0, "failing_since": None,
+    "last_success_at": LATER, "created_at": AT, "secret_generation": 1, "old_secret_until": None,
+}  # fmt: skip
+WEBHOOK_ATTEMPT: dict[str, Any] = {
+    "at": LATER, "status": 204, "milliseconds": 12, "error": "", "answer": "",
+}  # fmt: skip
+DELIVERY: dict[str, Any] = {
+    "id": "msg_0197c7f41d007a118b305d1e2f3a4b52", "event": "webhook.test", "session": None,
+    "state": "succeeded", "attempts": 1, "next_attempt_at": None, "created_at": AT, "finished_at": LATER,
+    "last_attempt": WEBHOOK_ATTEMPT,
+}  # fmt: skip
+DELIVERY_BODY: dict[str, Any] = {
+    "body": '{"type":"webhook.test","timestamp":"2026-01-31T09:30:00.000Z","data":{…}}',
+    "log": [WEBHOOK_ATTEMPT],
+}  # fmt: skip

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, Field
 
 from historyapp.core.errors import (
+    AddressNotAllowed,
     Conflict,
     FieldError,
     Invalid,
@@ -275,8 +276,7 @@ PROBLEM_TYPES = (
     ),
     ProblemType(
         BodyTooSlow, 408, "Body too slow", "The body did not arrive in time.",
-        "`detail` says how fast and how soon it must be. Send the request again over a faster "
-        "connection.",
+        "`detail` says how fast and how soon it must be. Send the request again over a faster connection.",
     ),
     ProblemType(
         TooLarge, 413, "Body too large", "The body is larger than `PLAYHEAD_MAX_BODY`.",
@@ -289,6 +289,10 @@ PROBLEM_TYPES = (
     ProblemType(
         SearchTooSlow, 422, "Search too slow", "The search would have taken longer than five seconds.",
         "Add a word or a filter, or more letters before a `*`.",
+    ),
+    ProblemType(
+        AddressNotAllowed, 422, "Address not allowed", "A webhook's URL leads to a private address.",
+        "Use a public one, or ask the operator to allow `host` with `PLAYHEAD_WEBHOOK_PRIVATE_ADDRESSES`.",
     ),
     ProblemType(
         Invalid, 422, "Invalid request", "The request is well formed but cannot be carried out as it stands.",

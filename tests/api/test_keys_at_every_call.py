@@ -2,6 +2,7 @@
 
 import json
 from typing import Any, NamedTuple
+from uuid import UUID
 
 import pytest
 from django.apps import apps
@@ -21,6 +22,8 @@ GIVEN = {
     "comparison_id": RUN,
     "what_if_id": RUN,
     "share_id": RUN,
+    "webhook_id": RUN,
+    "delivery_id": f"msg_{UUID(RUN).hex}",
 }
 QUERIES = {
     "/sessions/{session_id}/snapshots/{snapshot_id}/diff": f"?with={SNAPSHOT}",

@@ -59,6 +59,13 @@ PATHS = {
     "/caps": {"get", "patch"},
     "/sessions/{session_id}/shares": {"get", "post"},
     "/sessions/{session_id}/shares/{share_id}": {"delete"},
+    "/webhooks": {"get", "post"},
+    "/webhooks/{webhook_id}": {"get", "patch", "delete"},
+    "/webhooks/{webhook_id}/secrets": {"post"},
+    "/webhooks/{webhook_id}/tests": {"post"},
+    "/webhooks/{webhook_id}/deliveries": {"get"},
+    "/webhooks/{webhook_id}/deliveries/{delivery_id}": {"get"},
+    "/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliveries": {"post"},
     "/what-ifs": {"get", "put"},
     "/what-ifs/{what_if_id}": {"delete"},
 }
@@ -109,7 +116,9 @@ def test_every_call_says_how_it_fails(calls: dict[str, dict[str, Any]]) -> None:
         names_object |= name.startswith("patch") and name.endswith("/caps")
         assert ("404" in statuses) == names_object, name
         cancels = name.startswith("delete") and "/compressions/" in name
-        writes = name.startswith(("post", "patch", "put")) and not name.endswith("/project")
+        writes = name.startswith(("post", "patch", "put")) and not name.endswith(
+            ("/project", "/{webhook_id}")
+        )
         assert ("409" in statuses) == (writes or cancels), name
         problems = [answer for status, answer in call["responses"].items() if status >= "400"]
         assert all("application/problem+json" in problem["content"] for problem in problems)

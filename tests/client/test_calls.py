@@ -28,6 +28,8 @@ FILLED: Mapping[str, Any] = {
     "session_id": SESSION,
     "what_if_id": SESSION,
     "share_id": SESSION,
+    "webhook_id": SESSION,
+    "delivery_id": SESSION,
     "snapshot_id": SESSION,
     "other_id": SESSION,
     "run_id": SESSION,

@@ -19,11 +19,12 @@ from historyapp.client.endpoints import (
     sessions,
     shares,
     transfers,
+    webhooks,
     what_ifs,
 )  # fmt: skip
 
 __all__ = [
     "compressions", "contexts", "entries", "episodes", "events", "figures", "finding", "ledger",
     "model_calls", "notes", "overview", "projects", "rewinds", "run_comparisons", "searching",
-    "sessions", "shares", "transfers", "what_ifs",
+    "sessions", "shares", "transfers", "webhooks", "what_ifs",
 ]  # fmt: skip

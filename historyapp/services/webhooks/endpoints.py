@@ -8,13 +8,14 @@ from uuid import UUID
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
-from historyapp.core.errors import Conflict, Invalid, NotFound
+from historyapp.core.errors import Conflict, Invalid
 from historyapp.models import Project, Webhook, WebhookDelivery
 from historyapp.models.changes import newest_cursor
 from historyapp.models.webhooks import EVENTS
 from historyapp.services.audit import add_audit_record
 from historyapp.services.transactions import writing
 from historyapp.services.webhooks.fan_out import test_delivery
+from historyapp.services.webhooks.reading import find_delivery, find_webhook
 from historyapp.services.webhooks.targets import check_literal, parse_target
 
 MOST_WEBHOOKS = 20
@@ -139,27 +140,13 @@ def redeliver(project: Project, webhook_id: UUID, message_id: UUID, *, actor: st
     """
     with writing():
         webhook = _active(project, webhook_id)
-        delivery = WebhookDelivery.objects.filter(webhook=webhook, message_id=message_id).first()
-        if delivery is None:
-            raise NotFound(f"The webhook has no delivery {message_id}.")
+        delivery = find_delivery(webhook, message_id)
         delivery.state, delivery.retries, delivery.finished_at = WebhookDelivery.State.PENDING, 0, None
         delivery.due_at = timezone.now()
         delivery.save(update_fields=("state", "retries", "finished_at", "due_at"))
         _wake(webhook)
-        _audit(webhook, actor, "redeliver webhook", delivery=str(message_id))
+        _audit(webhook, actor, "redeliver webhook", delivery=delivery.message)
         return delivery
-
-
-def find_webhook(project: Project, webhook_id: UUID) -> Webhook:
-    """The project's webhook.
-
-    Raises:
-        NotFound: when the project has none of this id, even if another project has.
-    """
-    webhook = Webhook.objects.filter(pk=webhook_id, project=project).first()
-    if webhook is None:
-        raise NotFound(f"There is no webhook {webhook_id}.")
-    return webhook
 
 
 def prune_deliveries(older_than: timedelta) -> int:

@@ -8,17 +8,18 @@ import hmac
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from datetime import datetime
+from uuid import UUID
 
 from django.conf import settings
 
-from historyapp.models.webhooks import Webhook, WebhookDelivery
+from historyapp.models.webhooks import WebhookDelivery
 
 PREFIX = "whsec_"
 
 
-def secret_of(webhook: Webhook, generation: int | None = None) -> str:
-    """The text that receivers verify with, ``whsec_…``; by default the present one."""
-    message = f"webhook {webhook.pk} secret {generation or webhook.generation}".encode()
+def secret_of(webhook: UUID, generation: int) -> str:
+    """The text that receivers verify with, ``whsec_…``."""
+    message = f"webhook {webhook} secret {generation}".encode()
     return PREFIX + b64encode(hmac.digest(settings.SECRET_KEY.encode(), message, "sha256")).decode()
 
 
@@ -32,7 +33,7 @@ def signature(secret: str, message: str, timestamp: int, body: str) -> str:
 def headers_of(delivery: WebhookDelivery, now: datetime) -> Mapping[str, str]:
     """The headers of one attempt. After a rotation both secrets sign for a day."""
     webhook, timestamp = delivery.webhook, int(now.timestamp())
-    secrets = [secret_of(webhook, generation) for generation in webhook.generations(now)]
+    secrets = [secret_of(webhook.pk, generation) for generation in webhook.generations(now)]
     signatures = [signature(secret, delivery.message, timestamp, delivery.body) for secret in secrets]
     return {
         "content-type": "application/json",

@@ -22,17 +22,17 @@ def test_each_webhook_has_its_own_secret_and_the_database_has_none(
     project: Project, webhook: Webhook
 ) -> None:
     other = create_webhook(project, webhook.url)
-    secret = secret_of(webhook)
+    secret = secret_of(webhook.pk, webhook.generation)
     assert secret.startswith("whsec_")
-    assert secret != secret_of(other)
+    assert secret != secret_of(other.pk, other.generation)
     stored = Webhook.objects.filter(pk=webhook.pk).values()[0]
     assert secret.removeprefix("whsec_")[:10] not in str(stored)
 
 
 def test_both_secrets_sign_for_a_day_after_a_rotation(project: Project, webhook: Webhook) -> None:
-    old = secret_of(webhook)
+    old = secret_of(webhook.pk, webhook.generation)
     rotated = rotate_secret(project, webhook.pk)
-    new = secret_of(rotated)
+    new = secret_of(rotated.pk, rotated.generation)
     assert new != old
     delivery = send_test(project, webhook.pk)
     delivery.webhook = rotated

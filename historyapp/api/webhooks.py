@@ -1,0 +1,249 @@
+"""Webhooks, their deliveries and their tests. All of it needs the scope ``admin``: addresses hold tokens."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from django.http import HttpResponse
+from ninja import Query, Router
+from pydantic import BaseModel, Field, PlainValidator, WithJsonSchema
+
+from historyapp.api.auth import ApiRequest, actor, check_scope
+from historyapp.api.cursors import Cursor, Limit, decode_cursor, first_page
+from historyapp.api.fields import UUID_SCHEMA, Line, Name, RequestBody, id_of
+from historyapp.api.idempotency import handles_own_key, once_per_key
+from historyapp.api.problems import raises
+from historyapp.api.responses import fill, reply
+from historyapp.core.errors import AddressNotAllowed, Conflict, Invalid, NotFound
+from historyapp.models import Webhook, WebhookDelivery
+from historyapp.models.webhooks import EventName
+from historyapp.services.webhooks.endpoints import (
+    change_webhook,
+    create_webhook,
+    delete_webhook,
+    redeliver,
+    rotate_secret,
+    send_test,
+)
+from historyapp.services.webhooks.reading import (
+    deliveries_of,
+    find_delivery,
+    find_webhook,
+    message_uuid,
+    next_attempt,
+    old_secret_until,
+    waiting_of,
+)
+from historyapp.services.webhooks.signing import secret_of
+from historyapp.wire.base import shown
+from historyapp.wire.webhooks import (
+    AttemptOut,
+    DeliveryOut,
+    DeliveryPage,
+    FullDeliveryOut,
+    NewWebhookOut,
+    WebhookOut,
+    WebhookPage,
+)
+
+router = Router(tags=["webhooks"])
+
+_LIST, _DELIVERIES = "webhooks", "deliveries"
+WebhookId = Annotated[UUID, id_of("webhook"), UUID_SCHEMA]
+DeliveryId = Annotated[
+    UUID, PlainValidator(message_uuid), WithJsonSchema({"type": "string", "pattern": "^msg_[0-9a-f]{32}$"})
+]
+WebhookUrl = Annotated[Line, Field(max_length=2000)]
+
+
+class WebhookIn(RequestBody):
+    model_config = shown(
+        {"url": "https://hooks.example.com/playhead", "events": ["session.error", "session.loop"]}
+    )
+
+    url: WebhookUrl = Field(description="Begins with `https://`. Redirects are not followed.")
+    description: Name = ""
+    events: list[EventName] | None = Field(default=None, max_length=50, description="Null or empty: all.")
+
+
+class WebhookPatch(RequestBody):
+    """Only what is given changes."""
+
+    model_config = shown({"state": "active"})
+
+    url: WebhookUrl | None = Field(default=None, description="Null: as it is; likewise below.")
+    description: Name | None = None
+    events: list[EventName] | None = Field(default=None, max_length=50, description="Empty: all.")
+    state: Literal["active", "paused"] | None = Field(
+        default=None,
+        description="`active` also switches on what the server switched off. It goes on where it stopped.",
+    )
+
+
+class WebhookFilter(BaseModel):
+    limit: Limit = 50
+    cursor: Cursor | None = None
+
+
+class DeliveryFilter(BaseModel):
+    state: Literal["pending", "failed"] | None = Field(
+        default=None, description="Only deliveries that still wait, or that failed for good."
+    )
+    limit: Limit = 50
+    cursor: Cursor | None = None
+
+
+@router.get("/webhooks", response=WebhookPage, summary="List webhooks")
+def list_webhooks(request: ApiRequest, filter: Query[WebhookFilter]) -> HttpResponse:
+    """Needs the scope `admin`, as every call below `/webhooks`. The oldest first."""
+    check_scope(request.auth, "admin")
+    found = Webhook.objects.filter(project=request.auth.project).order_by("pk")
+    if filter.cursor is not None:
+        (last,) = decode_cursor(_LIST, filter.cursor, UUID)
+        found = found.filter(pk__gt=last)
+    page, cursor = first_page(_LIST, list(found[: filter.limit + 1]), filter.limit, lambda row: (row.pk,))
+    waiting = waiting_of(page)
+    return reply(WebhookPage(items=[_webhook(row, waiting) for row in page], next=cursor))
+
+
+@router.post("/webhooks", response={201: NewWebhookOut}, summary="Make a webhook")
+@raises(Conflict, Invalid, AddressNotAllowed)
+@handles_own_key
+def post_webhook(request: ApiRequest, webhook: WebhookIn) -> HttpResponse:
+    """Sends what happens from now on to an address. Only this answer has the `secret`."""
+    check_scope(request.auth, "admin")
+
+    def make() -> Webhook:
+        events, description = webhook.events or (), webhook.description
+        by = actor(request)
+        return create_webhook(
+            request.auth.project, webhook.url, events=events, description=description, actor=by
+        )
+
+    return _with_secret(request, make)
+
+
+@router.get("/webhooks/{webhook_id}", response=WebhookOut, summary="Read a webhook")
+@raises(NotFound)
+def read_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
+    return _answer(_found(request, webhook_id))
+
+
+@router.patch("/webhooks/{webhook_id}", response=WebhookOut, summary="Change a webhook")
+@raises(NotFound, Invalid, AddressNotAllowed)
+def patch_webhook(request: ApiRequest, webhook_id: WebhookId, changes: WebhookPatch) -> HttpResponse:
+    """Changes the address or the events, pauses a webhook, or switches it on again."""
+    check_scope(request.auth, "admin")
+    given = changes.model_dump(exclude_none=True)
+    return _answer(change_webhook(request.auth.project, webhook_id, given, actor=actor(request)))
+
+
+@router.delete("/webhooks/{webhook_id}", response={204: None}, summary="Delete a webhook")
+@raises(NotFound)
+def remove_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
+    """Deletes its deliveries, too. What has not arrived is not sent any more."""
+    delete_webhook(request.auth.project, webhook_id, actor=actor(request))
+    return HttpResponse(status=204)
+
+
+@router.post(
+    "/webhooks/{webhook_id}/secrets", response={201: NewWebhookOut}, summary="Rotate a webhook's secret"
+)
+@raises(NotFound, Conflict)
+@handles_own_key
+def post_secret(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
+    """Gives the webhook another secret. For a day, deliveries are signed with both."""
+    check_scope(request.auth, "admin")
+    by = actor(request)
+    return _with_secret(request, lambda: rotate_secret(request.auth.project, webhook_id, actor=by))
+
+
+@router.post("/webhooks/{webhook_id}/tests", response={201: DeliveryOut}, summary="Send a test event")
+@raises(NotFound, Conflict)
+def post_test(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
+    """Sends an event `webhook.test`. Read the delivery to see whether it arrived."""
+    check_scope(request.auth, "admin")
+    return reply(_delivery(send_test(request.auth.project, webhook_id, actor=actor(request))), 201)
+
+
+@router.get("/webhooks/{webhook_id}/deliveries", response=DeliveryPage, summary="List deliveries")
+@raises(NotFound)
+def list_deliveries(
+    request: ApiRequest, webhook_id: WebhookId, filter: Query[DeliveryFilter]
+) -> HttpResponse:
+    """The newest first."""
+    before = None
+    if filter.cursor is not None:
+        (before,) = decode_cursor(_DELIVERIES, filter.cursor, int)
+    found = deliveries_of(_found(request, webhook_id), state=filter.state, before=before)
+    rows = list(found[: filter.limit + 1])
+    page, cursor = first_page(_DELIVERIES, rows, filter.limit, lambda row: (row.pk,))
+    return reply(DeliveryPage(items=[_delivery(row) for row in page], next=cursor))
+
+
+@router.get(
+    "/webhooks/{webhook_id}/deliveries/{delivery_id}", response=FullDeliveryOut, summary="Read a delivery"
+)
+@raises(NotFound)
+def read_delivery(request: ApiRequest, webhook_id: WebhookId, delivery_id: DeliveryId) -> HttpResponse:
+    """What is sent, and what came of the newest attempts."""
+    row = find_delivery(_found(request, webhook_id), delivery_id)
+    attempts = [_attempt(entry) for entry in row.log]
+    return reply(fill(FullDeliveryOut, row, **_fields(row), log=attempts))
+
+
+@router.post(
+    "/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliveries",
+    response={201: DeliveryOut},
+    summary="Send a delivery again",
+)
+@raises(NotFound, Conflict)
+def post_redelivery(request: ApiRequest, webhook_id: WebhookId, delivery_id: DeliveryId) -> HttpResponse:
+    """Sends the same body with the same `webhook-id`. One that still waits is sent at once."""
+    check_scope(request.auth, "admin")
+    row = redeliver(request.auth.project, webhook_id, delivery_id, actor=actor(request))
+    return reply(_delivery(row), 201)
+
+
+def _found(request: ApiRequest, webhook_id: UUID) -> Webhook:
+    """The webhook, for a key with the scope ``admin``."""
+    check_scope(request.auth, "admin")
+    return find_webhook(request.auth.project, webhook_id)
+
+
+def _with_secret(request: ApiRequest, make: Callable[[], Webhook]) -> HttpResponse:
+    """The answer with the secret, which is added to the stored answer: none is stored."""
+    answer = once_per_key(request, lambda: _answer(make(), 201))
+    assert isinstance(answer, HttpResponse)
+    made = json.loads(answer.content)
+    secret = secret_of(UUID(made["id"]), made["secret_generation"])
+    answer.content = reply({**made, "secret": secret}).content
+    return answer
+
+
+def _answer(row: Webhook, status: int = 200) -> HttpResponse:
+    return reply(_webhook(row, waiting_of([row])), status)
+
+
+def _webhook(row: Webhook, waiting: Mapping[UUID, int]) -> WebhookOut:
+    return fill(
+        WebhookOut,
+        row,
+        waiting=waiting.get(row.pk, 0),
+        secret_generation=row.generation,
+        old_secret_until=old_secret_until(row),
+    )
+
+
+def _delivery(row: WebhookDelivery) -> DeliveryOut:
+    return fill(DeliveryOut, row, **_fields(row))
+
+
+def _fields(row: WebhookDelivery) -> dict[str, Any]:
+    last = _attempt(row.log[-1]) if row.log else None
+    return {"id": row.message, "next_attempt_at": next_attempt(row), "last_attempt": last}
+
+
+def _attempt(entry: Mapping[str, Any]) -> AttemptOut:
+    return AttemptOut.model_validate(entry)

@@ -1,0 +1,117 @@
+"""Webhooks and their deliveries. All calls need the scope ``admin``."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from historyapp.client.api_call import ApiCall, Id, Pages, at, get, given, pages, post
+from historyapp.wire.webhooks import (
+    DeliveryOut,
+    DeliveryPage,
+    FullDeliveryOut,
+    NewWebhookOut,
+    WebhookOut,
+    WebhookPage,
+)
+
+
+def webhooks(*, limit: int | None = None) -> Pages[WebhookOut]:
+    """The webhooks of the project, the oldest first."""
+    return pages("/webhooks", WebhookPage, limit=limit)
+
+
+def create_webhook(
+    url: str,
+    *,
+    events: Sequence[str] | None = None,
+    description: str | None = None,
+    idempotency_key: str | None = None,
+) -> ApiCall[NewWebhookOut]:
+    """Sends what happens from now on to a URL. Only this answer has the ``secret``.
+
+    Args:
+        events: which; None: all.
+
+    Raises:
+        Invalid: for a URL that cannot be used; ``AddressNotAllowed`` for a private address.
+        Conflict: when the project has 20 webhooks.
+    """
+    fields = {"url": url, "events": events, "description": description}
+    return post("/webhooks", NewWebhookOut, fields, key=idempotency_key)
+
+
+def webhook(webhook_id: Id) -> ApiCall[WebhookOut]:
+    """One webhook, and whether its deliveries arrive."""
+    return get(at("webhooks", webhook_id), WebhookOut)
+
+
+def change_webhook(
+    webhook_id: Id,
+    *,
+    url: str | None = None,
+    events: Sequence[str] | None = None,
+    description: str | None = None,
+    state: Literal["active", "paused"] | None = None,
+) -> ApiCall[WebhookOut]:
+    """Changes what is given.
+
+    Args:
+        events: an empty list means all events.
+        state: ``active`` also switches on what the server switched off.
+    """
+    fields = {"url": url, "events": events, "description": description, "state": state}
+    return ApiCall("PATCH", at("webhooks", webhook_id), WebhookOut.model_validate, body=given(fields))
+
+
+def delete_webhook(webhook_id: Id) -> ApiCall[None]:
+    """Deletes a webhook with its deliveries."""
+    return ApiCall("DELETE", at("webhooks", webhook_id), lambda _: None)
+
+
+def rotate_webhook_secret(webhook_id: Id, *, idempotency_key: str | None = None) -> ApiCall[NewWebhookOut]:
+    """Gives a webhook another secret. For a day, deliveries are signed with both.
+
+    Raises:
+        Conflict: within a day after the last rotation.
+    """
+    return post(at("webhooks", webhook_id, "secrets"), NewWebhookOut, {}, key=idempotency_key)
+
+
+def send_test_event(webhook_id: Id, *, idempotency_key: str | None = None) -> ApiCall[DeliveryOut]:
+    """Sends an event ``webhook.test``.
+
+    Raises:
+        Conflict: when the webhook is paused or switched off.
+    """
+    return post(at("webhooks", webhook_id, "tests"), DeliveryOut, {}, key=idempotency_key)
+
+
+def webhook_deliveries(
+    webhook_id: Id, *, state: Literal["pending", "failed"] | None = None, limit: int | None = None
+) -> Pages[DeliveryOut]:
+    """What is sent to a webhook, the newest first.
+
+    Args:
+        state: only what still waits, or what failed for good.
+    """
+    return pages(at("webhooks", webhook_id, "deliveries"), DeliveryPage, state=state, limit=limit)
+
+
+def webhook_delivery(webhook_id: Id, delivery_id: str) -> ApiCall[FullDeliveryOut]:
+    """One delivery with its body and its newest attempts.
+
+    Args:
+        delivery_id: the header ``webhook-id``.
+    """
+    return get(at("webhooks", webhook_id, "deliveries", delivery_id), FullDeliveryOut)
+
+
+def redeliver(
+    webhook_id: Id, delivery_id: str, *, idempotency_key: str | None = None
+) -> ApiCall[DeliveryOut]:
+    """Sends a delivery again, with the same body and the same ``webhook-id``.
+
+    Raises:
+        Conflict: when the webhook is paused or switched off.
+    """
+    path = at("webhooks", webhook_id, "deliveries", delivery_id, "redeliveries")
+    return post(path, DeliveryOut, {}, key=idempotency_key)

@@ -1,0 +1,94 @@
+"""Webhooks: addresses that a project's events are sent to, and their deliveries."""
+
+from datetime import datetime
+from uuid import UUID
+
+from pydantic import Field
+
+from historyapp.wire import examples
+from historyapp.wire.base import Answer, Page, shown
+
+WEBHOOK_STATES = ("active", "paused", "off")
+DELIVERY_STATES = ("pending", "succeeded", "failed")
+
+
+class WebhookOut(Answer):
+    """An address, the events that it gets, and whether they arrive."""
+
+    model_config = shown(examples.WEBHOOK)
+
+    id: UUID
+    url: str
+    description: str
+    events: list[str] = Field(description="Empty: all.")
+    state: str = Field(
+        json_schema_extra={"enum": list(WEBHOOK_STATES)},
+        description="`off`: the server switched it off, because every attempt of three days failed or the "
+        "target answered 410. `note` says which.",
+    )
+    note: str = Field(description="Why it was switched off, or what it missed.")
+    waiting: int = Field(description="Deliveries that have not arrived and will be tried again.")
+    failures: int = Field(description="Attempts that failed since the last one that succeeded.")
+    failing_since: datetime | None
+    last_success_at: datetime | None
+    created_at: datetime
+    secret_generation: int = Field(description="1 for its first secret, one more after each rotation.")
+    old_secret_until: datetime | None = Field(
+        description="After a rotation: until when the secret before signs deliveries, too. Else null."
+    )
+
+
+class NewWebhookOut(WebhookOut):
+    """A webhook with its secret, which no other answer has."""
+
+    model_config = shown({**examples.WEBHOOK, "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw9TXHzFLZEsA="})
+
+    secret: str = Field(description="What the receiver verifies signatures with. Keep it secret.")
+
+
+class WebhookPage(Page[WebhookOut]):
+    model_config = shown({"items": [examples.WEBHOOK], "next": None})
+
+
+class AttemptOut(Answer):
+    """One request to the address."""
+
+    model_config = shown(examples.WEBHOOK_ATTEMPT)
+
+    at: datetime
+    status: int | None = Field(description="Of the target's answer; null: there was none.")
+    milliseconds: int
+    error: str = Field(description="What went wrong; empty after a success.")
+    answer: str = Field(description="The first 1,024 bytes of the answer's body: untrusted text.")
+
+
+class DeliveryOut(Answer):
+    """One event that is sent to a webhook."""
+
+    model_config = shown(examples.DELIVERY)
+
+    id: str = Field(description="The header `webhook-id`, the same at every attempt.")
+    event: str
+    session: UUID | None = Field(description="Null for a test event.")
+    state: str = Field(json_schema_extra={"enum": list(DELIVERY_STATES)})
+    attempts: int
+    next_attempt_at: datetime | None = Field(
+        description="At the earliest: a delivery waits for the earlier ones of its session. Null: it has "
+        "ended, or the webhook is not active."
+    )
+    created_at: datetime
+    finished_at: datetime | None
+    last_attempt: AttemptOut | None
+
+
+class FullDeliveryOut(DeliveryOut):
+    """A delivery with what is sent."""
+
+    model_config = shown({**examples.DELIVERY, **examples.DELIVERY_BODY})
+
+    body: str = Field(description="The body of every attempt, byte for byte as it is signed.")
+    log: list[AttemptOut] = Field(description="The newest 10 attempts, oldest first.")
+
+
+class DeliveryPage(Page[DeliveryOut]):
+    model_config = shown({"items": [examples.DELIVERY], "next": None})
