@@ -158,6 +158,7 @@ def _pages(location: Location | None, *, is_staff: bool) -> Iterator[PaletteItem
     yield PaletteItem("Compressions", reverse("compressions"), "compress", words="summaries all")
     yield PaletteItem("Import", reverse("imports"), "import", words="upload transcript file")
     yield PaletteItem("Project settings", reverse("project-settings"), "pencil", words="caps spending keys")
+    yield PaletteItem("Webhooks", reverse("webhooks"), "export", words="events deliveries notify")
     if is_staff:
         yield PaletteItem("Administration", reverse("admin:index"), "user", words="admin")
 

@@ -31,10 +31,12 @@ from dashboard.views import (
     steps,
     summaries,
     transfers,
+    webhooks,
     what_ifs,
 )
 
 SESSION = "sessions/<uuid:session_id>"
+DELIVERY = "webhooks/<uuid:webhook_id>/deliveries/<slug:message>"
 
 urlpatterns = [
     path("", sessions.sessions, name="sessions"),
@@ -51,6 +53,14 @@ urlpatterns = [
     path("projects/<uuid:project_id>/switch", preferences.switch_project, name="switch-project"),
     path("project", project.project_settings, name="project-settings"),
     path("project/keys/<uuid:key_id>/caps", project.change_key_caps, name="key-caps"),
+    path("webhooks", webhooks.webhooks, name="webhooks"),
+    path("webhooks/<uuid:webhook_id>", webhooks.webhook, name="webhook"),
+    path("webhooks/<uuid:webhook_id>/state", webhooks.switch_webhook, name="switch-webhook"),
+    path("webhooks/<uuid:webhook_id>/tests", webhooks.test_webhook, name="test-webhook"),
+    path("webhooks/<uuid:webhook_id>/secrets", webhooks.rotate_webhook, name="rotate-webhook"),
+    path("webhooks/<uuid:webhook_id>/delete", webhooks.remove_webhook, name="delete-webhook"),
+    path(DELIVERY, webhooks.delivery, name="webhook-delivery"),
+    path(f"{DELIVERY}/redeliveries", webhooks.redeliver_message, name="redeliver"),
     path("imports", transfers.imports, name="imports"),
     path("compare", run_comparisons.compare_sessions, name="compare-runs"),
     path("compare/contexts", run_comparisons.compared_contexts, name="compare-contexts"),

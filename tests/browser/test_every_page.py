@@ -6,15 +6,17 @@ from typing import Any, Literal
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
+from django.utils import timezone
 from playwright.sync_api import ConsoleMessage, Page, Request
 
 from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput, ToolCall, ToolResult, ToolResults
-from historyapp.models import CompressionItem, CompressionRun, Project, Session
+from historyapp.models import CompressionItem, CompressionRun, Project, Session, Webhook, WebhookDelivery
 from historyapp.services.append import append
 from historyapp.services.compression.start import RunRequest, start_comparison, start_run
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import change_session, create_session
 from historyapp.services.summaries import SummaryText, summarise
+from historyapp.services.webhooks.endpoints import create_webhook, send_test
 from tests.api.compressing import carry_out
 from tests.browser.visits import page_of, record_session
 
@@ -49,6 +51,7 @@ def addresses(project: Project) -> list[str]:
     odd = _odd_session(project)
     empty = create_session(project, names={"title": LONG, "agent": "a" * 200, "model": "m" * 200})
     change_session(project, empty.pk, {"tags": ["t" * 100], "note": "n" * 500, "score": 1.25})
+    hook, sent = _failing_webhook(project)
     return [
         "/",
         "/?q=nothing-like-this",
@@ -83,6 +86,9 @@ def addresses(project: Project) -> list[str]:
         page_of(session, f"/comparisons/{first.comparison}"),
         page_of(empty, "/compressions/new"),
         "/project",
+        "/webhooks",
+        f"/webhooks/{hook.pk}",
+        f"/webhooks/{hook.pk}/deliveries/{sent.message}",
         "/figures",
         "/search?q=tool:look",
         "/compressions",
@@ -104,6 +110,18 @@ def _compressions(project: Project, session: Session) -> list[CompressionRun]:
     carry_out(sides[0].pk)
     CompressionItem.objects.filter(run=sides[0], number=1).update(text="t" * 10_000)
     return [run, *sides, start_run(project, session.pk, RunRequest("structured")).run]
+
+
+def _failing_webhook(project: Project) -> tuple[Webhook, WebhookDelivery]:
+    """One that was switched off after an answer without end, and its delivery."""
+    hook = create_webhook(project, "https://hooks.example.com/" + "u" * 300, description="d" * 200)
+    sent = send_test(project, hook.pk)
+    attempt = {"at": "2026-11-25T10:00:00.000Z", "status": 500, "milliseconds": 31}
+    sent.log, sent.attempts = [{**attempt, "error": "e" * 300, "answer": "a" * 1024}], 1
+    sent.save()
+    hook.state, hook.note, hook.failures, hook.failing_since = "off", "n" * 500, 1, timezone.now()
+    hook.save()
+    return hook, sent
 
 
 def _odd_session(project: Project) -> Session:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
+from django.conf import settings
 from django.db.models import Q
 from django.utils import timezone
 
@@ -31,8 +32,8 @@ LONGEST_PAUSE = 300
 LONGEST_RETRY_AFTER = 3600
 OFF_AFTER, OFF_FAILURES = timedelta(days=3), 10
 """A webhook is switched off when all attempts of this time have failed, and they were so many."""
-CLAIM_SECONDS = 60
-"""One attempt and its storing take less."""
+LEAST_CLAIM = 15
+"""Seconds of a claim where ``PLAYHEAD_CLAIM_SECONDS`` is shorter: one attempt and its storing take less."""
 LONGEST_CLAIM = timedelta(hours=1)
 TURN_SECONDS = 20.0
 """Seconds after which another webhook has its turn."""
@@ -68,9 +69,14 @@ def _claim(webhook_id: UUID, claim: UUID) -> Webhook | None:
     ready = Q(not_before=None) | Q(not_before__lte=now)
     active = Webhook.objects.filter(free, ready, pk=webhook_id, state=Webhook.State.ACTIVE)
     with writing():
-        if not active.update(claim=claim, claimed_until=now + timedelta(seconds=CLAIM_SECONDS)):
+        # Should this worker be killed, the webhook is due when the claim has expired.
+        if not active.update(claim=claim, claimed_until=now + _claim_time(), next_at=now):
             return None
     return Webhook.objects.filter(pk=webhook_id, claim=claim).first()
+
+
+def _claim_time() -> timedelta:
+    return timedelta(seconds=max(settings.PLAYHEAD_CLAIM_SECONDS, LEAST_CLAIM))
 
 
 def _release(webhook: Webhook, claim: UUID) -> None:
@@ -115,7 +121,7 @@ def _store(delivery: WebhookDelivery, claim: UUID, attempt: Attempt, begun: date
             _note_success(webhook, delivery, now)
         else:
             _note_failure(webhook, delivery, attempt, now)
-        webhook.claimed_until = now + timedelta(seconds=CLAIM_SECONDS)
+        webhook.claimed_until = now + _claim_time()
         if webhook.state != Webhook.State.ACTIVE:
             webhook.claim = webhook.claimed_until = None
         webhook.save(update_fields=_CHANGED)

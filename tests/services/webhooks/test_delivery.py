@@ -126,7 +126,9 @@ def test_a_killed_worker_sends_the_same_id_again(
             work()
     work()
     assert len(receiver.arrived) == 1, "its claim holds"
+    assert Webhook.objects.due(timezone.now()) == []
     Webhook.objects.update(claimed_until=timezone.now() - timedelta(seconds=1))
+    assert Webhook.objects.due(timezone.now()) == [webhook.pk], "although the feed has nothing new"
     work()
     first, second, *rest = receiver.arrived
     assert (first.id, first.text) == (second.id, second.text)

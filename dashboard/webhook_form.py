@@ -1,0 +1,35 @@
+"""The form of a webhook: its address, and the events that it gets."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.http import QueryDict
+
+from historyapp.core.errors import Invalid
+from historyapp.models.webhooks import EVENTS
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookForm:
+    """What stands in the fields."""
+
+    url: str = ""
+    description: str = ""
+    events: Sequence[str] = ()
+    """Those that are ticked."""
+
+    @classmethod
+    def read(cls, form: QueryDict) -> "WebhookForm":
+        events = [event for event in EVENTS if event in form.getlist("events")]
+        return cls(form.get("url", "").strip(), form.get("description", "").strip()[:200], events)
+
+    @property
+    def chosen(self) -> Sequence[str]:
+        """The events as a webhook stores them. All are an empty list: it gets those of later versions, too.
+
+        Raises:
+            Invalid: when none is ticked.
+        """
+        if not self.events:
+            raise Invalid("Choose at least one event.")
+        return () if len(self.events) == len(EVENTS) else self.events

@@ -1,0 +1,154 @@
+"""A running server, its worker on demand, and a target on this machine: all events, and kills of workers."""
+
+import re
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+import pytest
+
+from historyapp.client import ActionError, ActionProposal, ActionSuccess, ModelInput, Playhead, UseTool
+from historyapp.models.webhooks import EVENTS
+from historyapp.services.webhooks.signing import signature
+from historyapp.wire.problems import CapReached
+from tests.installation import Installation, installation
+from tests.services.webhooks.receiver import Arrived, Receiver, Told
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
+
+SECONDS = 90
+SENT = ["session.started", "session.error", "session.ended"]
+
+
+class Server(NamedTuple):
+    """``playhead up`` without a worker yet, and a client of it."""
+
+    ours: Installation
+    parent: psutil.Process
+    playhead: Playhead
+
+    def worker(self) -> psutil.Process:
+        """The worker that the parent has started."""
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            for child in self.parent.children(recursive=True):
+                with suppress(psutil.Error):
+                    if "worker" in child.cmdline():
+                        return child
+            time.sleep(0.05)
+        raise AssertionError("No worker was started.")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    settings = {"PLAYHEAD_WEBHOOK_PRIVATE_ADDRESSES": "127.0.0.1", "OPENAI_API_KEY": "sk-test"}
+    quick = {"PLAYHEAD_CLAIM_SECONDS": "2", "PLAYHEAD_SWEEP_SECONDS": "1"}
+    with installation(tmp_path / "home", migrated=True, **settings, **quick) as ours:
+        process = ours.start("manage.py", "up", "--port", "0", "--no-demo")
+        assert process.stdout is not None
+        printed = "".join(iter(process.stdout.readline, "  Ctrl-C stops it.\n"))
+        address, key = re.findall(r"ready at (\S+)|API key +(\S+)", printed)
+        with Playhead(address[0], key[1]) as playhead:
+            yield Server(ours, psutil.Process(process.pid), playhead)
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+def wait_for(receiver: Receiver, types: set[str]) -> None:
+    end = time.monotonic() + SECONDS
+    while not types <= set(receiver.types()):
+        assert time.monotonic() < end, f"only {receiver.types()} arrived"
+        time.sleep(0.05)
+
+
+def test_every_event_arrives_signed_and_in_the_order_of_its_session(
+    server: Server, receiver: Receiver
+) -> None:
+    playhead = server.playhead
+    webhook = playhead.create_webhook(receiver.url)
+    session = playhead.create_session(title="Run", agent="fixer").id
+    playhead.append(session, [ModelInput(content="Make the tests pass.")])
+    for _ in range(5):
+        playhead.register_action(session, ActionProposal(use_tool=UseTool(name="ls", arguments={})))
+        playhead.register_result(session, ActionSuccess(outputs="a.py"))
+    playhead.register_action(session, ActionProposal(use_tool=UseTool(name="make", arguments={})))
+    playhead.register_result(session, ActionError(reason="No rule to make target"))
+    playhead.set_caps({"daily_cap": 0})
+    with pytest.raises(CapReached):
+        list(playhead.call_model(session, model="openai:gpt-5-mini"))
+    playhead.compress(session, strategy="simple_extract", from_step=1, to_step=3)
+    wait_for(receiver, {"compression.finished"})
+    playhead.change_session(session, status="finished")
+    wait_for(receiver, set(EVENTS))
+    arrived = receiver.arrived
+    assert sorted(receiver.types()) == sorted(EVENTS)
+    assert (arrived[0].type, arrived[-1].type) == ("session.started", "session.ended")
+    assert {request.session for request in arrived} == {str(session)}
+    by_type = {request.type: request.data for request in arrived}
+    assert by_type["session.loop"]["loop"]["rule"] == "same_call_same_result"
+    assert by_type["session.error"]["failed_steps"][0]["error"] == "No rule to make target"
+    assert by_type["budget.reached"]["cap"]["limit"] == 0
+    assert by_type["compression.finished"]["compression"]["state"] == "succeeded"
+    for request in arrived:
+        message, moment = request.headers["webhook-id"], int(request.headers["webhook-timestamp"])
+        signed = signature(webhook.secret, message, moment, request.text)
+        assert request.headers["webhook-signature"] == signed
+    listed = list(playhead.webhook_deliveries(webhook.id))
+    assert [(one.id, one.state) for one in listed[::-1]] == [(one.id, "succeeded") for one in arrived]
+
+
+def test_a_webhook_alone_gets_a_worker_started(server: Server, receiver: Receiver) -> None:
+    webhook = server.playhead.create_webhook(receiver.url)
+    sent = server.playhead.send_test_event(webhook.id)
+    wait_for(receiver, {"webhook.test"})
+    assert [request.id for request in receiver.arrived] == [sent.id]
+
+
+def test_a_worker_that_is_killed_while_it_sends_loses_nothing_and_keeps_the_order(
+    server: Server, receiver: Receiver
+) -> None:
+    def slowly(request: Arrived) -> Told:
+        time.sleep(0.05)
+        return Told()
+
+    receiver.answer = slowly
+    playhead = server.playhead
+    webhook = playhead.create_webhook(
+        receiver.url, events=["session.started", "session.error", "session.ended"]
+    )
+    sessions = [str(playhead.create_session(title=str(number)).id) for number in range(15)]
+    for session in sessions:
+        playhead.register_action(session, ActionProposal(use_tool=UseTool(name="make", arguments={})))
+        playhead.register_result(session, ActionError(reason="It failed."))
+    _kill_after(server, receiver, 4)
+    for session in sessions:
+        playhead.change_session(session, status="finished")
+    _kill_after(server, receiver, 20)
+    server.ours.wait(ALL_ENDED, SECONDS)
+    first: dict[str, Arrived] = {}
+    for request in receiver.arrived:
+        assert first.setdefault(request.id, request).text == request.text
+    for session in sessions:
+        of_session = [request.type for request in first.values() if request.session == session]
+        assert of_session == SENT
+    sent = {one.id: one.state for one in playhead.webhook_deliveries(webhook.id)}
+    assert sent == dict.fromkeys(first, "succeeded")
+    assert len(receiver.arrived) - len(first) <= 2, "one for each kill"
+
+
+ALL_ENDED = (
+    "SELECT 1 WHERE (SELECT COUNT(*) FROM historyapp_webhookdelivery "
+    "WHERE state = 'succeeded' AND event = 'session.ended') = 15"
+)
+
+
+def _kill_after(server: Server, receiver: Receiver, count: int) -> None:
+    """Kills the worker when so many requests have arrived, which it then waits for an answer to."""
+    end = time.monotonic() + SECONDS
+    while len(receiver.arrived) < count:
+        assert time.monotonic() < end, f"{len(receiver.arrived)} requests arrived"
+        time.sleep(0.01)
+    server.worker().kill()
