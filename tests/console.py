@@ -31,6 +31,7 @@ ELLIPSIS = "…"
 """A line of its own that stands for any number of lines."""
 
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_PROGRAM = re.compile(r"^```python\n(# (\w+\.py)\n.*?)^```$", re.MULTILINE | re.DOTALL)
 _SECRET = re.compile(r"(\bph_|\bwhsec_|/sign-in/)[\w+/=-]{40,}")
 _CHANGING = (
     (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "UUID"),
@@ -110,6 +111,11 @@ class Reader:
     home: Path
     environment: dict[str, str]
 
+    def save_programs(self, markdown: str) -> None:
+        """Saves each program of a page under the name in its first line."""
+        for program, name in _PROGRAM.findall(markdown):
+            (self.home / name).write_text(program)
+
     def run(self, commands: list[str]) -> list[str]:
         """What each command prints, errors included, run one after the other in one shell."""
         mark = "--- next command ---"
@@ -170,6 +176,7 @@ def _environment(home: Path) -> dict[str, str]:
         "PLAYHEAD_HOME": str(home / ".playhead"),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "DATABASE_URL": "",
+        "PLAYHEAD_WEBHOOK_PRIVATE_ADDRESSES": "127.0.0.1",
     }
 
 
@@ -241,6 +248,7 @@ def record(path: Path) -> int:
     markdown = path.read_text()
     with reader() as somebody:
         found = examples(markdown)
+        somebody.save_programs(markdown)
         printed = somebody.run([example.command for example in found])
     changed, at = 0, 0
     for example, text in zip(found, printed, strict=True):

@@ -230,6 +230,7 @@ def test_the_table_of_counts_is_what_the_import_prints(capsys: pytest.CaptureFix
 def test_every_command_prints_what_the_page_says(page: Path) -> None:
     found = examples(page.read_text())
     with reader() as somebody:
+        somebody.save_programs(page.read_text())
         printed = somebody.run([example.command for example in found])
     for example, text in zip(found, printed, strict=True):
         assert agrees(example.printed, text), f"{example.command} printed\n{text}"
