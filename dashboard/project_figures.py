@@ -1,4 +1,4 @@
-"""What the page of figures shows: a span of days, a bar for each of its parts, and the trend in words."""
+"""What the page of figures shows: a span of days, its pictures and tables, and the trend in words."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from django.http import QueryDict
 from django.utils import timezone
 from django.utils.http import urlencode
 
+from dashboard.figures_pictures import Picture, pictures, tokens_of
 from dashboard.timeline_bars import percent
 from historyapp.core.errors import Invalid
 from historyapp.core.text import clean
@@ -20,6 +21,7 @@ from historyapp.services.project_figures import (
     FiguresQuery,
     GroupFigures,
     grouped,
+    grouped_by_names,
     is_current,
     total_in,
     total_of,
@@ -28,21 +30,7 @@ from historyapp.services.project_figures import (
 
 SPANS = (7, 30, 90)
 MOST_BARS, MOST_ROWS = 92, 366
-HEIGHT = 120
-"""Of the picture, in pixels."""
 _NAMES: tuple[Literal["agent", "model", "tool"], ...] = ("agent", "model", "tool")
-
-
-class DayBar(NamedTuple):
-    """The steps of a day, or of several where a span is long."""
-
-    x: str
-    width: str
-    y: str
-    height: str
-    failed_y: str
-    failed_height: str
-    label: str
 
 
 class Trend(NamedTuple):
@@ -99,7 +87,8 @@ class FiguresPage:
     @cached_property
     def tables(self) -> list[tuple[str, list[tuple[str, str, str, GroupFigures]]]]:
         """For agents, models and tools: name, what the filter calls it, width of its bar, figures."""
-        return [(name, self._table(name, grouped(self.project, self.query, name))) for name in _NAMES]
+        groups = grouped_by_names(self.project, self.query)
+        return [(name, self._table(name, groups[name])) for name in _NAMES]
 
     def _table(
         self, kind: str, groups: Mapping[Any, GroupFigures]
@@ -130,6 +119,11 @@ class FiguresPage:
         return is_current(self.project)
 
     @property
+    def address(self) -> str:
+        """The address of this page."""
+        return self.link()
+
+    @property
     def filters(self) -> list[tuple[str, str, str]]:
         """The filters that hold: what they filter, the name, and the address without them."""
         held = [(name, getattr(self.query, name)) for name in _NAMES]
@@ -154,20 +148,15 @@ class FiguresPage:
         ]
 
     @cached_property
-    def bars(self) -> list[DayBar]:
-        """One for each day, or for several days of a long span."""
+    def pictures(self) -> list[Picture]:
+        """Steps, errors, tokens and money by day, or by several days of a long span."""
         each = -(-self.query.days // MOST_BARS)
-        count = -(-self.query.days // each)
-        sums = [GroupFigures() for _ in range(count)]
+        slots = [GroupFigures() for _ in range(-(-self.query.days // each))]
         for day, group in self.by_day.items():
-            slot = sums[(day - self.query.first).days // each]
+            slot = slots[(day - self.query.first).days // each]
             slot.figures = slot.figures.plus(group.figures)
-        most = max((slot.figures.steps for slot in sums), default=0) or 1
-        return [
-            _bar(slot, index, self.query.first + timedelta(days=index * each), (count, most, each))
-            for index, slot in enumerate(sums)
-            if slot.figures.steps
-        ]
+            slot.micros += group.micros
+        return pictures(slots, self.query.first, each) if self.by_day else []
 
     @cached_property
     def trends(self) -> list[Trend]:
@@ -178,19 +167,15 @@ class FiguresPage:
             Trend(name.replace("_", " "), f"{getattr(now.figures, name):,}", self._words(now, before, name))
             for name in names
         ]
-        sent = _tokens(now)
-        found.append(Trend("tokens", f"{sent:,}", _compared(sent, _tokens(before), self.query.days)))
+        sent = tokens_of(now.figures)
+        found.append(
+            Trend("tokens", f"{sent:,}", _compared(sent, tokens_of(before.figures), self.query.days))
+        )
         money = f"${now.micros / 1_000_000:,.2f}"
         return [*found, Trend("money", money, _compared(now.micros, before.micros, self.query.days))]
 
     def _words(self, now: GroupFigures, before: GroupFigures, name: str) -> str:
         return _compared(getattr(now.figures, name), getattr(before.figures, name), self.query.days)
-
-
-def _tokens(group: GroupFigures) -> int:
-    """Input and output as reported."""
-    figures = group.figures
-    return figures.uncached + figures.cache_read + figures.cache_write + figures.output
 
 
 def _compared(now: int, before: int, days: int) -> str:
@@ -202,28 +187,3 @@ def _compared(now: int, before: int, days: int) -> str:
         return f"none in {span}"
     change = round(100 * abs(now - before) / before)
     return f"{change:,} % {'more' if now > before else 'less'} than in {span}"
-
-
-def _bar(slot: GroupFigures, index: int, first: date, scale: tuple[int, int, int]) -> DayBar:
-    """The bar of a slot.
-
-    Args:
-        scale: how many bars there are, the most steps of one, and the days of each.
-    """
-    count, most, each = scale
-    figures = slot.figures
-    height = HEIGHT * figures.steps / most
-    failed = HEIGHT * min(figures.steps, figures.errors + figures.likely_failures) / most
-    span = first.isoformat() if each == 1 else f"{first} and the {each - 1} days after it"
-    label = f"{span}: {figures.steps:,} steps, {figures.errors:,} errors, "
-    label += f"{figures.likely_failures:,} likely failures"
-    width = percent(0.8, count)
-    return DayBar(
-        percent(index + 0.1, count),
-        width,
-        f"{HEIGHT - height:.1f}",
-        f"{height:.1f}",
-        f"{HEIGHT - failed:.1f}",
-        f"{failed:.1f}",
-        label,
-    )

@@ -5,23 +5,24 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from dashboard.access import PersonRequest, current_project, projects, signed_in
-from dashboard.project_figures import HEIGHT, FiguresPage, read_span
+from dashboard.project_figures import FiguresPage, read_span
 from historyapp.models.recent import newest_failures, running_compressions, sessions_at_work
 
 
 @signed_in
 @require_safe
 def figures(request: PersonRequest) -> HttpResponse:
-    """The page, or for htmx what runs now and what failed lately."""
+    """The page, or for htmx all of it but the tables."""
     mine = projects(request)
     project = current_project(request, mine)
-    now = {
+    context = {
+        "project": project,
+        "projects": mine,
+        "shown": FiguresPage(project.pk, read_span(request.GET)),
         "at_work": sessions_at_work(project.pk),
         "runs": running_compressions(project.pk),
         "failures": newest_failures(project.pk),
     }
     if request.htmx and not request.htmx.history_restore_request:
-        return render(request, "_figures_now.html", now)
-    shown = FiguresPage(project.pk, read_span(request.GET))
-    context = {"project": project, "projects": mine, "shown": shown, "height": HEIGHT, **now}
+        return render(request, "_figures_live.html", context)
     return render(request, "figures.html", context)

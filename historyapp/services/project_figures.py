@@ -13,6 +13,7 @@ from historyapp.core.errors import Invalid
 from historyapp.core.usage import Usage
 from historyapp.models import FiguresProgress, ProjectDay
 from historyapp.models.changes import newest_cursor
+from historyapp.models.sql import fetch_all
 from historyapp.services.prices import price_list
 
 Grouping = Literal["day", "agent", "model", "tool"]
@@ -91,6 +92,30 @@ def grouped(project: UUID, query: FiguresQuery, by: Grouping) -> dict[Any, Group
     groups = _added_up(query.rows(project), by)
     if by == "day":
         return dict(sorted(groups.items()))
+    return _ranked(groups)
+
+
+def grouped_by_names(project: UUID, query: FiguresQuery) -> dict[Grouping, dict[str, GroupFigures]]:
+    """As :func:`grouped` by agent, model and tool. The rows of the span are added up once for all three."""
+    names: tuple[Grouping, ...] = ("agent", "model", "tool")
+    sums = {f"sum_{name}": Sum(name) for name in DayFigures._fields}
+    rows = query.rows(project).order_by().values_list(*names, "has_cost").annotate(**sums)
+    statement, values = rows.query.sql_with_params()
+    columns = ", ".join((*names, "has_cost", *sums))
+    added = ", ".join(f"SUM({name})" for name in sums)
+    by_name = " UNION ALL ".join(
+        f"SELECT '{name}', {name}, model, has_cost, {added} FROM days GROUP BY 2, 3, 4"  # noqa: S608
+        for name in names
+    )
+    found = fetch_all(f"WITH days ({columns}) AS MATERIALIZED ({statement}) {by_name}", values)
+    groups: dict[Grouping, dict[str, GroupFigures]] = {name: {} for name in names}
+    for by, name, model, has_cost, *figures in found:
+        group = groups[by].setdefault(name, GroupFigures())
+        group.add(model, has_cost=bool(has_cost), figures=DayFigures(*map(int, figures)))
+    return {by: _ranked(some) for by, some in groups.items()}
+
+
+def _ranked(groups: dict[Any, GroupFigures]) -> dict[Any, GroupFigures]:
     ranked = sorted(groups.items(), key=lambda item: (-item[1].figures.steps, item[0]))
     return dict(ranked[:MOST_GROUPS])
 

@@ -4,13 +4,15 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.http import QueryDict
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.project_figures import _compared
+from dashboard.project_figures import FiguresPage, _compared, read_span
 from historyapp.models import Session
 from historyapp.services.append import append
 from historyapp.services.figures_feed import follow_changes
+from historyapp.services.project_figures import Grouping, grouped, grouped_by_names
 from historyapp.services.rewinds import Target, rewind
 from tests.dashboard.pages import html, text
 from tests.services.drafts import act, failed
@@ -72,10 +74,47 @@ def test_a_failing_step_is_shown_with_its_line_unless_it_was_rewound(alice: Clie
     assert "a late fault" not in text(alice.get("/figures"))
 
 
-def test_htmx_gets_what_runs_now_alone(alice: Client, counted: Session) -> None:
+def test_htmx_gets_all_but_the_tables(alice: Client, counted: Session) -> None:
     part = html(alice.get("/figures", headers={"HX-Request": "true"}))
     assert "Running now" in part
+    assert "as in the 30 days before" in part
     assert "<main" not in part
+    assert "<table" not in part
+
+
+def test_totals_follow_what_is_recorded_once_it_is_counted(alice: Client, counted: Session) -> None:
+    live = {"HX-Request": "true"}
+    assert "5 none in the 30 days before" in text(alice.get("/figures", headers=live))
+    append(counted.project, counted.pk, [act("bash"), failed(reason="a late fault")])
+    waiting = html(alice.get("/figures", headers=live))
+    assert "still being counted" in waiting
+    assert 'hx-trigger="load delay:2s"' in waiting
+    follow_changes(lambda: False)
+    shown = alice.get("/figures", headers=live)
+    assert "steps 6 none in the 30 days before" in text(shown)
+    assert "still being counted" not in html(shown)
+
+
+def test_each_figure_has_its_picture(alice: Client, counted: Session) -> None:
+    shown = FiguresPage(counted.project_id, read_span(QueryDict("days=7")))
+    assert [picture.name for picture in shown.pictures] == ["steps", "errors", "tokens", "money"]
+    steps, errors, _, _ = shown.pictures
+    total = shown.total.figures
+    assert [len(picture.bars) for picture in (steps, errors)] == [1, 1]
+    assert steps.most == f"{total.steps:,}"
+    assert 'class="figures-bar" x="87.14%"' in steps.bars[0]
+    assert f'y="0.0" height="{steps.height:.1f}"' in steps.bars[0]
+    assert f": {total.errors:,} errors" in errors.bars[0]
+
+
+def test_agents_models_and_tools_are_added_up_as_one_by_one(counted: Session) -> None:
+    query = read_span(QueryDict("days=7"))
+    together = grouped_by_names(counted.project_id, query)
+    names: tuple[Grouping, ...] = ("agent", "model", "tool")
+    for name in names:
+        alone = grouped(counted.project_id, query, name)
+        assert together[name] == alone
+        assert list(together[name]) == list(alone)
 
 
 def test_a_stranger_sees_nothing_of_it(charlie: Client, counted: Session) -> None:

@@ -1,0 +1,114 @@
+"""The pictures of a project's figures: a bar for each day, or for several days of a long span."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import NamedTuple
+
+from django.utils.safestring import SafeString, mark_safe
+
+from dashboard.timeline_bars import percent
+from historyapp.core.day_figures import DayFigures
+from historyapp.services.project_figures import GroupFigures
+
+HEIGHT = 96
+"""Of a picture, in pixels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    name: str
+    title: str
+    lower: str
+    """What the lower part of its bars is; empty: they have none."""
+    most: str
+    """What the highest bar stands for."""
+    bars: list[SafeString]
+    """As SVG. Templates took 20 ms of processor time for those of 90 days."""
+    height: int = HEIGHT
+
+
+class _Drawn(NamedTuple):
+    """What a picture shows of the figures of a day."""
+
+    name: str
+    title: str
+    lower: str
+    value: Callable[[GroupFigures], int]
+    lower_value: Callable[[GroupFigures], int] | None
+    words: Callable[[GroupFigures], str]
+    shown: Callable[[int], str] = "{:,}".format
+
+
+def tokens_of(figures: DayFigures) -> int:
+    """Input and output as reported."""
+    return figures.uncached + figures.cache_read + figures.cache_write + figures.output
+
+
+def _failed(day: GroupFigures) -> int:
+    return day.figures.errors + day.figures.likely_failures
+
+
+def _dollars(micros: int) -> str:
+    return f"${micros / 1_000_000:,.2f}"
+
+
+_DRAWN = (
+    _Drawn(
+        "steps", "Steps", "failed",
+        lambda day: day.figures.steps,
+        lambda day: min(day.figures.steps, _failed(day)),
+        lambda day: f"{day.figures.steps:,} steps, {day.figures.errors:,} errors, "
+        f"{day.figures.likely_failures:,} likely failures",
+    ),
+    _Drawn(
+        "errors", "Errors and likely failures", "errors",
+        _failed,
+        lambda day: day.figures.errors,
+        lambda day: f"{day.figures.errors:,} errors, {day.figures.likely_failures:,} likely failures",
+    ),
+    _Drawn(
+        "tokens", "Tokens", "from cache",
+        lambda day: tokens_of(day.figures),
+        lambda day: day.figures.cache_read,
+        lambda day: f"{tokens_of(day.figures):,} tokens, {day.figures.cache_read:,} from cache, "
+        f"{day.figures.output:,} output",
+    ),
+    _Drawn(
+        "money", "Money", "",
+        lambda day: day.micros,
+        None,
+        lambda day: _dollars(day.micros),
+        _dollars,
+    ),
+)  # fmt: skip
+
+
+def pictures(slots: Sequence[GroupFigures], first: date, each: int) -> list[Picture]:
+    """The pictures of some days.
+
+    Args:
+        slots: the figures of each bar.
+        each: the days of one bar.
+    """
+    return [_picture(drawn, slots, first, each) for drawn in _DRAWN]
+
+
+def _picture(drawn: _Drawn, slots: Sequence[GroupFigures], first: date, each: int) -> Picture:
+    most = max(map(drawn.value, slots), default=0)
+    bars: list[SafeString] = []
+    for index, slot in enumerate(slots):
+        if value := drawn.value(slot):
+            day = first + timedelta(days=index * each)
+            span = f"{day}" if each == 1 else f"{day} and the {each - 1} days after it"
+            place = f'x="{percent(index + 0.1, len(slots))}" width="{percent(0.8, len(slots))}"'
+            shapes = _rect("figures-bar", place, HEIGHT * value / most)
+            if drawn.lower_value and (lower := drawn.lower_value(slot)):
+                shapes += _rect("figures-lower", place, HEIGHT * lower / most)
+            bar = f"<g><title>{span}: {drawn.words(slot)}</title>{shapes}</g>"
+            bars.append(mark_safe(bar))  # noqa: S308 nothing but numbers
+    return Picture(drawn.name, drawn.title, drawn.lower, drawn.shown(most), bars)
+
+
+def _rect(name: str, place: str, height: float) -> str:
+    return f'<rect class="{name}" {place} y="{HEIGHT - height:.1f}" height="{height:.1f}"/>'
