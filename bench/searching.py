@@ -1,0 +1,166 @@
+"""How long a search of all sessions takes among 1,000,000 steps in 5,000 sessions, and what its index costs.
+
+``python -m bench.searching FOLDER``: the database is made in the folder and kept, so that a second run only
+searches. ``--postgres`` starts PostgreSQL there. ``--steps`` makes a smaller project.
+"""
+
+import argparse
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from bench.machinery import machine, report
+
+SESSIONS, STEPS, ROUNDS = 5000, 1_000_000, 5
+SAMPLED = 20
+"""Sessions whose texts are measured."""
+QUERIES = (
+    "EnsureSetup", "hooks_test.go", "go test ./...", "ensuresetup", "Ensur*", "reproduce*",
+    "error", "file", "the", "test failed", "import error", "pytest", "no such file", '"no such file"',
+    '"def test_parse"', '"in the"', "tool:bash", "tool:bash status:error", "status:likely_failed pytest",
+    "file:hooks_test.go has:edit", 'command:"go test"', 'command:"go test" status:likely_failed',
+    "file:setup.py agent:fixer", "model:gpt-5 status:error", "tag:nightly traceback", "has:thought bug",
+    "since:7d error", "since:1d tool:bash", "cost>1 error", "steps>100 parser", "tokens>20k EnsureSetup",
+    "修", "更新", "ファイル", "العربية", "doesnotexistanywhere", "-tool:bash error", "error -file -the",
+    "title:corpus parse", "takes:all parse", "hooks_test.go AND status:likely_failed",
+    "EnsureSetup AND command:test AND has:failure",
+)  # fmt: skip
+REFUSED = ("x" * 10_000, '"no', "a*", "*", "%", "%%%", " ".join("abcdefghijklmnopqrstuvwxy"), "e " * 20, "-the")
+"""What nobody should send: each gets an answer within bounded time."""
+
+
+@contextmanager
+def database(folder: Path, *, is_postgres: bool) -> Iterator[None]:
+    folder.mkdir(parents=True, exist_ok=True)
+    os.environ |= {"PLAYHEAD_HOME": str(folder), "ALLOWED_HOSTS": "*", "PLAYHEAD_SYNCHRONOUS": "OFF"}
+    os.environ["DJANGO_SETTINGS_MODULE"] = "historyapp.settings"
+    if is_postgres:
+        from tests.environment import start_postgres
+
+        os.environ["DATABASE_URL"] = start_postgres(folder / "postgres", durable=False)
+    import django
+
+    django.setup()
+    from django.core.management import call_command
+
+    call_command("migrate", verbosity=0)
+    try:
+        yield
+    finally:
+        if is_postgres:
+            from tests.environment import stop_postgres
+
+            stop_postgres(folder / "postgres")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--postgres", action="store_true")
+    parser.add_argument("--steps", type=int, default=STEPS)
+    chosen = parser.parse_args()
+    with database(chosen.folder, is_postgres=chosen.postgres):
+        rows = _prepare(chosen.steps)
+        rows += _sizes()
+        rows += _searches("slowest queries, first page", QUERIES, "100 ms" if chosen.postgres else "300 ms")
+        rows += _searches("queries that nobody should send", REFUSED, "5 s")
+    report(f"Searching {chosen.steps:,} steps ({machine()})", rows)
+
+
+def _prepare(steps: int) -> list[tuple[str, str, str]]:
+    """Fills the database and makes the index, where that is left to do."""
+    from bench.searched_steps import fill
+    from historyapp.models import Project, SearchProgress
+    from historyapp.services.search_index import catch_up
+
+    project = Project.objects.filter(name="searched").first()
+    if project is None:
+        project = fill(steps, max(1, SESSIONS * steps // STEPS))
+    if SearchProgress.objects.filter(project=project, is_behind=False).exists():
+        return []
+    begun, used = time.monotonic(), time.process_time()
+    assert catch_up(project.pk, lambda: False)
+    taken, cpu = time.monotonic() - begun, time.process_time() - used
+    _settle()
+    return [("making the index", f"{steps / taken:,.0f} steps a second ({cpu:.0f} of {taken:.0f} s busy)", "")]
+
+
+def _settle() -> None:
+    """Brings the database's figures about its tables up to date, as its own chores do."""
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA optimize" if connection.vendor == "sqlite" else "VACUUM ANALYZE")
+
+
+def _sizes() -> list[tuple[str, str, str]]:
+    from bench.searched_steps import text_bytes
+    from historyapp.models import Project, SearchStep, Session
+    from historyapp.models.fields import on_sqlite
+    from historyapp.models.sql import fetch_all
+
+    project = Project.objects.get(name="searched")
+    steps = SearchStep.objects.filter(project=project).count()
+    sessions = list(Session.objects.filter(project=project).order_by("pk").values_list("pk", flat=True))
+    text = text_bytes(sessions[:: max(1, len(sessions) // SAMPLED)]) * steps
+    if on_sqlite():
+        patterns = ["%searchwords%", "%searchstep%", "search_step%"]
+        where = " OR ".join(["name LIKE %s"] * len(patterns))
+        size = fetch_all(f"SELECT sum(pgsize) FROM dbstat WHERE {where}", patterns)[0][0]  # noqa: S608
+    else:
+        size = fetch_all("SELECT pg_total_relation_size('historyapp_searchstep')", [])[0][0]
+    figure = f"**{size / text:.2f}** ({size / 1e6:,.0f} MB, {text / 1e6:,.0f} MB; {text / steps:,.0f} bytes a step)"
+    return [(f"index, compared with the text of {steps:,} steps", figure, "1.0")]
+
+
+def _searches(name: str, queries: tuple[str, ...], target: str) -> list[tuple[str, str, str]]:
+    """Each query several times over HTTP's view, in this process."""
+    client = _client()
+    took: dict[str, list[float]] = {query: [] for query in queries}
+    for _ in range(ROUNDS):
+        for query in queries:
+            took[query].append(_timed(lambda query=query: client(query)))  # type: ignore[misc]
+    for query in sorted(queries, key=lambda one: -statistics.median(took[one])):
+        sys.stderr.write(f"{statistics.median(took[query]):7.0f} {max(took[query]):7.0f} ms  {query[:60]}\n")
+    every = sorted(value for values in took.values() for value in values)
+    p95 = every[int(0.95 * len(every))]
+    slowest = sorted(queries, key=lambda one: -statistics.median(took[one]))[:3]
+    shown = ", ".join(f"`{query[:40]}` {statistics.median(took[query]):.0f}" for query in slowest)
+    return [
+        (name, shown + " ms", ""),
+        (f"the {len(queries)} queries: median, 95 %", f"{statistics.median(every):.0f} ms, **{p95:.0f} ms**", target),
+    ]
+
+
+def _timed(do: Callable[[], None]) -> float:
+    begun = time.perf_counter()
+    do()
+    return (time.perf_counter() - begun) * 1000
+
+
+def _client() -> Callable[[str], None]:
+    from django.contrib.auth.models import User
+    from django.test import Client
+
+    from historyapp.models import Membership, Project
+
+    project = Project.objects.get(name="searched")
+    user, _ = User.objects.get_or_create(username="person")
+    Membership.objects.get_or_create(project=project, user=user, defaults={"is_owner": True})
+    client = Client()
+    client.force_login(user)
+
+    def search(query: str) -> None:
+        answer = client.get(f"/search?q={quote(query)}")
+        assert answer.status_code in (200, 422), answer.status_code
+
+    return search
+
+
+if __name__ == "__main__":
+    main()
