@@ -136,7 +136,9 @@ def _write(session: Session, steps: Iterator[Step]) -> None:
             session.head += 1
             totals = f'{{"steps":{number}}}'
             when = connection.ops.adapt_datetimefield_value(at) if on_sqlite() else at
-            rows.append((uuid_value(session.pk), session.head, entry.kind, when, entry.body, "{}", 500, totals))
+            rows.append(
+                (uuid_value(session.pk), session.head, entry.kind, when, entry.body, "{}", 500, totals)
+            )
         at += timedelta(seconds=5)
     with connection.cursor() as cursor:
         for start in range(0, len(rows), _AT_ONCE):

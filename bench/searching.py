@@ -30,7 +30,17 @@ QUERIES = (
     "title:corpus parse", "takes:all parse", "hooks_test.go AND status:likely_failed",
     "EnsureSetup AND command:test AND has:failure",
 )  # fmt: skip
-REFUSED = ("x" * 10_000, '"no', "a*", "*", "%", "%%%", " ".join("abcdefghijklmnopqrstuvwxy"), "e " * 20, "-the")
+REFUSED = (
+    "x" * 10_000,
+    '"no',
+    "a*",
+    "*",
+    "%",
+    "%%%",
+    " ".join("abcdefghijklmnopqrstuvwxy"),
+    "e " * 20,
+    "-the",
+)
 """What nobody should send: each gets an answer within bounded time."""
 
 
@@ -87,7 +97,9 @@ def _prepare(steps: int) -> list[tuple[str, str, str]]:
     assert catch_up(project.pk, lambda: False)
     taken, cpu = time.monotonic() - begun, time.process_time() - used
     _settle()
-    return [("making the index", f"{steps / taken:,.0f} steps a second ({cpu:.0f} of {taken:.0f} s busy)", "")]
+    return [
+        ("making the index", f"{steps / taken:,.0f} steps a second ({cpu:.0f} of {taken:.0f} s busy)", "")
+    ]
 
 
 def _settle() -> None:
@@ -111,10 +123,10 @@ def _sizes() -> list[tuple[str, str, str]]:
     if on_sqlite():
         patterns = ["%searchwords%", "%searchstep%", "search_step%"]
         where = " OR ".join(["name LIKE %s"] * len(patterns))
-        size = fetch_all(f"SELECT sum(pgsize) FROM dbstat WHERE {where}", patterns)[0][0]  # noqa: S608
+        size = fetch_all(f"SELECT sum(pgsize) FROM dbstat WHERE {where}", patterns)[0][0]
     else:
         size = fetch_all("SELECT pg_total_relation_size('historyapp_searchstep')", [])[0][0]
-    figure = f"**{size / text:.2f}** ({size / 1e6:,.0f} MB, {text / 1e6:,.0f} MB; {text / steps:,.0f} bytes a step)"
+    figure = f"**{size / text:.2f}** ({size / 1e6:,.0f} MB of {text / 1e6:,.0f} MB)"
     return [(f"index, compared with the text of {steps:,} steps", figure, "1.0")]
 
 
@@ -133,7 +145,11 @@ def _searches(name: str, queries: tuple[str, ...], target: str) -> list[tuple[st
     shown = ", ".join(f"`{query[:40]}` {statistics.median(took[query]):.0f}" for query in slowest)
     return [
         (name, shown + " ms", ""),
-        (f"the {len(queries)} queries: median, 95 %", f"{statistics.median(every):.0f} ms, **{p95:.0f} ms**", target),
+        (
+            f"the {len(queries)} queries: median, 95 %",
+            f"{statistics.median(every):.0f} ms, **{p95:.0f} ms**",
+            target,
+        ),
     ]
 
 

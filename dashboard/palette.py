@@ -115,6 +115,9 @@ def _files(location: Location | None, text: str) -> Iterator[PaletteItem]:
 
 
 def _find(location: Location | None, text: str) -> Iterator[PaletteItem]:
+    if text:
+        address = f"{reverse('search')}?q={quote(text)}"
+        yield PaletteItem(f"Search all sessions for “{text}”", address, "search")
     if location is not None and location.steps and text:
         address = f"{location.address_without_find}&find={quote(text)}"
         yield PaletteItem(f"Find “{text}” in this session", address, "search")
@@ -155,6 +158,7 @@ def _pages(location: Location | None, *, is_staff: bool) -> Iterator[PaletteItem
         yield PaletteItem("Compressions of this session", address, "compress", words="summaries")
         yield PaletteItem("Settings of this session", reverse("session-settings", args=[session]), "pencil")
     yield PaletteItem("Sessions", reverse("sessions"), "history", words="list runs all")
+    yield PaletteItem("Search all sessions", reverse("search"), "search", words="find steps text")
     yield PaletteItem("Compressions", reverse("compressions"), "compress", words="summaries all")
     yield PaletteItem("Import", reverse("imports"), "import", words="upload transcript file")
     yield PaletteItem("Project settings", reverse("project-settings"), "pencil", words="caps spending keys")

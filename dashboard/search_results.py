@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
+from urllib.parse import quote
 
 from django.http import QueryDict
 from django.urls import reverse
@@ -53,6 +54,11 @@ class SearchResults:
             yield _shown(hit, snippet)
 
     @property
+    def query(self) -> str:
+        """The query that matched."""
+        return self.found.wider or self.text
+
+    @property
     def facets(self) -> list[tuple[str, list[FacetLink]]]:
         """Each facet that divides the results, with its most frequent values."""
         counted = self.found.page.facets
@@ -68,11 +74,13 @@ class SearchResults:
     def next(self) -> str:
         """The address of the next page, or empty."""
         cursor = self.found.page.next
-        return "" if cursor is None else _address(self.text, cursor=str(cursor))
+        return "" if cursor is None else _address(self.query, cursor=str(cursor))
 
     def _narrowed(self, name: str, value: str) -> str:
         quoted = value.replace('"', " ")
-        return _address(f'{self.text} {name}:"{quoted}"' if " " in quoted else f"{self.text} {name}:{quoted}")
+        return _address(
+            f'{self.query} {name}:"{quoted}"' if " " in quoted else f"{self.query} {name}:{quoted}"
+        )
 
 
 def _address(text: str, **fields: str) -> str:
@@ -87,6 +95,9 @@ def _shown(hit: SearchHit, snippet: Snippet | None) -> ShownHit:
     address = f"{reverse('session', args=[hit.session.pk])}?step={step}"
     if not hit.live:  # what a rewind cut off is shown as it was then
         address += f"&as_of={found.last}"
+    if snippet and snippet.marks:  # the session marks one text: the longest that matched
+        first, last = max(snippet.marks, key=lambda mark: mark[1] - mark[0])
+        address += f"&find={quote(snippet.text[first:last])}"
     pieces = list(_pieces(snippet)) if snippet else []
     field = snippet.field if snippet else ""
     return ShownHit(hit.session, step, found.status, found.tools, address, hit.live, field, pieces)

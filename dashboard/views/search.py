@@ -31,7 +31,7 @@ def search_sessions(request: PersonRequest) -> HttpResponse:
     status = 200
     if text:
         try:
-            found = search(project.pk, text, timezone.now(), PAGE, before)
+            found = search(project.pk, text, timezone.now(), PAGE, before, widen=True)
             context["results"] = SearchResults(found, text)
             if not found.is_up_to_date:
                 want_search_index(project.pk)

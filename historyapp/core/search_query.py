@@ -1,4 +1,8 @@
-"""The language of searches across sessions: words, phrases, prefixes and facets, all of which must match."""
+"""The language of searches across sessions: words, phrases, prefixes and facets, all of which must match.
+
+One step must have all of them. What stands on both sides of an ``AND`` in capitals may be in different steps
+of one session.
+"""
 
 import re
 from collections.abc import Iterator
@@ -14,6 +18,7 @@ from historyapp.core.search_tokens import is_unspaced, tokens_of
 MOST_CHARACTERS = 500
 MOST_TERMS = 24
 MOST_TOKENS_OF_TERM = 40
+MOST_GROUPS = 8
 LEAST_PREFIX = 3
 """Letters before a ``*``. Fewer would match most of what was ever recorded."""
 STEP_FACETS = ("tool", "file", "command", "status", "has", "kind")
@@ -64,11 +69,16 @@ class SessionCondition(NamedTuple):
 class SearchQuery:
     """What to find. All conditions must hold."""
 
-    terms: list[Term] = field(default_factory=list)
+    groups: list[list[Term]] = field(default_factory=lambda: [[]])
+    """For each step that a session must have, its terms; mostly one step."""
     conditions: list[SessionCondition] = field(default_factory=list)
     since: datetime | None = None
     until: datetime | None = None
     with_takes: bool = False
+
+    @property
+    def terms(self) -> list[Term]:
+        return [term for group in self.groups for term in group]
 
     @property
     def texts(self) -> list[Term]:
@@ -76,11 +86,17 @@ class SearchQuery:
         return [term for term in self.terms if not term.facet and not term.is_excluded]
 
 
-class _Word(NamedTuple):
+class QueryWord(NamedTuple):
+    """A part of a query as it is written."""
+
     facet: str
     text: str
     is_quoted: bool
     is_excluded: bool
+
+    @property
+    def is_and(self) -> bool:
+        return self == QueryWord("", "AND", False, False)
 
 
 def parse_query(text: str, now: datetime) -> SearchQuery:
@@ -93,14 +109,23 @@ def parse_query(text: str, now: datetime) -> SearchQuery:
     if len(text) > MOST_CHARACTERS:
         raise Invalid(f"The query has {len(text):,} characters. Use at most {MOST_CHARACTERS}.")
     query = SearchQuery()
-    for count, found in enumerate(_words(text, query)):
+    for count, found in enumerate(query_words(text, query)):
         if count >= MOST_TERMS:
             raise Invalid(f"The query has more than {MOST_TERMS} words and filters. Use fewer.")
-        _add(query, found, now)
+        if not found.is_and:
+            _add(query, found, now)
+        elif query.groups[-1]:
+            query.groups.append([])
+    if len(query.groups) > 1 and not query.groups[-1]:
+        query.groups.pop()
+    if len(query.groups) > MOST_GROUPS:
+        raise Invalid(
+            f"The query has {len(query.groups) - 1} times AND. Use it at most {MOST_GROUPS - 1} times."
+        )
     return query
 
 
-def _words(text: str, query: SearchQuery) -> Iterator[_Word]:
+def query_words(text: str, query: SearchQuery) -> Iterator[QueryWord]:
     """The words, phrases and facets of a query. Comparisons are added to it."""
     at = 0
     while at < len(text):
@@ -124,7 +149,7 @@ def _words(text: str, query: SearchQuery) -> Iterator[_Word]:
             inside, at = text[at + 1 : end], end + 1
             star = text[at : at + 1] == "*"
             at += star
-            yield _Word(facet, inside + "*" * star, True, is_excluded)
+            yield QueryWord(facet, inside + "*" * star, True, is_excluded)
             continue
         end = at
         while end < len(text) and not text[end].isspace():
@@ -132,7 +157,7 @@ def _words(text: str, query: SearchQuery) -> Iterator[_Word]:
         value, at = text[at:end], end
         if facet and not value:
             raise Invalid(f"{text[begun:end]} has no value. Write it directly after the colon.")
-        yield _Word(facet, value, False, is_excluded)
+        yield QueryWord(facet, value, False, is_excluded)
 
 
 def _comparison(found: "re.Match[str]") -> SessionCondition:
@@ -144,7 +169,7 @@ def _comparison(found: "re.Match[str]") -> SessionCondition:
     return SessionCondition(name.lower(), repr(number), operator)
 
 
-def _add(query: SearchQuery, found: _Word, now: datetime) -> None:
+def _add(query: SearchQuery, found: QueryWord, now: datetime) -> None:
     if found.facet in NUMBERS:
         raise Invalid(f"Compare {found.facet} with a number, for example {found.facet}>100.")
     if found.facet in TIMES:
@@ -158,10 +183,10 @@ def _add(query: SearchQuery, found: _Word, now: datetime) -> None:
         value = found.text.strip("*")
         query.conditions.append(SessionCondition(found.facet, value, is_excluded=found.is_excluded))
     else:
-        query.terms += _terms(found)
+        query.groups[-1] += _terms(found)
 
 
-def _terms(found: _Word) -> Iterator[Term]:
+def _terms(found: QueryWord) -> Iterator[Term]:
     if found.facet in ("status", "has", "kind"):
         yield _named(found)
         return
@@ -184,7 +209,7 @@ def _terms(found: _Word) -> Iterator[Term]:
     yield Term(found.facet, tokens, is_prefix, found.is_excluded)
 
 
-def _named(found: _Word) -> Term:
+def _named(found: QueryWord) -> Term:
     """A facet with a fixed list of values."""
     value = found.text.lower()
     value = {"failed": LIKELY_FAILED, "interrupted": "interrupted_by_human"}.get(value, value)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from historyapp.core.search_documents import searched_parts
 from historyapp.core.search_query import Term
-from historyapp.core.search_tokens import phrase_places, pieces
+from historyapp.core.search_tokens import phrase_places, pieces, spelled_plainly
 from historyapp.core.searchable import Passage, lowered
 
 AROUND = 90
@@ -49,11 +49,13 @@ def _rank(passage: Passage) -> int:
 
 
 def _first_place(text: str, term: Term) -> int | None:
-    """Where a term first stands, or None. Text with accents or wide letters is split without a first look."""
+    """Where a term first stands, or None. A text is split as a whole only where its accents or wide letters
+    may hide the term.
+    """
     folded = lowered(text)
-    if not text.isascii():
-        return next((place.start for place in _places(text, term, 0, len(text))), None)
     at = folded.find(term.tokens[0])
+    if at < 0 and not text.isascii() and term.tokens[0] in spelled_plainly(text):
+        return next((place.start for place in _places(text, term, 0, len(text))), None)
     for _ in range(_MOST_TRIES):
         if at < 0:
             break

@@ -16,6 +16,7 @@ LONGEST = 40
 """Characters of a token. Longer ones are cut."""
 _RUN = re.compile(r"[A-Za-z0-9]+")
 _PART = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])[0-9]*")
+_ACCENTS = re.compile("[\u0300-\u036f\u064b-\u0655\u0670\u0640]+")
 _LEAST_BLOB = 12
 """Characters of a run from which it may be encoded data, which is not split."""
 _UNSPACED = (
@@ -65,7 +66,7 @@ def whole_names(text: str) -> Iterator[str]:
 def parts_of(run: str) -> tuple[str, ...]:
     """The tokens of a run of letters and digits; encoded data stays one token."""
     if not run.isascii():
-        token = _normal(run)[:LONGEST]
+        token = spelled_plainly(run)[:LONGEST]
         return (token,) if token else ()
     parts = _PART.findall(run) if len(run) <= 2 * LONGEST else [run]
     if len(run) >= _LEAST_BLOB and len(parts) * 3 > len(run):
@@ -102,17 +103,10 @@ def _equal(tokens: list[str], phrase: tuple[str, ...], is_prefix: bool) -> bool:
     )
 
 
-def _normal(run: str) -> str:
-    """A run in one spelling: without case, accents, Arabic vowel signs and wide forms."""
-    decomposed = unicodedata.normalize("NFKD", run)
-    kept = "".join([one for one in decomposed if not _is_accent(one)])
+def spelled_plainly(text: str) -> str:
+    """A text in the spelling of tokens: without case, accents, Arabic vowel signs and wide forms."""
+    kept = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
     return unicodedata.normalize("NFC", kept).casefold()
-
-
-def _is_accent(character: str) -> bool:
-    return (
-        "\u0300" <= character <= "\u036f" or "\u064b" <= character <= "\u0655" or character in "\u0670\u0640"
-    )
 
 
 @cache

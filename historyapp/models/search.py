@@ -66,7 +66,7 @@ _ESTIMATE = (
 _ROWS = "SELECT reltuples FROM pg_class WHERE relname = 'historyapp_searchstep'"
 _READ_COST, _FOUND_COST = 20.0, 1.0
 """What it costs to compare a row's tokens, and to fetch a row that the index found; only the ratio counts."""
-_LAST = 2**62
+LAST = 2**62
 _LOOKUPS = {"model": "model__icontains", "agent": "agent__icontains", "title": "title__icontains"}
 _OPERATORS = {">": "gt", "<": "lt"}
 _MICRO = 1_000_000
@@ -109,6 +109,18 @@ class SearchPage:
     """The hits over which the facets are counted."""
     is_counted_to_end: bool = True
 
+    def count(self, hits: Iterable[SearchHit]) -> None:
+        """Counts the facets of hits."""
+        counts: dict[str, Counter[str]] = {name: Counter() for name in COUNTED}
+        for hit in hits:
+            self.counted += 1
+            counts["tool"].update(set(hit.found.tools))
+            values = {"status": hit.found.status, "agent": hit.session.agent, "model": hit.session.model}
+            for name, value in values.items():
+                counts[name].update([value] if value else [])
+            counts["tag"].update(hit.session.tags)
+        self.facets = counts
+
 
 class ProjectSearch:
     """One query in one project."""
@@ -125,17 +137,17 @@ class ProjectSearch:
         Raises:
             SearchTooSlow: when it took longer than :data:`SECONDS`.
         """
-        page, reached, read = SearchPage(), before or _LAST, 0
+        page, reached, read = SearchPage(), before or LAST, 0
         with bounded(SECONDS):
-            sessions = self._wanted_sessions()
+            sessions = self.wanted_sessions()
             if sessions is not None and not sessions:
                 return page
             while True:
-                rows = self._candidates(sessions, reached)
+                rows = self.candidates(sessions, reached)
                 read += len(rows)
-                hits = self._hits(rows)
+                hits = self.hits(rows)
                 if read <= CANDIDATES and before is None:
-                    _count(page, hits)
+                    page.count(hits)
                     page.is_counted_to_end = len(rows) < CANDIDATES
                 room = limit - len(page.hits)
                 page.hits += hits[:room]
@@ -149,7 +161,7 @@ class ProjectSearch:
                     page.next = reached
                     return page
 
-    def _wanted_sessions(self) -> "QuerySet[Any, Any] | list[UUID] | None":
+    def wanted_sessions(self) -> "QuerySet[Any, Any] | list[UUID] | None":
         """The sessions that the query's conditions allow: a few ids, or a query; None: all."""
         sessions = Session.objects.filter(project=self.project).order_by()
         if not self.query.conditions:
@@ -160,7 +172,10 @@ class ProjectSearch:
         ids = list(sessions.values_list("pk", flat=True)[: MOST_NAMED + 1])
         return ids if len(ids) <= MOST_NAMED else sessions.values("pk")
 
-    def _candidates(self, sessions: "QuerySet[Any, Any] | list[UUID] | None", before: int) -> list[FoundStep]:
+    def candidates(
+        self, sessions: "QuerySet[Any, Any] | list[UUID] | None", before: int, limit: int = CANDIDATES
+    ) -> list[FoundStep]:
+        """The newest rows before one that match, whether they are live or not."""
         scopes = [session_token(id) for id in sessions] if isinstance(sessions, list) else []
         conditions, values = self._times()
         if sessions is not None and not isinstance(sessions, list):
@@ -169,10 +184,10 @@ class ProjectSearch:
             values += session_values
         match = match_value(self.query.terms, scopes or [project_token(self.project)], self._days())
         if on_sqlite():
-            rows = fetch_all(_SQLITE.format(conditions=conditions), [match, before, *values, CANDIDATES])
+            rows = fetch_all(_SQLITE.format(conditions=conditions), [match, before, *values, limit])
         else:
-            statement = _NEWEST_ROWS if self._is_common(match) else _INDEXED_ROWS
-            parameters = [match, before, self.project, *values, CANDIDATES]
+            statement = _NEWEST_ROWS if not scopes and self._is_common(match) else _INDEXED_ROWS
+            parameters = [match, before, self.project, *values, limit]
             rows = fetch_all(statement.format(conditions=conditions), parameters)
         return [_found(row) for row in rows]
 
@@ -205,7 +220,8 @@ class ProjectSearch:
         rows = max(1.0, float(fetch_all(_ROWS, [])[0][0]))
         return CANDIDATES * rows / matching * _READ_COST < matching * _FOUND_COST
 
-    def _hits(self, rows: Sequence[FoundStep]) -> list[SearchHit]:
+    def hits(self, rows: Sequence[FoundStep]) -> list[SearchHit]:
+        """The rows that are live somewhere, or all when takes are wanted."""
         missing = {row.owner for row in rows} - self._sessions.keys()
         self._sessions |= Session.objects.filter(project=self.project).in_bulk(missing) if missing else {}
         hits = []
@@ -223,15 +239,18 @@ class ProjectSearch:
         return any(condition.name == "session" for condition in self.query.conditions)
 
     def _hit(self, row: FoundStep, session: Session) -> SearchHit:
-        for one in chain([session], self._forks(session, row.anchor)):
-            if one.pk not in self._lineages:
-                self._lineages[one.pk] = one.lineage()
-            lineage = self._lineages[one.pk]
+        for one in chain([session], self.forks(session, row.anchor)):
+            lineage = self.lineage(one)
             if lineage.contains(str(row.owner), row.anchor):
                 return SearchHit(row, one, True, lineage)
-        return SearchHit(row, session, False, self._lineages[session.pk])
+        return SearchHit(row, session, False, self.lineage(session))
 
-    def _forks(self, session: Session, position: int) -> Iterator[Session]:
+    def lineage(self, session: Session) -> Lineage:
+        if session.pk not in self._lineages:
+            self._lineages[session.pk] = session.lineage()
+        return self._lineages[session.pk]
+
+    def forks(self, session: Session, position: int) -> Iterator[Session]:
         """Forks that share a position of a session, and their forks."""
         level, count = [session.pk], 0
         while level and count < MOST_FORKS:
@@ -301,20 +320,6 @@ def _found(row: Sequence[Any]) -> FoundStep:
 
 def _moment(at: datetime) -> Any:
     return connection.ops.adapt_datetimefield_value(at) if on_sqlite() else at
-
-
-def _count(page: SearchPage, hits: Iterable[SearchHit]) -> None:
-    counts: dict[str, Counter[str]] = {
-        name: Counter() for name in ("tool", "status", "agent", "model", "tag")
-    }
-    for hit in hits:
-        page.counted += 1
-        counts["tool"].update(set(hit.found.tools))
-        values = {"status": hit.found.status, "agent": hit.session.agent, "model": hit.session.model}
-        for name, value in values.items():
-            counts[name].update([value] if value else [])
-        counts["tag"].update(hit.session.tags)
-    page.facets = counts
 
 
 def passages_of(hits: Sequence[SearchHit]) -> dict[int, list[Passage]]:

@@ -6,7 +6,9 @@ from uuid import UUID
 
 from historyapp.core.search_query import SearchQuery, parse_query
 from historyapp.core.search_snippets import Snippet, snippet_of
+from historyapp.core.search_widening import widened
 from historyapp.models.search import ProjectSearch, SearchHit, SearchPage, passages_of
+from historyapp.models.search_sessions import WholeSessionSearch
 from historyapp.services.search_index import catch_up_for_search
 
 
@@ -19,13 +21,18 @@ class Results:
     hits: list[tuple[SearchHit, Snippet | None]]
     is_up_to_date: bool
     """False while a worker still has older steps to add to the index."""
+    wider: str = ""
+    """The query that matched instead, in different steps of a session, because no step matched."""
 
 
-def search(project: UUID, text: str, now: datetime, limit: int, before: int | None = None) -> Results:
+def search(
+    project: UUID, text: str, now: datetime, limit: int, before: int | None = None, *, widen: bool = False
+) -> Results:
     """Steps of the project that match a query, the most recently recorded first.
 
     Args:
         before: ``page.next`` of the page before.
+        widen: where no step matches, whether sessions are found that match with several steps.
 
     Raises:
         Invalid: when the query cannot be read.
@@ -33,7 +40,17 @@ def search(project: UUID, text: str, now: datetime, limit: int, before: int | No
     """
     query = parse_query(text, now)
     is_up_to_date = catch_up_for_search(project)
-    page = ProjectSearch(project, query).page(limit, before)
+    page, wider = _page(project, query, limit, before), ""
+    if widen and before is None and not page.hits and page.next is None and (wider := widened(text)):
+        query = parse_query(wider, now)
+        page = _page(project, query, limit, None)
+        wider = wider if page.hits else ""
     texts = passages_of(page.hits)
     hits = [(hit, snippet_of(texts[hit.found.id], query.texts)) for hit in page.hits]
-    return Results(query, page, hits, is_up_to_date)
+    return Results(query, page, hits, is_up_to_date, wider)
+
+
+def _page(project: UUID, query: SearchQuery, limit: int, before: int | None) -> SearchPage:
+    if len(query.groups) > 1:
+        return WholeSessionSearch(project, query).page(limit, before)
+    return ProjectSearch(project, query).page(limit, before)

@@ -125,11 +125,54 @@ def test_a_cursor_of_another_query_is_refused(alice: Agent, run: Agent) -> None:
     assert alice.get("/search?q=ls&cursor=WyJmaW5kIl0").status == 422
 
 
-@pytest.mark.parametrize("q", ["x" * 10_000, "%22no", "a*", "*", "status:bad", "session:1", "cost:1"])
+@pytest.mark.parametrize(
+    "q", ["x" * 10_000, "%22no", "a*", "*", "status:bad", "session:1", "cost:1", "+AND+".join("abcdefghi")]
+)
 def test_a_bad_query_is_told_what_to_do(alice: Agent, q: str) -> None:
     refused = alice.get(f"/search?q={q}")
     assert refused.status == 422
     assert refused["detail"]
+
+
+@pytest.mark.parametrize(
+    ("q", "steps"),
+    [
+        ("file:hooks_test.go has:edit AND command:test has:failure", [1, 2]),
+        ("EnsureSetup AND testhooks", [1, 2]),
+        ("EnsureSetup AND hooks", [1, 2]),
+        ("EnsureSetup AND setup", [1]),
+        ("EnsureSetup AND wombat", []),
+        ("EnsureSetup AND testhooks agent:nobody", []),
+        ("AND EnsureSetup AND AND", [1]),
+        ('"EnsureSetup AND"', []),
+    ],
+)
+def test_different_steps_of_a_session_may_match_what_and_joins(
+    alice: Agent, charlie: Agent, recorded: str, q: str, steps: list[int]
+) -> None:
+    assert found(alice, q) == [(recorded, step) for step in steps]
+    assert found(charlie, q) == []
+
+
+def test_a_fork_has_the_steps_that_it_keeps_and_its_own(alice: Agent, run: Agent, recorded: str) -> None:
+    fork = run.post("/forks", {"at_step": 1})["id"]
+    alice.within(f"/sessions/{fork}").step(outputs="wombat")
+    assert found(alice, "EnsureSetup AND wombat") == [(fork, 1), (fork, 2)]
+    assert found(alice, "testhooks AND wombat") == []
+
+
+def test_each_session_is_on_one_page_of_an_and_search(alice: Agent, recorded: str) -> None:
+    sessions = [alice.post("/sessions", {})["id"] for _ in range(5)]
+    for session in sessions:
+        for outputs in ("wombat", "quokka", "wombat"):
+            alice.within(f"/sessions/{session}").step(outputs=outputs)
+    shown, page = list[str](), alice.get("/search?q=wombat+AND+quokka&limit=4")
+    while True:
+        shown += [item["session"] for item in page["items"]]
+        if page["next"] is None:
+            break
+        page = alice.get(f"/search?q=wombat+AND+quokka&limit=4&cursor={page['next']}")
+    assert sorted(shown) == sorted(sessions * 2)
 
 
 @pytest.mark.parametrize("q", ["%", "%%% _", "' OR 1=1 --", "NEAR(a b)", "a:b:c", "-", "(((", "\\"])

@@ -131,14 +131,13 @@ def test_a_fork_is_posted_from_the_step_in_view(page: Page, session: Session) ->
     expect(page.locator(".facts").first).to_contain_text("after step 6")
 
 
-def test_nothing_found_is_said_and_enter_does_nothing(page: Page, project: Project) -> None:
+def test_what_it_does_not_find_is_searched_in_all_steps(page: Page, project: Project) -> None:
     page.goto("/")
     dialog = palette(page)
     page.keyboard.type("nothing-like-this")
-    expect(dialog.get_by_role("status")).to_have_text("Nothing found")
-    expect(dialog.get_by_role("combobox")).to_have_attribute("aria-expanded", "false")
+    expect(dialog.get_by_role("status")).to_have_text("1 result")
     page.keyboard.press("Enter")
-    expect(dialog).to_be_visible()
+    expect(page).to_have_url(re.compile(r"/search\?q=nothing-like-this$"))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -151,7 +150,7 @@ def test_axe_finds_no_barrier_in_it(page: Page, session: Session, scheme: str) -
     page.goto("/")
     palette(page)
     page.keyboard.type("nothing-like-this")
-    expect(page.locator("#palette [role=status]")).to_have_text("Nothing found")
+    expect(page.locator("#palette [role=status]")).to_have_text("1 result")
     assert Axe().run(page).response["violations"] == []
 
 

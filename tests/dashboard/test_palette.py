@@ -82,6 +82,11 @@ def test_words_can_be_found_in_the_session(alice: Client, session: Session) -> N
     assert "Find “" not in found(alice, "q=words")
 
 
+def test_the_words_can_be_searched_in_all_sessions(alice: Client, session: Session) -> None:
+    for place in ("", f"session={session.pk}&"):
+        assert 'href="/search?q=a%26b%20%22"' in found(alice, f"{place}q=a%26b%20%22")
+
+
 def test_actions_are_those_that_the_session_allows(alice: Client, project: Project, session: Session) -> None:
     here = f"session={session.pk}&step=4"
     assert f'href="/sessions/{session.pk}/rewinds?step=4"' in found(alice, f"{here}&q=rewind")
@@ -165,7 +170,7 @@ def test_without_scripts_a_page_has_the_same_results(alice: Client, session: Ses
     assert f'href="/sessions/{session.pk}?step=3"' in page
     assert 'role="option"' not in page.partition('id="main"')[2].partition("</main>")[0]
     assert f'<input type="hidden" name="session" value="{session.pk}">' in page
-    assert "Nothing found." in html(alice.get("/palette?q=nothing-like-this"))
+    assert 'href="/search?q=nothing-like-this"' in html(alice.get("/palette?q=nothing-like-this"))
 
 
 @pytest.mark.parametrize("session", ["no-id", "1"])

@@ -30,9 +30,19 @@ def addresses(page: str) -> list[str]:
 
 def test_a_result_leads_to_its_step_and_marks_the_match(alice: Client, found: Session) -> None:
     page = html(alice.get("/search?q=zebra"))
-    assert addresses(page) == [f"/sessions/{found.pk}?step=2"]
+    assert addresses(page) == [f"/sessions/{found.pk}?step=2&amp;find=zebra"]
     assert "&lt;b&gt;<mark>zebra</mark>&lt;/b&gt;" in page
-    assert alice.get(addresses(page)[0]).status_code == 200
+    shown = html(alice.get(addresses(page)[0].replace("&amp;", "&")))
+    assert 'value="zebra"' in shown
+
+
+def test_what_no_step_has_is_found_in_different_steps(alice: Client, found: Session) -> None:
+    page = html(alice.get("/search?q=nothing+zebra"))
+    assert "nothing AND zebra" in page
+    assert addresses(page) == [
+        f"/sessions/{found.pk}?step={n}&amp;find={t}" for n, t in ((1, "nothing"), (2, "zebra"))
+    ]
+    assert 'href="/search?q=nothing+AND+zebra+agent%3Amender"' in page
 
 
 def test_a_result_in_a_take_leads_to_the_past_that_has_it(alice: Client, found: Session) -> None:
@@ -50,6 +60,17 @@ def test_facets_narrow_the_results(alice: Client, found: Session) -> None:
 
 def test_without_a_query_the_page_says_what_can_be_searched(alice: Client) -> None:
     assert "What you can search for" in html(alice.get("/search"))
+
+
+def test_an_empty_result_says_what_can_be_searched(alice: Client, found: Session) -> None:
+    page = html(alice.get("/search?q=wombat"))
+    assert "No steps found" in page
+    assert "What you can search for" in page
+
+
+def test_the_list_leads_to_a_search_of_all_steps(alice: Client, found: Session) -> None:
+    for word in ("Mend", "wombat"):
+        assert f'href="/search?q={word}"' in html(alice.get(f"/?q={word}"))
 
 
 @pytest.mark.parametrize("query", ["x" * 10_000, "cost>abc", "E*", "%22unbalanced", "status:nonsense", "%25"])

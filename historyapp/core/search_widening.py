@@ -1,0 +1,87 @@
+"""Rewrites a query that no single step matches, so that different steps of one session may match it."""
+
+import re
+from collections.abc import Sequence
+
+from historyapp.core.search_query import (
+    MOST_CHARACTERS,
+    MOST_GROUPS,
+    STEP_FACETS,
+    QueryWord,
+    SearchQuery,
+    query_words,
+)
+from historyapp.core.search_tokens import tokens_of
+
+_OUTCOMES = ("error", "failure")
+_FAILED = {"fail", "failed", "failing", "fails", "failure", "failures"}
+_EDITED = {"change", "changed", "changes", "edit", "edited", "edits", "modified", "modify", "wrote"}
+_TESTS = {"test", "tests"}
+_FILE = re.compile(r"[\w./-]{1,200}\.[a-z][a-z0-9]{0,5}")
+_MARKS = ".,;:!?"
+_FILLERS = {
+    "a", "an", "and", "are", "as", "at", "by", "did", "do", "does", "for", "from", "had", "has",
+    "have", "in", "into", "is", "it", "its", "of", "on", "or", "run", "runs", "session", "sessions",
+    "step", "steps", "that", "the", "their", "then", "there", "this", "to", "was", "were", "what",
+    "when", "where", "which", "who", "why", "with",
+}  # fmt: skip
+"""English words of a question that say nothing about a step."""
+
+
+def widened(text: str) -> str:
+    """The query with ``AND`` between what different steps may have; empty where that changes nothing.
+
+    What names a call (``tool:``, ``file:``, ``has:edit``) stays together, and so does how a command ended
+    (``command:``, ``status:``, ``has:failure``). Each word and phrase is in a part of its own, except that
+    words of a question are read as filters: "edited parser.py and failed its tests" becomes
+    ``file:parser.py has:edit AND has:failure test*``.
+    """
+    query = SearchQuery()
+    words = list(query_words(text, query))
+    if any(word.is_and for word in words):
+        return ""
+    groups: dict[object, list[str]] = {}
+    everywhere = [f"{one.name}{one.operator}{one.value}" for one in query.conditions]
+    excluded: list[str] = []
+    for place, word in enumerate(words):
+        if word.is_excluded:
+            excluded.append(_written(word))
+        elif word.facet in STEP_FACETS:
+            groups.setdefault(_kind(word), []).append(_written(word))
+        elif word.facet:
+            everywhere.append(_written(word))
+        elif not word.is_quoted and (meant := _meant(word.text.lower().strip(_MARKS), words)):
+            groups.setdefault(meant[0], []).append(meant[1])
+        elif word.is_quoted or (word.text.lower() not in _FILLERS and tokens_of(word.text)):
+            groups.setdefault(place, []).append(_written(word))
+    if not 1 < len(groups) <= MOST_GROUPS:
+        return ""
+    parts = [" ".join([*group, *excluded]) for group in groups.values()]
+    wider = " ".join([" AND ".join(parts), *everywhere])
+    return wider if len(wider) <= MOST_CHARACTERS else ""
+
+
+def _meant(text: str, words: Sequence[QueryWord]) -> tuple[str, str] | None:
+    """The part and the filter that a word of a question stands for, or None: it is only a word."""
+    texts = {word.text.lower().strip(_MARKS) for word in words}
+    fails, edits = texts & _FAILED, texts & _EDITED
+    if text in fails:
+        return "outcome", "has:failure"
+    if text in _TESTS and fails:
+        return "outcome", "test*"
+    if edits and _FILE.fullmatch(text):
+        return "call", f"file:{text}"
+    if text in edits and any(_FILE.fullmatch(other) for other in texts):
+        return "call", "has:edit"
+    return None
+
+
+def _kind(word: QueryWord) -> str:
+    is_outcome = word.facet in ("command", "status") or (word.facet == "has" and word.text in _OUTCOMES)
+    return "outcome" if is_outcome else "call"
+
+
+def _written(word: QueryWord) -> str:
+    star = "*" if word.is_quoted and word.text.endswith("*") else ""
+    value = f'"{word.text.rstrip("*") if star else word.text}"{star}' if word.is_quoted else word.text
+    return "-" * word.is_excluded + f"{word.facet}:" * bool(word.facet) + value

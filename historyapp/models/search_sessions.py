@@ -1,0 +1,114 @@
+"""Finds sessions that have each of several steps: ``file:parser.py has:edit AND command:pytest has:failure``.
+
+The part of the query that matches the fewest steps gives the sessions, and in each the newest step of every
+part is looked up. A page reads a bounded number of sessions.
+"""
+
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from historyapp.core.search_query import SearchQuery
+from historyapp.models.search import (
+    CANDIDATES,
+    LAST,
+    SECONDS,
+    ProjectSearch,
+    SearchHit,
+    SearchPage,
+    bounded,
+)
+from historyapp.models.sessions import Session
+
+MOST_SESSIONS = 40
+"""Sessions that one page looks into."""
+MOST_READ = 5_000
+"""Rows that one page reads to find them."""
+MOST_ROWS = 50
+"""Rows of a session among which a live one is looked for, for each part of the query."""
+_FORKS = 5
+"""Forks of a session that are looked into when it lacks a step."""
+
+
+class WholeSessionSearch:
+    """One query with several parts in one project."""
+
+    def __init__(self, project: UUID, query: SearchQuery) -> None:
+        self.query = query
+        self._parts = [ProjectSearch(project, replace(query, groups=[group])) for group in query.groups]
+
+    def page(self, limit: int, before: int | None = None) -> SearchPage:
+        """The steps of as many sessions as have room in ``limit``, at least of one.
+
+        Raises:
+            SearchTooSlow: when it took longer than :data:`historyapp.models.search.SECONDS`.
+        """
+        page, reached, read = SearchPage(), before or LAST, 0
+        with bounded(SECONDS):
+            sessions = self._parts[0].wanted_sessions()
+            if sessions is not None and not sessions:
+                return page
+            driver = self._rarest(sessions)
+            seen: set[UUID] = set()
+            while True:
+                rows = driver.candidates(sessions, reached)
+                read += len(rows)
+                for hit in driver.hits(rows):
+                    if hit.session.pk in seen:
+                        continue
+                    if len(seen) == MOST_SESSIONS or (
+                        page.hits and len(page.hits) + len(self._parts) > limit
+                    ):
+                        page.next = reached
+                        return _counted(page, before)
+                    seen.add(hit.session.pk)
+                    page.hits += self._steps_of(hit, driver, before)
+                    reached = hit.found.id
+                if len(rows) < CANDIDATES:
+                    return _counted(page, before)
+                reached = rows[-1].id
+                if read >= MOST_READ:
+                    page.next = reached
+                    return _counted(page, before)
+
+    def _rarest(self, sessions: "QuerySet[Any, Any] | list[UUID] | None") -> ProjectSearch:
+        counts = [len(part.candidates(sessions, LAST)) for part in self._parts]
+        return self._parts[counts.index(min(counts))]
+
+    def _steps_of(self, hit: SearchHit, driver: ProjectSearch, before: int | None) -> list[SearchHit]:
+        """The newest step of each part, in the session of a hit or else in a fork of it; none: it lacks one.
+
+        Nothing either when an earlier page has shown the session.
+        """
+        forks = chain([hit.session], driver.forks(hit.session, hit.found.anchor))
+        for session, _ in zip(forks, range(1 + _FORKS), strict=False):
+            steps: dict[int, SearchHit] = {}
+            for part in self._parts:
+                found = self._newest(part, session)
+                if found is None:
+                    break
+                if part is driver and before is not None and found.found.id >= before:
+                    return []
+                steps.setdefault(found.found.id, found)
+            else:
+                return list(steps.values())
+        return []
+
+    def _newest(self, part: ProjectSearch, session: Session) -> SearchHit | None:
+        lineage = part.lineage(session)
+        owners = {session.pk, *map(UUID, lineage.owners)}
+        for row in part.candidates(sorted(owners), LAST, MOST_ROWS):
+            is_live = lineage.contains(str(row.owner), row.anchor)
+            if is_live or (self.query.with_takes and row.owner == session.pk):
+                return SearchHit(row, session, is_live, lineage)
+        return None
+
+
+def _counted(page: SearchPage, before: int | None) -> SearchPage:
+    if before is None:
+        page.count(page.hits)
+        page.is_counted_to_end = page.next is None
+    return page
