@@ -46,6 +46,7 @@ urlpatterns = [
     path("sign-out", sign_in.sign_out, name="sign-out"),
     path("events", events.events, name="events"),
     path("search", search.search_sessions, name="search"),
+    path("search/suggestions", search.suggest, name="search-suggestions"),
     path("palette", palette.palette, name="palette"),
     path("s/<str:token>/", shared.shared, {"rest": ""}, name="shared-session"),
     path("s/<str:token>/<path:rest>", shared.shared, name="shared"),

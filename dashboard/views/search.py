@@ -9,8 +9,11 @@ from dashboard.access import PersonRequest, current_project, projects, signed_in
 from dashboard.location import read_number
 from dashboard.search_results import SearchResults
 from historyapp.core.errors import Invalid
+from historyapp.core.search_query import MOST_CHARACTERS
+from historyapp.core.text import clean
 from historyapp.enqueue import want_search_index
 from historyapp.services.search import search
+from historyapp.services.search_suggestions import suggestions
 from historyapp.wire.problems import SearchTooSlow
 
 PAGE = 20
@@ -41,3 +44,13 @@ def search_sessions(request: PersonRequest) -> HttpResponse:
         template = "_search_hits.html" if request.htmx.target == "more" else "_search_results.html"
         return render(request, template, context)  # htmx shows no answer with an error's status
     return render(request, "search.html", context, status=status)
+
+
+@signed_in
+@require_safe
+def suggest(request: PersonRequest) -> HttpResponse:
+    """The options of the search's list of suggestions, for what is typed."""
+    text = clean(request.GET.get("q", ""))[:MOST_CHARACTERS]
+    project = current_project(request, projects(request))
+    start, found = suggestions(project.pk, text)
+    return render(request, "_search_suggestions.html", {"start": start, "suggestions": found})

@@ -20,8 +20,9 @@ from historyapp.core.search_snippets import Snippet
 from historyapp.enqueue import want_search_index
 from historyapp.models.search import SearchHit
 from historyapp.services.search import search
+from historyapp.services.search_suggestions import suggestions
 from historyapp.wire.problems import NotValid, SearchTooSlow
-from historyapp.wire.search import SearchPageOut
+from historyapp.wire.search import SearchPageOut, SuggestionOut, SuggestionsOut
 
 router = Router(tags=["find"])
 
@@ -67,6 +68,22 @@ def search_steps(request: ApiRequest, filter: Query[StepSearchParameters]) -> Ht
             "up_to_date": found.is_up_to_date,
         }
     )
+
+
+class SuggestionParameters(BaseModel):
+    q: Annotated[Line, Field(max_length=MOST_CHARACTERS)] = Field(
+        description="A query up to the place where it is typed."
+    )
+
+
+@router.get("/search/suggestions", response=SuggestionsOut, summary="Suggest how a search goes on")
+def suggest_searches(request: ApiRequest, filter: Query[SuggestionParameters]) -> HttpResponse:
+    """At most ten filters, values of this project, or words of its newest steps. Each may replace `q`
+    from the character `start` on.
+    """
+    start, found = suggestions(request.auth.project_id, filter.q)
+    items = [SuggestionOut(text=one.text, detail=one.detail) for one in found]
+    return reply(SuggestionsOut(start=start, items=items))
 
 
 def _item(hit: SearchHit, snippet: Snippet | None) -> dict[str, Any]:

@@ -83,6 +83,7 @@ class AsyncPlayhead(http_messages.ServerConnection[httpx.AsyncClient]):
     origins = _answered(endpoints.episodes.origins)
     find = _listed(endpoints.finding.find)
     search = _listed(endpoints.searching.search)
+    search_suggestions = _answered(endpoints.searching.search_suggestions)
     progress = _answered(endpoints.episodes.progress)
     history = _answered(endpoints.episodes.history)
     messages = _answered(endpoints.episodes.messages)

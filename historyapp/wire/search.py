@@ -67,3 +67,19 @@ class SearchPageOut(Page[SearchItem]):
     up_to_date: bool = Field(
         description="False while older sessions, or the newest steps of a long import, are not searched yet."
     )
+
+
+class SuggestionOut(Answer):
+    """A text that may take the place of the last word of a query."""
+
+    model_config = shown({"text": "tool:read_file", "detail": ""})
+
+    text: Text
+    detail: str = Field(description="What the filter compares; empty for values and words.")
+
+
+class SuggestionsOut(Answer):
+    model_config = shown({"start": 0, "items": [{"text": "tool:read_file", "detail": ""}]})
+
+    start: int = Field(description="The character of `q` at which its last word begins.")
+    items: list[SuggestionOut]

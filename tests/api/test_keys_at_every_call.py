@@ -29,6 +29,7 @@ QUERIES = {
     "/sessions/{session_id}/snapshots/{snapshot_id}/diff": f"?with={SNAPSHOT}",
     "/sessions/{session_id}/find": "?q=mine",
     "/search": "?q=mine",
+    "/search/suggestions": "?q=mine",
 }
 
 

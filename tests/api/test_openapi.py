@@ -15,6 +15,7 @@ PATHS = {
     "/events": {"get"},
     "/figures": {"get"},
     "/search": {"get"},
+    "/search/suggestions": {"get"},
     "/sessions/{session_id}/stream": {"get"},
     "/sessions/{session_id}/entries": {"get", "post"},
     "/sessions/{session_id}/entries/{position}": {"get"},

@@ -228,3 +228,59 @@ def test_a_search_takes_the_same_number_of_queries_at_any_length(alice: Agent, r
         alice.get("/search?q=wombat")
         counts.append(len(cost(lambda: alice.get("/search?q=wombat&limit=5"))))
     assert counts[0] == counts[1] <= 12
+
+
+def suggested(alice: Agent, q: str) -> list[str]:
+    answer = alice.get(f"/search/suggestions?{urlencode({'q': q})}")
+    assert answer.status == 200, answer.body
+    return [q[: answer["start"]] + item["text"] for item in answer["items"]]
+
+
+@pytest.mark.parametrize(
+    ("q", "completed"),
+    [
+        ("to", ["tool:", "tokens>"]),
+        ("wombat -ta", ["wombat -tag:", "wombat -takes:"]),
+        ("tool:", ["tool:bash", "tool:edit_file"]),
+        ("tool:ed", ["tool:edit_file"]),
+        ("-tool:edi", ["-tool:edit_file"]),
+        ("file:hoo", ["file:src/hooks_test.go"]),
+        ("file:", ["file:src/hooks_test.go"]),
+        ("command:", ['command:"go test ./..."']),
+        ('command:"go te', ['command:"go test ./..."']),
+        ("status:err", ["status:error"]),
+        ("has:sh", ["has:shell"]),
+        ("agent:", []),
+        ("title:", ['title:"a run"']),
+        ("since:7", ["since:7d"]),
+        ("Ensu", ["EnsureSetup"]),
+        ("tool:bash FAI", ["tool:bash FAIL"]),
+        ("wombat", []),
+        ("cost>", []),
+        ("ab", []),
+    ],
+)
+def test_suggestions_complete_the_last_word(
+    alice: Agent, charlie: Agent, recorded: str, q: str, completed: list[str]
+) -> None:
+    found(alice, "hooks")
+    assert sorted(suggested(alice, q)) == sorted(completed)
+    for own in ("tool:ed", "file:", "command:", "title:", "Ensu"):
+        assert suggested(charlie, own) == []
+
+
+@pytest.mark.parametrize(
+    "q", ["", '"', '"' * 9, "%", "*", "file:%", "tool:*", "[", "x" * 500, "file:[(", "-"]
+)
+def test_suggestions_take_any_text(alice: Agent, recorded: str, q: str) -> None:
+    found(alice, "hooks")
+    suggested(alice, q)
+
+
+def test_nothing_of_archived_sessions_and_takes_is_suggested(alice: Agent, run: Agent, recorded: str) -> None:
+    found(alice, "hooks")
+    run.post("/rewinds", {"to_step": 1})
+    assert suggested(alice, "testho") == []
+    assert suggested(alice, "Ensu") == ["EnsureSetup"]
+    run.patch("", {"status": "archived"})
+    assert suggested(alice, "Ensu") == suggested(alice, "title:") == []

@@ -1,0 +1,94 @@
+"""What may complete the last word of a search, as far as it follows from the language alone."""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from historyapp.core.episodes import STATUSES
+from historyapp.core.search_documents import LIKELY_FAILED
+from historyapp.core.search_query import FACETS, HAS
+
+MOST_SUGGESTIONS = 10
+LONGEST_VALUE = 200
+"""Characters of a suggested value. Longer ones are left out."""
+_MEANINGS = {
+    "tool": "the step called it", "file": "the step read or changed it", "command": "the step ran it",
+    "status": "how the step ended", "has": "what the step holds", "kind": "what the step called",
+    "model": "of the session", "agent": "of the session", "tag": "of the session", "title": "of the session",
+    "session": "by its ID", "cost": "in US dollars, of the session", "tokens": "of the session",
+    "steps": "of the session", "errors": "of the session", "since": "7d, or a date", "until": "7d, or a date",
+    "takes": "also what rewinds cut off",
+}  # fmt: skip
+_COMPARED = ("cost", "tokens", "steps", "errors")
+_VALUES = {
+    "status": (*STATUSES, LIKELY_FAILED),
+    "has": HAS,
+    "kind": HAS[-7:],
+    "since": ("today", "1d", "7d", "30d", "1y"),
+    "until": ("today", "1d", "7d", "30d"),
+    "takes": ("all", "live"),
+}
+
+
+class Suggestion(NamedTuple):
+    """A text that may take the place of the last word."""
+
+    text: str
+    detail: str = ""
+
+
+class LastWord(NamedTuple):
+    """The word that is being typed."""
+
+    start: int
+    """The character at which it begins."""
+    minus: str
+    """``-`` where it is excluded."""
+    facet: str
+    """Empty for a text."""
+    value: str
+
+
+def last_word(text: str) -> LastWord:
+    """The word at the end of a query that is not finished; an open quotation mark belongs to it."""
+    start = max(text.rfind(space) for space in " \t\n") + 1
+    if text.count('"') % 2:
+        quote = text.rindex('"')
+        start = max(text.rfind(space, 0, quote) for space in " \t\n") + 1
+    word = text[start:]
+    minus = "-" if word.startswith("-") else ""
+    name, colon, value = word[len(minus) :].partition(":")
+    if colon and name.lower() in FACETS:
+        return LastWord(start, minus, name.lower(), value.strip('"'))
+    return LastWord(start, minus, "", word[len(minus) :].strip('"'))
+
+
+def facet_names(word: LastWord) -> Iterator[Suggestion]:
+    """The filters whose names begin as the word does; all of them for an empty word."""
+    if word.facet:
+        return
+    for name in FACETS:
+        if name.startswith(word.value.lower()):
+            yield Suggestion(word.minus + name + (">" if name in _COMPARED else ":"), _MEANINGS[name])
+
+
+def fixed_values(word: LastWord) -> Iterator[Suggestion] | None:
+    """The values of a filter that has a fixed list of them; None for other filters."""
+    values = _VALUES.get(word.facet)
+    return None if values is None else suggested(word, values)
+
+
+def suggested(word: LastWord, values: Iterable[str], detail: str = "") -> Iterator[Suggestion]:
+    """Values as they are written in a query, those that begin as the word first, then those that have it."""
+    begun, typed = list[str](), word.value.lower()
+    inside = list[str]()
+    for value in dict.fromkeys(values):
+        if value and '"' not in value and len(value) <= LONGEST_VALUE and value.isprintable():
+            folded = value.lower()
+            if folded.startswith(typed):
+                begun.append(value)
+            elif typed in folded:
+                inside.append(value)
+    prefix = f"{word.facet}:" * bool(word.facet)
+    for value in (*begun, *inside):
+        written = f'"{value}"' if any(one.isspace() for one in value) else value
+        yield Suggestion(f"{word.minus}{prefix}{written}", detail)

@@ -1,0 +1,125 @@
+"""What may complete a search while it is typed: filters, their values in the project, and its words."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import islice
+from uuid import UUID
+
+from historyapp.core.call_subjects import call_subject
+from historyapp.core.entries import ModelOutput, load_body
+from historyapp.core.lineage import Span
+from historyapp.core.search_documents import calls_of
+from historyapp.core.search_query import LEAST_PREFIX, SearchQuery, Term
+from historyapp.core.search_suggestions import (
+    MOST_SUGGESTIONS,
+    LastWord,
+    Suggestion,
+    facet_names,
+    fixed_values,
+    last_word,
+    suggested,
+)
+from historyapp.core.search_tokens import tokens_of
+from historyapp.core.searchable import passages
+from historyapp.models import Session
+from historyapp.models.entries import Entry, in_spans
+from historyapp.models.search import LAST, FoundStep, ProjectSearch, bounded
+from historyapp.wire.problems import SearchTooSlow
+
+MOST_SESSIONS = 500
+"""The newest sessions, whose models, agents, tags and titles are suggested."""
+MOST_STEPS = 40
+"""The newest steps with the word, whose files, commands, tools and words are suggested."""
+MOST_TEXT = 20_000
+"""Characters of each of their texts."""
+SECONDS = 0.25
+"""After which no more is looked up."""
+_WORD = re.compile(r"[^\W_][\w./:-]{0,79}")
+
+
+def suggestions(project: UUID, text: str) -> tuple[int, list[Suggestion]]:
+    """Where the last word of a query begins, and what may take its place."""
+    word = last_word(text)
+    found = dict.fromkeys(islice(_found(project, word), MOST_SUGGESTIONS))
+    return word.start, [one for one in found if one.text != text[word.start :]]
+
+
+def _found(project: UUID, word: LastWord) -> Iterator[Suggestion]:
+    if word.facet:
+        fixed = fixed_values(word)
+        yield from fixed if fixed is not None else suggested(word, _values(project, word))
+        return
+    yield from facet_names(word)
+    if len(word.value) >= LEAST_PREFIX:
+        yield from suggested(word, _words(project, word), "")
+
+
+def _values(project: UUID, word: LastWord) -> Iterable[str]:
+    """The values that a filter has in the project's newest sessions or steps, the most frequent first."""
+    if word.facet in ("model", "agent", "title"):
+        rows = Session.objects.filter(project=project).exclude(status=Session.Status.ARCHIVED)
+        values = rows.newest_first().values_list(word.facet, flat=True)[:MOST_SESSIONS]
+        return _frequent(values)
+    if word.facet == "tag":
+        texts = Session.objects.filter(project=project).exclude(tags_text="\n").newest_first()
+        lines = texts.values_list("tags_text", flat=True)[:MOST_SESSIONS]
+        return _frequent(tag for line in lines for tag in line.split("\n"))
+    steps = list(_steps(project, word)) if word.facet in ("tool", "file", "command") else []
+    if word.facet == "tool":
+        return _frequent(tool for step in steps for tool in step.tools)
+    return _frequent(_subjects(steps, word.facet)) if steps else ()
+
+
+def _frequent(values: Iterable[str]) -> list[str]:
+    return [value for value, _ in Counter(values).most_common()]
+
+
+def _steps(project: UUID, word: LastWord) -> list[FoundStep]:
+    """The newest live steps that have the word, or its filter with a value that begins so."""
+    tokens = tuple(tokens_of(word.value))
+    is_prefix = bool(tokens) and len(tokens[-1]) >= LEAST_PREFIX and word.value[-1:].isalnum()
+    if tokens and not is_prefix:
+        tokens = tokens[:-1]  # what ends in one or two letters would begin too much
+    terms = [Term(word.facet, tokens, is_prefix)] if tokens else []
+    if not terms and word.facet in ("file", "command"):
+        terms = [Term("has", ("shell" if word.facet == "command" else "edit",))]
+    with suppress(SearchTooSlow), bounded(SECONDS):
+        search = ProjectSearch(project, SearchQuery([terms]))
+        return [hit.found for hit in search.hits(search.candidates(None, LAST, MOST_STEPS))]
+    return []
+
+
+def _subjects(steps: Iterable[FoundStep], facet: str) -> Iterator[str]:
+    """The files or the commands of steps."""
+    spans = [Span(str(step.owner), step.anchor, step.anchor) for step in steps]
+    for kind, body in in_spans(Entry.objects.all(), spans).values_list("kind", "body"):
+        output = load_body(kind, body)
+        if not isinstance(output, ModelOutput):
+            continue
+        for call in calls_of(output):
+            subject = call_subject(call.name, call.arguments)
+            if facet == "file":
+                yield from subject.files
+            elif subject.kind == "shell" and subject.target:
+                yield subject.target
+
+
+def _words(project: UUID, word: LastWord) -> list[str]:
+    """Words and names of the project's newest steps that begin as the word does."""
+    spans = [Span(str(step.owner), step.first, step.last) for step in _steps(project, word)]
+    counts: Counter[str] = Counter()
+    typed = word.value.lower()
+    begins = re.compile(rf"(?<![^\W_]){re.escape(typed)}", re.IGNORECASE)
+    if not spans:
+        return []
+    for position, kind, body in in_spans(Entry.objects.all(), spans).values_list("position", "kind", "body"):
+        names = {
+            name[0].rstrip("./:-")
+            for passage in passages(position, 0, kind, body)
+            for found in begins.finditer(passage.text, 0, MOST_TEXT)
+            if (name := _WORD.match(passage.text, found.start()))
+        }
+        counts.update(names)
+    return [name for name, _ in counts.most_common() if name.lower() != typed]
