@@ -12,12 +12,15 @@ from historyapp.core.errors import Invalid
 from historyapp.core.search_query import MOST_CHARACTERS
 from historyapp.core.text import clean
 from historyapp.enqueue import want_search_index
+from historyapp.models import SavedSearch
 from historyapp.services.search import search
 from historyapp.services.search_suggestions import suggestions
 from historyapp.wire.problems import SearchTooSlow
 
 PAGE = 20
 """Steps on a page."""
+SHOWN_SAVED = 12
+"""Saved searches below the field."""
 
 
 @signed_in
@@ -31,6 +34,8 @@ def search_sessions(request: PersonRequest) -> HttpResponse:
     project = current_project(request, mine)
     text, before = request.GET.get("q", "").strip(), read_number(request.GET, "cursor")
     context = {"project": project, "projects": mine, "q": text, "is_first_page": before is None}
+    if not request.htmx:
+        context["saved"] = SavedSearch.objects.filter(project=project)[:SHOWN_SAVED]
     status = 200
     if text:
         try:

@@ -21,6 +21,7 @@ from historyapp.api import (
     recorded,
     rewinds,
     run_comparisons,
+    saved_searches,
     search,
     sessions,
     shares,
@@ -47,8 +48,8 @@ api = PlayheadAPI(
 )
 api.add_decorator(with_shared_checks)
 for resource in (
-    sessions, entries, events, actions, episodes, finding, search, recorded, contexts, snapshots, model_calls,
-    ledger,
+    sessions, entries, events, actions, episodes, finding, search, saved_searches,
+    recorded, contexts, snapshots, model_calls, ledger,
     origins, overview, summaries, notes, compressions, strategy_comparisons, rewinds, transfers, projects,
     caps, what_ifs, run_comparisons, shares, figures, webhooks,
 ):  # fmt: skip

@@ -183,7 +183,8 @@ def _add(query: SearchQuery, found: QueryWord, now: datetime) -> None:
         value = found.text.strip("*")
         query.conditions.append(SessionCondition(found.facet, value, is_excluded=found.is_excluded))
     else:
-        query.groups[-1] += _terms(found)
+        group = query.groups[-1]
+        group += [term for term in _terms(found) if term not in group]
 
 
 def _terms(found: QueryWord) -> Iterator[Term]:

@@ -23,6 +23,7 @@ from historyapp.models.projects import (
 from historyapp.models.queue import QueuedMessage
 from historyapp.models.releases import Release
 from historyapp.models.run_figures import FiguresCheckpoint
+from historyapp.models.saved_searches import SavedSearch
 from historyapp.models.search_steps import SearchProgress, SearchStep
 from historyapp.models.sessions import Session
 from historyapp.models.shares import ShareLink
@@ -60,6 +61,7 @@ __all__ = [
     "QueuedMessage",
     "Release",
     "RetentionPass",
+    "SavedSearch",
     "SearchProgress",
     "SearchStep",
     "Session",

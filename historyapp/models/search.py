@@ -40,6 +40,8 @@ COUNTED = ("tool", "status", "agent", "model", "tag")
 """The facets whose values are counted."""
 MOST_NAMED = 40
 """Sessions whose tokens a query names. Of more that have the wanted model, each candidate's is compared."""
+MOST_LISTED = 20_000
+"""Sessions that a query to PostgreSQL lists."""
 MOST_FORKS = 20
 """Forks of a session in which a step is looked for that is not live in the session itself."""
 _MOST_DAYS, _MOST_MONTHS = 62, 60
@@ -130,6 +132,7 @@ class ProjectSearch:
         self.query = query
         self._sessions: dict[UUID, Session] = {}
         self._lineages: dict[UUID, Lineage] = {}
+        self._listed: list[UUID] | None = None
 
     def page(self, limit: int, before: int | None = None) -> SearchPage:
         """At most ``limit`` hits among the rows before one.
@@ -179,8 +182,8 @@ class ProjectSearch:
         scopes = [session_token(id) for id in sessions] if isinstance(sessions, list) else []
         conditions, values = self._times()
         if sessions is not None and not isinstance(sessions, list):
-            text, session_values = sessions.query.sql_with_params()
-            conditions += f" AND s.session_id IN ({text})"
+            text, session_values = self._within(sessions)
+            conditions += text
             values += session_values
         match = match_value(self.query.terms, scopes or [project_token(self.project)], self._days())
         if on_sqlite():
@@ -190,6 +193,19 @@ class ProjectSearch:
             parameters = [match, before, self.project, *values, limit]
             rows = fetch_all(statement.format(conditions=conditions), parameters)
         return [_found(row) for row in rows]
+
+    def _within(self, sessions: "QuerySet[Any, Any]") -> tuple[str, list[Any]]:
+        """The condition that a row is of one of many sessions.
+
+        PostgreSQL guesses that few sessions match a text, and then asks the text index once for each of them.
+        """
+        if not on_sqlite():
+            if self._listed is None:
+                self._listed = list(sessions.values_list("pk", flat=True)[: MOST_LISTED + 1])
+            if len(self._listed) <= MOST_LISTED:
+                return " AND (s.session_id = ANY(%s)) IS TRUE", [self._listed]
+        text, values = sessions.query.sql_with_params()
+        return f" AND s.session_id IN ({text})", list(values)
 
     def _times(self) -> tuple[str, list[Any]]:
         conditions, values = "", list[Any]()

@@ -24,6 +24,7 @@ GIVEN = {
     "share_id": RUN,
     "webhook_id": RUN,
     "delivery_id": f"msg_{UUID(RUN).hex}",
+    "search_id": RUN,
 }
 QUERIES = {
     "/sessions/{session_id}/snapshots/{snapshot_id}/diff": f"?with={SNAPSHOT}",

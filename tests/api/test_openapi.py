@@ -16,6 +16,8 @@ PATHS = {
     "/figures": {"get"},
     "/search": {"get"},
     "/search/suggestions": {"get"},
+    "/searches": {"get", "post"},
+    "/searches/{search_id}": {"patch", "delete"},
     "/sessions/{session_id}/stream": {"get"},
     "/sessions/{session_id}/entries": {"get", "post"},
     "/sessions/{session_id}/entries/{position}": {"get"},

@@ -91,6 +91,7 @@ def addresses(project: Project) -> list[str]:
         f"/webhooks/{hook.pk}/deliveries/{sent.message}",
         "/figures",
         "/search?q=tool:look",
+        "/searches",
         "/compressions",
         f"/compressions?session={empty.pk}",
         page_of(odd),

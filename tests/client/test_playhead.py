@@ -359,3 +359,12 @@ def test_a_session_is_shared_and_the_link_revoked(playhead: Playhead) -> None:
     playhead.revoke_share(session, made.id)
     (listed,) = playhead.shares(session)
     assert (listed.id, listed.inputs, listed.state) == (made.id, True, "revoked")
+
+
+def test_a_search_is_suggested_saved_renamed_and_deleted(playhead: Playhead) -> None:
+    assert [item.text for item in playhead.search_suggestions("stat").items] == ["status:"]
+    made = playhead.save_search("Failed tests", "status:failed")
+    assert playhead.rename_search(made.id, "Failures").name == "Failures"
+    assert [saved.name for saved in playhead.saved_searches()] == ["Failures"]
+    playhead.delete_search(made.id)
+    assert list(playhead.saved_searches()) == []

@@ -72,3 +72,7 @@ def test_what_cannot_be_read_is_refused_with_advice(text: str, advice: str) -> N
 def test_any_text_is_read_or_refused(parts: list[str]) -> None:
     with suppress(Invalid):
         parse_query("".join(parts), NOW)
+
+
+def test_a_word_that_is_repeated_counts_once() -> None:
+    assert len(parse_query("parser Parser parser tool:bash tool:bash", NOW).terms) == 2

@@ -91,3 +91,37 @@ def test_older_results_are_on_the_next_page(alice: Client, project: Project, fou
     rest = alice.get(further.replace("&amp;", "&"), headers={"HX-Request": "true", "HX-Target": "more"})
     assert len(addresses(page)) == 20
     assert len(addresses(html(rest))) == 6
+
+
+def test_a_search_is_saved_and_found_below_the_field(alice: Client, charlie: Client, found: Session) -> None:
+    assert "Save this search" in html(alice.get("/search?q=zebra"))
+    saved = alice.post("/searches", {"q": "zebra tool:look", "name": "Zebras <b>"})
+    assert (saved.status_code, saved["Location"]) == (302, "/search?q=zebra+tool%3Alook")
+    assert 'href="/search?q=zebra%20tool%3Alook">\n    <bdi>Zebras &lt;b&gt;</bdi>' in html(
+        alice.get("/search")
+    )
+    assert "Zebras" not in html(charlie.get("/search", follow=True))
+    listed = html(alice.get("/searches"))
+    assert "zebra tool:look" in listed
+    assert "alice" in listed
+    (address,) = re.findall(r'action="(/searches/[^"]+)"', listed)
+    assert charlie.post(address, {"delete": "1"}).status_code == 404
+    assert alice.post(address, {"name": "Stripes"}).status_code == 302
+    assert "Stripes" in html(alice.get("/searches"))
+    assert alice.post(address, {"delete": "1"}).status_code == 302
+    assert "No saved searches" in html(alice.get("/searches"))
+
+
+def test_what_cannot_be_saved_is_explained_and_kept_in_the_form(alice: Client, found: Session) -> None:
+    alice.post("/searches", {"q": "zebra", "name": "Zebras"})
+    refused = alice.post("/searches", {"q": "other", "name": "Zebras"})
+    assert refused.status_code == 409
+    assert "There is a saved search named Zebras already" in html(refused)
+    assert 'name="q" value="other"' in html(refused)
+    assert alice.post("/searches", {"q": '"open', "name": "x"}).status_code == 422
+
+
+def test_suggestions_are_escaped(alice: Client, found: Session) -> None:
+    shown = html(alice.get("/search/suggestions?q=title:"))
+    assert 'data-text="title:&quot;Mend the hooks&quot;"' in shown
+    assert "<b>" not in html(alice.get("/search/suggestions?q=zebr"))

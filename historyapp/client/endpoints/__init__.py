@@ -15,6 +15,7 @@ from historyapp.client.endpoints import (
     projects,
     rewinds,
     run_comparisons,
+    saved_searches,
     searching,
     sessions,
     shares,
@@ -25,6 +26,6 @@ from historyapp.client.endpoints import (
 
 __all__ = [
     "compressions", "contexts", "entries", "episodes", "events", "figures", "finding", "ledger",
-    "model_calls", "notes", "overview", "projects", "rewinds", "run_comparisons", "searching",
-    "sessions", "shares", "transfers", "webhooks", "what_ifs",
+    "model_calls", "notes", "overview", "projects", "rewinds", "run_comparisons", "saved_searches",
+    "searching", "sessions", "shares", "transfers", "webhooks", "what_ifs",
 ]  # fmt: skip

@@ -1,0 +1,31 @@
+"""Searches of all sessions that a project has saved by name."""
+
+from django.db import models
+from django.utils import timezone
+from uuid_utils.compat import uuid7
+
+from historyapp.models.projects import Project
+
+MOST_SAVED = 100
+"""Saved searches of one project."""
+LONGEST_NAME = 100
+"""Characters."""
+
+
+class SavedSearch(models.Model):
+    """A query with a name, for everybody in the project."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    project = models.ForeignKey(Project, models.CASCADE, related_name="saved_searches", db_index=False)
+    name = models.CharField(max_length=LONGEST_NAME)
+    query = models.CharField(max_length=500)
+    actor = models.CharField(max_length=200, blank=True)
+    """Who saved it: ``user:name`` or ``key:prefix``."""
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=("project", "name"), name="saved_search_name"),)
+        ordering = ("name",)
+
+    def __str__(self) -> str:
+        return self.name

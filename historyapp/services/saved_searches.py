@@ -1,0 +1,83 @@
+"""Saving, renaming and deleting searches of all sessions."""
+
+from uuid import UUID
+
+from django.utils import timezone
+
+from historyapp.core.errors import Conflict, Invalid, NotFound
+from historyapp.core.search_query import parse_query
+from historyapp.core.text import clean
+from historyapp.models import Project, SavedSearch
+from historyapp.models.saved_searches import LONGEST_NAME, MOST_SAVED
+from historyapp.services.transactions import writing
+
+
+def save_search(project: Project, name: str, query: str, *, actor: str = "") -> SavedSearch:
+    """Saves a query under a name that no other has.
+
+    Raises:
+        Invalid: when the name or the query is empty or too long, or the query cannot be read.
+        Conflict: when the name is taken, or the project has too many.
+    """
+    name, query = _name(name), clean(query).strip()
+    if not query:
+        raise Invalid("The query is empty. Search for something first, then save that.")
+    parse_query(query, timezone.now())
+    with writing():
+        Project.objects.select_for_update().get(pk=project.pk)
+        saved = SavedSearch.objects.filter(project=project)
+        if saved.count() >= MOST_SAVED:
+            raise Conflict(f"A project has at most {MOST_SAVED} saved searches. Delete one first.")
+        _check_free(project, name)
+        return SavedSearch.objects.create(project=project, name=name, query=query, actor=actor)
+
+
+def rename_search(project: Project, search_id: UUID, name: str) -> SavedSearch:
+    """Gives a saved search another name.
+
+    Raises:
+        NotFound: when the project has no such search.
+        Invalid: when the name is empty or too long.
+        Conflict: when another one has the name.
+    """
+    name = _name(name)
+    with writing():
+        Project.objects.select_for_update().get(pk=project.pk)
+        saved = SavedSearch.objects.filter(project=project, pk=search_id).first()
+        if saved is None:
+            raise _missing(search_id)
+        if saved.name != name:
+            _check_free(project, name)
+            saved.name = name
+            saved.save(update_fields=["name"])
+        return saved
+
+
+def delete_search(project: Project, search_id: UUID) -> None:
+    """Deletes a saved search.
+
+    Raises:
+        NotFound: when the project has no such search.
+    """
+    with writing():
+        count, _ = SavedSearch.objects.filter(project=project, pk=search_id).delete()
+    if not count:
+        raise _missing(search_id)
+
+
+def _name(name: str) -> str:
+    name = " ".join(clean(name).split())
+    if not name:
+        raise Invalid("A saved search needs a name.")
+    if len(name) > LONGEST_NAME:
+        raise Invalid(f"The name has {len(name):,} characters. Use at most {LONGEST_NAME}.")
+    return name
+
+
+def _check_free(project: Project, name: str) -> None:
+    if SavedSearch.objects.filter(project=project, name=name).exists():
+        raise Conflict(f"There is a saved search named {name} already. Choose another name, or delete it.")
+
+
+def _missing(search_id: UUID) -> NotFound:
+    return NotFound(f"There is no saved search {search_id} in this project.")
