@@ -248,7 +248,7 @@ def suggested(alice: Agent, q: str) -> list[str]:
         ("file:", ["file:src/hooks_test.go"]),
         ("command:", ['command:"go test ./..."']),
         ('command:"go te', ['command:"go test ./..."']),
-        ("status:err", ["status:error"]),
+        ("status:erro", ["status:error"]),
         ("has:sh", ["has:shell"]),
         ("agent:", []),
         ("title:", ['title:"a run"']),
