@@ -171,11 +171,18 @@ class FiguresPage:
         found.append(
             Trend("tokens", f"{sent:,}", _compared(sent, tokens_of(before.figures), self.query.days))
         )
-        money = f"${now.micros / 1_000_000:,.2f}"
-        return [*found, Trend("money", money, _compared(now.micros, before.micros, self.query.days))]
+        return [*found, _money(now, before, self.query.days)]
 
     def _words(self, now: GroupFigures, before: GroupFigures, name: str) -> str:
         return _compared(getattr(now.figures, name), getattr(before.figures, name), self.query.days)
+
+
+def _money(now: GroupFigures, before: GroupFigures, days: int) -> Trend:
+    """The money of a span; nothing is said of it where no price of a model is known."""
+    if now.unpriced and not now.micros:
+        count = len(now.unpriced)
+        return Trend("money", "not known", f"no price is known for {count:,} model{'s' * (count != 1)}")
+    return Trend("money", f"${now.micros / 1_000_000:,.2f}", _compared(now.micros, before.micros, days))
 
 
 def _compared(now: int, before: int, days: int) -> str:

@@ -8,11 +8,11 @@ from django.http import QueryDict
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.project_figures import FiguresPage, _compared, read_span
+from dashboard.project_figures import FiguresPage, _compared, _money, read_span
 from historyapp.models import Session
 from historyapp.services.append import append
 from historyapp.services.figures_feed import follow_changes
-from historyapp.services.project_figures import Grouping, grouped, grouped_by_names
+from historyapp.services.project_figures import GroupFigures, Grouping, grouped, grouped_by_names
 from historyapp.services.rewinds import Target, rewind
 from tests.dashboard.pages import html, text
 from tests.services.drafts import act, failed
@@ -140,3 +140,11 @@ def test_a_trend_is_told_in_words() -> None:
     assert _compared(5, 10, 1) == "50 % less than in the day before"
     assert _compared(3, 0, 7) == "none in the 7 days before"
     assert _compared(2, 2, 7) == "as in the 7 days before"
+
+
+def test_money_without_a_known_price_is_not_shown_as_none() -> None:
+    known, unknown = GroupFigures(micros=2_500_000), GroupFigures(unpriced={"our-model"})
+    assert _money(unknown, known, 7)[1:] == ("not known", "no price is known for 1 model")
+    both = GroupFigures(micros=5_000_000, unpriced={"our-model"})
+    assert _money(both, known, 7)[1:] == ("$5.00", "100 % more than in the 7 days before")
+    assert _money(GroupFigures(), GroupFigures(), 7).shown == "$0.00"
