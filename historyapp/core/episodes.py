@@ -119,7 +119,7 @@ def abandon(episode: Episode) -> Episode:
 def group_episodes(entries: Iterable[Entry], first_number: int = 1) -> Iterator[Episode]:
     """Live entries, oldest first, as episodes; the first output becomes ``first_number``."""
     number, newest = first_number, None
-    for run in _runs(entries):
+    for run in entry_runs(entries):
         if isinstance(run[0].body, ModelOutput):
             if newest is not None:
                 yield abandon(newest)
@@ -131,7 +131,7 @@ def group_episodes(entries: Iterable[Entry], first_number: int = 1) -> Iterator[
 
 def conversation_parts(entries: Iterable[Entry]) -> Iterator[ConversationPart]:
     """Live entries, oldest first, as a model reads them. Inputs during a step come after it."""
-    for run in _runs(entries):
+    for run in entry_runs(entries):
         in_step = isinstance(run[0].body, ModelOutput)
         if in_step:
             yield episode_of(0, run).turn
@@ -139,7 +139,7 @@ def conversation_parts(entries: Iterable[Entry]) -> Iterator[ConversationPart]:
             yield from input_messages(entry, in_step=in_step)
 
 
-def _runs(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+def entry_runs(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
     """What was recorded before the first output, then each output with what follows it."""
     run: list[Entry] = []
     for entry in entries:

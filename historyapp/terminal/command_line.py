@@ -17,7 +17,7 @@ from historyapp.terminal.show import show, step_range
 from historyapp.terminal.tail import tail
 
 Command = Callable[[Server, Output, Namespace], int | None]
-FORMATS = ("playhead_jsonl", "openai_messages", "anthropic_messages", "markdown")
+FORMATS = ("playhead_jsonl", "openai_messages", "anthropic_messages", "markdown", "html")
 """As in :data:`historyapp.core.exporters.EXPORTERS`, which takes half a second to load."""
 SESSION = "a session: its id, the beginning of its id, or `last`"
 

@@ -1,0 +1,317 @@
+"""A session as one HTML file that replays it in a browser, without a server and without a network.
+
+A step is JSON in a data block, which browsers do not run; a ``<`` in it is escaped, so nothing in it ends the
+block. The script of the file makes text nodes of it. Besides, the file's policy lets no other script run and
+loads nothing. Styles, script and icons stand in ``static/export`` and ``static/css/tokens.css``.
+"""
+
+import base64
+import hashlib
+import html
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from historyapp.core.call_subjects import COMMANDS, CallSubject, call_subject, command_line
+from historyapp.core.content import are_parts, image_data, plain_text
+from historyapp.core.dates import known
+from historyapp.core.entries import PERSON, Entry, ModelOutput, Review, ToolCall, ToolResult, ToolResults
+from historyapp.core.episodes import Episode, abandon, entry_runs, episode_of
+from historyapp.core.exporters.base import ExportSession
+from historyapp.core.failures import check_of, error_line, likely_failure
+from historyapp.core.json import dump_json, json_text
+from historyapp.core.result_previews import result_preview
+from historyapp.core.results import further_parts, returned_text
+from historyapp.core.text import clean, preview, without_colours
+
+HEAD, TAIL = 30_000, 10_000
+"""Characters of a long text that the file keeps from its beginning and its end."""
+LARGEST_IMAGE = 1_500_000
+"""Characters of base64 of the largest image that the file keeps."""
+MOST_PARTS = 200
+"""The most parts of one input or result, and the most calls of a step, that the file keeps."""
+_BATCH = 64 * 1024
+"""Characters that are sent at once."""
+
+
+class _Block(NamedTuple):
+    """One step in the file."""
+
+    row: list[Any]
+    """For the list: kind, title, what came of it, status, milliseconds, whether a person's turn begins."""
+    content: dict[str, Any]
+
+
+@dataclass(slots=True)
+class _Held:
+    """A step that is written once it is known what follows it."""
+
+    episode: Episode
+    before: list[Any]
+
+
+class _HtmlReplay:
+    name = "html"
+    title = "HTML that replays offline"
+    media_type = "text/html"
+    suffix = ".html"
+    live_only = True
+
+    def write(self, session: ExportSession, forks: Iterable[ExportSession] = ()) -> Iterator[str]:
+        batch, size = list[str](), 0
+        for text in _texts(session):
+            batch.append(text)
+            size += len(text)
+            if size > _BATCH:
+                yield "".join(batch)
+                batch, size = [], 0
+        yield "".join(batch)
+
+
+HTML_REPLAY = _HtmlReplay()
+
+
+@cache
+def _asset(name: str) -> str:
+    """A static file: of the repository, or of the installed wheel."""
+    root = Path(__file__).parents[3]
+    found = (folder / name for folder in (root / "static", root / "dashboard" / "static"))
+    return next(path for path in found if path.is_file()).read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() + "'"
+
+
+def _texts(session: ExportSession) -> Iterator[str]:
+    style = f"\n{_asset('css/tokens.css')}{_asset('export/replay.css')}"
+    script = f"\n{_asset('export/replay.js')}"
+    policy = (
+        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    title = _inline(session.title) or "Session"
+    yield (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="referrer" content="no-referrer">\n'
+        f"<title>{title} – Playhead</title>\n<style>{style}</style>\n</head>\n<body>\n"
+    )
+    yield f"{_asset('icons.svg')}\n"
+    yield _asset("export/replay.html").format(title=title, facts=_facts(session))
+    yield from _steps(session.entries)
+    yield f"<script>{script}</script>\n</body>\n</html>\n"
+
+
+def _inline(text: str) -> str:
+    return html.escape(" ".join(clean(text).split())[:1000])
+
+
+def _facts(session: ExportSession) -> str:
+    started = known(session.created_at)
+    facts = (session.agent, session.model, ", ".join(session.tags))
+    lines = [_inline(fact) for fact in facts if fact.strip()]
+    if started:
+        lines.append(f"added {started:%Y-%m-%d %H:%M} UTC")
+    return "".join(f"<span><bdi>{line}</bdi></span>" for line in lines)
+
+
+def _steps(entries: Iterable[Entry]) -> Iterator[str]:
+    """A data block for each step. Inputs after a step stand before the next one; the last ones at the end."""
+    held: _Held | None = None
+    number, inputs = 0, list[Any]()
+    for run in entry_runs(entries):
+        in_step = isinstance(run[0].body, ModelOutput)
+        if in_step:
+            number += 1
+            episode = episode_of(number, run)
+            if held is not None:
+                yield _block(_step(_Held(abandon(held.episode), held.before), episode.started_at))
+            held, inputs = _Held(episode, inputs), []
+        for entry in run:
+            inputs += _inputs(entry, in_step)
+    if held is not None:
+        yield _block(_step(held, None, inputs))
+    elif inputs:
+        row = ["other", "Before the first step", "", "", None, True]
+        yield _block(_Block(row, {"number": 0, "before": inputs}))
+
+
+def _block(block: _Block) -> str:
+    row = html.escape(dump_json(block.row))
+    content = dump_json(block.content).replace("<", "\\u003c")
+    return f'<script type="application/json" data-row="{row}">{content}</script>\n'
+
+
+def _inputs(entry: Entry, in_step: bool) -> Iterator[dict[str, Any]]:
+    body = entry.body
+    if isinstance(body, ToolResults) and not in_step:
+        for result in islice(body.results, MOST_PARTS):
+            yield {"heading": "result without a call", "parts": _result_parts(result)}
+        return
+    if body.in_step or body.kind in ("debug_log", "rewind"):
+        return
+    heading = {"system_instruction": "instruction", "memory_notebook": "notebook"}.get(body.kind)
+    parts = _parts(body.message_content)
+    if parts:
+        yield {
+            "heading": heading or preview(body.heading),
+            "time": _milliseconds(entry.created_at),
+            "parts": parts,
+        }
+
+
+def _step(held: _Held, next_at: datetime | None, after: list[Any] | None = None) -> _Block:
+    episode = held.episode
+    output, calls = episode.output, _calls(episode.output)
+    subjects = [call_subject(call.name, call.arguments) for call in calls]
+    likely = _likely(episode, calls, subjects)
+    began = _milliseconds(episode.started_at)
+    ends = _milliseconds(next_at)
+    kind, title = _title(episode, calls, subjects)
+    took = None if began is None or ends is None else max(0, ends - began)
+    is_turn = any(item["heading"] == PERSON for item in held.before)
+    row = [kind, title, _came(episode, likely), "likely" if likely else episode.status, took, is_turn]
+    answers: list[list[ToolResult]] = [[] for _ in calls]
+    places = {call.id: index for index, call in reversed([*enumerate(calls)])}
+    for result, ids in episode.received:
+        if ids and ids[0] in places:
+            answers[places[ids[0]]].append(result)
+    content = {
+        "number": episode.number,
+        "time": began,
+        "finished": _milliseconds(episode.finished_at),
+        "before": held.before,
+        "thought": _parts(output.thoughts_text),
+        "answer": _parts(output.text),
+        "calls": [_call(*one) for one in islice(zip(calls, subjects, answers, strict=True), MOST_PARTS)],
+        "more_calls": max(0, len(calls) - MOST_PARTS),
+        "late": [_result(result) for result in islice(episode.late, MOST_PARTS)],
+        "remarks": [*_remarks(episode)],
+        "after": after or [],
+    }
+    return _Block(row, {name: value for name, value in content.items() if value not in (None, [], 0)})
+
+
+def _calls(output: ModelOutput) -> list[ToolCall]:
+    """The calls of a step; an action that the model wrote as text is one without an id."""
+    if output.tool_calls:
+        return list(output.tool_calls)
+    action = output.use_tool
+    return [ToolCall(id="", name=action.name, arguments=action.arguments)] if action else []
+
+
+def _likely(episode: Episode, calls: list[ToolCall], subjects: list[CallSubject]) -> str:
+    """The line by which a step that was reported as a success probably failed; empty for others."""
+    if episode.status != "success":
+        return ""
+    by_id = {call.id: (call, subject) for call, subject in zip(calls, subjects, strict=True)}
+    for result, ids in episode.received:
+        for id in ids[:1]:
+            call, subject = by_id[id]
+            finding = likely_failure(result, check_of(call.name, call.arguments, subject.kind))
+            if finding:
+                return finding.line
+    return ""
+
+
+def _title(episode: Episode, calls: list[ToolCall], subjects: list[CallSubject]) -> tuple[str, str]:
+    """The kind of the step's first call, and the line that stands for the step."""
+    if not calls:
+        return "other", preview(episode.output.text or episode.output.thoughts_text) or "(empty answer)"
+    title = subjects[0].target or preview(json_text(calls[0].arguments), 120)
+    more = f" and {len(calls) - 1} more" if len(calls) > 1 else ""
+    return subjects[0].kind, f"{title or preview(calls[0].name)}{more}"
+
+
+def _came(episode: Episode, likely: str) -> str:
+    result = episode.result
+    if likely or result is None:
+        return likely
+    if result.status == "error":
+        failed = next((one for one in episode.results if one.status == "error"), result)
+        return preview(error_line(failed)) or result_preview(failed)
+    return result_preview(episode.results[0] if len(episode.results) == 1 else result)
+
+
+def _call(call: ToolCall, subject: CallSubject, results: list[ToolResult]) -> dict[str, Any]:
+    arguments = call.arguments
+    command = command_line(arguments) if subject.kind == "shell" else ""
+    if isinstance(arguments, dict):
+        shown = {name: value for name, value in arguments.items() if not (command and name in COMMANDS)}
+        fields = [
+            [preview(name), _cut(plain_text(value))] for name, value in islice(shown.items(), MOST_PARTS)
+        ]
+    else:
+        text = arguments if isinstance(arguments, str) else json_text(arguments)
+        fields = [] if command or not text else [["", _cut(text)]]
+    return {
+        "name": preview(call.name),
+        "kind": subject.kind,
+        "target": subject.target,
+        "command": _cut(command) if command else None,
+        "fields": fields,
+        "results": [_result(result) for result in results],
+    }
+
+
+def _result(result: ToolResult) -> dict[str, Any]:
+    more = [{"heading": label, "parts": _parts(text)} for label, text in further_parts(result)]
+    return {"status": result.status, "parts": _result_parts(result), "more": more}
+
+
+def _result_parts(result: ToolResult) -> list[Any]:
+    outputs = result.outputs
+    if result.status == "success" and are_parts(outputs):
+        return _parts(outputs)
+    return _parts(returned_text(result))
+
+
+def _remarks(episode: Episode) -> Iterator[dict[str, Any]]:
+    for text in islice(episode.overall, MOST_PARTS):
+        yield {"heading": "remark", "parts": _parts(text)}
+    for review in islice(episode.reviews, MOST_PARTS):
+        yield {"heading": "review", "parts": [_cut(_review(review))]}
+
+
+def _review(review: Review) -> str:
+    verdict = "" if review.passed is None else ("passed" if review.passed else "not passed")
+    score = "" if review.score is None else f"score {review.score:g}"
+    texts = [plain_text(value) for value in (review.analysis, review.supervision) if value is not None]
+    return "\n".join(filter(None, [" · ".join(filter(None, [verdict, score])), *texts]))
+
+
+def _parts(content: Any) -> list[Any]:
+    """Content as texts and images; empty for blank content."""
+    if not are_parts(content):
+        text = plain_text(content)
+        return [_cut(text)] if text.strip() else []
+    parts: list[Any] = []
+    for part in content[:MOST_PARTS]:
+        image = image_data(part) if isinstance(part, dict) else None
+        if image and len(image[1]) <= LARGEST_IMAGE:
+            parts.append({"image": f"data:{image[0]};base64,{image[1]}"})
+        elif image:
+            parts.append(f"[image of {len(image[1]) * 3 // 4:,} bytes, which this file leaves out]")
+        elif (text := plain_text([part])).strip():
+            parts.append(_cut(text))
+    left = len(content) - MOST_PARTS
+    return [*parts, f"[{left:,} more parts, which this file leaves out]"] if left > 0 else parts
+
+
+def _cut(text: str) -> Any:
+    """A text; of a long one the beginning and the end, with the number of characters between them."""
+    text = without_colours(text)
+    if len(text) <= HEAD + TAIL:
+        return text
+    return {"head": text[:HEAD], "cut": len(text) - HEAD - TAIL, "tail": text[-TAIL:]}
+
+
+def _milliseconds(moment: datetime | None) -> int | None:
+    time = known(moment)
+    return round(time.timestamp() * 1000) if time else None

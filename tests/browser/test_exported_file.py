@@ -1,0 +1,174 @@
+"""The exported file in a browser: opened as a file, without a server and without a network."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Dialog, Page, Request, expect
+
+from historyapp.core.entries import Body, ModelInput, ModelOutput, ToolCall, ToolResult, ToolResults
+from historyapp.core.exporters.base import ExportSession
+from historyapp.core.exporters.html_replay import HTML_REPLAY
+from tests.core.entries import result, session
+
+HOSTILE = (
+    "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
+    "<svg onload='window.hacked = 1'><iframe src='javascript:parent.hacked = 1'></iframe>"
+    "<a href='javascript:window.hacked = 1'>x</a><meta http-equiv=refresh content='0;url=http://x.test/'>"
+)
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+Open = Callable[..., Page]
+
+
+@pytest.fixture
+def open_file(browser: Browser, tmp_path: Path) -> Iterator[Open]:
+    """Opens the file of a session. At the end it had asked for nothing, reported nothing and run nothing."""
+    context = browser.new_context(offline=True)
+    page = context.new_page()
+    problems = list[str]()
+
+    def on_dialog(dialog: Dialog) -> None:
+        problems.append(dialog.message)
+        dialog.dismiss()
+
+    def on_request(request: Request) -> None:
+        if not request.url.startswith(("file:", "data:")):
+            problems.append(request.url)
+
+    page.on("console", lambda message: problems.append(message.text))
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("dialog", on_dialog)
+    page.on("request", on_request)
+
+    def open(*bodies: Body, address: str = "", title: str = "A run") -> Page:
+        file = tmp_path / "run.html"
+        text = "".join(HTML_REPLAY.write(ExportSession("0b1c", session(*bodies), title=title, agent=HOSTILE)))
+        file.write_text(text, "utf-8")
+        page.goto(file.as_uri() + address)
+        return page
+
+    yield open
+    assert page.evaluate("window.hacked") is None
+    assert problems == []
+    context.close()
+
+
+def step(number: int, fails: bool = False) -> list[Body]:
+    output = ModelOutput(
+        tool_calls=(ToolCall(id="a", name="bash", arguments={"command": f"run-{number} now"}),)
+    )
+    if fails:
+        return [
+            output,
+            ToolResults(results=(ToolResult(tool_call_id="a", status="error", reason=f"broken {number}"),)),
+        ]
+    return [output, result("a", f"printed {number}")]
+
+
+def steps(count: int, *failing: int) -> list[Body]:
+    return [body for number in range(1, count + 1) for body in step(number, number in failing)]
+
+
+def expect_at(page: Page, number: int) -> None:
+    expect(page.locator("#step h2")).to_have_text(f"Step {number}")
+    expect(page.get_by_label("Position of the playhead")).to_have_value(str(number))
+
+
+def test_the_keyboard_the_slider_and_the_list_move_the_playhead(open_file: Open) -> None:
+    page = open_file(*steps(60))
+    expect_at(page, 1)
+    expect(page.locator("#step")).to_contain_text("printed 1")
+    for key, number in (("ArrowRight", 2), ("ArrowRight", 3), ("ArrowLeft", 2), ("End", 60), ("Home", 1)):
+        page.keyboard.press(key)
+        expect_at(page, number)
+    page.get_by_label("Position of the playhead").fill("40")
+    expect_at(page, 40)
+    row = page.get_by_role("navigation", name="Steps").get_by_role("button", name="run-41 now")
+    row.click()
+    expect_at(page, 41)
+    expect(row).to_have_attribute("aria-current", "step")
+    page.get_by_label("Step", exact=True).fill("7")
+    page.keyboard.press("Enter")
+    expect_at(page, 7)
+
+
+def test_it_plays_and_pauses(open_file: Open) -> None:
+    page = open_file(*steps(30))
+    page.get_by_label("Speed").select_option("64")
+    page.get_by_role("button", name="Play").click()
+    expect_at(page, 30)
+    expect(page.get_by_role("button", name="Play")).to_have_attribute("aria-pressed", "false")
+    page.get_by_label("Speed").select_option("0.5")
+    page.get_by_role("button", name="Play").click()
+    expect_at(page, 1)
+    page.get_by_role("button", name="Pause").click()
+    page.get_by_label("Speed").blur()
+    page.keyboard.press("ArrowRight")
+    expect_at(page, 2)
+
+
+def test_it_jumps_from_failure_to_failure(open_file: Open) -> None:
+    page = open_file(*steps(20, 4, 15))
+    expect(page.get_by_text("2 failures")).to_be_visible()
+    page.keyboard.press("e")
+    expect_at(page, 4)
+    expect(page.locator("#step")).to_contain_text("broken 4")
+    page.get_by_role("button", name="error").last.click()
+    expect_at(page, 15)
+    expect(page.get_by_role("button", name="error").last).to_be_disabled()
+    page.keyboard.press("E")
+    expect_at(page, 4)
+
+
+def test_an_address_names_its_step(open_file: Open) -> None:
+    page = open_file(*steps(20), address="#step-12")
+    expect_at(page, 12)
+    page.keyboard.press("ArrowRight")
+    page.wait_for_url("**/run.html#step-13")
+    assert open_file(*steps(20), address="#step-999999999") is page
+
+
+def test_what_an_agent_wrote_is_shown_as_text(open_file: Open) -> None:
+    call = ToolCall(
+        id="a", name=HOSTILE, arguments={HOSTILE: HOSTILE, "old_string": HOSTILE, "new_string": ""}
+    )
+    picture = {"type": "image", "media_type": "image/png", "data": PNG}
+    page = open_file(
+        ModelInput(content=HOSTILE),
+        ModelOutput(thoughts=HOSTILE, text=HOSTILE, tool_calls=(call,)),
+        result("a", [{"type": "text", "text": HOSTILE}, picture]),
+        title=HOSTILE,
+    )
+    expect(page.locator("#step h2")).to_have_text("Step 1")
+    assert page.locator("#step").inner_text().count("<iframe src='javascript:") >= 5
+    assert page.title().startswith("</script>")
+    expect(page.locator("#step img")).to_have_js_property("naturalWidth", 1)
+    assert page.locator("iframe, a[href^=javascript], [onload], [onerror]").count() == 0
+
+
+def test_a_text_that_was_cut_says_so(open_file: Open) -> None:
+    page = open_file(ModelOutput(text="a" * 100_000))
+    expect(page.get_by_text("60,000 characters stand here that this file leaves out.")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [1440, 360])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_the_window_and_knows_both_themes(open_file: Open, width: int, scheme: str) -> None:
+    page = open_file(*steps(500, 3), ModelOutput(text="long" * 500), address="#step-501")
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    page.set_viewport_size({"width": width, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert ground == ("rgb(14, 17, 22)" if scheme == "dark" else "rgb(246, 247, 249)")
+    page.get_by_role("button", name="Theme").click()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != ground
+    if width == 360:
+        page.get_by_role("button", name="Steps", exact=True).click()
+        expect(page.locator("#step")).to_be_hidden()
+        page.get_by_role("button", name="long").last.click()
+    expect(page.locator("#step")).to_be_visible()
+
+
+def test_a_session_without_steps_says_so(open_file: Open) -> None:
+    expect(open_file().get_by_text("This session has no steps.")).to_be_visible()

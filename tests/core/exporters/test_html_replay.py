@@ -1,0 +1,239 @@
+"""The file that replays a session: all of it is there, and nothing that an agent wrote is markup."""
+
+import base64
+import hashlib
+import json
+import re
+import tracemalloc
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from historyapp.core.entries import (
+    DebugLog,
+    Entry,
+    MemoryNotebook,
+    ModelInput,
+    ModelOutput,
+    Review,
+    SystemInstruction,
+    ToolCall,
+    ToolResult,
+    ToolResults,
+    UseTool,
+)
+from historyapp.core.exporters.base import ExportSession
+from historyapp.core.exporters.html_replay import HEAD, HTML_REPLAY, LARGEST_IMAGE, TAIL
+from tests.core.entries import LIVE, START, TEXT, calls, entry, result, session
+
+HOSTILE = "</script><script>alert(1)</script><!--<script><img src=x onerror=alert(1)>\"'&\u2028\ud800\0"
+PNG = "iVBORw0KGgo="
+
+
+class Page(HTMLParser):
+    """The elements of a file and the text of its scripts and styles."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[int, str] = {}
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        if self.cdata_elem:  # a script or a style
+            at = len(self.elements) - 1
+            self.texts[at] = self.texts.get(at, "") + data
+
+    def blocks(self) -> list[tuple[list[Any], dict[str, Any]]]:
+        """The row and the content of each step."""
+        found = [(at, attrs) for at, (_, attrs) in enumerate(self.elements) if "data-row" in attrs]
+        return [(json.loads(attrs["data-row"] or ""), json.loads(self.texts[at])) for at, attrs in found]
+
+
+def written(entries: list[Entry], **fields: Any) -> str:
+    return "".join(HTML_REPLAY.write(ExportSession("0b1c", entries, **fields)))
+
+
+def steps_of(*bodies: Any) -> list[tuple[list[Any], dict[str, Any]]]:
+    return Page(written(session(*bodies))).blocks()
+
+
+def shell(command: str, id: str = "a") -> ModelOutput:
+    return ModelOutput(tool_calls=(ToolCall(id=id, name="bash", arguments={"command": command}),))
+
+
+EMPTY = Page(written([]))
+"""What stands in every file."""
+
+
+def test_a_step_holds_what_happened_in_it() -> None:
+    blocks = steps_of(
+        SystemInstruction(text="Be brief."),
+        MemoryNotebook(content="It is red."),
+        ModelInput(content="hi"),
+        shell("ls"),
+        result("a", "here"),
+        Review(analysis="good", score=0.5, passed=True),
+        DebugLog(category="x", message="secret"),
+        ModelInput(channel="cron", content="tick"),
+        ModelOutput(thoughts="so", use_tool=UseTool(name="look", arguments={"at": 1})),
+        result(None, None, status="interrupted_by_human", feedback="wait"),
+        ModelOutput(text="Done."),
+        ModelInput(content="thanks"),
+    )
+    (row, first), (_, second), (_, third) = blocks
+    assert [one["heading"] for one in first["before"]] == ["instruction", "notebook", "user"]
+    assert (row[:4], row[5]) == (["shell", "ls", "here", "success"], True)
+    assert first["calls"][0]["command"] == "ls"
+    assert first["calls"][0]["results"][0]["parts"] == ["here"]
+    assert first["remarks"][0]["parts"] == ["passed · score 0.5\ngood"]
+    assert second["before"][0] | {"time": 0} == {"heading": "cron", "time": 0, "parts": ["tick"]}
+    assert second["calls"][0]["fields"] == [["at", "1"]]
+    assert "wait" in second["calls"][0]["results"][0]["parts"][0]
+    assert (third["answer"], third["after"][0]["parts"]) == (["Done."], ["thanks"])
+    assert "secret" not in json.dumps(blocks)
+
+
+def test_failures_are_marked_as_reported_or_likely() -> None:
+    bad = ToolResults(results=(ToolResult(tool_call_id="a", status="error", reason="no such file"),))
+    traceback = 'Traceback (most recent call last):\n  File "a.py", line 1\nValueError: no'
+    blocks = steps_of(
+        shell("cat x"), bad, shell("python a.py"), result("a", traceback), shell("sleep 9"), shell("ls")
+    )
+    assert [row[3] for row, _ in blocks] == ["error", "likely", "abandoned", "in_flight"]
+    assert "no such file" in blocks[0][0][2]
+    assert "ValueError" in blocks[1][0][2]
+
+
+def test_results_stand_with_their_calls() -> None:
+    late = result("x", "too late")
+    ((_, step),) = steps_of(calls("a", "b"), result("b", "second"), result("a", "first"), late)
+    assert [call["results"][0]["parts"] for call in step["calls"]] == [["first"], ["second"]]
+    assert step["late"][0]["parts"] == ["too late"]
+
+
+def test_a_session_without_steps_shows_its_inputs() -> None:
+    ((row, content),) = steps_of(ModelInput(content="hi"))
+    assert (row[1], content["before"][0]["parts"]) == ("Before the first step", ["hi"])
+    assert EMPTY.blocks() == []
+
+
+def test_a_long_text_keeps_both_ends_and_says_how_much_is_missing() -> None:
+    text = "a" * HEAD + "b" * 5_000_000 + "c" * TAIL
+    ((_, step),) = steps_of(shell("x"), result("a", text))
+    assert step["calls"][0]["results"][0]["parts"] == [
+        {"head": "a" * HEAD, "cut": 5_000_000, "tail": "c" * TAIL}
+    ]
+    kept = "d" * (HEAD + TAIL)
+    assert steps_of(ModelOutput(text=kept))[0][1]["answer"] == [kept]
+
+
+def test_images_are_kept_unless_they_are_large_or_none() -> None:
+    def image(data: str) -> dict[str, str]:
+        return {"type": "image", "media_type": "image/png", "data": data}
+
+    parts = [
+        image(PNG), image("A" * (LARGEST_IMAGE + 4)), image('x" onerror="alert(1)'),
+        {"type": "image", "media_type": "image/svg+xml", "data": PNG[:-1] + "A"},
+        {"type": "image", "url": "https://example.com/a.png"},
+    ]  # fmt: skip
+    ((_, step),) = steps_of(shell("x"), result("a", parts))
+    kept, large, *others = step["calls"][0]["results"][0]["parts"]
+    assert kept == {"image": f"data:image/png;base64,{PNG}"}
+    assert "which this file leaves out" in large
+    assert all(isinstance(other, str) or "svg" not in json.dumps(other) for other in others)
+
+
+def test_the_policy_allows_the_scripts_and_styles_of_the_file_and_nothing_else() -> None:
+    (policy,) = (attrs["content"] for tag, attrs in EMPTY.elements if attrs.get("http-equiv"))
+    assert policy
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "http" not in policy
+    inline = [EMPTY.texts[at] for at, (tag, _) in enumerate(EMPTY.elements) if tag in ("script", "style")]
+    hashes = {base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in inline}
+    assert set(re.findall("sha256-([^']+)'", policy)) == hashes
+    assert len(hashes) == 2
+
+
+def test_the_file_refers_to_nothing_elsewhere() -> None:
+    for tag, attrs in EMPTY.elements:
+        for name in ("src", "href", "action", "data", "srcset", "poster"):
+            assert (attrs.get(name) or "#").startswith("#"), (tag, attrs)
+        assert not [name for name in attrs if name.startswith("on") or name == "style"]
+    styles = "".join(EMPTY.texts[at] for at, (tag, _) in enumerate(EMPTY.elements) if tag == "style")
+    assert not re.search(r"url\(|@import|@font-face", styles)
+
+
+MARKUP = ("innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "Function(", "fetch(")
+
+
+def test_the_script_makes_no_markup_of_texts() -> None:
+    (script,) = (EMPTY.texts[at] for at, (tag, _) in enumerate(EMPTY.elements) if tag == "script")
+    assert [name for name in MARKUP if name in script] == []
+
+
+@given(LIVE, TEXT)
+def test_nothing_that_an_agent_wrote_is_markup(entries: list[Entry], title: str) -> None:
+    text = written(entries, title=title + HOSTILE, agent=HOSTILE, model="<b>", tags=(HOSTILE,))
+    text.encode()
+    page = Page(text)
+    shown = [one for one in page.elements if "data-row" not in one[1]]
+    facts = [one for one in shown if one[0] not in ("span", "bdi", "meta")]
+    assert facts == [one for one in EMPTY.elements if one[0] not in ("span", "bdi", "meta")]
+    outputs = sum(isinstance(one.body, ModelOutput) for one in entries)
+    assert [content["number"] for _, content in page.blocks() if content["number"]] == [
+        *range(1, outputs + 1)
+    ]
+
+
+@pytest.mark.parametrize("place", ["input", "thought", "answer", "tool", "argument", "command", "result"])
+def test_hostile_text_comes_through_as_text(place: str) -> None:
+    at = dict.fromkeys(("input", "thought", "answer", "tool", "argument", "command", "result"), "x")
+    at[place] = HOSTILE
+    arguments = {"command": at["command"], at["argument"]: at["argument"]}
+    call = ToolCall(id="a", name=at["tool"], arguments=arguments)
+    text = written(session(
+        ModelInput(content=at["input"]),
+        ModelOutput(thoughts=at["thought"], text=at["answer"], tool_calls=(call,)),
+        result("a", at["result"]),
+    ))  # fmt: skip
+    ((_, step),) = Page(text).blocks()
+    assert "onerror" in json.dumps(step)
+    assert text.count("<script") == written([]).count("<script") + 1
+    assert "<img" not in text
+
+
+def many(steps: int) -> Iterator[Entry]:
+    for number in range(steps):
+        yield entry(2 * number + 1, shell(f"cat {number}"))
+        yield entry(2 * number + 2, result("a", "x" * 5000))
+
+
+def test_memory_does_not_grow_with_the_session() -> None:
+    def peak(steps: int) -> int:
+        tracemalloc.start()
+        size = sum(map(len, HTML_REPLAY.write(ExportSession("0b1c", many(steps)))))
+        assert size > steps * 5000
+        return tracemalloc.get_traced_memory()[1]
+
+    peak(10)  # reads the static files
+    tracemalloc.stop()
+    few = peak(100)
+    tracemalloc.stop()
+    assert peak(1000) < few + 200_000
+    tracemalloc.stop()
+
+
+def test_times_that_are_not_known_are_left_out() -> None:
+    assert "added 2026-01-01" in written([], created_at=START)
+    ((row, step),) = steps_of(ModelOutput(text="x"))
+    assert row[4] is None
+    assert step["time"] == round(START.timestamp() * 1000)
