@@ -5,6 +5,7 @@ from django.urls import path
 from dashboard.tabs import TABS
 from dashboard.views import (
     annotations,
+    bulk_actions,
     compression_forms,
     compressions,
     context,
@@ -68,6 +69,10 @@ urlpatterns = [
     path("imports", transfers.imports, name="imports"),
     path("compare", run_comparisons.compare_sessions, name="compare-runs"),
     path("compare/contexts", run_comparisons.compared_contexts, name="compare-contexts"),
+    path("bulk", bulk_actions.bulk, name="bulk"),
+    path("exports", bulk_actions.exports, name="exports"),
+    path("bulk/<uuid:bulk_id>", bulk_actions.bulk_action, name="bulk-action"),
+    path("bulk/<uuid:bulk_id>/cancel", bulk_actions.cancel_bulk, name="cancel-bulk"),
     path("figures", figures.figures, name="figures"),
     path("compressions", compressions.compressions, name="compressions"),
     path("compressions/progress", compressions.progress, name="compressions-progress"),

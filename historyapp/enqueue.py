@@ -114,6 +114,11 @@ def want_search_index(project: UUID) -> None:
     send("index_search", not_asked("search", [project]), "older steps are not found until it can")
 
 
+def want_bulk_action(action: UUID) -> None:
+    """Asks a worker to go on with an action on many sessions. Without a broker, the next sweep asks again."""
+    send("bulk_action", [action], f"the bulk action {action} waits for the next sweep")
+
+
 def want_name_index(session: UUID) -> None:
     """Asks workers to index the names of a session. Without a broker, the next reader asks again."""
     send("index_names", not_asked("names", [session]), "the names of a session wait")

@@ -19,8 +19,10 @@ from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from historyapp.celery import app
-from historyapp.enqueue import not_asked, send, wake, want_search_index
-from historyapp.models import Session, Webhook, Worker
+from historyapp.enqueue import not_asked, send, wake, want_bulk_action, want_search_index
+from historyapp.models import BulkAction, Session, Webhook, Worker
+from historyapp.services.bulk.start import prune_bulk_actions
+from historyapp.services.bulk.work import work_on as work_on_bulk_action
 from historyapp.services.changes import prune_changes
 from historyapp.services.compression.automatic import compress_if_due, due_sessions
 from historyapp.services.compression.items import runs_left
@@ -89,6 +91,15 @@ def compress(run: str, forwards: int = 0) -> None:
             _current_runs.discard(id)
     if not stopping.is_set() and (should_stop() or id in runs_left()):
         wake(id, workers=1)  # at the end of the queue, behind the messages of waiting runs
+
+
+@app.task(name="bulk_action")
+def bulk_action(action: str) -> None:
+    """Does what is left of an action on many sessions, in turns. Other workers may be at it, too."""
+    end = time.monotonic() + TURN_SECONDS
+    is_over = work_on_bulk_action(UUID(action), lambda: stopping.is_set() or time.monotonic() >= end, wake)
+    if not is_over and not stopping.is_set():
+        want_bulk_action(UUID(action))
 
 
 @app.task(name="send_webhook")
@@ -197,11 +208,14 @@ def count_figures() -> None:
 def sweep() -> None:
     """Wakes workers for every active run that no worker is at work on, and for chores that are left.
 
-    Deletes changes and deliveries that are no longer kept.
+    Deletes changes, deliveries and bulk actions that are no longer kept.
     """
     kept = timedelta(days=settings.PLAYHEAD_CHANGES_DAYS)
     prune_changes(kept)
     prune_deliveries(kept)
+    prune_bulk_actions(timezone.now() - kept)
+    for action in BulkAction.objects.active().values_list("pk", flat=True):
+        want_bulk_action(action)
     for run in runs_left():
         wake(run)
     try:

@@ -7,6 +7,7 @@ from django.views.decorators.http import require_POST, require_safe
 from dashboard.access import PersonRequest, current_project, projects, signed_in
 from dashboard.list_columns import COLUMNS, choice_of
 from dashboard.session_filters import SessionFilters
+from historyapp.core.exporters import EXPORTERS
 from historyapp.core.titles import distinct_parts
 from historyapp.models import Session
 from historyapp.models.changes import newest_cursor
@@ -16,6 +17,16 @@ from historyapp.services.preferences import keep_list_preference
 PAGE = 50
 UNLISTED = ("closed_spans", "fork_spans", "settings", "metadata", "search_text")
 """Columns that the list does not show."""
+
+
+BULK_BUTTONS = (
+    ("add_tag", "Add tag"),
+    ("remove_tag", "Remove tag"),
+    ("archive", "Archive"),
+    ("unarchive", "Unarchive"),
+    ("compress", "Compress…"),
+)
+"""What can be done with the chosen sessions, each with the title of its button."""
 
 
 @signed_in
@@ -40,6 +51,8 @@ def sessions(request: PersonRequest) -> HttpResponse:
         "choice": choice,
         "order": order,
         "all_columns": COLUMNS.values(),
+        "bulk_now": BULK_BUTTONS,
+        "formats": EXPORTERS.values(),
         "rows": list(zip(page.sessions, begins, strict=True)),
         "older": page.cursor,
         "is_first_page": "cursor" not in request.GET,

@@ -20,7 +20,7 @@ View = Callable[..., HttpResponseBase]
 
 _KEY = "HTTP_IDEMPOTENCY_KEY"  # request.headers would first copy all headers
 _HANDLES_OWN_KEY: set[View] = set()
-_ID = re.compile(r'"id": ?"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"')
+_ID = re.compile(r'"(?:id|session)": ?"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"')
 
 
 def with_shared_checks(view: View) -> View:

@@ -4,6 +4,7 @@ from django.views.decorators.http import require_GET
 
 from historyapp.api import (
     actions,
+    bulk_actions,
     caps,
     compressions,
     contexts,
@@ -51,6 +52,6 @@ for resource in (
     sessions, entries, events, actions, episodes, finding, search, saved_searches,
     recorded, contexts, snapshots, model_calls, ledger,
     origins, overview, summaries, notes, compressions, strategy_comparisons, rewinds, transfers, projects,
-    caps, what_ifs, run_comparisons, shares, figures, webhooks,
+    caps, what_ifs, run_comparisons, shares, figures, webhooks, bulk_actions,
 ):  # fmt: skip
     api.add_router("", resource.router)

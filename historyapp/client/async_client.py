@@ -159,6 +159,11 @@ class AsyncPlayhead(http_messages.ServerConnection[httpx.AsyncClient]):
 
     import_files = _answered(endpoints.transfers.import_files)
     export = _listed(endpoints.transfers.export)
+    export_many = _listed(endpoints.bulk_actions.export_many)
+    start_bulk_action = _answered(endpoints.bulk_actions.start_bulk_action)
+    bulk_action = _answered(endpoints.bulk_actions.bulk_action)
+    cancel_bulk_action = _answered(endpoints.bulk_actions.cancel_bulk_action)
+    estimate_bulk_compression = _answered(endpoints.bulk_actions.estimate_bulk_compression)
 
     async def carry_out(self, api_call: ApiCall[T]) -> T:
         """Sends a call of the API and returns its answer; a write may be kept behind those that wait."""

@@ -383,8 +383,10 @@ def pool_name(method: str, path: str) -> str:
         return "calls"
     if path.endswith("/export") or "/exports/" in path:
         return "transfers"
-    if method == "POST" and path in ("/imports", "/api/v1/imports"):
+    if method == "POST" and path.removeprefix("/api/v1") in ("/imports", "/exports"):
         return "transfers"
+    if method == "POST" and path.removeprefix("/api/v1").startswith("/bulk"):
+        return "reads"  # what compressing 500 sessions costs takes long to estimate, and writes few rows
     if path.startswith("/api/") and path.endswith("/contexts"):
         return "reads"  # one of a long session computes for many seconds, and writes one row
     if method == "POST" and (path == "/sign-in" or path.startswith("/admin/")):

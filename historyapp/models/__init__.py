@@ -1,6 +1,7 @@
 """The tables. Models and their querysets read; ``historyapp.services`` writes."""
 
 from historyapp.models.annotations import Annotation
+from historyapp.models.bulk_actions import BulkAction, BulkItem
 from historyapp.models.changes import Change
 from historyapp.models.compressions import CompressionItem, CompressionRun
 from historyapp.models.day_figures import CountedSession, FiguresProgress, ProjectDay, SessionDay
@@ -41,6 +42,8 @@ __all__ = [
     "Annotation",
     "ApiKey",
     "AuditRecord",
+    "BulkAction",
+    "BulkItem",
     "Change",
     "CompressionItem",
     "CompressionRun",

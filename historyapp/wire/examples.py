@@ -79,6 +79,19 @@ SESSION_FACETS: dict[str, Any] = {
     "tag": [{"value": "parser", "count": 2}], "errors": [{"value": "false", "count": 3}],
     "likely_failures": [{"value": "false", "count": 3}],
 }  # fmt: skip
+BULK_ACTION: dict[str, Any] = {
+    "id": "0197c7db-4a10-7c20-9e00-6b1c2d3e4f52", "action": "add_tag", "tag": "to read", "state": "finished",
+    "total": 1, "done": 1, "unchanged": 0, "failed": 0, "waiting": 0, "under_way": 0, "cancelled": 0,
+    "actor": "key:ph_x1Y2z3A", "created_at": AT, "finished_at": LATER,
+    "items": [
+        {"session": SESSION, "title": "Fix the parser", "state": "done", "reason": "", "compression": None}
+    ],
+}  # fmt: skip
+BULK_ESTIMATE: dict[str, Any] = {
+    "sessions": 2, "nothing_to_do": 1, "steps": 40, "summaries": 40, "calls": 40,
+    "models": ["openai:gpt-5-mini"], "tokens_before": 61200, "tokens_in": 69200, "tokens_out": 20000,
+    "money": 0.0573, "prices_as_of": "2026-11-20", "refused": [],
+}  # fmt: skip
 SUMMARY: dict[str, Any] = {
     "id": "0197c7d9-3c21-7d02-8f00-6a1b2c3d4e5f", "from_step": 1, "to_step": 2, "first_position": 2,
     "last_position": 5, "level": 2, "text": "Found that the parser drops the last line.", "key_points": [],

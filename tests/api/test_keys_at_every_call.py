@@ -25,6 +25,7 @@ GIVEN = {
     "webhook_id": RUN,
     "delivery_id": f"msg_{UUID(RUN).hex}",
     "search_id": RUN,
+    "bulk_id": RUN,
 }
 QUERIES = {
     "/sessions/{session_id}/snapshots/{snapshot_id}/diff": f"?with={SNAPSHOT}",

@@ -55,6 +55,10 @@ PATHS = {
     "/sessions/{session_id}/rewinds/{position}/undo": {"post"},
     "/sessions/{session_id}/forks": {"post"},
     "/sessions/{session_id}/export": {"get"},
+    "/bulk-actions": {"post"},
+    "/bulk-actions/estimate": {"post"},
+    "/bulk-actions/{bulk_id}": {"get", "delete"},
+    "/exports": {"post"},
     "/compare": {"get"},
     "/compare/pairs": {"get"},
     "/imports": {"post"},
@@ -118,9 +122,9 @@ def test_every_call_says_how_it_fails(calls: dict[str, dict[str, Any]]) -> None:
         names_object = "{" in name or "/compare" in name
         names_object |= name.startswith("patch") and name.endswith("/caps")
         assert ("404" in statuses) == names_object, name
-        cancels = name.startswith("delete") and "/compressions/" in name
+        cancels = name.startswith("delete") and ("/compressions/" in name or "/bulk-actions/" in name)
         writes = name.startswith(("post", "patch", "put")) and not name.endswith(
-            ("/project", "/{webhook_id}")
+            ("/project", "/exports", "/{webhook_id}")
         )
         assert ("409" in statuses) == (writes or cancels), name
         problems = [answer for status, answer in call["responses"].items() if status >= "400"]

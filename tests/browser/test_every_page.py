@@ -3,6 +3,7 @@
 from collections import defaultdict
 from functools import partial
 from typing import Any, Literal
+from uuid import UUID, uuid4
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
@@ -12,6 +13,8 @@ from playwright.sync_api import ConsoleMessage, Page, Request
 from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput, ToolCall, ToolResult, ToolResults
 from historyapp.models import CompressionItem, CompressionRun, Project, Session, Webhook, WebhookDelivery
 from historyapp.services.append import append
+from historyapp.services.bulk.start import BulkRequest, start_bulk_action
+from historyapp.services.bulk.work import work_on
 from historyapp.services.compression.start import RunRequest, start_comparison, start_run
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import change_session, create_session
@@ -38,6 +41,15 @@ LOOKS: tuple[tuple[int, Literal["light", "dark"], dict[str, Any]], ...] = (
 """Width, scheme and options of axe-core. Contrast depends on the scheme, other rules on the width."""
 NOWHERE = "/nothing"
 LONG = "An unbroken name of 300 characters: " + "x" * 264
+
+
+def _bulk_action(project: Project, *sessions: Session) -> UUID:
+    """An action with a session that it changed, one that has a tag already, and one that is not there."""
+    change_session(project, sessions[0].pk, {"tags": ["x"]})
+    wanted = BulkRequest("add_tag", [*(session.pk for session in sessions), uuid4()], tag="x")
+    action = start_bulk_action(project, wanted)
+    work_on(action.pk, lambda: False, lambda _: None)
+    return action.pk
 
 
 @pytest.fixture
@@ -78,6 +90,7 @@ def addresses(project: Project) -> list[str]:
         page_of(session, "/settings"),
         page_of(session, "/annotation"),
         page_of(session, "/shares?step=20"),
+        f"/bulk/{_bulk_action(project, session, odd)}",
         page_of(session, "/summaries/new?first=1&last=3"),
         page_of(session, "/compressions/new"),
         page_of(session, "/compressions/new?to_step=999"),

@@ -1,6 +1,7 @@
 """Every call of the HTTP API, described once. The clients' methods have these names and arguments."""
 
 from historyapp.client.endpoints import (
+    bulk_actions,
     compressions,
     contexts,
     entries,
@@ -25,7 +26,7 @@ from historyapp.client.endpoints import (
 )  # fmt: skip
 
 __all__ = [
-    "compressions", "contexts", "entries", "episodes", "events", "figures", "finding", "ledger",
-    "model_calls", "notes", "overview", "projects", "rewinds", "run_comparisons", "saved_searches",
-    "searching", "sessions", "shares", "transfers", "webhooks", "what_ifs",
+    "bulk_actions", "compressions", "contexts", "entries", "episodes", "events", "figures", "finding",
+    "ledger", "model_calls", "notes", "overview", "projects", "rewinds", "run_comparisons",
+    "saved_searches", "searching", "sessions", "shares", "transfers", "webhooks", "what_ifs",
 ]  # fmt: skip

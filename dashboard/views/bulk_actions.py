@@ -1,0 +1,150 @@
+"""What people do with many sessions at once: the bar below the list, and the page of an action."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpResponse, StreamingHttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from dashboard.access import PersonRequest, actor, current_project, projects, signed_in, spender
+from historyapp import enqueue
+from historyapp.core.errors import Conflict, Invalid, NotFound
+from historyapp.core.strategies import STRATEGIES
+from historyapp.core.text import clean
+from historyapp.models import BulkAction, Project
+from historyapp.services.bulk.progress import progress_of
+from historyapp.services.bulk.start import (
+    BulkRequest,
+    cancel_bulk_action,
+    check_cost,
+    estimate_compressions,
+    start_bulk_action,
+)
+from historyapp.services.bulk.work import work_on
+from historyapp.services.bulk.zip_exports import export_zip
+
+AT_ONCE_SECONDS = 0.5
+"""An action that takes longer is left to a worker."""
+LONGEST = 200
+"""Characters of a strategy or a model that are read."""
+
+
+@signed_in
+@require_POST
+def bulk(request: PersonRequest) -> HttpResponse:
+    """Carries out ``action`` on each ``session``. For htmx: what came of it; without htmx: its page.
+
+    Compressions are started only once their cost has been shown. ``compare`` leads to the comparison of two.
+    """
+    project = current_project(request, projects(request))
+    kind, sessions = request.POST.get("action", ""), _sessions(request)
+    if kind == "compare":
+        return _compare(sessions)
+    wanted = BulkRequest(
+        kind, sessions, _tag(request, kind), _text(request, "strategy"), _text(request, "model")
+    )
+    who = spender(request, project)
+    if kind == BulkAction.Kind.COMPRESS:
+        found = estimate_compressions(project, wanted, who)
+        shown = {"estimate": found, "request": wanted, "strategies": STRATEGIES.values()}
+        if "agreed" not in request.POST or not found.sessions:
+            return _answer(request, project, "_bulk_compress.html", shown)
+        try:
+            cost, was_unknown = _agreed(request)
+            check_cost(found, cost, accepts_unknown=was_unknown)
+        except Conflict:  # it has become dearer since it was shown
+            return _answer(request, project, "_bulk_compress.html", shown | {"has_grown": True})
+    action = start_bulk_action(project, wanted, actor=actor(request), spender=who)
+    if not work_on(action.pk, _after(AT_ONCE_SECONDS), enqueue.wake):
+        enqueue.want_bulk_action(action.pk)
+    if not request.htmx:
+        return redirect("bulk-action", action.pk)
+    return _answer(
+        request, project, "_bulk_action.html", {"progress": progress_of(_find(request, action.pk))}
+    )
+
+
+@signed_in
+@require_POST
+def exports(request: PersonRequest) -> StreamingHttpResponse:
+    """Each ``session`` as a file in one zip, in one of the export formats."""
+    project = current_project(request, projects(request))
+    format = request.POST.get("format") or "playhead_jsonl"
+    found = export_zip(project, _sessions(request), format, actor=actor(request))
+    response = StreamingHttpResponse(found.chunks, content_type="application/zip")
+    response["Content-Disposition"] = f'attachment; filename="{found.name}"'
+    return response
+
+
+@signed_in
+@require_safe
+def bulk_action(request: PersonRequest, bulk_id: UUID) -> HttpResponse:
+    """What became of an action's sessions; for htmx without the page around it."""
+    action = _find(request, bulk_id)
+    shown = {"progress": progress_of(action), "is_page": "page" in request.GET or not request.htmx}
+    return _answer(request, action.project, "_bulk_action.html", shown)
+
+
+@signed_in
+@require_POST
+def cancel_bulk(request: PersonRequest, bulk_id: UUID) -> HttpResponse:
+    cancel_bulk_action(_find(request, bulk_id), actor=actor(request))
+    if not request.htmx:
+        return redirect("bulk-action", bulk_id)
+    action = _find(request, bulk_id)
+    return _answer(request, action.project, "_bulk_action.html", {"progress": progress_of(action)})
+
+
+def _find(request: PersonRequest, id: UUID) -> BulkAction:
+    found = BulkAction.objects.filter(pk=id, project__members=request.user).select_related("project").first()
+    if found is None:
+        raise NotFound(f"There is no bulk action {id}.")
+    return found
+
+
+def _answer(request: PersonRequest, project: Project, part: str, shown: dict[str, Any]) -> HttpResponse:
+    if request.htmx:
+        return render(request, part, shown)
+    page = {"project": project, "projects": projects(request), "part": part, "is_page": True}
+    return render(request, "bulk.html", page | shown)
+
+
+def _sessions(request: PersonRequest) -> list[UUID]:
+    try:
+        return [UUID(text) for text in request.POST.getlist("session")]
+    except ValueError:
+        raise Invalid("One of the chosen sessions has no valid ID. Reload the list.") from None
+
+
+def _text(request: PersonRequest, name: str) -> str:
+    return clean(request.POST.get(name, "")).strip()[:LONGEST]
+
+
+def _tag(request: PersonRequest, kind: str) -> str:
+    if kind not in (BulkAction.Kind.ADD_TAG, BulkAction.Kind.REMOVE_TAG):
+        return ""  # the field stands beside the other buttons, too
+    tag = " ".join(clean(request.POST.get("tag", "")).split())
+    if not tag:
+        raise Invalid("Which tag? Write it into the field Tag, then choose again.")
+    return tag
+
+
+def _agreed(request: PersonRequest) -> tuple[int | None, bool]:
+    """The cost that the person has seen, in millionths of a dollar, and whether it was unknown."""
+    text = request.POST.get("agreed", "")
+    return (int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else None), text == "unknown"
+
+
+def _compare(sessions: list[UUID]) -> HttpResponse:
+    if len(sessions) != 2:
+        raise Invalid(f"Two sessions can be compared; {len(sessions)} are chosen.")
+    return redirect(f"{reverse('compare-runs')}?a={sessions[0]}&b={sessions[1]}")
+
+
+def _after(seconds: float) -> Callable[[], bool]:
+    end = time.monotonic() + seconds
+    return lambda: time.monotonic() >= end

@@ -1,0 +1,159 @@
+"""Actions on many sessions at once, and exports of many sessions as one file."""
+
+from functools import partial
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from django.db import transaction
+from django.http import HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from ninja import Router
+from pydantic import Field
+
+from historyapp import enqueue
+from historyapp.api.auth import ApiRequest, actor
+from historyapp.api.compression_requests import MODEL, STRATEGY, StrategyName
+from historyapp.api.context_requests import ModelName
+from historyapp.api.fields import UUID_SCHEMA, GivenId, RequestBody, Tag, id_of, money
+from historyapp.api.idempotency import earlier_answer, handles_own_key, once_per_key
+from historyapp.api.problems import raises
+from historyapp.api.responses import fill, reply
+from historyapp.api.transfers import ExportFormat
+from historyapp.core.errors import Conflict, NotFound
+from historyapp.core.usage import MICRO
+from historyapp.models import BulkAction
+from historyapp.models.bulk_actions import MOST_SESSIONS
+from historyapp.services.bulk.progress import BulkProgress, progress_of
+from historyapp.services.bulk.start import (
+    BulkRequest,
+    cancel_bulk_action,
+    check_cost,
+    estimate_compressions,
+    find_bulk_action,
+    start_bulk_action,
+)
+from historyapp.services.bulk.zip_exports import export_zip
+from historyapp.services.spending import Spender
+from historyapp.wire.base import shown
+from historyapp.wire.bulk_actions import BulkActionOut, BulkEstimateOut, BulkItemOut, RefusedOut
+
+router = Router(tags=["bulk"])
+
+_HIGHEST_COST = 1_000_000
+_ZIP = {"application/zip": {"schema": {"type": "string", "format": "binary"}}}
+BulkId = Annotated[UUID, id_of("bulk action"), UUID_SCHEMA]
+SessionIds = Annotated[list[GivenId], Field(min_length=1, max_length=MOST_SESSIONS)]
+MaxCost = Annotated[float, Field(ge=0, le=_HIGHEST_COST, allow_inf_nan=False)]
+
+
+class CompressionChoice(RequestBody):
+    """How sessions are to be compressed."""
+
+    sessions: SessionIds
+    strategy: StrategyName | None = Field(default=None, description=STRATEGY)
+    model: ModelName | None = Field(default=None, description=MODEL)
+
+
+class BulkEstimateIn(CompressionChoice):
+    model_config = shown({"sessions": ["0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"], "strategy": "simple_extract"})
+
+
+class BulkActionIn(CompressionChoice):
+    model_config = shown(
+        {"action": "add_tag", "tag": "to read", "sessions": ["0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"]}
+    )
+
+    action: Literal["add_tag", "remove_tag", "archive", "unarchive", "compress"]
+    tag: Tag | None = Field(default=None, description="To add or to remove.")
+    max_cost: MaxCost | Literal["unknown"] | None = Field(
+        default=None,
+        description="Needed where compressions call a provider's model: the most US dollars that they may "
+        "cost by the estimate. `unknown`: also where a model's price is not known.",
+    )
+
+
+class ExportsIn(RequestBody):
+    model_config = shown({"sessions": ["0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"], "format": "markdown"})
+
+    sessions: SessionIds
+    format: ExportFormat = "playhead_jsonl"
+
+
+@router.post("/bulk-actions", response={202: BulkActionOut}, summary="Do something with many sessions")
+@raises(Conflict)
+@handles_own_key
+def post_bulk_action(request: ApiRequest, body: BulkActionIn) -> HttpResponseBase:
+    """A worker carries it out, one session after the other. `GET` its address for what became of each.
+
+    A compression needs `max_cost` where it calls a provider's model: 409 names the estimate.
+    """
+    if answered := earlier_answer(request):
+        return answered
+    wanted, spender = _request(body, body.action, body.tag or ""), Spender(request.auth)
+    if body.action == "compress":  # outside the key's transaction: it reads every session
+        accepts_unknown = body.max_cost == "unknown"
+        accepted = None if body.max_cost is None or accepts_unknown else round(float(body.max_cost) * MICRO)
+        found = estimate_compressions(request.auth.project, wanted, spender)
+        check_cost(found, accepted, accepts_unknown=accepts_unknown)
+
+    def start() -> HttpResponse:
+        action = start_bulk_action(request.auth.project, wanted, actor=actor(request), spender=spender)
+        transaction.on_commit(partial(enqueue.want_bulk_action, action.pk), robust=True)
+        return reply(_action(progress_of(action)), 202)
+
+    return once_per_key(request, start)
+
+
+@router.post("/bulk-actions/estimate", response=BulkEstimateOut, summary="What compressing many would cost")
+@raises(Conflict)
+def post_bulk_estimate(request: ApiRequest, body: BulkEstimateIn) -> HttpResponse:
+    """The most tokens and money that it would take. Nothing is started."""
+    wanted = _request(body, BulkAction.Kind.COMPRESS)
+    found = estimate_compressions(request.auth.project, wanted, Spender(request.auth))
+    refused = [fill(RefusedOut, one) for one in found.refused]
+    return reply(fill(BulkEstimateOut, found, money=money(found.cost), refused=refused))
+
+
+@router.get("/bulk-actions/{bulk_id}", response=BulkActionOut, summary="Read what became of many sessions")
+@raises(NotFound)
+def read_bulk_action(request: ApiRequest, bulk_id: BulkId) -> HttpResponse:
+    return reply(_action(progress_of(find_bulk_action(request.auth.project, bulk_id))))
+
+
+@router.delete("/bulk-actions/{bulk_id}", response={200: BulkActionOut}, summary="Cancel a bulk action")
+@raises(Conflict, NotFound)
+def delete_bulk_action(request: ApiRequest, bulk_id: BulkId) -> HttpResponse:
+    """What is done stays. Compressions that it has started are cancelled. 409 if all has ended."""
+    action = find_bulk_action(request.auth.project, bulk_id)
+    return reply(_action(progress_of(cancel_bulk_action(action, actor=actor(request)))))
+
+
+@router.post(
+    "/exports", summary="Export many sessions", openapi_extra={"responses": {200: {"content": _ZIP}}}
+)
+@handles_own_key
+def post_exports(request: ApiRequest, body: ExportsIn) -> StreamingHttpResponse:
+    """One zip file, sent while it is made. `index.json` in it says which session is in which file.
+
+    An `Idempotency-Key` changes nothing: nothing is stored.
+    """
+    found = export_zip(request.auth.project, body.sessions, body.format, actor=actor(request))
+    headers = {"Content-Disposition": f'attachment; filename="{found.name}"'}
+    return StreamingHttpResponse(found.chunks, content_type="application/zip", headers=headers)
+
+
+def _request(body: CompressionChoice, kind: str, tag: str = "") -> BulkRequest:
+    return BulkRequest(kind, body.sessions, tag, body.strategy or "", body.model or "")
+
+
+def _action(found: BulkProgress) -> BulkActionOut:
+    action, counts = found.action, found.counts
+    items = [fill(BulkItemOut, item, compression=item.run) for item in found.items]
+    fields: dict[str, Any] = {name: counts[name] for name in _COUNTED}
+    state = found.state
+    return fill(
+        BulkActionOut, action, action=action.kind, total=found.total, items=items, state=state, **fields
+    )
+
+
+_COUNTED = ("done", "unchanged", "failed", "waiting", "under_way", "cancelled")

@@ -1,0 +1,66 @@
+"""Actions on many sessions, and exports of many sessions as one file."""
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from historyapp.client.api_call import ApiCall, Id, Stream, at, get, given, post
+from historyapp.wire.bulk_actions import BulkActionOut, BulkEstimateOut
+
+BulkKind = Literal["add_tag", "remove_tag", "archive", "unarchive", "compress"]
+
+
+def start_bulk_action(
+    action: BulkKind,
+    sessions: Iterable[Id],
+    *,
+    tag: str | None = None,
+    strategy: str | None = None,
+    model: str | None = None,
+    max_cost: float | Literal["unknown"] | None = None,
+) -> ApiCall[BulkActionOut]:
+    """Does something with many sessions, at most 500. :func:`bulk_action` tells how far it is.
+
+    Args:
+        tag: to add or to remove.
+        max_cost: needed where compressions call a provider's model: the most US dollars by the estimate.
+
+    Raises:
+        Conflict: when compressions would cost more than ``max_cost``.
+    """
+    body: dict[str, Any] = {"action": action, "sessions": _ids(sessions), "tag": tag}
+    return post(
+        "/bulk-actions", BulkActionOut, {**body, "strategy": strategy, "model": model, "max_cost": max_cost}
+    )
+
+
+def bulk_action(id: Id) -> ApiCall[BulkActionOut]:
+    """How far an action on many sessions is, and what became of each of them."""
+    return get(at("bulk-actions", id), BulkActionOut)
+
+
+def cancel_bulk_action(id: Id) -> ApiCall[BulkActionOut]:
+    """Begins nothing more of it, and cancels the compressions that it has started.
+
+    Raises:
+        Conflict: when all of it has ended.
+    """
+    return ApiCall("DELETE", at("bulk-actions", id), BulkActionOut.model_validate)
+
+
+def estimate_bulk_compression(
+    sessions: Iterable[Id], *, strategy: str | None = None, model: str | None = None
+) -> ApiCall[BulkEstimateOut]:
+    """The most tokens and money that compressing the sessions would take. Nothing is started."""
+    body = {"sessions": _ids(sessions), "strategy": strategy, "model": model}
+    return post("/bulk-actions/estimate", BulkEstimateOut, body)
+
+
+def export_many(sessions: Iterable[Id], *, format: str = "playhead_jsonl") -> Stream[bytes]:
+    """A zip file with each session in a file of its own, in chunks as they come."""
+    body = given({"sessions": _ids(sessions), "format": format})
+    api_call = ApiCall("POST", "/exports", lambda _: None, body=body)
+    return Stream(api_call, lambda: lambda chunk: () if chunk is None else (chunk,))
+
+
+def _ids(sessions: Iterable[Id]) -> list[str]:
+    return [str(id) for id in sessions]

@@ -1,0 +1,85 @@
+"""How far an action on many sessions has come, and what became of each of them."""
+
+from collections import Counter
+from dataclasses import dataclass
+from uuid import UUID
+
+from historyapp.models import BulkAction, BulkItem, CompressionRun, Session
+
+UNDER_WAY = "under_way"
+"""The state of an item whose compression has begun and not ended."""
+_OF_RUNS = {
+    CompressionRun.State.SUCCEEDED: BulkItem.State.DONE,
+    CompressionRun.State.QUEUED: UNDER_WAY,
+    CompressionRun.State.RUNNING: UNDER_WAY,
+    CompressionRun.State.CANCELLED: "cancelled",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ItemProgress:
+    """What became of one session."""
+
+    session: UUID
+    title: str
+    """Empty also where there is no such session."""
+    exists: bool
+    state: str
+    reason: str
+    run: UUID | None
+
+
+@dataclass(frozen=True, slots=True)
+class BulkProgress:
+    """An action and what became of its sessions. There are at most 500 of them."""
+
+    action: BulkAction
+    items: list[ItemProgress]
+    counts: Counter[str]
+    """Sessions by state."""
+
+    @property
+    def total(self) -> int:
+        return len(self.items)
+
+    @property
+    def active(self) -> bool:
+        """Whether something of it waits or is under way."""
+        return self.action.state == BulkAction.State.RUNNING or bool(self.counts[UNDER_WAY])
+
+    @property
+    def state(self) -> str:
+        """``running``, ``finished`` or ``cancelled``: of started compressions too."""
+        return BulkAction.State.RUNNING if self.active else self.action.state
+
+    @property
+    def ended(self) -> int:
+        """Sessions of which nothing is left to do."""
+        return self.total - self.counts[BulkItem.State.WAITING] - self.counts[UNDER_WAY]
+
+    @property
+    def failed(self) -> list[ItemProgress]:
+        return [item for item in self.items if item.state == BulkItem.State.FAILED]
+
+
+def progress_of(action: BulkAction) -> BulkProgress:
+    """How far an action has come. Three queries, whatever the number of its sessions."""
+    items = list(action.items.order_by("number"))
+    sessions = Session.objects.filter(
+        project_id=action.project_id, pk__in=[item.session_id for item in items]
+    )
+    titles = dict(sessions.values_list("pk", "title"))
+    started = [item.run_id for item in items if item.run_id is not None]
+    runs = CompressionRun.objects.filter(pk__in=started, project_id=action.project_id) if started else ()
+    known = {run.pk: run for run in runs}
+    found = [_progress(item, titles, known.get(item.run_id) if item.run_id else None) for item in items]
+    return BulkProgress(action, found, Counter(item.state for item in found))
+
+
+def _progress(item: BulkItem, titles: dict[UUID, str], run: CompressionRun | None) -> ItemProgress:
+    state, reason = str(item.state), item.reason
+    if run is not None and item.state == BulkItem.State.DONE:
+        state = _OF_RUNS.get(CompressionRun.State(run.state), BulkItem.State.FAILED)
+        reason = run.note or (f"{run.failed} of {run.total} summaries failed." if run.failed else "")
+    title, exists = titles.get(item.session_id, ""), item.session_id in titles
+    return ItemProgress(item.session_id, title, exists, state, reason, item.run_id)

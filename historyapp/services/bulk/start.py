@@ -1,0 +1,237 @@
+"""Starting, finding and cancelling actions on many sessions, and what compressing them would cost."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from django.utils import timezone
+
+from historyapp.core.errors import Conflict, Invalid, NotFound, PlayheadError
+from historyapp.core.usage import MICRO
+from historyapp.models import BulkAction, BulkItem, CompressionRun, Project, Session
+from historyapp.models.bulk_actions import MOST_SESSIONS
+from historyapp.services.annotations import check_tag
+from historyapp.services.append import check_open
+from historyapp.services.compression.start import RunEstimate, RunRequest, cancel_run, estimate
+from historyapp.services.spending import OPERATOR, Spender
+from historyapp.services.transactions import writing
+
+_TAGGING = (BulkAction.Kind.ADD_TAG, BulkAction.Kind.REMOVE_TAG)
+_PRUNED_AT_ONCE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class BulkRequest:
+    """An action and the sessions that it is for."""
+
+    kind: str
+    sessions: Sequence[UUID]
+    tag: str = ""
+    """To add or to remove."""
+    strategy: str = ""
+    model: str = ""
+    """Of compressions; empty: as each session's settings say."""
+
+    @property
+    def run_request(self) -> RunRequest:
+        return RunRequest(self.strategy or None, model=self.model or None)
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedSession:
+    """A session that an action cannot be carried out on, and why."""
+
+    session: UUID
+    title: str
+    reason: str
+
+
+@dataclass(slots=True)
+class BulkEstimate:
+    """The most that compressing many sessions would do."""
+
+    sessions: int = 0
+    """Those with something to compress."""
+    steps: int = 0
+    summaries: int = 0
+    calls: int = 0
+    tokens_before: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: int | None = 0
+    """In millionths of a dollar; None: a model's price is not known."""
+    prices_as_of: str = ""
+    models: list[str] = field(default_factory=list)
+    """Those of providers that it would call."""
+    nothing_to_do: int = 0
+    """Sessions without steps to compress."""
+    refused: list[RefusedSession] = field(default_factory=list)
+
+    def add(self, found: RunEstimate) -> None:
+        if found.steps <= 0:
+            self.nothing_to_do += 1
+            return
+        self.sessions += 1
+        self.steps += found.steps
+        self.summaries += found.summaries
+        self.calls += found.calls
+        self.tokens_before += found.tokens_before
+        self.tokens_in += found.tokens_in
+        self.tokens_out += found.tokens_out
+        self.cost = None if self.cost is None or found.cost is None else self.cost + found.cost
+        self.prices_as_of = found.prices_as_of
+        if found.calls and found.model not in self.models:
+            self.models.append(found.model)
+
+
+def check_sessions(sessions: Sequence[UUID]) -> list[UUID]:
+    """The ids without repetitions.
+
+    Raises:
+        Invalid: when there are none, or too many.
+    """
+    unique = list(dict.fromkeys(sessions))
+    if not unique:
+        raise Invalid("No session is chosen. Choose at least one.")
+    if len(unique) > MOST_SESSIONS:
+        raise Invalid(
+            f"One action takes at most {MOST_SESSIONS} sessions; these are {len(unique):,}. Send them in "
+            "parts."
+        )
+    return unique
+
+
+def sessions_of(project: Project, ids: Sequence[UUID]) -> tuple[list[Session], list[RefusedSession]]:
+    """The project's sessions with these ids in the same order, and the ids that it has not."""
+    found = Session.objects.filter(project=project).in_bulk(list(ids))
+    missing = [RefusedSession(id, "", f"There is no session {id}.") for id in ids if id not in found]
+    return [found[id] for id in ids if id in found], missing
+
+
+def estimate_compressions(
+    project: Project, request: BulkRequest, spender: Spender = OPERATOR
+) -> BulkEstimate:
+    """What compressing the sessions would cost at most. Nothing is started.
+
+    Raises:
+        Invalid: for no sessions or too many of them.
+    """
+    sessions, missing = sessions_of(project, check_sessions(request.sessions))
+    total = BulkEstimate(refused=missing)
+    for session in sessions:
+        session.project = project
+        try:
+            check_open(session)
+            found = estimate(session, request.run_request)
+            if found.calls:
+                spender.check(f"A compression with {found.model}")
+        except PlayheadError as error:
+            total.refused.append(RefusedSession(session.pk, session.title, error.detail))
+        else:
+            total.add(found)
+    return total
+
+
+def start_bulk_action(
+    project: Project, request: BulkRequest, *, actor: str = "", spender: Spender = OPERATOR
+) -> BulkAction:
+    """Stores an action for workers to carry out. See :func:`check_cost` for compressions.
+
+    Raises:
+        Invalid: for an unknown action, a tag that no session can have, and no sessions or too many of them.
+    """
+    if request.kind not in BulkAction.Kind:
+        raise Invalid(f"action must be one of {', '.join(BulkAction.Kind)}.")
+    if request.kind in _TAGGING:
+        check_tag(request.tag)
+    elif request.tag:
+        raise Invalid("Only the actions add_tag and remove_tag take a tag.")
+    if request.kind != BulkAction.Kind.COMPRESS and (request.strategy or request.model):
+        raise Invalid("Only the action compress takes a strategy or a model.")
+    sessions = check_sessions(request.sessions)
+    action = BulkAction(
+        project=project,
+        kind=request.kind,
+        tag=request.tag,
+        strategy=request.strategy,
+        model=request.model,
+        actor=actor[:200],
+        api_key=spender.key if spender.key and not spender.key._state.adding else None,
+        is_member=spender.is_member,
+    )
+    with writing():
+        action.save(force_insert=True)
+        BulkItem.objects.bulk_create(
+            BulkItem(action=action, number=number, session_id=id) for number, id in enumerate(sessions, 1)
+        )
+    return action
+
+
+def check_cost(found: BulkEstimate, accepted: int | None, *, accepts_unknown: bool = False) -> None:
+    """Checks that compressions cost no more than somebody has agreed to. Nothing spends money unasked.
+
+    Args:
+        accepted: in millionths of a dollar; None: nothing was agreed to.
+
+    Raises:
+        Conflict: when the estimate is higher, or unknown and that was not accepted.
+    """
+    if not found.calls or (found.cost is None and accepts_unknown):
+        return
+    models = ", ".join(found.models)
+    if found.cost is None:
+        raise Conflict(
+            f'These compressions call {models}, whose price is not known. Send max_cost: "unknown" to accept '
+            "that, or use the model local, which costs nothing.",
+            money="unknown",
+        )
+    if accepted is None or found.cost > accepted:
+        agreed = "no max_cost was given" if accepted is None else f"max_cost is {accepted / MICRO:.6g}"
+        raise Conflict(
+            f"These compressions call {models} and cost up to {found.cost / MICRO:.6g} US dollars; {agreed}. "
+            "Send a max_cost that covers them, or use the model local, which costs nothing.",
+            money=found.cost / MICRO,
+        )
+
+
+def find_bulk_action(project: Project, id: UUID) -> BulkAction:
+    """Raises ``NotFound`` when the project has no such action."""
+    found = BulkAction.objects.filter(project=project, pk=id).first()
+    if found is None:
+        raise NotFound(f"There is no bulk action {id}.")
+    return found
+
+
+def cancel_bulk_action(action: BulkAction, *, actor: str = "") -> BulkAction:
+    """Begins nothing more of an action, and cancels the compressions that it has started. What is done stays.
+
+    Raises:
+        Conflict: when all of it has ended already.
+    """
+    with writing():
+        action = BulkAction.objects.select_for_update().get(pk=action.pk)
+        was_running = action.state == BulkAction.State.RUNNING
+        if was_running:
+            action.state, action.finished_at = BulkAction.State.CANCELLED, timezone.now()
+            action.save(update_fields=("state", "finished_at"))
+    started = action.items.exclude(run_id=None).values_list("run_id", flat=True)
+    runs = list(CompressionRun.objects.active().filter(pk__in=list(started)).select_related("session"))
+    if not was_running and not runs:
+        raise Conflict("There is nothing to cancel: the action has ended.", state=action.state)
+    for run in runs:
+        try:
+            cancel_run(run, actor=actor)
+        except Conflict:
+            continue  # it has just ended
+    if not was_running:
+        BulkAction.objects.filter(pk=action.pk).update(state=BulkAction.State.CANCELLED)
+        action.refresh_from_db()
+    return action
+
+
+def prune_bulk_actions(before: datetime) -> None:
+    """Deletes actions that ended long ago, in portions."""
+    while some := list(BulkAction.objects.older_than(before).values_list("pk", flat=True)[:_PRUNED_AT_ONCE]):
+        with writing():
+            BulkAction.objects.filter(pk__in=some).delete()

@@ -1,0 +1,122 @@
+"""Carries out an action on many sessions, each in a transaction, so that a worker may die at any moment.
+
+The row of the action is locked while one of its sessions is changed. Two workers at the same action therefore
+take turns, and what is cancelled begins no further session.
+"""
+
+import logging
+from collections.abc import Callable
+from uuid import UUID
+
+from django.db import DatabaseError
+from django.utils import timezone
+
+from historyapp.core.errors import PlayheadError
+from historyapp.models import BulkAction, BulkItem, Session
+from historyapp.services.append import lock_session
+from historyapp.services.compression.start import RunRequest, start_run
+from historyapp.services.sessions import change_session
+from historyapp.services.spending import Spender
+from historyapp.services.transactions import writing
+from historyapp.wire.problems import StorageFailed
+
+log = logging.getLogger(__name__)
+
+Outcome = tuple[str, str]
+"""State and reason of an item."""
+_DONE: Outcome = (BulkItem.State.DONE, "")
+
+
+def work_on(action_id: UUID, should_stop: Callable[[], bool], wake: Callable[[UUID], None]) -> bool:
+    """Goes on with an action until nothing is left to begin, or it is cancelled. Returns whether that is so.
+
+    Args:
+        should_stop: asked before each session.
+        wake: tells workers of a compression run that was started.
+    """
+    while not should_stop():
+        with writing():
+            action = BulkAction.objects.select_for_update().filter(pk=action_id).first()
+            if action is None or action.state != BulkAction.State.RUNNING:
+                return True
+            item = action.items.filter(state=BulkItem.State.WAITING).order_by("number").first()
+            if item is None:
+                action.state, action.finished_at = BulkAction.State.FINISHED, timezone.now()
+                action.save(update_fields=("state", "finished_at"))
+                return True
+            item.state, item.reason = _carry_out(action, item)
+            item.reason = item.reason[:1000]
+            item.save(update_fields=("state", "reason", "run_id"))
+        if item.run_id is not None and item.state == BulkItem.State.DONE:
+            wake(item.run_id)
+    return False
+
+
+def _carry_out(action: BulkAction, item: BulkItem) -> Outcome:
+    try:
+        return _ACTIONS[action.kind](action, item)
+    except PlayheadError as error:
+        if isinstance(error, StorageFailed):
+            raise
+        return BulkItem.State.FAILED, error.detail
+    except DatabaseError:
+        raise
+    except Exception:  # the other sessions must not wait for it
+        log.exception("The action %s on session %s failed.", action.kind, item.session_id)
+        return BulkItem.State.FAILED, "The server failed to do this. The reason is in the server's log."
+
+
+def _add_tag(action: BulkAction, item: BulkItem) -> Outcome:
+    session = lock_session(action.project, item.session_id)
+    if action.tag in session.tags:
+        return BulkItem.State.UNCHANGED, "It has the tag already."
+    return _change(action, session, add_tags=[action.tag])
+
+
+def _remove_tag(action: BulkAction, item: BulkItem) -> Outcome:
+    session = lock_session(action.project, item.session_id)
+    if action.tag not in session.tags:
+        return BulkItem.State.UNCHANGED, "It does not have the tag."
+    return _change(action, session, remove_tags=[action.tag])
+
+
+def _archive(action: BulkAction, item: BulkItem) -> Outcome:
+    session = lock_session(action.project, item.session_id)
+    if session.status == Session.Status.ARCHIVED:
+        return BulkItem.State.UNCHANGED, "It is archived already."
+    return _change(action, session, status=Session.Status.ARCHIVED)
+
+
+def _unarchive(action: BulkAction, item: BulkItem) -> Outcome:
+    session = lock_session(action.project, item.session_id)
+    if session.status != Session.Status.ARCHIVED:
+        return BulkItem.State.UNCHANGED, "It is not archived."
+    return _change(action, session, status=Session.Status.FINISHED)
+
+
+def _change(action: BulkAction, session: Session, **changes: object) -> Outcome:
+    with writing():  # a part of the transaction: an error undoes this part alone
+        change_session(action.project, session.pk, changes, actor=action.actor)
+    return _DONE
+
+
+def _compress(action: BulkAction, item: BulkItem) -> Outcome:
+    request = RunRequest(action.strategy or None, model=action.model or None)
+    spender = Spender(action.api_key, is_member=action.is_member)
+    with writing():
+        started = start_run(action.project, item.session_id, request, actor=action.actor, spender=spender)
+    if started.joined:
+        return BulkItem.State.UNCHANGED, "A compression of it runs already."
+    item.run_id = started.run.pk
+    if not started.run.active:
+        return BulkItem.State.UNCHANGED, started.run.note
+    return _DONE
+
+
+_ACTIONS: dict[str, Callable[[BulkAction, BulkItem], Outcome]] = {
+    BulkAction.Kind.ADD_TAG: _add_tag,
+    BulkAction.Kind.REMOVE_TAG: _remove_tag,
+    BulkAction.Kind.ARCHIVE: _archive,
+    BulkAction.Kind.UNARCHIVE: _unarchive,
+    BulkAction.Kind.COMPRESS: _compress,
+}

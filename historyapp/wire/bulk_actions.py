@@ -1,0 +1,77 @@
+"""Actions on many sessions."""
+
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import Field
+
+from historyapp.wire import examples
+from historyapp.wire.base import Answer, shown
+
+BulkState = Annotated[str, Field(json_schema_extra={"enum": ["running", "finished", "cancelled"]})]
+BulkItemState = Annotated[
+    str,
+    Field(json_schema_extra={"enum": ["waiting", "under_way", "done", "unchanged", "failed", "cancelled"]}),
+]
+
+
+class BulkItemOut(Answer):
+    """What became of one session."""
+
+    session: UUID
+    title: str = Field(description="Empty also where the project has no such session.")
+    state: BulkItemState = Field(
+        description="`under_way`: its compression runs. `unchanged`: nothing had to be done."
+    )
+    reason: str = Field(description="Why it failed, or why nothing had to be done.")
+    compression: UUID | None = Field(description="The compression that was started.")
+
+
+class BulkActionOut(Answer):
+    """An action on many sessions, and what became of each."""
+
+    model_config = shown(examples.BULK_ACTION)
+
+    id: UUID
+    action: str
+    tag: str = Field(description="To add or to remove.")
+    state: BulkState = Field(description="`running` while anything waits or is under way.")
+    total: int = Field(description="Sessions.")
+    done: int
+    unchanged: int
+    failed: int
+    waiting: int = Field(description="Not begun. Of a cancelled action they stay so.")
+    under_way: int = Field(description="Compressions that run.")
+    cancelled: int = Field(description="Compressions that were cancelled.")
+    actor: str
+    created_at: datetime
+    finished_at: datetime | None = Field(description="When there was nothing left to begin.")
+    items: list[BulkItemOut] = Field(description="In the order of the request.")
+
+
+class RefusedOut(Answer):
+    """A session that would not be compressed."""
+
+    session: UUID
+    title: str
+    reason: str
+
+
+class BulkEstimateOut(Answer):
+    """The most that compressing sessions would do: steps that already have a summary are counted too."""
+
+    model_config = shown(examples.BULK_ESTIMATE)
+
+    sessions: int = Field(description="Those with something to compress.")
+    nothing_to_do: int = Field(description="Sessions without steps to compress.")
+    steps: int
+    summaries: int
+    calls: int = Field(description="Model calls; long steps may need more.")
+    models: list[str] = Field(description="The models of providers that would be called.")
+    tokens_before: int = Field(description="Tokens of the steps.")
+    tokens_in: int = Field(description="Input tokens of all model calls, at most.")
+    tokens_out: int = Field(description="Output tokens of all model calls, at most.")
+    money: float | str = Field(description="US dollars; `unknown` if the price of a model is not known.")
+    prices_as_of: str = Field(default="", description="The date of the price list.")
+    refused: list[RefusedOut] = Field(description="Those that cannot be compressed, and why.")

@@ -1,0 +1,234 @@
+"""Actions on many sessions over the API, and exports of many sessions as one zip file."""
+
+import json
+import zipfile
+from io import BytesIO
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.test import Client
+
+from historyapp import tasks
+from historyapp.models import AuditRecord, BulkAction, CompressionRun, Project, Session
+from tests.api.agent import Agent, said
+from tests.api.compressing import carry_out
+from tests.api.conftest import key_for
+from tests.api.test_problems import assert_problem
+
+
+@pytest.fixture
+def sessions(alice: Agent) -> list[str]:
+    return [str(alice.post("/sessions", {"title": f"run {number}"})["id"]) for number in range(3)]
+
+
+def with_steps(alice: Agent, session: str, count: int = 12) -> None:
+    output: dict[str, Any] = {"kind": "model_output", "use_tool": {"name": "ls"}}
+    result: dict[str, Any] = {
+        "kind": "tool_results",
+        "results": [{"status": "success", "outputs": "fine " * 20}],
+    }
+    alice.within(f"/sessions/{session}").append(said(), *[output, result] * count)
+
+
+def finished(alice: Agent, action: str, sessions: list[str], **fields: Any) -> Any:
+    """What became of an action after a worker has carried it out."""
+    started = alice.post("/bulk-actions", {"action": action, "sessions": sessions, **fields})
+    assert started.status == 202, started.body
+    tasks.bulk_action(started["id"])
+    return alice.get(f"/bulk-actions/{started['id']}").body
+
+
+def test_a_tag_is_added_and_removed(alice: Agent, sessions: list[str]) -> None:
+    alice.patch(f"/sessions/{sessions[0]}", {"tags": ["to read"]})
+    started = alice.post("/bulk-actions", {"action": "add_tag", "tag": "to read", "sessions": sessions})
+    assert (started.status, started["state"], started["waiting"]) == (202, "running", 3)
+    tasks.bulk_action(started["id"])
+    found = alice.get(f"/bulk-actions/{started['id']}")
+    assert (found["state"], found["done"], found["unchanged"], found["total"]) == ("finished", 2, 1, 3)
+    assert [item["state"] for item in found["items"]] == ["unchanged", "done", "done"]
+    assert found["items"][0]["reason"] == "It has the tag already."
+    assert all(session.tags == ["to read"] for session in Session.objects.all())
+    removed = finished(alice, "remove_tag", sessions[:2], tag="to read")
+    assert removed["done"] == 2
+    assert sorted(len(session.tags) for session in Session.objects.all()) == [0, 0, 1]
+
+
+def test_archiving_and_unarchiving_say_what_was_so_already(alice: Agent, sessions: list[str]) -> None:
+    assert finished(alice, "archive", sessions[:2])["done"] == 2
+    again = finished(alice, "archive", sessions)
+    assert (again["done"], again["unchanged"]) == (1, 2)
+    assert AuditRecord.objects.filter(action="status: archived").count() == 3
+    assert finished(alice, "unarchive", sessions)["done"] == 3
+    assert set(Session.objects.values_list("status", flat=True)) == {"finished"}
+
+
+def test_sessions_that_are_not_there_are_named_and_the_others_done(
+    alice: Agent, charlie: Agent, sessions: list[str]
+) -> None:
+    foreign, unknown = charlie.post("/sessions", {"title": "secret"})["id"], str(uuid4())
+    found = finished(alice, "add_tag", [foreign, sessions[0], unknown], tag="x")
+    assert (found["done"], found["failed"]) == (1, 2)
+    for item, id in ((found["items"][0], foreign), (found["items"][2], unknown)):
+        assert item == {
+            "session": id,
+            "title": "",
+            "state": "failed",
+            "reason": f"There is no session {id}.",
+            "compression": None,
+        }
+    assert charlie.get(f"/sessions/{foreign}")["tags"] == []
+    assert charlie.get(f"/bulk-actions/{found['id']}").status == 404
+    assert charlie.delete(f"/bulk-actions/{found['id']}").status == 404
+
+
+def test_a_session_with_too_many_tags_fails_alone(alice: Agent, sessions: list[str]) -> None:
+    alice.patch(f"/sessions/{sessions[1]}", {"tags": [f"t{number}" for number in range(50)]})
+    found = finished(alice, "add_tag", sessions, tag="x")
+    assert [item["state"] for item in found["items"]] == ["done", "failed", "done"]
+    assert "at most 50 tags" in found["items"][1]["reason"]
+
+
+def test_a_repeated_request_starts_nothing_twice(alice: Agent, sessions: list[str]) -> None:
+    body = {"action": "compress", "strategy": "simple_extract", "sessions": sessions}
+    first, second = (alice.post("/bulk-actions", body, {"Idempotency-Key": "k"}) for _ in range(2))
+    assert first.body == second.body
+    assert second.headers["Idempotency-Replayed"] == "true"
+    assert BulkAction.objects.count() == 1
+    assert (
+        alice.post("/bulk-actions", {**body, "sessions": sessions[:1]}, {"Idempotency-Key": "k"}).status
+        == 422
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"action": "delete"}, "action"),
+        ({"action": "add_tag"}, "A tag has at least one character"),
+        ({"action": "add_tag", "tag": ""}, "tag"),
+        ({"action": "archive", "tag": "x"}, "Only the actions add_tag"),
+        ({"action": "archive", "model": "local"}, "Only the action compress"),
+        ({"action": "archive", "sessions": []}, "sessions"),
+        ({"action": "archive", "sessions": ["x"]}, "UUID"),
+        ({"action": "archive", "sessions": [str(uuid4())] * 501}, "500"),
+        ({"action": "compress", "max_cost": -1}, "max_cost"),
+        ({"action": "archive", "odd": 1}, "odd"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(
+    alice: Agent, sessions: list[str], wrong: dict[str, Any], said: str
+) -> None:
+    refused = alice.post("/bulk-actions", {"sessions": sessions, **wrong})
+    assert refused.status == 422, refused.body
+    assert said in json.dumps(refused.body)
+    assert not BulkAction.objects.exists()
+
+
+def test_a_cancelled_action_begins_nothing_more(alice: Agent, sessions: list[str]) -> None:
+    started = alice.post("/bulk-actions", {"action": "archive", "sessions": sessions})
+    cancelled = alice.delete(f"/bulk-actions/{started['id']}")
+    assert (cancelled["state"], cancelled["waiting"]) == ("cancelled", 3)
+    tasks.bulk_action(started["id"])
+    assert set(Session.objects.values_list("status", flat=True)) == {"live"}
+    assert_problem(alice.delete(f"/bulk-actions/{started['id']}"), 409, "nothing to cancel")
+
+
+def test_compressions_are_started_and_counted_until_they_end(alice: Agent, sessions: list[str]) -> None:
+    with_steps(alice, sessions[0])
+    with_steps(alice, sessions[1])
+    alice.patch(f"/sessions/{sessions[1]}", {"status": "archived"})
+    found = finished(alice, "compress", sessions, strategy="simple_extract")
+    assert (found["state"], found["under_way"], found["failed"], found["unchanged"]) == ("running", 1, 1, 1)
+    assert "archived" in found["items"][1]["reason"]
+    assert "nothing to compress" in found["items"][2]["reason"]
+    run = CompressionRun.objects.get(pk=found["items"][0]["compression"])
+    assert run.actor.startswith("key:ph_")
+    carry_out(run.pk)
+    ended = alice.get(f"/bulk-actions/{found['id']}")
+    assert (ended["state"], ended["done"], ended["under_way"]) == ("finished", 1, 0)
+
+
+def test_cancelling_cancels_the_compressions_that_it_has_started(alice: Agent, sessions: list[str]) -> None:
+    with_steps(alice, sessions[0])
+    found = finished(alice, "compress", sessions[:1], strategy="simple_extract")
+    cancelled = alice.delete(f"/bulk-actions/{found['id']}")
+    assert (cancelled["state"], cancelled["cancelled"]) == ("cancelled", 1)
+    assert CompressionRun.objects.get().state == "cancelled"
+
+
+def test_an_estimate_starts_nothing(alice: Agent, charlie: Agent, sessions: list[str]) -> None:
+    with_steps(alice, sessions[0])
+    with_steps(alice, sessions[1], 10)
+    foreign = charlie.post("/sessions")["id"]
+    body = {"sessions": [*sessions, foreign], "strategy": "simple_extract"}
+    found = alice.post("/bulk-actions/estimate", body)
+    assert (found["sessions"], found["nothing_to_do"], found["steps"]) == (2, 1, 14)
+    assert (found["calls"], found["money"], found["models"]) == (0, 0, [])
+    assert found["refused"] == [
+        {"session": foreign, "title": "", "reason": f"There is no session {foreign}."}
+    ]
+    assert not CompressionRun.objects.exists()
+    assert not BulkAction.objects.exists()
+
+
+def test_nothing_spends_money_unasked(
+    alice: Agent, project: Project, sessions: list[str], settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
+    with_steps(alice, sessions[0])
+    body = {"sessions": sessions, "strategy": "ai_summary", "model": "openai:gpt-5-mini"}
+    estimated = alice.post("/bulk-actions/estimate", body)
+    assert estimated["calls"] > 0
+    cost = estimated["money"]
+    refused = alice.post("/bulk-actions", {"action": "compress", **body})
+    assert_problem(refused, 409, "no max_cost was given", "gpt-5-mini", "local")
+    assert refused["money"] == cost
+    assert_problem(alice.post("/bulk-actions", {"action": "compress", "max_cost": cost / 2, **body}), 409)
+    poor = Agent(key_for(project, "poor", ("read", "write")))
+    told = poor.post("/bulk-actions/estimate", body)
+    assert (told["sessions"], told["calls"]) == (0, 0)
+    assert "lacks the scope spend" in told["refused"][0]["reason"]
+    assert not BulkAction.objects.exists()
+    assert alice.post("/bulk-actions", {"action": "compress", "max_cost": cost, **body}).status == 202
+    # What the action asks for later is checked again: the key may have lost the scope.
+    action = BulkAction.objects.get()
+    action.api_key = project.api_keys.get(name="poor")
+    action.save()
+    tasks.bulk_action(str(action.pk))
+    assert not CompressionRun.objects.filter(total__gt=0).exists()
+    assert "lacks the scope spend" in action.items.order_by("number").first().reason  # type: ignore[union-attr]
+
+
+def test_many_sessions_are_exported_as_one_zip(
+    alice: Agent, project: Project, charlie: Agent, sessions: list[str]
+) -> None:
+    with_steps(alice, sessions[0])
+    foreign = charlie.post("/sessions", {"title": "secret"})["id"]
+    key = key_for(project, "exporter")
+    ids = [*sessions, foreign]
+    response = Client(headers={"Authorization": f"Bearer {key}"}).post(
+        "/api/v1/exports", {"sessions": ids, "format": "markdown"}, content_type="application/json"
+    )
+    assert response.headers["Content-Type"] == "application/zip"
+    with zipfile.ZipFile(BytesIO(b"".join(response.streaming_content))) as found:  # type: ignore[attr-defined]
+        assert found.testzip() is None
+        index = json.loads(found.read("index.json"))
+        assert [file["session"] for file in index["files"]] == sessions
+        assert index["not_exported"] == [{"session": foreign, "reason": f"There is no session {foreign}."}]
+        assert len(found.namelist()) == 4
+        assert "run 0" in found.read(index["files"][0]["file"]).decode()
+    assert AuditRecord.objects.filter(action="export").count() == 3
+
+
+def test_an_export_of_nothing_or_in_no_format_is_refused(alice: Agent, sessions: list[str]) -> None:
+    assert_problem(alice.post("/exports", {"sessions": []}), 422)
+    assert_problem(alice.post("/exports", {"sessions": sessions, "format": "pdf"}), 422, "markdown")
+
+
+def test_who_only_reads_can_do_nothing(project: Project, sessions: list[str]) -> None:
+    reader = Agent(key_for(project, "reader", ("read",)))
+    body = {"action": "archive", "sessions": sessions}
+    assert_problem(reader.post("/bulk-actions", body), 403, "write")
+    assert_problem(reader.post("/exports", {"sessions": sessions}), 403, "write")
+    assert not BulkAction.objects.exists()

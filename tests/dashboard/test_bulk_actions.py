@@ -1,0 +1,185 @@
+"""What people do with many sessions at once."""
+
+import json
+import zipfile
+from io import BytesIO
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.test import Client
+
+from dashboard.views import bulk_actions
+from historyapp import tasks
+from historyapp.models import BulkAction, CompressionRun, Project, Session
+from historyapp.services.append import append
+from historyapp.services.sessions import change_session, create_session
+from tests.dashboard.pages import html, text
+from tests.services.drafts import act, ok, said
+
+
+@pytest.fixture
+def sessions(project: Project) -> list[Session]:
+    return [create_session(project, names={"title": f"run {number}"}) for number in range(3)]
+
+
+def with_steps(project: Project, session: Session, count: int = 12) -> None:
+    drafts = [said("Go on.")]
+    for number in range(count):
+        drafts += [act("ls", path=str(number)), ok(outputs="fine " * 20)]
+    append(project, session.pk, drafts)
+
+
+def post(client: Client, action: str, sessions: list[Session], *, htmx: bool = False, **fields: Any) -> Any:
+    body = {"action": action, "session": [str(session.pk) for session in sessions], **fields}
+    return client.post("/bulk", body, headers={"hx-request": "true"} if htmx else {})
+
+
+def statuses() -> set[str]:
+    return set(Session.objects.values_list("status", flat=True))
+
+
+def test_a_form_does_it_and_leads_to_what_came_of_it(alice: Client, sessions: list[Session]) -> None:
+    done = post(alice, "add_tag", sessions[:2], tag=" to   read ")
+    page = text(alice.get(done.headers["Location"]))
+    assert "Add the tag “to read”. 2 of 2 sessions tagged." in page
+    assert "run 0" in page
+    assert "run 2" not in page
+    assert [Session.objects.get(pk=session.pk).tags for session in sessions] == [["to read"], ["to read"], []]
+    assert BulkAction.objects.get().actor == "user:alice"
+
+
+def test_htmx_gets_what_was_done_and_what_was_not(
+    alice: Client, project: Project, sessions: list[Session]
+) -> None:
+    change_session(project, sessions[0].pk, {"tags": [f"t{number}" for number in range(50)]})
+    change_session(project, sessions[1].pk, {"tags": ["x"]})
+    said = text(post(alice, "add_tag", sessions, htmx=True, tag="x"))
+    assert "1 of 3 sessions tagged, 1 had nothing to do, 1 failed." in said
+    assert "run 0 : A session has at most 50 tags" in said
+
+
+def test_archiving_and_unarchiving(alice: Client, sessions: list[Session]) -> None:
+    post(alice, "archive", sessions)
+    assert statuses() == {"archived"}
+    assert "No sessions" in text(alice.get("/"))
+    post(alice, "unarchive", sessions)
+    assert statuses() == {"finished"}
+
+
+def test_what_takes_long_is_left_to_a_worker(
+    alice: Client, sessions: list[Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk_actions, "AT_ONCE_SECONDS", -1)
+    shown = html(post(alice, "archive", sessions, htmx=True))
+    action = BulkAction.objects.get()
+    assert f'hx-get="/bulk/{action.pk}" hx-trigger="every 1s"' in shown
+    assert "0 of 3 sessions archived, 3 waiting" in shown
+    tasks.bulk_action(str(action.pk))
+    shown = html(alice.get(f"/bulk/{action.pk}", headers={"hx-request": "true"}))
+    assert "every 1s" not in shown
+    assert "3 of 3 sessions archived" in shown
+
+
+def test_cancelling_leaves_what_is_not_begun(
+    alice: Client, bob: Client, sessions: list[Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk_actions, "AT_ONCE_SECONDS", -1)
+    page = post(alice, "archive", sessions).headers["Location"]
+    assert "Cancel" in text(bob.get(page))
+    bob.post(f"{page}/cancel")
+    tasks.bulk_action(str(BulkAction.objects.get().pk))
+    assert statuses() == {"live"}
+    assert "0 of 3 sessions archived, 3 not begun: cancelled." in text(alice.get(page))
+    assert alice.post(f"{page}/cancel").status_code == 409
+
+
+def test_compressing_asks_first_and_shows_what_it_costs(
+    alice: Client, project: Project, sessions: list[Session]
+) -> None:
+    with_steps(project, sessions[0])
+    with_steps(project, sessions[1])
+    change_session(project, sessions[1].pk, {"status": "archived"})
+    asked = post(alice, "compress", sessions, strategy="simple_extract")
+    shown = text(asked)
+    assert "Compress 1 session" in shown
+    assert "1 session has nothing to compress" in shown
+    assert "run 1 : " in shown
+    assert not BulkAction.objects.exists()
+    assert 'name="agreed" value="0"' in html(asked)
+    started = post(alice, "compress", sessions, strategy="simple_extract", agreed="0")
+    page = text(alice.get(started.headers["Location"]))
+    assert "0 of 3 sessions compressed, 1 had nothing to do, 1 failed, 1 under way." in page
+    assert CompressionRun.objects.get(total=0, state="queued").actor == "user:alice"
+
+
+def test_what_costs_more_than_was_shown_is_asked_again(
+    alice: Client, bob: Client, project: Project, sessions: list[Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
+    with_steps(project, sessions[0])
+    chosen: dict[str, Any] = {"strategy": "ai_summary", "model": "openai:gpt-5-mini"}
+    refused = text(post(alice, "compress", sessions, agreed="1", **chosen))
+    assert "The cost has grown since it was shown. Nothing was started." in refused
+    assert "Only owners of the project may start it" in text(post(bob, "compress", sessions, **chosen))
+    post(bob, "compress", sessions, agreed="999999999", **chosen)
+    post(alice, "compress", sessions, agreed="1e9", **chosen)
+    assert not BulkAction.objects.exists()
+    post(alice, "compress", sessions, agreed="999999999", **chosen)
+    assert CompressionRun.objects.filter(state="queued").count() == 1
+
+
+def test_two_chosen_sessions_are_compared(alice: Client, sessions: list[Session]) -> None:
+    first, second, _ = sessions
+    compared = post(alice, "compare", [first, second])
+    assert compared.headers["Location"] == f"/compare?a={first.pk}&b={second.pk}"
+    assert "Two sessions can be compared; 3 are chosen." in text(post(alice, "compare", sessions))
+
+
+def test_chosen_sessions_are_exported_as_one_zip(alice: Client, sessions: list[Session]) -> None:
+    chosen = {"session": [session.pk for session in sessions[:2]], "format": "markdown"}
+    response: Any = alice.post("/exports", chosen)
+    with zipfile.ZipFile(BytesIO(b"".join(response.streaming_content))) as found:
+        index = json.loads(found.read("index.json"))
+        assert [file["title"] for file in index["files"]] == ["run 0", "run 1"]
+        assert all("run" in found.read(file["file"]).decode() for file in index["files"])
+
+
+def test_what_is_sent_wrongly_gets_an_answer_that_says_why(alice: Client, sessions: list[Session]) -> None:
+    assert "No session is chosen" in text(post(alice, "archive", []))
+    assert "Which tag?" in text(post(alice, "add_tag", sessions, tag=" "))
+    assert "action must be one of" in text(post(alice, "erase", sessions))
+    assert "at most 100 characters" in text(post(alice, "add_tag", sessions, tag="x" * 101))
+    wrong = alice.post("/bulk", {"action": "archive", "session": "x"})
+    assert "no valid ID" in text(wrong)
+    assert wrong.status_code == 422
+    many = [Session(pk=uuid4()) for _ in range(501)]
+    assert "at most 500 sessions" in text(post(alice, "archive", many))
+    assert alice.get("/bulk").status_code == 405
+    assert "no export format" in text(alice.post("/exports", {"session": sessions[0].pk, "format": "pdf"}))
+    assert not BulkAction.objects.exists()
+
+
+def test_strangers_change_nothing_and_see_nothing(
+    alice: Client, charlie: Client, sessions: list[Session]
+) -> None:
+    shown = text(post(charlie, "archive", sessions, htmx=True))
+    assert "3 failed" in shown
+    assert "run 0" not in shown
+    assert statuses() == {"live"}
+    page = post(alice, "add_tag", sessions, tag="x").headers["Location"]
+    assert charlie.get(page).status_code == 404
+    assert charlie.post(f"{page}/cancel").status_code == 404
+    assert "sign-in" in post(Client(), "archive", sessions).headers["Location"]
+
+
+def test_titles_and_tags_are_text(alice: Client, project: Project) -> None:
+    session = create_session(project, names={"title": "<script>alert(1)</script>"})
+    page = post(alice, "add_tag", [session], tag="<u>x").headers["Location"]
+    for shown in (
+        html(alice.get(page)),
+        html(post(alice, "archive", [session], htmx=True)),
+        html(alice.get("/")),
+    ):
+        assert "<script>alert" not in shown
+        assert "<u>x" not in shown
