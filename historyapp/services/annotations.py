@@ -6,13 +6,16 @@ a note, a score or all tags can say what they were when they read them, and is r
 
 import math
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from django.utils import timezone
 
 from historyapp.core.errors import Conflict, Invalid
+from historyapp.core.importers.messages import moment
+from historyapp.core.json import text
 from historyapp.core.text import clean
-from historyapp.models import Session
+from historyapp.models import Annotation, Session
 from historyapp.models.annotations import (
     HIGHEST_SCORE,
     LONGEST_NOTE,
@@ -59,9 +62,9 @@ def _comparable(value: Any) -> Any:
     return sorted(set(value)) if isinstance(value, (list, tuple)) else value
 
 
-def _stored(text: str) -> str:
+def _stored(written: str) -> str:
     """The text as it is stored: browsers end lines in forms by two characters."""
-    return clean(text).replace("\r\n", "\n").strip()
+    return clean(written).replace("\r\n", "\n").strip()
 
 
 def with_tags(tags: Sequence[str], *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> list[str]:
@@ -117,6 +120,45 @@ def annotate(session: Session, changes: Mapping[str, Any], actor: str) -> None:
     session.annotation = annotation
 
 
+_TIMES = ("noted_at", "scored_at")
+_STORED = (*ANNOTATION_FIELDS, "noted_by", "scored_by", *_TIMES)
+
+
+def dump_annotation(session: Session) -> dict[str, Any]:
+    """Note and score as JSON values for an export; empty where the session has neither."""
+    found: Annotation | None = getattr(session, "annotation", None)
+    if found is None:
+        return {}
+    values = {name: getattr(found, name) for name in _STORED}
+    times = {name: value.isoformat() for name, value in values.items() if isinstance(value, datetime)}
+    return values | times
+
+
+def import_annotation(session: Session, given: Mapping[str, Any]) -> None:
+    """Stores the note and the score that a file has for a new session, as far as they are valid."""
+    note = _stored(text(given.get("note")))[:LONGEST_NOTE]
+    score = given.get("score")
+    if isinstance(score, bool) or not isinstance(score, (int, float)) or not _is_storable(score):
+        score = None
+    if not note and score is None:
+        return
+    noted, scored = (moment(given.get(name), UTC) if given.get(name) else None for name in _TIMES)
+    Annotation.objects.create(
+        session=session,
+        note=note,
+        noted_by=clean(text(given.get("noted_by")))[:200] if note else "",
+        noted_at=noted if note else None,
+        score=score,
+        score_name="" if score is None else _stored(text(given.get("score_name")))[:LONGEST_SCORE_NAME],
+        scored_by="" if score is None else clean(text(given.get("scored_by")))[:200],
+        scored_at=None if score is None else scored,
+    )
+
+
+def _is_storable(score: float) -> bool:
+    return abs(score) <= HIGHEST_SCORE and math.isfinite(score)
+
+
 def _check(changes: Mapping[str, Any]) -> None:
     note, score, name = changes.get("note", ""), changes.get("score"), changes.get("score_name", "")
     if len(note) > LONGEST_NOTE:
@@ -127,5 +169,5 @@ def _check(changes: Mapping[str, Any]) -> None:
         raise Invalid(
             f"The name of a score has at most {LONGEST_SCORE_NAME} characters; this one has {len(name):,}."
         )
-    if score is not None and not (math.isfinite(score) and abs(score) <= HIGHEST_SCORE):
+    if score is not None and not _is_storable(score):
         raise Invalid(f"A score is a number between -{HIGHEST_SCORE:,} and {HIGHEST_SCORE:,}.")

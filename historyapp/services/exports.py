@@ -10,6 +10,7 @@ from historyapp.core.exporters import EXPORTERS
 from historyapp.core.exporters.base import ExportNote, ExportSession, ExportSummary
 from historyapp.models import Entry, Session, StepNote, Summary
 from historyapp.models.history import History
+from historyapp.services.annotations import dump_annotation
 from historyapp.services.audit import add_audit_record
 from historyapp.services.transactions import writing
 
@@ -87,8 +88,9 @@ def _described(
     entries: Iterable[core.Entry],
     summaries: Iterable[Summary],
     head: int,
-    notes: Iterable[StepNote] = (),
+    notes: Iterable[StepNote] | None = None,
 ) -> ExportSession:
+    """The session to write; with ``notes`` also what people and agents say of the session as a whole."""
     shared = min(session.fork_position, head)
     parent = (str(session.forked_from_id), shared) if session.forked_from_id else None
     return ExportSession(
@@ -100,6 +102,7 @@ def _described(
         tags=tuple(session.tags),
         settings=session.settings,
         metadata=session.metadata,
+        annotation=dump_annotation(session) if notes is not None else {},
         forked_from=parent,
         spawned_by=str(session.spawned_by_id) if session.spawned_by_id else None,
         created_at=session.created_at,
@@ -120,6 +123,6 @@ def _described(
         ),
         notes=(
             ExportNote(note.position, note.text, note.actor, note.created_at, note.updated_at)
-            for note in notes
+            for note in notes or ()
         ),
     )

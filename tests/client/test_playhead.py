@@ -1,8 +1,10 @@
 """Both clients against the real application: what is sent arrives, and what is answered is understood."""
 
 import asyncio
+import zipfile
 from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from uuid import UUID, uuid4
@@ -107,6 +109,18 @@ def test_a_session_is_annotated(playhead: Playhead, session_id: UUID) -> None:
     without = playhead.annotate_session(session_id, remove_tags=["a"], note="", score="remove")
     assert (without.tags, without.note, without.score, without.score_name) == (["b"], "", None, "")
     assert playhead.session(session_id).tags == ["b"]
+
+
+def test_many_sessions_are_changed_and_exported(playhead: Playhead, session_id: UUID) -> None:
+    ids = [session_id, playhead.create_session(title="another").id]
+    started = playhead.start_bulk_action("add_tag", ids, tag="x")
+    assert (started.state, started.total) == ("running", 2)
+    assert playhead.bulk_action(started.id).waiting == 2
+    assert playhead.cancel_bulk_action(started.id).state == "cancelled"
+    assert playhead.estimate_bulk_compression(ids, strategy="simple_extract").nothing_to_do == 2
+    with zipfile.ZipFile(BytesIO(b"".join(playhead.export_many(ids, format="markdown")))) as found:
+        assert "index.json" in found.namelist()
+        assert len(found.namelist()) == 3
 
 
 def test_an_archived_session_is_listed_only_when_asked_for(playhead: Playhead, session_id: UUID) -> None:

@@ -12,7 +12,7 @@ from historyapp.core.entries import SystemInstruction
 from historyapp.core.errors import Conflict, Invalid
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.importers.base import Source
-from historyapp.models import AuditRecord, Project, Session, StepNote, Summary
+from historyapp.models import Annotation, AuditRecord, Project, Session, StepNote, Summary
 from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.exports import export_session
@@ -134,6 +134,40 @@ def test_summaries_come_back_as_old_as_they_were(told: Session) -> None:
     assert list(map(summaries_over_time, copies)) == list(map(summaries_over_time, originals))
     of_copy = imported(Project.objects.create(name="Carol's"), exported(copies[2]))[-1]
     assert summaries_over_time(of_copy) == summaries_over_time(originals[2])
+
+
+def test_a_note_and_a_score_of_the_session_come_back(told: Session) -> None:
+    change_session(
+        told.project, told.pk, {"note": "Kept it.", "score": 0.5, "score_name": "speed"}, actor="a"
+    )
+    told.refresh_from_db()
+    copy, child, *_ = imported(Project.objects.create(name="Bob's"), exported(told))
+    fields = ("note", "noted_by", "noted_at", "score", "score_name", "scored_by", "scored_at")
+    of_each = [Annotation.objects.filter(session=one).values_list(*fields) for one in (told, copy)]
+    assert list(of_each[0]) == list(of_each[1])
+    assert len(of_each[1]) == 1
+    assert not Annotation.objects.filter(session=child).exists()
+
+
+@pytest.mark.parametrize(
+    ("written", "stored"),
+    [
+        ({"note": "x" * 5_000, "score": True}, ("x" * 2_000, None, "")),
+        ({"note": 5, "score": 1e12}, None),
+        ({"note": "a\x00", "score": 10**400, "noted_at": "never", "noted_by": []}, ("a\ufffd", None, "")),
+        ({"note": " ", "score": -3, "score_name": "y" * 100, "scored_at": 10**30}, ("", -3, "y" * 60)),
+        ("odd", None),
+    ],
+)
+def test_what_a_file_says_of_the_session_is_stored_as_far_as_it_is_valid(
+    told: Session, written: object, stored: object
+) -> None:
+    header, _, rest = exported(told).partition("\n")
+    text = f"{json.dumps({**json.loads(header), 'annotation': written})}\n{rest}"
+    copy, *_ = imported(Project.objects.create(name="Bob's"), text)
+    assert (
+        Annotation.objects.filter(session=copy).values_list("note", "score", "score_name").first() == stored
+    )
 
 
 def notes_of(session: Session) -> list[tuple[object, ...]]:

@@ -49,6 +49,8 @@ class ExportSession:
     tags: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    annotation: Mapping[str, Any] = field(default_factory=dict)
+    """Note and score as JSON values; empty without them, and where the exporter says ``live_only``."""
     forked_from: tuple[str, int] | None = None
     """Id of the parent, and the position up to which it is shared."""
     spawned_by: str | None = None

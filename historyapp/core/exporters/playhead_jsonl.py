@@ -77,4 +77,5 @@ def _header(session: ExportSession) -> dict[str, Any]:
         "spawned_by": session.spawned_by,
         "created_at": _iso(session.created_at),
         "status": session.status,
+        **({"annotation": dict(session.annotation)} if session.annotation else {}),
     }

@@ -34,8 +34,9 @@ class SessionStart:
     """Session settings that differ from the defaults."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """Further facts from the source: working folder, version, totals …"""
+    annotation: Mapping[str, Any] = field(default_factory=dict)
+    """Note and score as the file has them. Only in Playhead's own export, like what follows."""
     created_at: datetime | None = None
-    """Only in Playhead's own export, like ``status``."""
     status: str = ""
 
 

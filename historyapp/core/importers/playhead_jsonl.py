@@ -151,6 +151,7 @@ def _session(record: Mapping[str, Any], sessions: dict[str, _Positions]) -> Sess
         spawned_by=text(record.get("spawned_by")) or None,
         settings=mapping(record.get("settings")),
         metadata=mapping(record.get("metadata")),
+        annotation=mapping(record.get("annotation")),
         created_at=moment(record.get("created_at"), UTC),
         status=text(record.get("status")),
     )

@@ -20,6 +20,7 @@ from historyapp.core.settings import load_settings
 from historyapp.core.text import clean, preview
 from historyapp.llm.router import LOCAL
 from historyapp.models import ImportSource, Project, Session
+from historyapp.services.annotations import import_annotation
 from historyapp.services.append import lock_session
 from historyapp.services.compression.automatic import set_thresholds
 from historyapp.services.imports.parser import ParsedOperation
@@ -177,6 +178,7 @@ class ImportJob:
             begin_fork(session, session.forked_from.lineage(position).cut(position), position)
         else:
             session.save(force_insert=True)
+        import_annotation(session, start.annotation)
         source = ImportSource.objects.create(
             project=self.project,
             format=self.format,
