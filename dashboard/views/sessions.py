@@ -9,9 +9,10 @@ from dashboard.list_columns import COLUMNS, choice_of
 from dashboard.session_filters import SessionFilters
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.titles import distinct_parts
-from historyapp.models import Session
+from historyapp.models import BulkAction, Session
 from historyapp.models.changes import newest_cursor
 from historyapp.models.session_lists import Order, page_of
+from historyapp.services.bulk.progress import progress_of
 from historyapp.services.preferences import keep_list_preference
 
 PAGE = 50
@@ -60,6 +61,8 @@ def sessions(request: PersonRequest) -> HttpResponse:
         "events_after": after,
     }
     if not request.htmx or request.htmx.history_restore_request:
+        running = BulkAction.objects.active().filter(project=project).order_by("-pk").first()
+        context["progress"] = progress_of(running) if running else None
         return render(request, "sessions.html", context)
     is_more = request.htmx.target == "more"
     return render(request, "_session_rows.html" if is_more else "_session_results.html", context)

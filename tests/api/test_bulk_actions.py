@@ -2,15 +2,19 @@
 
 import json
 import zipfile
+from datetime import timedelta
 from io import BytesIO
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from historyapp import tasks
-from historyapp.models import AuditRecord, BulkAction, CompressionRun, Project, Session
+from historyapp.models import AuditRecord, BulkAction, Change, CompressionRun, Project, Session
+from historyapp.services.bulk.work import work_on
+from historyapp.services.retention import purge
 from tests.api.agent import Agent, said
 from tests.api.compressing import carry_out
 from tests.api.conftest import key_for
@@ -224,6 +228,44 @@ def test_many_sessions_are_exported_as_one_zip(
 def test_an_export_of_nothing_or_in_no_format_is_refused(alice: Agent, sessions: list[str]) -> None:
     assert_problem(alice.post("/exports", {"sessions": []}), 422)
     assert_problem(alice.post("/exports", {"sessions": sessions, "format": "pdf"}), 422, "markdown")
+
+
+def test_another_worker_goes_on_where_one_stopped(alice: Agent, sessions: list[str]) -> None:
+    started = alice.post("/bulk-actions", {"action": "add_tag", "tag": "x", "sessions": sessions})
+    answers = iter([False, False, True])
+    assert not work_on(UUID(started["id"]), lambda: next(answers), lambda _: None)
+    between = alice.get(f"/bulk-actions/{started['id']}")
+    assert (between["state"], between["done"], between["waiting"]) == ("running", 2, 1)
+    tasks.bulk_action(started["id"])
+    found = alice.get(f"/bulk-actions/{started['id']}")
+    assert (found["state"], found["done"], found["unchanged"]) == ("finished", 3, 0)
+    assert Change.objects.filter(kind="session_changed").count() == 3
+
+
+def test_a_sweep_wakes_what_is_left_and_deletes_what_is_old(
+    alice: Agent, sessions: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    woken: list[UUID] = []
+    monkeypatch.setattr(tasks, "want_bulk_action", woken.append)
+    left = alice.post("/bulk-actions", {"action": "archive", "sessions": sessions})["id"]
+    ended = finished(alice, "add_tag", sessions, tag="x")["id"]
+    BulkAction.objects.update(created_at=timezone.now() - timedelta(days=400))
+    tasks.sweep()
+    assert woken == [UUID(left)]
+    assert not BulkAction.objects.filter(pk=ended).exists()
+
+
+def test_an_answer_that_is_kept_does_not_name_a_purged_session(
+    alice: Agent, project: Project, sessions: list[str]
+) -> None:
+    body, key = {"action": "archive", "sessions": sessions[:1]}, {"Idempotency-Key": "k"}
+    started = alice.post("/bulk-actions", body, key)
+    tasks.bulk_action(started["id"])
+    purge(project, [UUID(sessions[0])], timezone.now() + timedelta(days=1))
+    assert not Session.objects.filter(pk=sessions[0]).exists()
+    assert_problem(alice.post("/bulk-actions", body, key), 409, "purged")
+    (item,) = alice.get(f"/bulk-actions/{started['id']}")["items"]
+    assert (item["title"], item["state"]) == ("", "done")
 
 
 def test_who_only_reads_can_do_nothing(project: Project, sessions: list[str]) -> None:

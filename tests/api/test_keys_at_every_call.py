@@ -109,8 +109,8 @@ def test_a_key_of_another_project_finds_no_session_and_sees_nothing_of_ours(
     assert [(each, answer.body) for each, answer in given if answer.status != 404] == []
     assert rows() == before
     for _, answer in answers([each for each in operations if not each.is_of_a_session], theirs):
-        assert session_id not in json.dumps(answer.body)
-        assert project.name not in json.dumps(answer.body)
+        assert session_id not in json.dumps(answer.body, default=repr)
+        assert project.name not in json.dumps(answer.body, default=repr)
 
 
 def test_a_key_without_the_scope_is_403_and_writes_nothing(

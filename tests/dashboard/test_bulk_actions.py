@@ -75,7 +75,9 @@ def test_what_takes_long_is_left_to_a_worker(
     action = BulkAction.objects.get()
     assert f'hx-get="/bulk/{action.pk}" hx-trigger="every 1s"' in shown
     assert "0 of 3 sessions archived, 3 waiting" in shown
+    assert "0 of 3 sessions archived, 3 waiting" in text(alice.get("/"))
     tasks.bulk_action(str(action.pk))
+    assert "3 of 3" not in text(alice.get("/"))
     shown = html(alice.get(f"/bulk/{action.pk}", headers={"hx-request": "true"}))
     assert "every 1s" not in shown
     assert "3 of 3 sessions archived" in shown
