@@ -28,6 +28,8 @@ FILLED: Mapping[str, Any] = {
     "session_id": SESSION,
     "what_if_id": SESSION,
     "share_id": SESSION,
+    "search_id": SESSION,
+    "bulk_action_id": SESSION,
     "webhook_id": SESSION,
     "delivery_id": SESSION,
     "snapshot_id": SESSION,

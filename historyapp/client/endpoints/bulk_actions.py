@@ -33,18 +33,18 @@ def start_bulk_action(
     )
 
 
-def bulk_action(id: Id) -> ApiCall[BulkActionOut]:
+def bulk_action(bulk_action_id: Id) -> ApiCall[BulkActionOut]:
     """How far an action on many sessions is, and what became of each of them."""
-    return get(at("bulk-actions", id), BulkActionOut)
+    return get(at("bulk-actions", bulk_action_id), BulkActionOut)
 
 
-def cancel_bulk_action(id: Id) -> ApiCall[BulkActionOut]:
+def cancel_bulk_action(bulk_action_id: Id) -> ApiCall[BulkActionOut]:
     """Begins nothing more of it, and cancels the compressions that it has started.
 
     Raises:
         Conflict: when all of it has ended.
     """
-    return ApiCall("DELETE", at("bulk-actions", id), BulkActionOut.model_validate)
+    return ApiCall("DELETE", at("bulk-actions", bulk_action_id), BulkActionOut.model_validate)
 
 
 def estimate_bulk_compression(
