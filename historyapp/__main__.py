@@ -30,19 +30,24 @@ Playhead: record, browse and replay what AI agents do.
   playhead sign-in                 print a link that signs you in to the dashboard
   playhead rebuild-projections     rebuild counters and step rows from the log
   playhead purge                   delete sessions that were archived long ago
+  playhead completion SHELL        print what bash, zsh or fish needs to complete these commands
 
   playhead COMMAND --help          the options of a command
   playhead --home DIR COMMAND      use this data folder (also after COMMAND)
   playhead help --commands         every command, including Django's (migrate, check, shell ...)
   playhead --version
 """
-SESSION_COMMANDS = ("sessions", "show", "search", "compare", "tail", "rewind", "fork", "export")
+SESSION_COMMANDS = ("sessions", "show", "search", "compare", "tail", "rewind", "fork", "export", "completion")
 """The commands of ``historyapp.terminal``. They also work on a far server, and then load no Django."""
 
 
 def main() -> None:
     """Runs one command. A wrong configuration prints one sentence instead of a traceback."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "historyapp.settings")
+    if "_ARGCOMPLETE" in os.environ:
+        from historyapp.terminal.command_line import complete
+
+        complete()
     home, arguments = split_home(sys.argv[1:])
     if home is not None:
         os.environ["PLAYHEAD_HOME"] = home  # settings read it before a command parses its options

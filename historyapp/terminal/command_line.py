@@ -19,6 +19,11 @@ from historyapp.terminal.tail import tail
 Command = Callable[[Server, Output, Namespace], int | None]
 FORMATS = ("playhead_jsonl", "openai_messages", "anthropic_messages", "markdown", "html")
 """As in :data:`historyapp.core.exporters.EXPORTERS`, which takes half a second to load."""
+SHELLS = ("bash", "zsh", "fish")
+OTHERS = (
+    "up", "import", "compress", "worker", "keys", "caps", "sign-in", "rebuild-projections", "purge", "help",
+)  # fmt: skip
+"""Django's commands of Playhead, which a shell completes by name."""
 SESSION = "a session: its id, the beginning of its id, or `last`"
 
 
@@ -30,6 +35,11 @@ def run(arguments: Sequence[str], home: str | None) -> int:
         home: the data folder, where ``--home`` names one.
     """
     options = make_parser().parse_args(arguments)
+    if options.command == "completion":
+        from historyapp.terminal.completion import print_script
+
+        print_script(options.shell)
+        return DONE
     try:
         code: int | None = options.run(_server(options, home), Output(), options)
     except CommandFailed as error:
@@ -38,8 +48,19 @@ def run(arguments: Sequence[str], home: str | None) -> int:
     return code or DONE
 
 
-def make_parser() -> ArgumentParser:
-    """The parser of all commands of this package."""
+def complete() -> None:
+    """Answers a shell that asks how a command line may go on, and ends the process."""
+    from historyapp.terminal import completion
+
+    completion.complete(make_parser(OTHERS), lambda options: _server(options, options.home))
+
+
+def make_parser(others: Sequence[str] = ()) -> ArgumentParser:
+    """The parser of all commands of this package.
+
+    Args:
+        others: names of further commands, without their options.
+    """
     parser = ArgumentParser(prog="playhead", allow_abbrev=False)
     commands = parser.add_subparsers(dest="command", required=True)
 
@@ -53,6 +74,10 @@ def make_parser() -> ArgumentParser:
 
     _add_reading(add)
     _add_changing(add)
+    made = commands.add_parser("completion", help="Print what a shell needs to complete commands.")
+    made.add_argument("shell", choices=SHELLS)
+    for name in others:
+        commands.add_parser(name)
     return parser
 
 

@@ -1,0 +1,52 @@
+"""``playhead completion``, and what the shell asks for when a person presses Tab."""
+
+import sys
+from argparse import Action, ArgumentParser, Namespace
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+import argcomplete
+from argcomplete.shell_integration import shellcode
+
+from historyapp.terminal.safe_text import safe_line
+from historyapp.terminal.server import Server
+
+MOST_SESSIONS = 20
+_SESSIONS = ("session", "a", "b")
+"""Arguments that name a session."""
+_LONGEST_TITLE = 60
+
+
+def print_script(shell: str) -> None:
+    """Prints what a shell reads to complete ``playhead``."""
+    sys.stdout.write(shellcode(["playhead"], shell=shell))
+
+
+def complete(parser: ArgumentParser, server_of: Callable[[Namespace], Server]) -> None:
+    """Answers the shell and ends the process."""
+
+    def sessions(prefix: str, parsed_args: Namespace, **_: Any) -> Mapping[str, str]:
+        """The ids that begin so, the newest first, with their titles. Nothing where the server fails."""
+        with suppress(Exception):
+            found = server_of(parsed_args).get(
+                "/sessions", id=prefix or None, status="all", limit=MOST_SESSIONS
+            )
+            return {item["id"]: safe_line(item["title"])[:_LONGEST_TITLE] for item in found["items"]}
+        return {}
+
+    for action in _arguments(parser):
+        if action.dest in _SESSIONS:
+            action.completer = sessions  # type: ignore[attr-defined]
+    argcomplete.autocomplete(parser)
+
+
+def _arguments(parser: ArgumentParser) -> list[Action]:
+    """The arguments of a parser and of its commands."""
+    found: list[Action] = []
+    for action in parser._actions:
+        found.append(action)
+        if isinstance(action.choices, Mapping):
+            for command in action.choices.values():
+                found += _arguments(command)
+    return found
