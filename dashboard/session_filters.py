@@ -1,20 +1,37 @@
 """The filters and the order in the address of the list of sessions."""
 
+import datetime
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from django.http import QueryDict
+from django.utils import timezone
 from django.utils.http import urlencode
 
-from historyapp.core.dates import UNDATED
 from historyapp.core.errors import Invalid
+from historyapp.core.run_places import LONGEST
 from historyapp.core.text import clean
+from historyapp.models.session_filters import (
+    DAYS,
+    MOST_VALUES,
+    NAMED_FACETS,
+    UNDATED_RUNS,
+    SessionCriteria,
+)
 from historyapp.models.session_lists import Order
 from historyapp.models.sessions import SessionQuerySet
 
-STATUSES = ("live", "finished", "archived")
-FILTERS = ("q", "status", "errors", "date")
+WITH = {"with": True, "without": False, "": None}
+CHOICES = {
+    "status": ("", "live", "finished", "archived", "all"),
+    "errors": tuple(WITH),
+    "failures": tuple(WITH),
+    "date": ("", *DAYS, UNDATED_RUNS),
+}
+"""Filters that have one value, and what it may be; empty: the filter is off."""
+SEVERAL = (*NAMED_FACETS, "tag")
+"""Filters that may have several values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +43,17 @@ class SessionFilters:
     """Empty: all but archived ones."""
     errors: str = ""
     """``with`` or ``without``."""
+    failures: str = ""
+    """The same for likely failures."""
     date: str = ""
-    """``undated``: only runs whose transcript has no times."""
+    """``undated``: only runs whose transcript has no times; else the name of a span that ends today."""
+    agent: tuple[str, ...] = ()
+    model: tuple[str, ...] = ()
+    repository: tuple[str, ...] = ()
+    folder: tuple[str, ...] = ()
+    tag: tuple[str, ...] = ()
+    first: datetime.date | None = None
+    last: datetime.date | None = None
     order: Order | None = None
     """Null: as the person has chosen."""
 
@@ -38,30 +64,56 @@ class SessionFilters:
         Raises:
             Invalid: when one has no such value.
         """
-        status, errors, date = (query.get(name, "") for name in FILTERS[1:])
-        is_known = status in ("", *STATUSES) and errors in ("", "with", "without")
-        if not is_known or date not in ("", "undated"):
-            names = ", ".join(STATUSES)
-            raise Invalid(f"status must be one of {names}, errors with or without, and date undated.")
+        given: dict[str, Any] = {name: query.get(name, "") for name in CHOICES}
+        for name, value in given.items():
+            if value not in CHOICES[name]:
+                raise Invalid(f"{name} must be one of {', '.join(filter(None, CHOICES[name]))}.")
+        for name in SEVERAL:
+            values = {clean(value)[:LONGEST] for value in query.getlist(name) if value.strip()}
+            if len(values) > MOST_VALUES:
+                raise Invalid(f"{name} is given {len(values)} times. Choose at most {MOST_VALUES}.")
+            given[name] = tuple(sorted(values))
+        first, last = _day("from", query), _day("to", query)
+        if first and last and last < first:
+            raise Invalid(f"to is {last}, which is before from, {first}. Exchange them.")
+        if first or last:
+            given["date"] = ""
         sort = query.get("sort", "")
-        q = clean(query.get("q", ""))[:200].strip()
-        return cls(q, status, errors, date, Order.parse(sort) if sort else None)
+        order = Order.parse(sort) if sort else None
+        return cls(clean(query.get("q", ""))[:200].strip(), first=first, last=last, order=order, **given)
 
     def given(self) -> Iterator[tuple[str, str]]:
         """Names and values of the filters in the address."""
-        for name in FILTERS:
-            if value := getattr(self, name):
-                yield name, value
+        for name in ("q", *CHOICES, *SEVERAL):
+            value = getattr(self, name)
+            for one in value if isinstance(value, tuple) else (value,):
+                if one:
+                    yield name, one
+        for name, day in (("from", self.first), ("to", self.last)):
+            if day:
+                yield name, day.isoformat()
 
     @property
     def filters_anything(self) -> bool:
         return any(True for _ in self.given())
 
+    def hidden(self, *left_out: str) -> list[tuple[str, str]]:
+        """Names and values that a form sends beside its own fields."""
+        order = [("sort", str(self.order))] if self.order else []
+        return [(name, value) for name, value in (*self.given(), *order) if name not in left_out]
+
+    @property
+    def beside_the_search(self) -> list[tuple[str, str]]:
+        return self.hidden("q")
+
+    @property
+    def beside_the_days(self) -> list[tuple[str, str]]:
+        return self.hidden("from", "to", "date")
+
     @property
     def query(self) -> str:
         """As a query string without its question mark."""
-        order = [("sort", str(self.order))] if self.order else []
-        return urlencode([*self.given(), *order])
+        return urlencode(self.hidden())
 
     @property
     def query_prefix(self) -> str:
@@ -72,10 +124,51 @@ class SessionFilters:
         """The same with other values."""
         return replace(self, **changes)
 
+    def toggled(self, name: str, value: str) -> "SessionFilters":
+        """The same with a value of a filter, or without it if it is chosen."""
+        if name in SEVERAL:
+            return self.but(**{name: tuple(sorted({value} ^ set(getattr(self, name))))})
+        days = {"first": None, "last": None} if name == "date" else {}
+        return self.but(**{name: "" if getattr(self, name) == value else value}, **days)
+
+    def has(self, name: str, value: str) -> bool:
+        """Whether a value of a filter is chosen."""
+        chosen = getattr(self, name)
+        return value in chosen if isinstance(chosen, tuple) else value == chosen
+
+    @property
+    def criteria(self) -> SessionCriteria:
+        """The same as the database filters by it."""
+        first = self.first
+        if days := DAYS.get(self.date):
+            first = timezone.now().astimezone(datetime.UTC).date() - datetime.timedelta(days=days - 1)
+        return SessionCriteria(
+            q=self.q,
+            status=self.status,
+            agent=self.agent,
+            model=self.model,
+            repository=self.repository,
+            folder=self.folder,
+            tag=self.tag,
+            errors=WITH[self.errors],
+            likely_failures=WITH[self.failures],
+            first=first,
+            last=self.last,
+            undated=True if self.date == UNDATED_RUNS else None,
+        )
+
     def apply(self, sessions: SessionQuerySet) -> SessionQuerySet:
         """The sessions that match."""
-        found = sessions.search(self.q)
-        found = found.filter(status=self.status) if self.status else found.exclude(status="archived")
-        if self.errors:
-            found = found.filter(errors__gt=0) if self.errors == "with" else found.filter(errors=0)
-        return found.filter(last_entry_at=UNDATED) if self.date else found
+        return self.criteria.apply(sessions)
+
+
+def _day(name: str, query: QueryDict) -> datetime.date | None:
+    text = query.get(name, "")
+    if not text:
+        return None
+    try:
+        if len(text) == len("2026-01-31"):
+            return datetime.date.fromisoformat(text)
+    except ValueError:
+        pass
+    raise Invalid(f"{name} must be a day as in 2026-01-31.")

@@ -6,11 +6,13 @@ from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.access import PersonRequest, current_project, projects, signed_in
 from dashboard.list_columns import COLUMNS, choice_of
+from dashboard.session_facets import chosen_chips, facet_groups
 from dashboard.session_filters import SessionFilters
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.titles import distinct_parts
 from historyapp.models import BulkAction, Session
 from historyapp.models.changes import newest_cursor
+from historyapp.models.session_filters import facet_counts
 from historyapp.models.session_lists import Order, page_of
 from historyapp.services.bulk.progress import progress_of
 from historyapp.services.preferences import keep_list_preference
@@ -60,12 +62,19 @@ def sessions(request: PersonRequest) -> HttpResponse:
         "page_size": PAGE,
         "events_after": after,
     }
-    if not request.htmx or request.htmx.history_restore_request:
+    is_fragment = bool(request.htmx) and not request.htmx.history_restore_request
+    if is_fragment and request.htmx.target == "more":
+        return render(request, "_session_rows.html", context)
+    counts = facet_counts(Session.objects.filter(project=project), filters.criteria)
+    context |= {
+        "facets": facet_groups(filters, counts),
+        "chips": chosen_chips(filters),
+        "total": counts.total,
+    }
+    if not is_fragment:
         running = BulkAction.objects.active().filter(project=project).order_by("-pk").first()
         context["progress"] = progress_of(running) if running else None
-        return render(request, "sessions.html", context)
-    is_more = request.htmx.target == "more"
-    return render(request, "_session_rows.html" if is_more else "_session_results.html", context)
+    return render(request, "_session_results.html" if is_fragment else "sessions.html", context)
 
 
 @signed_in

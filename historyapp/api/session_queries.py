@@ -12,7 +12,7 @@ from historyapp.core.errors import Invalid
 from historyapp.core.run_places import LONGEST
 from historyapp.models import Session
 from historyapp.models.projects import Project
-from historyapp.models.session_filters import MOST_VALUES, FacetCounts, SessionCriteria
+from historyapp.models.session_filters import FACETS, MOST_VALUES, FacetCounts, SessionCriteria
 from historyapp.models.session_lists import LONGEST_CURSOR, ORDERS
 from historyapp.models.sessions import SessionQuerySet
 from historyapp.wire.sessions import SessionFacets, SessionFacetValue
@@ -103,9 +103,7 @@ class SessionListQuery(SessionFilter):
 
 def facets_out(counts: FacetCounts) -> SessionFacets:
     """The counts of facets, the most frequent values first."""
-    return SessionFacets(
-        total=counts.total, **{facet: _frequent(values) for facet, values in counts.facets.items()}
-    )
+    return SessionFacets(total=counts.total, **{facet: _frequent(counts.facets[facet]) for facet in FACETS})
 
 
 def _frequent(values: Counter[str]) -> list[SessionFacetValue]:

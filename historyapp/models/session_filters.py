@@ -6,14 +6,20 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
-from django.db.models import BooleanField, Count, ExpressionWrapper, Q
+from django.db.models import BooleanField, Case, Count, ExpressionWrapper, IntegerField, Q, Value, When
+from django.utils import timezone
 
 from historyapp.core.dates import UNDATED
 from historyapp.models.sessions import SessionQuerySet
 
 NAMED_FACETS = ("agent", "model", "repository", "folder")
 """Columns with a name. Several names of one facet find the sessions of any of them."""
+DAYS = {"today": 1, "7-days": 7, "30-days": 30}
+"""Spans that end today, in days."""
+UNDATED_RUNS = "undated"
 FACETS = ("status", *NAMED_FACETS, "tag", "errors", "likely_failures")
+_BUCKETS = ((*DAYS,), (*DAYS,)[1:], (*DAYS,)[2:], (), (UNDATED_RUNS,))
+"""The spans that hold the sessions of a bucket."""
 MOST_VALUES = 20
 """Values of one facet that a list can be filtered by."""
 _YES_NO = {True: "true", False: "false"}
@@ -41,7 +47,7 @@ class SessionCriteria:
 
     def apply(self, sessions: SessionQuerySet) -> SessionQuerySet:
         """The sessions that match."""
-        found = self._of_text_and_time(sessions).tagged(self.tag)
+        found = sessions.search(self.q).filter(self.in_time).tagged(self.tag)
         if not self.status:
             found = found.exclude(status="archived")
         elif self.status != "all":
@@ -54,20 +60,19 @@ class SessionCriteria:
                 found = found.filter(**({f"{count}__gt": 0} if wanted else {count: 0}))
         return found
 
-    def _of_text_and_time(self, sessions: SessionQuerySet) -> SessionQuerySet:
-        """The sessions that match what is not a facet."""
-        found = sessions.search(self.q)
+    @property
+    def in_time(self) -> Q:
+        """The condition on the time of the newest entry."""
+        condition = Q()
         if self.undated is not None:
-            found = (
-                found.filter(last_entry_at=UNDATED) if self.undated else found.exclude(last_entry_at=UNDATED)
-            )
+            condition &= Q(last_entry_at=UNDATED) if self.undated else ~Q(last_entry_at=UNDATED)
         if self.first is not None or self.last is not None:
-            begin = datetime.combine(self.first, datetime.min.time(), UTC) if self.first else UNDATED
-            found = found.filter(last_entry_at__gte=begin).exclude(last_entry_at=UNDATED)
+            condition &= Q(last_entry_at__gt=UNDATED)
+        if self.first is not None:
+            condition &= Q(last_entry_at__gte=_midnight(self.first))
         if self.last is not None and self.last < date.max:
-            end = datetime.combine(self.last + timedelta(days=1), datetime.min.time(), UTC)
-            found = found.filter(last_entry_at__lt=end)
-        return found
+            condition &= Q(last_entry_at__lt=_midnight(self.last + timedelta(days=1)))
+        return condition
 
 
 class FacetCounts(NamedTuple):
@@ -76,27 +81,49 @@ class FacetCounts(NamedTuple):
     total: int
     facets: Mapping[str, Counter[str]]
     """By facet and value: ``true`` and ``false`` for errors and likely failures. Tags narrow the list; a
-    further agent or model widens it, so these are counted as if none of theirs was chosen."""
+    further agent or model widens it, so these are counted as if none of theirs was chosen. ``date`` counts
+    the spans of ``DAYS`` and undated runs in the same way."""
 
 
 def facet_counts(sessions: SessionQuerySet, chosen: SessionCriteria) -> FacetCounts:
     """The counts of all facets, by one query over the project's sessions and none over their entries."""
-    found = chosen._of_text_and_time(sessions)
     groups = (
-        found.annotate(failed=_above_zero("errors"), likely=_above_zero("likely_failures"))
-        .values_list("status", *NAMED_FACETS, "tags_text", "failed", "likely")
+        sessions.search(chosen.q)
+        .annotate(
+            failed=_condition(Q(errors__gt=0)),
+            likely=_condition(Q(likely_failures__gt=0)),
+            bucket=_bucket(),
+            is_in_time=_condition(chosen.in_time or Q(last_entry_at__isnull=False)),
+        )
+        .values_list("status", *NAMED_FACETS, "tags_text", "failed", "likely", "bucket", "is_in_time")
         .annotate(Count("pk"))
         .order_by()
     )
-    total, facets = 0, {facet: Counter[str]() for facet in FACETS}
-    for status, agent, model, repository, folder, tags_text, failed, likely, count in groups:
+    total, facets = 0, {facet: Counter[str]() for facet in (*FACETS, "date")}
+    for (
+        status,
+        agent,
+        model,
+        repository,
+        folder,
+        tags_text,
+        failed,
+        likely,
+        bucket,
+        is_in_time,
+        count,
+    ) in groups:
         tags = [tag for tag in tags_text.split("\n") if tag]
         values = {
             "status": status, "agent": agent, "model": model, "repository": repository, "folder": folder,
             "errors": _YES_NO[bool(failed)], "likely_failures": _YES_NO[bool(likely)],
         }  # fmt: skip
         misses = [facet for facet, value in values.items() if not _matches(chosen, facet, value)]
-        if len(misses) > 1 or not set(chosen.tag) <= set(tags):
+        if len(misses) + (not is_in_time) > 1 or not set(chosen.tag) <= set(tags):
+            continue
+        if not misses:
+            facets["date"].update(dict.fromkeys(_BUCKETS[bucket], count))
+        if not is_in_time:
             continue
         for facet in misses or values:
             facets[facet][values[facet]] += count
@@ -106,8 +133,23 @@ def facet_counts(sessions: SessionQuerySet, chosen: SessionCriteria) -> FacetCou
     return FacetCounts(total, facets)
 
 
-def _above_zero(column: str) -> "ExpressionWrapper[Q]":
-    return ExpressionWrapper(Q(**{f"{column}__gt": 0}), output_field=BooleanField())
+def _bucket() -> Case:
+    """The number of the shortest span that holds a session; see ``_BUCKETS``."""
+    today = timezone.now().astimezone(UTC).date()
+    spans = [
+        When(last_entry_at__gte=_midnight(today - timedelta(days=days - 1)), then=Value(number))
+        for number, days in enumerate(DAYS.values())
+    ]
+    undated = When(last_entry_at=UNDATED, then=Value(len(_BUCKETS) - 1))
+    return Case(*spans, undated, default=Value(len(DAYS)), output_field=IntegerField())
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, datetime.min.time(), UTC)
+
+
+def _condition(condition: Q) -> "ExpressionWrapper[Q]":
+    return ExpressionWrapper(condition, output_field=BooleanField())
 
 
 def _matches(chosen: SessionCriteria, facet: str, value: str) -> bool:

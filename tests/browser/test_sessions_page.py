@@ -10,7 +10,7 @@ from playwright.sync_api import FilePayload, Page, expect
 from historyapp.models import Membership, Project
 from historyapp.services.append import append
 from historyapp.services.keys import create_sign_in_link
-from historyapp.services.sessions import change_session, create_session
+from historyapp.services.sessions import create_session
 from tests.browser.visits import record_session
 from tests.services.drafts import act
 
@@ -64,49 +64,43 @@ def test_choosing_filters_the_list_and_is_kept_in_the_address(page: Page, projec
     record_session(project, 3, title="one error")
     record_session(project, 1, title="flawless")
     page.goto("/")
-    page.locator("select[name=errors]").select_option("With errors")
+    page.locator(".facets").get_by_role("link", name="with errors 1", exact=True).click()
     expect(page.locator(".sessions .title")).to_have_text(["one error"])
     page.reload()
     expect(page.locator(".sessions .title")).to_have_text(["one error"])
-    expect(page.locator("select[name=errors]")).to_have_value("with")
+    page.get_by_role("link", name="with errors remove").click()
+    expect(page.locator(".sessions .title")).to_have_count(2)
 
 
-def test_tags_a_note_and_a_score_are_set_in_the_row(page: Page, project: Project) -> None:
-    session = record_session(project, 1)
+def test_typing_keeps_what_is_chosen_and_counts_again(page: Page, project: Project) -> None:
+    for title in ("Audit the ledgers", "Repair the invoices"):
+        create_session(project, names={"title": title, "agent": "fixer"})
+    create_session(project, names={"title": "Audit the books", "agent": "writer"})
+    page.goto("/?agent=fixer")
+    page.get_by_placeholder("Title, agent or tag").fill("audit")
+    expect(page.locator(".sessions .title")).to_have_text(["Audit the ledgers"])
+    expect(page.locator(".facets").get_by_role("link", name="writer 1")).to_be_visible()
+    expect(page).to_have_url(re.compile("q=audit.*agent=fixer"))
+
+
+def test_days_are_chosen_by_a_form(page: Page, project: Project) -> None:
+    record_session(project, 1, title="today")
+    page.goto("/?agent=demo")
+    page.get_by_label("To", exact=True).fill("2020-01-01")
+    page.get_by_role("button", name="Show these days").click()
+    expect(page.get_by_role("heading", name="No sessions found")).to_be_visible()
+    page.get_by_role("link", name="to 2020-01-01 remove").click()
+    expect(page.locator(".sessions .title")).to_have_text(["today"])
+
+
+def test_filters_open_on_a_small_screen(page: Page, project: Project) -> None:
+    record_session(project, 1, title="today")
+    page.set_viewport_size({"width": 360, "height": 740})
     page.goto("/")
-    row = page.locator(".sessions tbody tr")
-    row.get_by_role("link", name="Edit tags, note and score").click()
-    row.get_by_label("Add tags").fill("to read, slow")
-    change_session(project, session.pk, {"title": "Renamed"})
-    page.wait_for_timeout(1500)  # the list is not loaded again under the form
-    row.get_by_label("Note on the session").fill("Kept the last line.")
-    row.get_by_label("Score").fill("4")
-    row.get_by_label("What it measures").fill("speed")
-    row.get_by_role("button", name="Save").click()
-    expect(row.locator(".tag")).to_have_text(["to read", "slow"])
-    expect(row.locator(".score")).to_have_text("4 speed")
-    expect(row).to_contain_text("Kept the last line.")
-    page.locator("h1").click()
-    expect(row.locator(".title")).to_have_text("Renamed")
-
-
-def test_another_open_page_shows_what_somebody_else_sets(page: Page, project: Project) -> None:
-    session = record_session(project, 1)
-    page.goto(f"/sessions/{session.pk}")
-    expect(page.locator("#annotation")).to_be_attached()
-    change_session(project, session.pk, {"add_tags": ["to read"], "note": "Why?"})
-    expect(page.locator("#annotation .tag")).to_have_text("to read")
-    expect(page.locator("#annotation")).to_contain_text("Why?")
-    page.get_by_role("link", name="Edit tags, note and score").click()
-    page.get_by_label("to read").uncheck()
-    change_session(project, session.pk, {"note": "Because."})
-    page.get_by_label("Note on the session").fill("Ask.")
-    page.get_by_role("button", name="Save").click()
-    expect(page.get_by_role("alert").filter(has_text="Because.")).to_be_visible()
-    expect(page.get_by_label("Note on the session")).to_have_value("Ask.")
-    page.get_by_role("button", name="Save").click()
-    expect(page.locator("#annotation .tag")).to_have_count(0)
-    expect(page.locator("#annotation")).to_contain_text("Ask.")
+    expect(page.locator(".facets")).to_be_hidden()
+    page.get_by_role("link", name="Filters", exact=True).click()
+    expect(page.locator(".facets").get_by_role("link", name="today 1")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
 def test_older_sessions_are_added_below(page: Page, project: Project) -> None:

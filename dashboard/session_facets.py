@@ -1,0 +1,106 @@
+"""What the list of sessions can be narrowed to: links with counts, and chips that take a choice back."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from django.urls import reverse
+
+from dashboard.rendering.text import visible
+from dashboard.session_filters import SessionFilters
+from historyapp.models.session_filters import UNDATED_RUNS, FacetCounts
+
+SHOWN, MOST = 6, 60
+"""Values of a facet that are shown at once, and after a click on *more*."""
+_TITLES = {
+    "agent": "Agent", "model": "Model", "repository": "Repository", "folder": "Folder", "tag": "Tag",
+}  # fmt: skip
+_STATUSES = {"live": "live", "finished": "finished", "archived": "archived"}
+_OUTCOMES = (
+    ("errors", "errors", "with", "with errors"),
+    ("errors", "errors", "without", "without errors"),
+    ("failures", "likely_failures", "with", "with likely failures"),
+)
+"""Filter, facet, value and words."""
+_DATES = {"today": "today", "7-days": "last 7 days", "30-days": "last 30 days", UNDATED_RUNS: "undated"}
+
+
+class FacetLink(NamedTuple):
+    """A value of a facet. Its link chooses it, or takes it back."""
+
+    label: str
+    url: str
+    sessions: int = 0
+    is_on: bool = False
+
+
+class FacetGroup(NamedTuple):
+    """The values of a facet, the most frequent first."""
+
+    title: str
+    links: list[FacetLink]
+    more: list[FacetLink]
+    """Shown on demand."""
+    left_out: int = 0
+    """Values that are rarer still."""
+
+
+def facet_groups(filters: SessionFilters, counts: FacetCounts) -> list[FacetGroup]:
+    """All facets of which there is something to choose."""
+    facets = counts.facets
+    groups = [
+        FacetGroup("Status", list(_links(filters, "status", _STATUSES.items(), facets["status"])), []),
+        FacetGroup("Outcome", list(_outcomes(filters, counts)), []),
+        FacetGroup("Newest entry", list(_links(filters, "date", _DATES.items(), facets["date"])), []),
+        *(_group(filters, name, title, facets[name]) for name, title in _TITLES.items()),
+    ]
+    return [group for group in groups if group.links or group.title == "Newest entry"]
+
+
+def chosen_chips(filters: SessionFilters) -> list[FacetLink]:
+    """What is chosen. Each link takes one choice back."""
+    chips = [FacetLink(f"“{visible(filters.q)}”", _url(filters.but(q="")))] if filters.q else []
+    words = {("date", value): label for value, label in _DATES.items()} | {
+        (name, value): label for name, _, value, label in _OUTCOMES
+    }
+    for name, value in filters.given():
+        if name in ("q", "from", "to"):
+            continue
+        label = words.get((name, value), visible(value))
+        named = "without likely failures" if (name, value) == ("failures", "without") else label
+        shown = f"{_TITLES[name].lower()}: {named}" if name in _TITLES else named
+        chips.append(FacetLink(shown, _url(filters.toggled(name, value))))
+    for name, word, day in (("first", "from", filters.first), ("last", "to", filters.last)):
+        if day:
+            chips.append(FacetLink(f"{word} {day.isoformat()}", _url(filters.but(**{name: None}))))
+    return chips
+
+
+def _group(filters: SessionFilters, name: str, title: str, counts: Counter[str]) -> FacetGroup:
+    known = sorted((item for item in counts.items() if item[0]), key=lambda item: (-item[1], item[0]))
+    missing = [(value, 0) for value in getattr(filters, name) if not counts[value]]
+    ordered = sorted(known + missing, key=lambda item: not filters.has(name, item[0]))
+    links = list(_links(filters, name, ((value, value) for value, _ in ordered[:MOST]), counts))
+    return FacetGroup(title, links[:SHOWN], links[SHOWN:], max(0, len(ordered) - MOST))
+
+
+def _outcomes(filters: SessionFilters, counts: FacetCounts) -> Iterator[FacetLink]:
+    for name, facet, value, label in _OUTCOMES:
+        found = counts.facets[facet]
+        count, is_on = found["true" if value == "with" else "false"], filters.has(name, value)
+        if count or is_on:
+            yield FacetLink(label, _url(filters.toggled(name, value)), count, is_on)
+
+
+def _links(
+    filters: SessionFilters, name: str, values: Iterable[tuple[str, str]], counts: Counter[str]
+) -> Iterator[FacetLink]:
+    for value, label in values:
+        is_on = filters.has(name, value)
+        if counts[value] or is_on:
+            yield FacetLink(visible(label), _url(filters.toggled(name, value)), counts[value], is_on)
+
+
+def _url(filters: SessionFilters) -> str:
+    query = filters.query
+    return f"{reverse('sessions')}?{query}" if query else reverse("sessions")
