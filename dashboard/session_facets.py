@@ -25,7 +25,7 @@ _OUTCOMES = (
 _DATES = {"today": "today", "7-days": "last 7 days", "30-days": "last 30 days", UNDATED_RUNS: "undated"}
 
 
-class FacetLink(NamedTuple):
+class SessionFacetLink(NamedTuple):
     """A value of a facet. Its link chooses it, or takes it back."""
 
     label: str
@@ -38,8 +38,8 @@ class FacetGroup(NamedTuple):
     """The values of a facet, the most frequent first."""
 
     title: str
-    links: list[FacetLink]
-    more: list[FacetLink]
+    links: list[SessionFacetLink]
+    more: list[SessionFacetLink]
     """Shown on demand."""
     left_out: int = 0
     """Values that are rarer still."""
@@ -57,22 +57,24 @@ def facet_groups(filters: SessionFilters, counts: FacetCounts) -> list[FacetGrou
     return [group for group in groups if group.links or group.title == "Newest entry"]
 
 
-def chosen_chips(filters: SessionFilters) -> list[FacetLink]:
+def chosen_chips(filters: SessionFilters) -> list[SessionFacetLink]:
     """What is chosen. Each link takes one choice back."""
-    chips = [FacetLink(f"“{visible(filters.q)}”", _url(filters.but(q="")))] if filters.q else []
+    chips = [SessionFacetLink(f"“{visible(filters.q)}”", _url(filters.but(q="")))] if filters.q else []
     words = {("date", value): label for value, label in _DATES.items()} | {
         (name, value): label for name, _, value, label in _OUTCOMES
     }
     for name, value in filters.given():
-        if name in ("q", "from", "to"):
+        if name in ("q", "from", "to", "parent"):
             continue
         label = words.get((name, value), visible(value))
         named = "without likely failures" if (name, value) == ("failures", "without") else label
         shown = f"{_TITLES[name].lower()}: {named}" if name in _TITLES else named
-        chips.append(FacetLink(shown, _url(filters.toggled(name, value))))
+        chips.append(SessionFacetLink(shown, _url(filters.toggled(name, value))))
     for name, word, day in (("first", "from", filters.first), ("last", "to", filters.last)):
         if day:
-            chips.append(FacetLink(f"{word} {day.isoformat()}", _url(filters.but(**{name: None}))))
+            chips.append(SessionFacetLink(f"{word} {day.isoformat()}", _url(filters.but(**{name: None}))))
+    if filters.parent:
+        chips.append(SessionFacetLink("forks and sub-agents of one session", _url(filters.but(parent=None))))
     return chips
 
 
@@ -84,21 +86,21 @@ def _group(filters: SessionFilters, name: str, title: str, counts: Counter[str])
     return FacetGroup(title, links[:SHOWN], links[SHOWN:], max(0, len(ordered) - MOST))
 
 
-def _outcomes(filters: SessionFilters, counts: FacetCounts) -> Iterator[FacetLink]:
+def _outcomes(filters: SessionFilters, counts: FacetCounts) -> Iterator[SessionFacetLink]:
     for name, facet, value, label in _OUTCOMES:
         found = counts.facets[facet]
         count, is_on = found["true" if value == "with" else "false"], filters.has(name, value)
         if count or is_on:
-            yield FacetLink(label, _url(filters.toggled(name, value)), count, is_on)
+            yield SessionFacetLink(label, _url(filters.toggled(name, value)), count, is_on)
 
 
 def _links(
     filters: SessionFilters, name: str, values: Iterable[tuple[str, str]], counts: Counter[str]
-) -> Iterator[FacetLink]:
+) -> Iterator[SessionFacetLink]:
     for value, label in values:
         is_on = filters.has(name, value)
         if counts[value] or is_on:
-            yield FacetLink(visible(label), _url(filters.toggled(name, value)), counts[value], is_on)
+            yield SessionFacetLink(visible(label), _url(filters.toggled(name, value)), counts[value], is_on)
 
 
 def _url(filters: SessionFilters) -> str:

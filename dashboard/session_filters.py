@@ -4,6 +4,7 @@ import datetime
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
+from uuid import UUID
 
 from django.http import QueryDict
 from django.utils import timezone
@@ -19,6 +20,7 @@ from historyapp.models.session_filters import (
     UNDATED_RUNS,
     SessionCriteria,
 )
+from historyapp.models.session_folds import under
 from historyapp.models.session_lists import Order
 from historyapp.models.sessions import SessionQuerySet
 
@@ -52,6 +54,8 @@ class SessionFilters:
     repository: tuple[str, ...] = ()
     folder: tuple[str, ...] = ()
     tag: tuple[str, ...] = ()
+    parent: UUID | None = None
+    """Only forks and sub-agents of this session."""
     first: datetime.date | None = None
     last: datetime.date | None = None
     order: Order | None = None
@@ -78,6 +82,7 @@ class SessionFilters:
             raise Invalid(f"to is {last}, which is before from, {first}. Exchange them.")
         if first or last:
             given["date"] = ""
+        given["parent"] = _uuid(query.get("parent", ""))
         sort = query.get("sort", "")
         order = Order.parse(sort) if sort else None
         return cls(clean(query.get("q", ""))[:200].strip(), first=first, last=last, order=order, **given)
@@ -89,9 +94,9 @@ class SessionFilters:
             for one in value if isinstance(value, tuple) else (value,):
                 if one:
                     yield name, one
-        for name, day in (("from", self.first), ("to", self.last)):
-            if day:
-                yield name, day.isoformat()
+        for name, other in (("from", self.first), ("to", self.last), ("parent", self.parent)):
+            if other:
+                yield name, str(other)
 
     @property
     def filters_anything(self) -> bool:
@@ -157,9 +162,20 @@ class SessionFilters:
             undated=True if self.date == UNDATED_RUNS else None,
         )
 
+    def within(self, sessions: SessionQuerySet) -> SessionQuerySet:
+        """The sessions that facets count: those of the parent."""
+        return under(sessions, self.parent) if self.parent else sessions
+
     def apply(self, sessions: SessionQuerySet) -> SessionQuerySet:
         """The sessions that match."""
-        return self.criteria.apply(sessions)
+        return self.criteria.apply(self.within(sessions))
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text) if text else None
+    except ValueError:
+        raise Invalid("parent must be the ID of a session.") from None
 
 
 def _day(name: str, query: QueryDict) -> datetime.date | None:

@@ -1,5 +1,7 @@
 """Tags of the list of sessions."""
 
+from uuid import UUID
+
 from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -9,6 +11,7 @@ from dashboard.rendering.strip import draw_strip
 from dashboard.rendering.text import visible
 from dashboard.session_filters import SessionFilters
 from historyapp.models import Session
+from historyapp.models.session_folds import FoldedSessions
 from historyapp.models.session_lists import Order
 
 register = template.Library()
@@ -21,6 +24,12 @@ _SHOWN = 14
 def strip(session: Session) -> SafeString:
     """The session's outcomes as a tiny picture."""
     return draw_strip(session)
+
+
+@register.simple_tag
+def folded_in(folded: dict[UUID, FoldedSessions], session: Session) -> FoldedSessions | None:
+    """The forks and sub-agents that are folded under a session."""
+    return folded.get(session.pk) if folded else None
 
 
 @register.simple_tag

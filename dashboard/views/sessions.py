@@ -1,10 +1,12 @@
 """The list of sessions: searched, filtered and sorted, a page at a time."""
 
+from uuid import UUID
+
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from dashboard.access import PersonRequest, current_project, projects, signed_in
+from dashboard.access import PersonRequest, current_project, find_session, projects, signed_in
 from dashboard.list_columns import COLUMNS, choice_of
 from dashboard.session_facets import chosen_chips, facet_groups
 from dashboard.session_filters import SessionFilters
@@ -12,7 +14,9 @@ from historyapp.core.exporters import EXPORTERS
 from historyapp.core.titles import distinct_parts
 from historyapp.models import BulkAction, Session
 from historyapp.models.changes import newest_cursor
+from historyapp.models.recent import sessions_at_work
 from historyapp.models.session_filters import facet_counts
+from historyapp.models.session_folds import folded_under, top_level
 from historyapp.models.session_lists import Order, page_of
 from historyapp.services.bulk.progress import progress_of
 from historyapp.services.preferences import keep_list_preference
@@ -42,6 +46,8 @@ def sessions(request: PersonRequest) -> HttpResponse:
     filters, choice = SessionFilters.read(request.GET), choice_of(request.user)
     order = filters.order or choice.order
     found = filters.apply(Session.objects.filter(project=project))
+    if not filters.filters_anything:
+        found = top_level(found)
     listed = found.select_related("forked_from", "spawned_by", "annotation").defer(*UNLISTED)
     page = page_of(
         listed, order, f"{project.pk} {filters.query}", cursor=request.GET.get("cursor", ""), limit=PAGE
@@ -57,6 +63,7 @@ def sessions(request: PersonRequest) -> HttpResponse:
         "bulk_now": BULK_BUTTONS,
         "formats": EXPORTERS.values(),
         "rows": list(zip(page.sessions, begins, strict=True)),
+        "folded": folded_under([session.pk for session in page.sessions]),
         "older": page.cursor,
         "is_first_page": "cursor" not in request.GET,
         "page_size": PAGE,
@@ -65,16 +72,37 @@ def sessions(request: PersonRequest) -> HttpResponse:
     is_fragment = bool(request.htmx) and not request.htmx.history_restore_request
     if is_fragment and request.htmx.target == "more":
         return render(request, "_session_rows.html", context)
-    counts = facet_counts(Session.objects.filter(project=project), filters.criteria)
+    counts = facet_counts(filters.within(Session.objects.filter(project=project)), filters.criteria)
     context |= {
         "facets": facet_groups(filters, counts),
         "chips": chosen_chips(filters),
         "total": counts.total,
+        "at_work": sessions_at_work(project.pk) if "cursor" not in request.GET else [],
     }
     if not is_fragment:
         running = BulkAction.objects.active().filter(project=project).order_by("-pk").first()
         context["progress"] = progress_of(running) if running else None
     return render(request, "_session_results.html" if is_fragment else "sessions.html", context)
+
+
+@signed_in
+@require_safe
+def folded_sessions(request: PersonRequest, session_id: UUID) -> HttpResponse:
+    """A session's row, opened: those of its forks and sub-agents follow it."""
+    parent = find_session(request, session_id)
+    choice, filters = choice_of(request.user), SessionFilters(parent=parent.pk)
+    found = filters.apply(Session.objects.filter(project=parent.project_id))
+    listed = found.select_related("forked_from", "spawned_by", "annotation").defer(*UNLISTED)
+    page = page_of(listed, choice.order, filters.query, limit=PAGE)
+    begins = distinct_parts([session.title for session in page.sessions])
+    context = {
+        "parent": parent,
+        "choice": choice,
+        "rows": list(zip(page.sessions, begins, strict=True)),
+        "folded": folded_under([parent.pk, *(session.pk for session in page.sessions)]),
+        "older": page.cursor,
+    }
+    return render(request, "_folded_rows.html", context)
 
 
 @signed_in

@@ -13,7 +13,9 @@ from historyapp.models.sessions import Session
 from historyapp.models.sql import as_aware, fetch_all
 
 AT_WORK = timedelta(minutes=15)
-"""A live session without an entry for so long is no longer at work."""
+"""A live session without an entry for so long is no longer at work, unless a tool call is open."""
+OPEN_CALL = timedelta(days=1)
+"""A tool call that is open for longer will hardly get a result."""
 MOST_AT_WORK, MOST_FAILURES = 20, 8
 _LOOKED_AT, _OF_SESSION = 30, 4
 """The newest sessions in which failures are looked for, and the newest failures of each kind in one."""
@@ -38,11 +40,22 @@ class RecentFailure(NamedTuple):
 
 
 def sessions_at_work(project: UUID) -> list[Session]:
-    """Live sessions with entries of the last minutes, the newest first."""
-    live = Session.objects.filter(project=project, status=Session.Status.LIVE)
-    recent = live.filter(last_entry_at__gte=timezone.now() - AT_WORK)
+    """Live sessions with entries of the last minutes, or with a tool call of the last day that is still open.
+
+    The newest come first.
+    """
+    now = timezone.now()
     columns = ("title", "agent", "model", "status", "steps", "tail", "last_entry_at")
-    return list(recent.newest_first().only(*columns)[:MOST_AT_WORK])
+    live = Session.objects.filter(project=project, status=Session.Status.LIVE).newest_first().only(*columns)
+    recent = list(live.filter(last_entry_at__gte=now - AT_WORK)[:MOST_AT_WORK])
+    quiet = live.filter(last_entry_at__gte=now - OPEN_CALL, last_entry_at__lt=now - AT_WORK)
+    waiting = quiet.containing("tail", ["in_flight"])[: MOST_AT_WORK - len(recent)]
+    return recent + [session for session in waiting if _has_open_call(session)]
+
+
+def _has_open_call(session: Session) -> bool:
+    step = session.live_tail.step
+    return step is not None and step.status == "in_flight"
 
 
 def running_compressions(project: UUID) -> list[CompressionRun]:

@@ -18,6 +18,8 @@ DAYS = {"today": 1, "7-days": 7, "30-days": 30}
 """Spans that end today, in days."""
 UNDATED_RUNS = "undated"
 FACETS = ("status", *NAMED_FACETS, "tag", "errors", "likely_failures")
+_SINGLE = ("status", *NAMED_FACETS, "errors", "likely_failures")
+"""Facets of which a session has one value."""
 _BUCKETS = ((*DAYS,), (*DAYS,)[1:], (*DAYS,)[2:], (), (UNDATED_RUNS,))
 """The spans that hold the sessions of a bucket."""
 MOST_VALUES = 20
@@ -100,36 +102,30 @@ def facet_counts(sessions: SessionQuerySet, chosen: SessionCriteria) -> FacetCou
         .order_by()
     )
     total, facets = 0, {facet: Counter[str]() for facet in (*FACETS, "date")}
-    for (
-        status,
-        agent,
-        model,
-        repository,
-        folder,
-        tags_text,
-        failed,
-        likely,
-        bucket,
-        is_in_time,
-        count,
-    ) in groups:
-        tags = [tag for tag in tags_text.split("\n") if tag]
-        values = {
-            "status": status, "agent": agent, "model": model, "repository": repository, "folder": folder,
-            "errors": _YES_NO[bool(failed)], "likely_failures": _YES_NO[bool(likely)],
-        }  # fmt: skip
-        misses = [facet for facet, value in values.items() if not _matches(chosen, facet, value)]
-        if len(misses) + (not is_in_time) > 1 or not set(chosen.tag) <= set(tags):
+    wanted, matches = set(chosen.tag), {name: dict[str, bool]() for name in _SINGLE}
+    for *columns, tags_text, failed, likely, bucket, is_in_time, count in groups:
+        values = (*columns, _YES_NO[bool(failed)], _YES_NO[bool(likely)])
+        misses = []
+        for facet, value in zip(_SINGLE, values, strict=True):
+            known = matches[facet]
+            if value not in known:
+                known[value] = _matches(chosen, facet, value)
+            if not known[value]:
+                misses.append((facet, value))
+        tags = tags_text.split("\n")[1:-1]
+        if len(misses) + (not is_in_time) > 1 or not wanted.issubset(tags):
             continue
         if not misses:
-            facets["date"].update(dict.fromkeys(_BUCKETS[bucket], count))
+            for span in _BUCKETS[bucket]:
+                facets["date"][span] += count
         if not is_in_time:
             continue
-        for facet in misses or values:
-            facets[facet][values[facet]] += count
+        for facet, value in misses or zip(_SINGLE, values, strict=True):
+            facets[facet][value] += count
         if not misses:
             total += count
-            facets["tag"].update(dict.fromkeys(tags, count))
+            for tag in tags:
+                facets["tag"][tag] += count
     return FacetCounts(total, facets)
 
 

@@ -60,16 +60,19 @@ class SessionQuerySet(models.QuerySet["Session"]):
 
     def search(self, text: str) -> Self:
         """Sessions whose title, agent or tags contain every word, in any case."""
-        return self._containing("search_text", map(fold, text.split()))
+        return self.containing("search_text", map(fold, text.split()))
 
     def tagged(self, tags: Iterable[str]) -> Self:
         """Sessions that have all the tags in exactly this case."""
         texts = [f"\n{tag}\n" for tag in tags]
         found = self.filter(_HasTags("tags_text")) if texts else self
-        return found._containing("tags_text", texts)
+        return found.containing("tags_text", texts)
 
-    def _containing(self, column: str, texts: Iterable[str]) -> Self:
-        """SQLite's LIKE ignores case, and takes eight times as long for texts such as ``aaaa…b``."""
+    def containing(self, column: str, texts: Iterable[str]) -> Self:
+        """Sessions whose column has all the texts.
+
+        SQLite's LIKE ignores case, and takes eight times as long for texts such as ``aaaa…b``.
+        """
         found = self
         for text in texts:
             found = found.filter(GreaterThan(StrIndex(column, models.Value(text)), 0))

@@ -10,7 +10,8 @@ from playwright.sync_api import FilePayload, Page, expect
 from historyapp.models import Membership, Project
 from historyapp.services.append import append
 from historyapp.services.keys import create_sign_in_link
-from historyapp.services.sessions import create_session
+from historyapp.services.rewinds import fork
+from historyapp.services.sessions import change_session, create_session
 from tests.browser.visits import record_session
 from tests.services.drafts import act
 
@@ -58,6 +59,29 @@ def test_the_list_grows_while_agents_record(page: Page, project: Project) -> Non
     expect(page.locator(".sessions .title")).to_have_text(["Audit the ledgers", "Repair the invoices"])
     append(project, session.pk, [act("look")])
     expect(page.locator(".sessions tbody tr").first.locator("td.number").first).to_have_text("4")
+
+
+def test_who_is_at_work_appears_and_leaves(page: Page, project: Project) -> None:
+    page.goto("/")
+    expect(page.get_by_role("heading", name="No sessions yet")).to_be_visible()
+    session = create_session(project, names={"title": "Audit the ledgers"})
+    append(project, session.pk, [act("look")])
+    at_work = page.get_by_role("region", name="At work now")
+    expect(at_work).to_contain_text("Audit the ledgers")
+    expect(at_work).to_contain_text("step 1, look")
+    change_session(project, session.pk, {"status": "finished"})
+    expect(at_work).to_have_count(0)
+
+
+def test_forks_open_under_their_parent(page: Page, project: Project) -> None:
+    parent = record_session(project, 3, title="Audit the ledgers")
+    fork(project, parent.pk, at_step=1, title="Audit them again")
+    page.goto("/")
+    expect(page.locator(".sessions .title")).to_have_text(["Audit the ledgers"])
+    page.get_by_role("link", name="1 fork").click()
+    expect(page.locator(".sessions .title")).to_have_text(["Audit the ledgers", "Audit them again"])
+    page.get_by_role("link", name="1 fork").click()
+    expect(page.locator(".sessions .title")).to_have_text(["Audit them again"])
 
 
 def test_choosing_filters_the_list_and_is_kept_in_the_address(page: Page, project: Project) -> None:

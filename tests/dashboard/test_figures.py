@@ -62,7 +62,9 @@ def test_a_session_at_work_is_shown_with_the_step_under_way(alice: Client, count
     assert "step 6 is running" in now
     assert "make test" in now
     Session.objects.update(last_entry_at=timezone.now() - timedelta(hours=1))
-    assert "Nothing has been recorded in the last 15 minutes." in text(alice.get("/figures"))
+    assert "step 6 is running" in text(alice.get("/figures"))
+    Session.objects.update(last_entry_at=timezone.now() - timedelta(hours=25))
+    assert "Nothing has been recorded in the last 15 minutes, and no tool call" in text(alice.get("/figures"))
 
 
 def test_a_failing_step_is_shown_with_its_line_unless_it_was_rewound(alice: Client, counted: Session) -> None:

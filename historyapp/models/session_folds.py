@@ -1,0 +1,49 @@
+"""Forks and sub-agents that a list shows under the session that they come from."""
+
+from collections.abc import Collection
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db.models import Count, Q
+
+from historyapp.models.sessions import Session, SessionQuerySet
+
+
+class FoldedSessions(NamedTuple):
+    """How many sessions come from one, archived ones left out."""
+
+    forks: int = 0
+    subagents: int = 0
+
+
+def top_level(sessions: SessionQuerySet) -> SessionQuerySet:
+    """The sessions that no listed session stands above. Those of an archived one stand for themselves."""
+    alone = [
+        Q(**{parent: None}) | Q(**{f"{parent}__status": "archived"})
+        for parent in ("forked_from", "spawned_by")
+    ]
+    return sessions.filter(*alone)
+
+
+def under(sessions: SessionQuerySet, parent: UUID) -> SessionQuerySet:
+    """The forks and the sub-agents of a session."""
+    return sessions.filter(Q(forked_from=parent) | Q(spawned_by=parent))
+
+
+def folded_under(parents: Collection[UUID]) -> dict[UUID, FoldedSessions]:
+    """By parent: how many forks and sub-agents it has. Found by the indexes of both columns."""
+    counts = [
+        dict(
+            Session.objects.filter(**{f"{column}__in": parents})
+            .exclude(status=Session.Status.ARCHIVED)
+            .values_list(column)
+            .annotate(Count("pk"))
+            .order_by()
+        )
+        for column in ("forked_from", "spawned_by")
+    ]
+    return {
+        parent: FoldedSessions(*(count.get(parent, 0) for count in counts))
+        for parent in parents
+        if any(parent in count for count in counts)
+    }

@@ -1,0 +1,196 @@
+"""The facets of the list of sessions, what is folded in it, and who is at work."""
+
+import re
+from datetime import timedelta
+from html import unescape
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from historyapp.core.actions import ActionProposal, output_of
+from historyapp.core.entries import EntryDraft, ModelOutput
+from historyapp.models import Project, Session
+from historyapp.services.append import append
+from historyapp.services.rewinds import fork
+from historyapp.services.sessions import change_session, create_session
+from tests.dashboard.pages import fragment, html, text
+from tests.dashboard.test_sessions import TITLE, make, titles
+
+FACET = re.compile(r'<li><a href="([^"]*)"( aria-current="true")?[^>]*>\s*<bdi>([^<]*)</bdi> <b>([^<]*)</b>')
+
+
+def facets(client: Client, address: str) -> dict[str, tuple[str, str]]:
+    """Address and count by label."""
+    found = FACET.findall(html(client.get(address)))
+    return {unescape(label): (unescape(url), count) for url, _, label, count in found}
+
+
+@pytest.fixture
+def runs(project: Project) -> None:
+    now = timezone.now()
+    for title, agent, folder, age in (
+        ("new", "fixer", "/work/app", 0),
+        ("week", "fixer", "/work/docs", 3),
+        ("month", "<b>writer", "/work/app", 20),
+        ("old", "fixer", "/work/app", 90),
+    ):
+        session = create_session(project, names={"title": title, "agent": agent}, metadata={"cwd": folder})
+        Session.objects.filter(pk=session.pk).update(last_entry_at=now - timedelta(days=age))
+    change_session(project, Session.objects.get(title="new").pk, {"tags": ["red & blue"]})
+    Session.objects.filter(title__in=("new", "old")).update(errors=1)
+
+
+@pytest.mark.usefixtures("runs")
+def test_facets_have_counts_and_lead_to_what_they_count(alice: Client) -> None:
+    found = facets(alice, "/")
+    counts = {label: count for label, (_, count) in found.items()}
+    assert counts == {
+        "live": "4", "with errors": "2", "without errors": "2", "today": "1", "last 7 days": "2",
+        "last 30 days": "3", "fixer": "3", "<b>writer": "1", "/work/app": "3", "/work/docs": "1",
+        "red & blue": "1",
+    }  # fmt: skip
+    for url, count in found.values():
+        assert len(titles(alice, url[1:])) == int(count)
+
+
+@pytest.mark.usefixtures("runs")
+def test_counts_follow_the_other_filters(alice: Client) -> None:
+    found = facets(alice, "/?agent=fixer&date=7-days")
+    assert "<b>writer" not in found
+    assert found["fixer"] == ("/?date=7-days", "2")
+    assert found["/work/app"] == ("/?date=7-days&agent=fixer&folder=%2Fwork%2Fapp", "1")
+    assert found["last 30 days"][1] == "2"
+    assert facets(alice, "/?q=week")["fixer"][1] == "1"
+
+
+@pytest.mark.usefixtures("runs")
+def test_a_chip_takes_one_choice_back(alice: Client) -> None:
+    page = html(alice.get("/?q=o&errors=with&agent=fixer&from=2020-01-01&sort=steps"))
+    chips = re.findall(r'class="chip" href="([^"]*)"[^>]*>\s*<span dir="auto">([^<]*)<', page)
+    assert [(unescape(url), label) for url, label in chips] == [
+        ("/?errors=with&agent=fixer&from=2020-01-01&sort=steps", "“o”"),
+        ("/?q=o&agent=fixer&from=2020-01-01&sort=steps", "with errors"),
+        ("/?q=o&errors=with&from=2020-01-01&sort=steps", "agent: fixer"),
+        ("/?q=o&errors=with&agent=fixer&sort=steps", "from 2020-01-01"),
+    ]
+    assert 'href="/?sort=steps">Remove all' in page
+
+
+@pytest.mark.usefixtures("runs")
+def test_a_span_of_days_replaces_a_preset(alice: Client) -> None:
+    day = (timezone.now() - timedelta(days=3)).date().isoformat()
+    assert titles(alice, f"?from={day}&to={day}&date=today") == ["week"]
+    assert facets(alice, f"/?from={day}&to={day}")["today"] == ("/?date=today", "1")
+    assert titles(alice, "?date=30-days&folder=/work/app") == ["new", "month"]
+
+
+@pytest.mark.parametrize(
+    ("query", "detail"),
+    [
+        ("from=2026-13-01", "from must be a day as in 2026-01-31"),
+        (
+            "from=2026-02-02&to=2026-02-01",
+            "to is 2026-02-01, which is before from, 2026-02-02. Exchange them.",
+        ),
+        ("failures=maybe", "failures must be one of with, without"),
+        ("&".join(f"tag=t{n}" for n in range(21)), "tag is given 21 times. Choose at most 20."),
+    ],
+)
+def test_a_wrong_filter_says_what_it_may_be(alice: Client, query: str, detail: str) -> None:
+    response = alice.get(f"/?{query}")
+    assert response.status_code == 422
+    assert detail in text(response)
+
+
+def test_a_cursor_of_other_filters_is_refused(alice: Client, project: Project) -> None:
+    Session.objects.bulk_create(Session(project=project, title=f"run {n}", agent="a") for n in range(60))
+    older = re.search(r'href="/\?(cursor=[^"]*)"', html(alice.get("/")))
+    assert older
+    refused = alice.get(f"/?agent=a&{older[1]}")
+    assert refused.status_code == 422
+    assert "belongs to another list" in text(refused)
+
+
+def test_the_list_leads_to_the_search_of_all_steps(alice: Client, project: Project) -> None:
+    assert f'href="{reverse("search")}"' in html(alice.get("/"))
+
+
+def test_who_is_at_work_stands_above_the_list(alice: Client, project: Project) -> None:
+    call = ActionProposal.model_validate({"thoughts": "", "use_tool": {"name": "pytest", "arguments": {}}})
+    now = timezone.now()
+    for title, age, draft in (
+        ("typing", timedelta(minutes=1), ModelOutput(text="on it")),
+        ("waiting", timedelta(hours=3), output_of(call)),
+        ("forgotten", timedelta(days=2), output_of(call)),
+        ("quiet", timedelta(hours=3), ModelOutput(text="in_flight")),
+        ("closed", timedelta(minutes=1), ModelOutput(text="bye")),
+    ):
+        session = create_session(project, names={"title": title})
+        append(project, session.pk, [EntryDraft(draft, now - age)])
+    change_session(project, Session.objects.get(title="closed").pk, {"status": "finished"})
+    page = html(alice.get("/"))
+    at_work = page[page.index('class="at-work"') : page.index('class="list-head"')]
+    assert re.findall(r"<bdi>(typing|waiting|forgotten|quiet|closed)</bdi>", at_work) == ["typing", "waiting"]
+    assert "step 1, <bdi>pytest()</bdi>, since" in at_work
+
+
+def test_where_nobody_is_at_work_nothing_is_said(alice: Client, project: Project) -> None:
+    make(project, "of January")
+    assert "At work now" not in text(alice.get("/"))
+
+
+@pytest.fixture
+def family(project: Project, session: Session) -> Session:
+    """A session with a fork, which has a fork, and with two sub-agents."""
+    child = fork(project, session.pk, at_step=2, title="another way")
+    fork(project, child.pk, at_step=1, title="a third way")
+    for name in ("helper", "reader"):
+        Session.objects.filter(pk=make(project, name).pk).update(spawned_by=session)
+    return session
+
+
+def test_forks_and_subagents_are_folded_under_their_parent(alice: Client, family: Session) -> None:
+    assert titles(alice) == ["Repair the totals"]
+    page = html(alice.get("/"))
+    assert "1 fork · 2 sub-agents" in text(alice.get("/"))
+    assert f'href="/?parent={family.pk}"' in page
+    assert sorted(titles(alice, f"?parent={family.pk}")) == ["another way", "helper", "reader"]
+
+
+def test_folded_rows_are_opened_in_place(alice: Client, family: Session) -> None:
+    address = reverse("folded-sessions", args=[family.pk])
+    rows = html(fragment(alice, address))
+    first, *others = TITLE.findall(rows)
+    assert (first, sorted(others)) == ("Repair the totals", ["another way", "helper", "reader"])
+    assert rows.count('<tr class="folded-row">') == 3
+    assert f'hx-get="{address}"' not in rows  # the second click follows the link
+    assert len(re.findall(r'hx-get="/sessions/[^"]*/folded"', rows)) == 1  # the fork has a fork
+
+
+def test_folded_rows_of_strangers_are_not_found(charlie: Client, family: Session) -> None:
+    assert charlie.get(reverse("folded-sessions", args=[family.pk])).status_code == 404
+
+
+def test_filters_find_forks_and_subagents(alice: Client, family: Session) -> None:
+    assert titles(alice, "?q=helper") == ["helper"]
+    assert len(titles(alice, "?status=live")) == 5
+
+
+def test_what_comes_from_an_archived_session_stands_for_itself(
+    alice: Client, project: Project, family: Session
+) -> None:
+    change_session(project, family.pk, {"status": "archived"})
+    assert sorted(titles(alice)) == ["another way", "helper", "reader"]
+
+
+def test_a_parent_that_is_no_id_is_a_422(alice: Client) -> None:
+    assert alice.get("/?parent=x").status_code == 422
+
+
+def test_forks_and_subagents_name_their_parent(alice: Client, family: Session) -> None:
+    page = html(alice.get(f"/?parent={family.pk}"))
+    assert page.count(f'href="{reverse("overview", args=[family.pk])}"') == 3
+    assert 'aria-label="Fork of"' in page
+    assert 'aria-label="Sub-agent of"' in page
