@@ -137,6 +137,7 @@ def post_exports(request: ApiRequest, body: ExportsIn) -> StreamingHttpResponse:
 
     An `Idempotency-Key` changes nothing: nothing is stored.
     """
+    earlier_answer(request)  # refuses a key that is malformed or of another request
     found = export_zip(request.auth.project, body.sessions, body.format, actor=actor(request))
     headers = {"Content-Disposition": f'attachment; filename="{found.name}"'}
     return StreamingHttpResponse(found.chunks, content_type="application/zip", headers=headers)

@@ -110,7 +110,9 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="bulkaction",
             index=models.Index(
-                condition=models.Q(("state", "running")), fields=["id"], name="bulk_action_running"
+                condition=models.Q(("state", "running")),
+                fields=["project", "id"],
+                name="bulk_action_running",
             ),
         ),
         migrations.AddConstraint(

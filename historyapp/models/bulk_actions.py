@@ -59,7 +59,9 @@ class BulkAction(models.Model):
 
     class Meta:
         indexes = (
-            models.Index(fields=("id",), name="bulk_action_running", condition=models.Q(state="running")),
+            models.Index(
+                fields=("project", "id"), name="bulk_action_running", condition=models.Q(state="running")
+            ),
         )
 
     def __str__(self) -> str:

@@ -75,6 +75,15 @@ function reload(element) {
   setTimeout(() => htmx.trigger(`#${element.id}`, "reload"), wait);
 }
 
+// What selects may have come since the request began.
+document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+  const { elt, triggeringEvent } = detail.requestConfig;
+  const unless = triggeringEvent?.type === "reload" && elt.dataset.reloadUnless;
+  if (!unless || !elt.querySelector(unless)) return;
+  detail.shouldSwap = false;
+  elt.dataset.reloadDue = "";
+});
+
 document.addEventListener("playhead:change", ({ detail }) => {
   for (const element of document.querySelectorAll("[data-reloaded-by]")) {
     const kinds = [...element.dataset.reloadedBy.split(" "), "opened", "poll"];

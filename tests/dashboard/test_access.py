@@ -10,10 +10,12 @@ from django.urls import URLPattern, reverse
 
 from dashboard.urls import urlpatterns
 from historyapp.models import ApiKey, Membership, Project, Session
+from historyapp.models.saved_searches import SavedSearch
 from historyapp.services.append import append
 from historyapp.services.compression.start import RunRequest, start_comparison, start_run
 from historyapp.services.keys import create_key
 from historyapp.services.rewinds import Target, rewind
+from historyapp.services.shares import ShareOptions, create_share
 from historyapp.services.what_ifs import WhatIfOptions, save_what_if
 from tests.dashboard.conftest import signed_in
 from tests.dashboard.pages import html, text
@@ -37,12 +39,21 @@ POSTED = {
     "session-caps",
     "key-caps",
     "list-columns",
+    "revoke-share",
 }
 OTHER_VALUES: dict[str, dict[str, object]] = {
     "context-block": {"key": "json"},
     "image": {"number": 5, "key": "result-0-part0"},
 }
-VALUES = {"number": 1, "position": 12, "key": "thought", "format": "markdown", "token": "x", "rest": "x"}
+VALUES = {
+    "message": "msg",
+    "number": 1,
+    "position": 12,
+    "key": "thought",
+    "format": "markdown",
+    "token": "x",
+    "rest": "x",
+}
 
 
 def addresses(session: Session) -> dict[str, str]:
@@ -52,6 +63,10 @@ def addresses(session: Session) -> dict[str, str]:
     saved = save_what_if(session.project, "small", WhatIfOptions(max_tokens=2048))
     ids = {
         "key_id": key.pk,
+        "webhook_id": uuid4(),
+        "share_id": create_share(session.project, session.pk, ShareOptions()).pk,
+        "bulk_id": uuid4(),
+        "search_id": SavedSearch.objects.get_or_create(project=session.project, name="all")[0].pk,
         "what_if_id": saved.pk,
         "session_id": session.pk,
         "project_id": session.project_id,
