@@ -271,9 +271,10 @@ def test_connections_beyond_the_limit_of_an_address_are_closed_and_requests_go_o
     session = server.session()
     stalled = [server.stalled_body() for _ in range(10)]
     idle = [server.connect("GET /api/v1/sess") for _ in range(150)]
-    while all(map(is_open, idle)):
+    end = time.monotonic() + 20  # on a busy machine the server counts before it has accepted them all
+    while sum(map(is_open, idle)) >= 115 and time.monotonic() < end:
         time.sleep(0.1)
-    time.sleep(0.5)
+    time.sleep(1.5)
     assert 100 <= sum(map(is_open, idle)) < 115
     assert all(map(is_open, stalled))
     server.check(session)
