@@ -40,7 +40,9 @@ def _size(path: Path) -> tuple[int, str]:
 
 def figures_of_list(client: Client, session: Session) -> tuple[int, str]:
     """Tokens and money; the money is empty where it is unknown."""
-    row = html(client.get(reverse("sessions"))).partition(f"/sessions/{session.pk}")[2].partition("</tr>")[0]
+    filtered = {"agent": session.agent}  # without a filter a sub-agent is folded under its parent
+    rows = html(client.get(reverse("sessions"), filtered)).partition("<tbody")[2]
+    row = rows.partition(f"/sessions/{session.pk}")[2].partition("</tr>")[0]
     return _number(r'title="([\d,]+)\. ', row), _words(r">\s*(\$[\d.,]+)</td>", row)
 
 
