@@ -38,7 +38,7 @@ SORTS = (
 """What the list is sorted by."""
 FACETS = (
     "", "errors=with", "agent=codex", "model=gpt-5&status=finished", "tag=nightly", "date=7-days", "q=parser",
-    "folder=%2Fwork%2Fapp-3&errors=with&date=30-days", "status=archived", "date=undated",
+    "folder=%2Fsrv%2Fapp-3&errors=with&date=30-days", "status=archived", "date=undated",
 )  # fmt: skip
 
 
@@ -128,7 +128,7 @@ def _copy(first: Any, number: int, now: Any, dice: random.Random) -> Any:
         "created_at": ended - timedelta(milliseconds=took), "last_entry_at": ended, "duration": took,
         "errors": dice.choice((0, 0, 3, 20)), "likely_failures": dice.choice((0, 0, 0, 2)),
         "shown_tokens": dice.randrange(10**7), "money": dice.randrange(10**7),
-        "steps": dice.randrange(20, 500), "metadata": {"cwd": f"/work/app-{dice.randrange(40)}"},
+        "steps": dice.randrange(20, 500), "metadata": {"cwd": f"/srv/app-{dice.randrange(40)}"},
     }  # fmt: skip
     return Session(**values)
 

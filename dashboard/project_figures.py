@@ -45,7 +45,7 @@ def read_span(query: QueryDict) -> FiguresQuery:
     """The span and the filters of an address.
 
     Raises:
-        Invalid: for a day that is none, or a span that is too long.
+        Invalid: for a day that does not exist, or a span that is too long.
     """
     today = timezone.now().astimezone(UTC).date()
     days = query.get("days", "")

@@ -58,7 +58,7 @@ def bulk_sentence(progress: BulkProgress) -> str:
 
 @register.filter
 def item_state(item: ItemProgress, action: BulkAction) -> str:
-    """What became of one session."""
+    """The outcome for one session."""
     if item.state == "waiting" and action.state == BulkAction.State.CANCELLED:
         return "not begun"
     return _STATES.get(item.state) or _DONE[action.kind]

@@ -56,7 +56,7 @@ def bulk(request: PersonRequest) -> HttpResponse:
         try:
             cost, was_unknown = _agreed(request)
             check_cost(found, cost, accepts_unknown=was_unknown)
-        except Conflict:  # it has become dearer since it was shown
+        except Conflict:  # its cost has risen since it was shown
             return _answer(request, project, "_bulk_compress.html", shown | {"has_grown": True})
     action = start_bulk_action(project, wanted, actor=actor(request), spender=who)
     if not work_on(action.pk, _after(AT_ONCE_SECONDS), enqueue.wake):
@@ -83,7 +83,7 @@ def exports(request: PersonRequest) -> StreamingHttpResponse:
 @signed_in
 @require_safe
 def bulk_action(request: PersonRequest, bulk_id: UUID) -> HttpResponse:
-    """What became of an action's sessions; for htmx without the page around it."""
+    """The outcome for an action's sessions; for htmx without the page around it."""
     action = _find(request, bulk_id)
     shown = {"progress": progress_of(action), "is_page": "page" in request.GET or not request.htmx}
     return _answer(request, action.project, "_bulk_action.html", shown)

@@ -83,7 +83,7 @@ class ExportsIn(RequestBody):
 @raises(Conflict)
 @handles_own_key
 def post_bulk_action(request: ApiRequest, body: BulkActionIn) -> HttpResponseBase:
-    """A worker carries it out, one session after the other. `GET` its address for what became of each.
+    """A worker carries it out, one session after the other. `GET` its address for the outcome of each.
 
     A compression needs `max_cost` where it calls a provider's model: 409 names the estimate.
     """
@@ -114,7 +114,7 @@ def post_bulk_estimate(request: ApiRequest, body: BulkEstimateIn) -> HttpRespons
     return reply(fill(BulkEstimateOut, found, money=money(found.cost), refused=refused))
 
 
-@router.get("/bulk-actions/{bulk_id}", response=BulkActionOut, summary="Read what became of many sessions")
+@router.get("/bulk-actions/{bulk_id}", response=BulkActionOut, summary="Read the outcome for many sessions")
 @raises(NotFound)
 def read_bulk_action(request: ApiRequest, bulk_id: BulkId) -> HttpResponse:
     return reply(_action(progress_of(find_bulk_action(request.auth.project, bulk_id))))

@@ -69,7 +69,7 @@ class BulkAction(models.Model):
 
 
 class BulkItem(models.Model):
-    """What became of one session."""
+    """The outcome for one session."""
 
     class State(models.TextChoices):
         WAITING = "waiting", "waiting"

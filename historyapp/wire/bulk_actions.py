@@ -17,7 +17,7 @@ BulkItemState = Annotated[
 
 
 class BulkItemOut(Answer):
-    """What became of one session."""
+    """The outcome for one session."""
 
     session: UUID
     title: str = Field(description="Empty also where the project has no such session.")
@@ -29,7 +29,7 @@ class BulkItemOut(Answer):
 
 
 class BulkActionOut(Answer):
-    """An action on many sessions, and what became of each."""
+    """An action on many sessions, and the outcome for each."""
 
     model_config = shown(examples.BULK_ACTION)
 

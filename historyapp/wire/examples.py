@@ -68,14 +68,14 @@ SESSION_ITEM: dict[str, Any] = {
     "tags": ["parser"], "note": "The first run that kept the last line.", "noted_by": "user:alice",
     "noted_at": LATER, "score": 0.8, "score_name": "correctness", "scored_by": "key:ph_x1Y2z3A",
     "scored_at": LATER, "head": 3, "steps": 1, "errors": 0, "likely_failures": 0, "tokens": 39,
-    "cost": 0.0021, "folder": "/work/parser", "repository": "github.com/acme/parser", "forked_from": None,
+    "cost": 0.0021, "folder": "/srv/parser", "repository": "github.com/acme/parser", "forked_from": None,
     "fork_position": 0, "spawned_by": None, "spawned_position": None, "created_at": AT,
     "last_entry_at": LATER,
 }  # fmt: skip
 SESSION_FACETS: dict[str, Any] = {
     "total": 3, "status": [{"value": "live", "count": 2}, {"value": "finished", "count": 1}],
     "agent": [{"value": "fixer", "count": 3}], "model": [{"value": "gpt-5-mini", "count": 3}],
-    "repository": [], "folder": [{"value": "/work/parser", "count": 3}],
+    "repository": [], "folder": [{"value": "/srv/parser", "count": 3}],
     "tag": [{"value": "parser", "count": 2}], "errors": [{"value": "false", "count": 3}],
     "likely_failures": [{"value": "false", "count": 3}],
 }  # fmt: skip

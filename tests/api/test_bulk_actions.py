@@ -36,7 +36,7 @@ def with_steps(alice: Agent, session: str, count: int = 12) -> None:
 
 
 def finished(alice: Agent, action: str, sessions: list[str], **fields: Any) -> Any:
-    """What became of an action after a worker has carried it out."""
+    """The outcome of an action after a worker has carried it out."""
     started = alice.post("/bulk-actions", {"action": action, "sessions": sessions, **fields})
     assert started.status == 202, started.body
     tasks.bulk_action(started["id"])

@@ -11,8 +11,8 @@ from tests.api.agent import Agent
 from tests.api.test_problems import assert_problem
 
 RUNS: list[tuple[str, dict[str, Any], str]] = [
-    ("a", {"agent": "fixer", "model": "m1", "tags": ["bug", "red"], "metadata": {"cwd": "/work/app"}}, "01"),
-    ("b", {"agent": "fixer", "model": "m2", "tags": ["bug"], "metadata": {"cwd": "/work/app/"}}, "02"),
+    ("a", {"agent": "fixer", "model": "m1", "tags": ["bug", "red"], "metadata": {"cwd": "/srv/app"}}, "01"),
+    ("b", {"agent": "fixer", "model": "m2", "tags": ["bug"], "metadata": {"cwd": "/srv/app/"}}, "02"),
     (
         "c",
         {"agent": "writer", "model": "m2", "metadata": {"repository": "git@example.org:acme/docs.git"}},
@@ -52,7 +52,7 @@ def listed(agent: Agent, query: str) -> str:
         ("agent=fixer&model=m2", "b"),
         (f"agent={quote('writer, the 2nd')}&status=all", "d"),
         ("model=m1&model=m2&tag=bug", "ba"),
-        ("folder=/work/app", "ba"),
+        ("folder=/srv/app", "ba"),
         ("repository=example.org/acme/docs", "c"),
         ("likely_failures=true", "b"),
         ("likely_failures=false&errors=false", "c"),
@@ -126,7 +126,7 @@ def test_facets_count_the_sessions_of_the_list(alice: Agent, runs: dict[str, str
         "agent": {"fixer": 2, "writer": 1},
         "model": {"m2": 2, "m1": 1},
         "repository": {"example.org/acme/docs": 1},
-        "folder": {"/work/app": 2},
+        "folder": {"/srv/app": 2},
         "tag": {"bug": 2, "red": 1},
         "errors": {"false": 2, "true": 1},
         "likely_failures": {"false": 2, "true": 1},
@@ -140,7 +140,7 @@ def test_a_facet_counts_what_another_choice_of_its_kind_would_find(
     assert found["total"] == {"": 1}
     assert found["agent"] == {"fixer": 1, "writer": 1}
     assert found["model"] == {"m1": 1, "m2": 1}
-    assert found["folder"] == {"/work/app": 1}
+    assert found["folder"] == {"/srv/app": 1}
     assert found["errors"] == {"false": 1}
     assert facets(alice, "tag=bug")["tag"] == {"bug": 2, "red": 1}
     assert facets(alice, "tag=bug&tag=red")["tag"] == {"bug": 1, "red": 1}
@@ -168,8 +168,8 @@ def test_facets_are_of_the_own_project(charlie: Agent, runs: dict[str, str]) -> 
 
 def test_where_a_run_worked_follows_its_metadata(alice: Agent, runs: dict[str, str]) -> None:
     path = f"/sessions/{runs['a']}"
-    assert alice.get(path)["folder"] == "/work/app"
+    assert alice.get(path)["folder"] == "/srv/app"
     fork = alice.post(f"{path}/forks", {"title": "f"})
-    assert fork["folder"] == "/work/app"
+    assert fork["folder"] == "/srv/app"
     assert alice.patch(path, {"metadata": {"folder": "/elsewhere"}})["folder"] == "/elsewhere"
     assert listed(alice, "folder=/elsewhere") == "a"

@@ -8,7 +8,7 @@ from historyapp.core.run_places import folder_of, places_in, repository_of
 @pytest.mark.parametrize(
     ("metadata", "folder"),
     [
-        ({"cwd": "/work/app/"}, "/work/app"),
+        ({"cwd": "/srv/app/"}, "/srv/app"),
         ({"cwd": "/"}, "/"),
         ({"workdir": "C:\\work\\app\\"}, "C:\\work\\app"),
         ({"cwd": None, "folder": " a \n b "}, "a b"),

@@ -31,10 +31,10 @@ def facets(client: Client, address: str) -> dict[str, tuple[str, str]]:
 def runs(project: Project) -> None:
     now = timezone.now()
     for title, agent, folder, age in (
-        ("new", "fixer", "/work/app", 0),
-        ("week", "fixer", "/work/docs", 3),
-        ("month", "<b>writer", "/work/app", 20),
-        ("old", "fixer", "/work/app", 90),
+        ("new", "fixer", "/srv/app", 0),
+        ("week", "fixer", "/srv/docs", 3),
+        ("month", "<b>writer", "/srv/app", 20),
+        ("old", "fixer", "/srv/app", 90),
     ):
         session = create_session(project, names={"title": title, "agent": agent}, metadata={"cwd": folder})
         Session.objects.filter(pk=session.pk).update(last_entry_at=now - timedelta(days=age))
@@ -48,7 +48,7 @@ def test_facets_have_counts_and_lead_to_what_they_count(alice: Client) -> None:
     counts = {label: count for label, (_, count) in found.items()}
     assert counts == {
         "live": "4", "with errors": "2", "without errors": "2", "today": "1", "last 7 days": "2",
-        "last 30 days": "3", "fixer": "3", "<b>writer": "1", "/work/app": "3", "/work/docs": "1",
+        "last 30 days": "3", "fixer": "3", "<b>writer": "1", "/srv/app": "3", "/srv/docs": "1",
         "red & blue": "1",
     }  # fmt: skip
     for url, count in found.values():
@@ -60,7 +60,7 @@ def test_counts_follow_the_other_filters(alice: Client) -> None:
     found = facets(alice, "/?agent=fixer&date=7-days")
     assert "<b>writer" not in found
     assert found["fixer"] == ("/?date=7-days", "2")
-    assert found["/work/app"] == ("/?date=7-days&agent=fixer&folder=%2Fwork%2Fapp", "1")
+    assert found["/srv/app"] == ("/?date=7-days&agent=fixer&folder=%2Fsrv%2Fapp", "1")
     assert found["last 30 days"][1] == "2"
     assert facets(alice, "/?q=week")["fixer"][1] == "1"
 
@@ -83,7 +83,7 @@ def test_a_span_of_days_replaces_a_preset(alice: Client) -> None:
     day = (timezone.now() - timedelta(days=3)).date().isoformat()
     assert titles(alice, f"?from={day}&to={day}&date=today") == ["week"]
     assert facets(alice, f"/?from={day}&to={day}")["today"] == ("/?date=today", "1")
-    assert titles(alice, "?date=30-days&folder=/work/app") == ["new", "month"]
+    assert titles(alice, "?date=30-days&folder=/srv/app") == ["new", "month"]
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def start_bulk_action(
 
 
 def bulk_action(bulk_action_id: Id) -> ApiCall[BulkActionOut]:
-    """How far an action on many sessions is, and what became of each of them."""
+    """How far an action on many sessions is, and the outcome for each of them."""
     return get(at("bulk-actions", bulk_action_id), BulkActionOut)
 
 

@@ -1,4 +1,4 @@
-"""How far an action on many sessions has come, and what became of each of them."""
+"""How far an action on many sessions has come, and the outcome for each of them."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _OF_RUNS = {
 
 @dataclass(frozen=True, slots=True)
 class ItemProgress:
-    """What became of one session."""
+    """The outcome for one session."""
 
     session: UUID
     title: str
@@ -31,7 +31,7 @@ class ItemProgress:
 
 @dataclass(frozen=True, slots=True)
 class BulkProgress:
-    """An action and what became of its sessions. There are at most 500 of them."""
+    """An action and the outcome for its sessions. There are at most 500 of them."""
 
     action: BulkAction
     items: list[ItemProgress]
