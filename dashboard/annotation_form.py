@@ -91,11 +91,10 @@ def _text(value: str) -> str:
 
 
 def _values(texts: dict[str, str]) -> dict[str, Any]:
-    return {name: _number(text) if name == "score" else text for name, text in texts.items()}
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text[:_LONGEST_NUMBER].replace(",", ".")) if text else None
-    except ValueError:
-        raise Invalid("The score is not a number. Write it as in 4 or 0.75.") from None
+    values: dict[str, Any] = dict(texts)
+    if (score := texts.get("score")) is not None:
+        try:
+            values["score"] = float(score[:_LONGEST_NUMBER].replace(",", ".")) if score else None
+        except ValueError:
+            raise Invalid("The score is not a number. Write it as in 4 or 0.75.") from None
+    return values

@@ -130,19 +130,13 @@ def _sessions(project: Project, text: str, location: Location | None) -> Iterato
     if location is not None and not text:  # it is open already
         listed = listed.exclude(pk=location.session.pk)
     found = list(listed.newest_first()[:MOST_SESSIONS])
-    if between := _ids(text.lower()):
+    digits = text.lower().replace("-", "")
+    if _ID.fullmatch(text.lower()) and SHORTEST_ID <= len(digits) <= 32:
+        between = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
         found = [*known.filter(Q(id__range=between)).order_by("id")[:MOST_SESSIONS], *found]
     for session in list(dict.fromkeys(found))[:MOST_SESSIONS]:
         detail = f"{session.agent} · {session.steps:,} steps" if session.agent else f"{session.steps:,} steps"
         yield PaletteItem(str(session), reverse("session", args=[session.pk]), "history", detail)
-
-
-def _ids(text: str) -> tuple[UUID, UUID] | None:
-    """The first and the last ID that begin with a text, or None where no ID can."""
-    digits = text.replace("-", "")
-    if not _ID.fullmatch(text) or not SHORTEST_ID <= len(digits) <= 32:
-        return None
-    return UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
 
 
 def _pages(location: Location | None, *, is_staff: bool) -> Iterator[PaletteItem]:

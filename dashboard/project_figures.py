@@ -163,18 +163,14 @@ class FiguresPage:
         """The main figures, beside those of the span before."""
         now, before = self.total, total_in(self.project, self.query.before)
         names = ("sessions", "steps", "errors", "likely_failures")
-        found = [
-            Trend(name.replace("_", " "), f"{getattr(now.figures, name):,}", self._words(now, before, name))
+        counts = [
+            (name.replace("_", " "), getattr(now.figures, name), getattr(before.figures, name))
             for name in names
         ]
-        sent = tokens_of(now.figures)
-        found.append(
-            Trend("tokens", f"{sent:,}", _compared(sent, tokens_of(before.figures), self.query.days))
-        )
-        return [*found, _money(now, before, self.query.days)]
-
-    def _words(self, now: GroupFigures, before: GroupFigures, name: str) -> str:
-        return _compared(getattr(now.figures, name), getattr(before.figures, name), self.query.days)
+        counts.append(("tokens", tokens_of(now.figures), tokens_of(before.figures)))
+        days = self.query.days
+        found = [Trend(label, f"{count:,}", _compared(count, then, days)) for label, count, then in counts]
+        return [*found, _money(now, before, days)]
 
 
 def _money(now: GroupFigures, before: GroupFigures, days: int) -> Trend:

@@ -65,7 +65,11 @@ class SearchResults:
         shown = []
         for name, title in FACETS.items():
             values = counted[name].most_common(MOST_VALUES) if name in counted else []
-            links = [FacetLink(value, count, self._narrowed(name, value)) for value, count in values]
+            links = []
+            for value, count in values:
+                quoted = value.replace('"', " ")
+                condition = f'{name}:"{quoted}"' if " " in quoted else f"{name}:{quoted}"
+                links.append(FacetLink(value, count, _address(f"{self.query} {condition}")))
             if links:
                 shown.append((title, links))
         return shown
@@ -75,12 +79,6 @@ class SearchResults:
         """The address of the next page, or empty."""
         cursor = self.found.page.next
         return "" if cursor is None else _address(self.query, cursor=str(cursor))
-
-    def _narrowed(self, name: str, value: str) -> str:
-        quoted = value.replace('"', " ")
-        return _address(
-            f'{self.query} {name}:"{quoted}"' if " " in quoted else f"{self.query} {name}:{quoted}"
-        )
 
 
 def _address(text: str, **fields: str) -> str:

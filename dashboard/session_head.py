@@ -9,7 +9,7 @@ from dashboard.rendering.sources import TOKEN_SOURCES, money_source
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.projection import Totals
 from historyapp.core.run_costs import money_of, tokens_of
-from historyapp.models import CompressionRun, Entry
+from historyapp.models import Entry
 from historyapp.services.prices import price_list
 
 TITLE = 300
@@ -40,8 +40,12 @@ def head_figures(location: Location) -> HeadFigures:
 
 
 def facts_context(location: Location) -> dict[str, Any]:
-    """What the line of facts shows; it changes while the session grows."""
-    return {"compressing": _active_run(location), "figures": head_figures(location)}
+    """What the line of facts shows; it changes while the session grows. The past shows no active run."""
+    session, run = location.session, None
+    is_live = location.as_of is None and not location.is_shared
+    if is_live and getattr(session, "has_active_run", True):
+        run = session.compression_runs.active().filter(trial=False).first()
+    return {"compressing": run, "figures": head_figures(location)}
 
 
 def head_context(request: PersonRequest, location: Location) -> dict[str, Any]:
@@ -61,12 +65,3 @@ def head_context(request: PersonRequest, location: Location) -> dict[str, Any]:
         forked_at = Entry.objects.live(session.lineage(session.fork_position), newest_first=True, limit=1)
         context["fork_step"] = next((Totals.load(entry.totals).steps for entry in forked_at), 0)
     return context
-
-
-def _active_run(location: Location) -> CompressionRun | None:
-    """The session's active compression run; None in the past."""
-    if location.as_of is not None or location.is_shared:
-        return None
-    if not getattr(location.session, "has_active_run", True):
-        return None
-    return location.session.compression_runs.active().filter(trial=False).first()

@@ -38,14 +38,10 @@ def project_links(project: Project, query: QueryDict) -> ShareList:
 
 def _page(found: ShareQuerySet, query: QueryDict, *, of_project: bool = False) -> ShareList:
     if before := query.get("links_before"):
-        found = found.filter(pk__lt=_read_id(before))
+        try:
+            found = found.filter(pk__lt=UUID(before))
+        except ValueError:
+            raise Invalid("links_before is not the ID of a link. Follow the links of the list.") from None
     links = list(found.order_by("-pk")[: LINKS + 1])
     older = links[LINKS - 1].pk if len(links) > LINKS else None
     return ShareList(links[:LINKS], older, of_project)
-
-
-def _read_id(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise Invalid("links_before is not the ID of a link. Follow the links of the list.") from None

@@ -100,7 +100,9 @@ class Timeline:
 
     @property
     def svg_bars(self) -> SafeString:
-        before, after = _link_parts(self.location)
+        """The bars, each a link to its first step."""
+        before, after = escape(self.location.address_of(0)).split("step=0")
+        before = f"{before.removeprefix(self.location.url)}step="
         links = (bar.svg(f"{before}{bar.first}{after}") for bar in self.bars)
         return mark_safe("\n".join(links))  # noqa: S308 labels are escaped
 
@@ -188,12 +190,6 @@ def _description(location: Location, height: str, takes: Sequence[Take]) -> str:
     steps = location.steps
     text = f"{height.capitalize()} and outcome of {steps:,} step{'s' * (steps != 1)}"
     return text + (f", and {len(takes)} take{'s' * (len(takes) != 1)} below" if takes else "")
-
-
-def _link_parts(location: Location) -> tuple[str, str]:
-    """What stands before and after a step's number in a link of this page."""
-    before, after = escape(location.address_of(0)).split("step=0")
-    return f"{before.removeprefix(location.url)}step=", after
 
 
 def _hits(bars: Sequence[TimelineBar], steps: Sequence[int]) -> list[str]:

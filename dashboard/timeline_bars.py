@@ -102,7 +102,8 @@ class TimelineBar:
 def draw_bars(
     shares: Sequence[StepShare], places: Sequence[Place], form: TimelineForm
 ) -> Iterator[TimelineBar]:
-    values = [_value(share, form.height) for share in shares]
+    figure = {"tokens": "tokens", "duration": "milliseconds", "cost": "cost"}[form.height]
+    values: list[int] = [getattr(share, figure) for share in shares]
     most = max(values, default=0)
     narrowest = min((place.end - place.start for place in places), default=0.0)
     gap = min(GAP, 0.2 * narrowest) if len(places) <= MOST_SINGLE // 2 else 0
@@ -157,10 +158,6 @@ def bar_width(steps: int, slots: int) -> str:
     """The width of a bar of ``steps`` steps, less the gap after it if there is room for one."""
     gap = min(GAP, 0.2 / slots) if slots <= MOST_SINGLE // 2 else 0
     return percent(steps / slots - gap)
-
-
-def _value(share: StepShare, height: str) -> int:
-    return {"tokens": share.tokens, "duration": share.milliseconds, "cost": share.cost}[height]
 
 
 def _label(share: StepShare, height: str) -> str:

@@ -101,15 +101,14 @@ def side_by_side(text: str, span: tuple[int, int], language: str) -> SafeString:
 
 
 def _row(old: _DiffLine | None, new: _DiffLine | None) -> str:
-    cells = ((old, old and old.old), (new, new and new.new))
-    return f"<tr>{''.join(_cell(line, number) for line, number in cells)}</tr>"
-
-
-def _cell(line: _DiffLine | None, number: int | None) -> str:
-    if line is None:
-        return "<td></td>"
-    tag = _TAGS.get(line.mark, "span")
-    return f'<td data-n="{number or ""}"><{tag}>{line.html}</{tag}></td>'
+    cells = ""
+    for line, number in ((old, old and old.old), (new, new and new.new)):
+        if line is None:
+            cells += "<td></td>"
+        else:
+            tag = _TAGS.get(line.mark, "span")
+            cells += f'<td data-n="{number or ""}"><{tag}>{line.html}</{tag}></td>'
+    return f"<tr>{cells}</tr>"
 
 
 def _diff(text: str, span: tuple[int, int], language: str) -> Iterator[_DiffLine]:

@@ -5,7 +5,6 @@ Reads unified diffs, also those of git, and the patches of ``apply_patch``. Othe
 
 import difflib
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dashboard.rendering.blocks import Folder
@@ -111,15 +110,12 @@ def _name(patch: Patch, old: str, new: str) -> None:
 def edit_diff(folder: Folder, old: str, new: str) -> str:
     """What an edit removes and adds, with the unchanged lines around it."""
     before, after = old.splitlines(), new.splitlines()
-    if folder.may_compare(_comparisons(before, after)):
+    counts = Counter(after)
+    # difflib may look at each pair of equal lines again for each line that it keeps.
+    comparisons = sum(counts[line] for line in before) * min(len(before), len(after))
+    if folder.may_compare(comparisons):
         return diff(before, after)
     return "\n".join([*(f"-{line}" for line in before), *(f"+{line}" for line in after)])
-
-
-def _comparisons(before: Sequence[str], after: Sequence[str]) -> int:
-    """The most steps of difflib: it may look at each pair of equal lines again for each line it keeps."""
-    counts = Counter(after)
-    return sum(counts[line] for line in before) * min(len(before), len(after))
 
 
 def diff(before: list[str], after: list[str]) -> str:

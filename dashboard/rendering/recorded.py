@@ -72,6 +72,10 @@ def draw_recorded(request: RecordedRequest, changes: RequestChanges | None) -> R
     found = [take for take in takes(request.history) if take.steps and take.after_step >= since]
     reported = request.reported
     absent = [unseen_note(request.tokens), window_note(request)]
+    changed = change_note(request, changes)
+    if changed.startswith("New since"):  # the heading says this beginning
+        rest = changed.partition(": ")[2]
+        changed = f"{rest[:1].upper()}{rest[1:]}" if rest else changed
     return RecordedPanel(
         request=request,
         changes=changes,
@@ -81,17 +85,11 @@ def draw_recorded(request: RecordedRequest, changes: RequestChanges | None) -> R
         cache_facts=_cache_facts(request),
         cache_note=cache_note(request, changes),
         cost_note=cost_note(request, changes),
-        change_note=_without_heading(change_note(request, changes)),
+        change_note=changed,
         absent=[note for note in absent if note],
         takes=found[-MOST_TAKES:],
         source_note=source_note(request),
     )
-
-
-def _without_heading(note: str) -> str:
-    """The note without its beginning, which the heading says: "The output of step 3 …"."""
-    _, is_heading, rest = note.partition(": ") if note.startswith("New since") else ("", "", note)
-    return f"{rest[:1].upper()}{rest[1:]}" if is_heading else note
 
 
 def _size_note(request: RecordedRequest) -> str:

@@ -215,14 +215,13 @@ def _shown(history: History, step: Step) -> Step:
         return step
     names = [call.name for call in step.output.tool_calls]
     asked = asks_person([*names, step.output.use_tool.name] if step.output.use_tool else names)
-
-    def of_the_agent(result: core.ToolResult) -> core.ToolResult:
+    received = []
+    for paired in step.received:
+        result = paired.result
         changes: dict[str, object] = {"feedback": NOT_SHOWN} if result.feedback else {}
         changes |= {"outputs": NOT_SHOWN} if asked and result.outputs is not None else {}
-        return result.model_copy(update=changes)
-
-    received = tuple(paired._replace(result=of_the_agent(paired.result)) for paired in step.received)
-    return replace(step, received=received, reviews=())
+        received.append(paired._replace(result=result.model_copy(update=changes)))
+    return replace(step, received=tuple(received), reviews=())
 
 
 def _inputs_before(history: History, row: Episode, before: Episode | None, folder: Folder) -> list[InputView]:
@@ -334,7 +333,7 @@ def _calls(
         result = result if id in answered else None
         call = RecordedCall(calls[index].name, calls[index].arguments, result)
         card = draw_call(call, CallBlocks(folder, index))
-        view = _call_result(folder, f"result-{index}", result) if result else None
+        view = _result(folder, f"result-{index}", result, in_card=True) if result else None
         views.append(CallView(call.name, call.subject, card, view))
     return views
 
@@ -363,20 +362,6 @@ def _headline(drawn: list[CallView], all_calls: int, first_call: int) -> Headlin
     return Headline(first.subject.kind, preview(target), all_calls - 1, badge, is_bad, failed)
 
 
-def _call_result(folder: Folder, key: str, result: core.ToolResult) -> ResultView:
-    """What the card of a call does not show of its result."""
-    reason = result.reason if result.outputs is not None else None
-    texts = {"reason": reason, "feedback": result.feedback}
-    blocks = [folder.block(f"{key}-{name}", text) for name, text in texts.items() if text]
-    return ResultView(result.status, [*blocks, *_error_blocks(folder, key, result)])
-
-
-def _error_blocks(folder: Folder, key: str, result: core.ToolResult) -> list[Block]:
-    if not result.error or result.error.repr == result.reason:
-        return []
-    return [folder.block(f"{key}-error", result.error.repr, label=result.error.exception_type)]
-
-
 def _summaries(folder: Folder, covering: list[Summary]) -> list[SummaryView]:
     """The narrowest first, and of the same steps the newest."""
     covering = sorted(covering, key=lambda summary: summary.pk, reverse=True)
@@ -389,9 +374,17 @@ def _summaries(folder: Folder, covering: list[Summary]) -> list[SummaryView]:
     return views
 
 
-def _result(folder: Folder, key: str, result: core.ToolResult) -> ResultView:
-    texts = {"reason": result.reason, "feedback": result.feedback}
+def _result(folder: Folder, key: str, result: core.ToolResult, *, in_card: bool = False) -> ResultView:
+    """A result.
+
+    Args:
+        in_card: leave out what the card of its call shows: the outputs or, without outputs, the reason.
+    """
+    reason = None if in_card and result.outputs is None else result.reason
+    texts = {"reason": reason, "feedback": result.feedback}
     blocks = [folder.block(f"{key}-{name}", text) for name, text in texts.items() if text]
-    blocks += output_blocks(folder, key, result.outputs)
-    blocks += _error_blocks(folder, key, result)
+    if not in_card:
+        blocks += output_blocks(folder, key, result.outputs)
+    if result.error and result.error.repr != result.reason:
+        blocks.append(folder.block(f"{key}-error", result.error.repr, label=result.error.exception_type))
     return ResultView(result.status, blocks, result.tool_name or "", result.tool_call_id or "")

@@ -3,7 +3,7 @@
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from historyapp.core.strips import MOST_BARS, StripBar, bars_of
+from historyapp.core.strips import MOST_BARS, bars_of
 from historyapp.models import Session
 
 WIDTH, HEIGHT, LEAST = 128, 18, 3
@@ -24,7 +24,8 @@ def draw_strip(session: Session) -> SafeString:
     for place, (bar, size) in enumerate(zip(bars, sizes, strict=True)):
         height = max(LEAST, round(HEIGHT * (size / tallest) ** 0.5))
         shape = f"M{place * pitch} {HEIGHT}v-{height}h{pitch - 1}v{height}z"
-        paths.setdefault(_outcome(bar), []).append(shape)
+        outcome = "bad" if bar.errors else "likely" if bar.likely_failures else "fine"
+        paths.setdefault(outcome, []).append(shape)
     drawn = format_html_join(
         "", '<path class="{}" d="{}"/>', ((name, "".join(shapes)) for name, shapes in paths.items())
     )
@@ -32,12 +33,6 @@ def draw_strip(session: Session) -> SafeString:
         '<svg class="strip" viewBox="0 0 {} {}" width="{}" height="{}" role="img" aria-label="{}">{}</svg>',
         *(WIDTH, HEIGHT, WIDTH, HEIGHT, _label(session), drawn),
     )
-
-
-def _outcome(bar: StripBar) -> str:
-    if bar.errors:
-        return "bad"
-    return "likely" if bar.likely_failures else "fine"
 
 
 def _label(session: Session) -> str:

@@ -97,17 +97,13 @@ def _value(folder: Folder, key: str, name: str, value: Any, path: str) -> Labell
 
 def _language(name: str, text: str, path: str) -> str:
     if name in _PATCHES or text.startswith(_PATCH_BEGINNINGS):
-        return "diff" if _has_changes(text) else TERMINAL
+        has_changes = any(f"\n{mark}" in f"\n{text}" for mark in ("+", "-", "@@"))
+        return "diff" if has_changes else TERMINAL
     if name in _COMMANDS and text not in _EDITOR_COMMANDS:
         return "diff" if "*** Begin Patch" in text[:200] else "bash"
     if name in _FILE_TEXTS:
         return language_of(path) if path else ("python" if name == "code" else TERMINAL)
     return TERMINAL
-
-
-def _has_changes(text: str) -> bool:
-    """Whether a text that begins as a patch has a line of one."""
-    return any(f"\n{mark}" in f"\n{text}" for mark in ("+", "-", "@@"))
 
 
 def output_blocks(folder: Folder, key: str, outputs: Any) -> list[Block]:

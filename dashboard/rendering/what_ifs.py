@@ -33,24 +33,20 @@ def saved_what_ifs(
         options: what the panel shows.
     """
     session = location.session
+    in_use = {
+        "policy": settings.policy,
+        "max_tokens": settings.max_tokens,
+        "format": settings.format,
+        "model": session.model,
+    }
     found = WhatIf.objects.filter(project_id=session.project_id)
     rows = []
     for what_if in sorted(found, key=lambda each: each.name.casefold()):
         chosen = WhatIfOptions(what_if.policy, what_if.max_tokens, what_if.format, what_if.model)
-        in_use = (settings.policy, settings.max_tokens, settings.format, session.model)
-        fields = (chosen.policy, chosen.max_tokens, chosen.format, chosen.model)
-        is_used = all(mine in ("", None, used) for mine, used in zip(fields, in_use, strict=True))
-        rows.append(
-            SavedWhatIf(what_if, _facts(chosen), _address(location, chosen), chosen == options, is_used)
-        )
+        given = {name: value for name, value in asdict(chosen).items() if value not in ("", None)}
+        budget = "" if chosen.max_tokens is None else f"{chosen.max_tokens:,} tokens"
+        facts = " · ".join(filter(None, (chosen.policy, budget, chosen.format, chosen.model)))
+        address = f"{location.url}?{location.query}&mode=what_if&{urlencode(given)}"
+        is_used = all(in_use[name] == value for name, value in given.items())
+        rows.append(SavedWhatIf(what_if, facts, address, chosen == options, is_used))
     return rows
-
-
-def _facts(options: WhatIfOptions) -> str:
-    budget = "" if options.max_tokens is None else f"{options.max_tokens:,} tokens"
-    return " · ".join(filter(None, (options.policy, budget, options.format, options.model)))
-
-
-def _address(location: Location, options: WhatIfOptions) -> str:
-    chosen = urlencode({name: value for name, value in asdict(options).items() if value not in ("", None)})
-    return f"{location.url}?{location.query}&mode=what_if&{chosen}"

@@ -14,21 +14,17 @@ def content(location: Location) -> dict[str, Any]:
     steps = shown_steps(location.step, location.steps)
     accounts = step_accounts(location.history, steps.start, steps.stop - 1)
     ledger = ledger_of(location.history)
+    too_few_of, tokens = 0, ledger.tokens
+    if tokens.reports_too_little(tokens.estimated):  # counting the run costs time
+        written = count_run(location.history, SECONDS).figures.written
+        too_few_of = written if tokens.reports_too_little(written) else 0
     return {
         "ledger": ledger,
         "kinds": _kinds(ledger),
-        "too_few_of": _too_few_of(location, ledger),
+        "too_few_of": too_few_of,
         "chart": draw_chart(accounts, location),
         "caps": caps_that_hold(location.history.session),
     }
-
-
-def _too_few_of(location: Location, ledger: SessionLedger) -> int:
-    """The tokens of the outputs by our own count where the source reports too few; else 0."""
-    if not ledger.tokens.reports_too_little(ledger.tokens.estimated):  # the outputs cannot have more
-        return 0
-    written = count_run(location.history, SECONDS).figures.written
-    return written if ledger.tokens.reports_too_little(written) else 0
 
 
 def _kinds(ledger: SessionLedger) -> list[tuple[str, int, int]]:

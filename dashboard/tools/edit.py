@@ -36,8 +36,11 @@ def draw(call: RecordedCall, make: CallBlocks) -> Card:
         card.request = [_pair_block(call, make, number, pair) for number, pair in enumerate(pairs)]
         names = (*PATHS, *(name for pair in EDITS for name in pair), "edits")
     else:
-        card.title = preview(call.text_of(*PATHS))
-        card.request, names = [_text_block(call, make)], (*PATHS, *_TEXTS)
+        path = call.text_of(*PATHS)
+        line = next((call.fields[name] for name in _LINES if type(call.fields.get(name)) is int), None)
+        first = 1 if line is None else max(1, line + ("insert_line" in call.fields))
+        text = make.asked("text", _new_text(call), language_of(path), first_line=min(first, 10**7))
+        card.title, card.request, names = preview(path), [text], (*PATHS, *_TEXTS)
     shown = (*names, "command") if call.fields.get("command") in _EDITOR_COMMANDS else names
     card.values = further_values(call, make, *shown)
     output = shell_output(call.text)  # of a patch that was applied in a shell
@@ -110,33 +113,24 @@ def _pairs_in(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _pair_block(call: RecordedCall, make: CallBlocks, number: int, pair: tuple[str, str]) -> Block:
+    """What an edit changes, with line numbers if the answer shows the changed lines with theirs."""
     old, new = pair
     path = call.text_of(*PATHS)
     text = edit_diff(make.folder, old, new)
-    if line := _line_of(new, call.text):
-        text = f"@@ -{line},{len(old.splitlines())} +{line},{len(new.splitlines())} @@\n{text}"
-    return make.asked(f"edit{number}", text, DIFF, preview(path), code=language_of(path))
-
-
-def _line_of(new: str, answer: str) -> int | None:
-    """Where an edit begins, if the answer shows the changed lines with their numbers."""
-    shown = numbered_code(answer) if new else None
+    shown = numbered_code(call.text) if new else None
     at = f"\n{shown.code}\n".find(f"\n{new.strip(chr(10))}\n") if shown else -1
-    blank = len(new) - len(new.lstrip("\n"))
-    return shown.first_line + shown.code.count("\n", 0, at) - blank if shown and at >= 0 else None
+    if shown and at >= 0:
+        blank = len(new) - len(new.lstrip("\n"))
+        line = shown.first_line + shown.code.count("\n", 0, at) - blank
+        if line:
+            text = f"@@ -{line},{len(old.splitlines())} +{line},{len(new.splitlines())} @@\n{text}"
+    return make.asked(f"edit{number}", text, DIFF, preview(path), code=language_of(path))
 
 
 def _new_text(call: RecordedCall) -> str:
     """The text of a file, or of lines, that a call writes. Empty where it names no file or lines."""
     is_named = call.text_of(*PATHS) or any(name in call.fields for name in _LINES)
     return call.text_of(*_TEXTS) if is_named else ""
-
-
-def _text_block(call: RecordedCall, make: CallBlocks) -> Block:
-    language = language_of(call.text_of(*PATHS))
-    line = next((call.fields[name] for name in _LINES if type(call.fields.get(name)) is int), None)
-    first = 1 if line is None else max(1, line + ("insert_line" in call.fields))
-    return make.asked("text", _new_text(call), language, first_line=min(first, 10**7))
 
 
 def _answer(call: RecordedCall, make: CallBlocks, text: str, key: str) -> list[Block]:

@@ -36,7 +36,9 @@ def draw(call: RecordedCall, make: CallBlocks) -> Card:
         label = f"{question.title} · several answers" if question.is_several else question.title
         card.request.append(make.asked(f"question{number}", question.text, MARKDOWN, label))
         if question.options:
-            answer = _answer(call.text, question.text)
+            # Claude Code's answer quotes each question; other answers are the chosen labels.
+            given = call.text.partition(f'"{question.text}"="')[2]
+            answer = given.partition('"')[0] if given else call.text.strip()
             lines = [_line(question, answer, option) for option in question.options]
             card.request.append(make.asked(f"options{number}", "\n".join(lines), TASKS))
     card.values = further_values(call, make, "questions", *_QUESTION, *_OPTIONS, *_SEVERAL)
@@ -52,13 +54,11 @@ def _questions(call: RecordedCall) -> list[_Question]:
         return [asked] if asked else []
     if not 0 < len(several) <= _MOST_QUESTIONS:
         return []
-    found = [_question(one) if _is_plain(one) else None for one in several]
-    return [one for one in found if one] if all(found) else []
-
-
-def _is_plain(question: Any) -> bool:
     known = {*_QUESTION, *_OPTIONS, *_SEVERAL, "header", "id"}
-    return isinstance(question, Mapping) and known.issuperset(question)
+    if not all(isinstance(one, Mapping) and known.issuperset(one) for one in several):
+        return []
+    found = [_question(one) for one in several]
+    return [one for one in found if one] if all(found) else []
 
 
 def _question(fields: Mapping[str, Any]) -> _Question | None:
@@ -85,12 +85,6 @@ def _option(option: Any) -> tuple[str, str] | None:
 
 def _text(fields: Mapping[str, Any], names: Sequence[str]) -> str:
     return next((value for name in names if isinstance(value := fields.get(name), str) and value), "")
-
-
-def _answer(answers: str, question: str) -> str:
-    """What a person answered to one of the questions, in the form of Claude Code; else the whole text."""
-    given = answers.partition(f'"{question}"="')[2]
-    return given.partition('"')[0] if given else answers.strip()
 
 
 def _line(question: _Question, answer: str, option: tuple[str, str]) -> str:

@@ -1,7 +1,6 @@
 """Files and parts of files: code with its line numbers."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from dashboard.rendering.blocks import Block
 from dashboard.rendering.code import language_of
@@ -22,7 +21,8 @@ def draw(call: RecordedCall, make: CallBlocks) -> Card:
     card.values = further_values(call, make, *shown)
     content = call.outputs.get("content") if isinstance(call.outputs, Mapping) else None
     if isinstance(content, str):
-        card.response = _code(call, make, content, "") + _others(make, call.outputs)
+        facts = {name: value for name, value in call.outputs.items() if name != "content"}
+        card.response = [*_code(call, make, content, ""), make.tree("facts", facts)]
     else:
         card.response = answer_blocks(call, make, lambda text, key: _code(call, make, text, key))
     lines = next((block for block in card.response if block.first_line), None)
@@ -42,10 +42,6 @@ def _code(call: RecordedCall, make: CallBlocks, text: str, key: str) -> list[Blo
     before = [make.answered(f"{key}before", found.before)] if found.before.strip() else []
     after = [make.answered(f"{key}after", found.after.strip("\n"))] if found.after.strip() else []
     return [*before, code, *after]
-
-
-def _others(make: CallBlocks, outputs: Mapping[str, Any]) -> list[Block]:
-    return [make.tree("facts", {name: value for name, value in outputs.items() if name != "content"})]
 
 
 READ = ToolView(name="read", fits=fits, draw=draw)

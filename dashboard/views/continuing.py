@@ -56,12 +56,6 @@ def _after(location: Location) -> StartingPoint:
     return _point(location, row, row.last_position)
 
 
-def _now(location: Location) -> StartingPoint:
-    """Where the session ends now."""
-    history = location.history
-    return _point(location, history.newest, history.session.head, history.tail.input_preview)
-
-
 def _point(location: Location, row: Episode | None, position: int, asked: str = "") -> StartingPoint:
     """The place after a step (None: before the first one) and, if there is one, after the newest input."""
     steps = row.number if row else 0
@@ -116,5 +110,7 @@ def connect(request: PersonRequest, session_id: UUID) -> HttpResponse:
     """The session's id, and lines with which an agent continues it."""
     location = newest_step(find_session(request, session_id))
     server = settings.PLAYHEAD_BASE_URL or f"{request.scheme}://{request.get_host()}"
-    context = {"server": server, "point": _now(location)}
-    return render(request, "connect.html", page_context(request, location) | context)
+    history = location.history
+    end = _point(location, history.newest, history.session.head, history.tail.input_preview)
+    context = page_context(request, location) | {"server": server, "point": end}
+    return render(request, "connect.html", context)

@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard.access import PersonRequest, actor, find_session, signed_in
-from dashboard.location import Location, find_location, page_context, read_number
+from dashboard.location import find_location, page_context, read_number
 from dashboard.share_list import session_links
 from historyapp.core.errors import Invalid
 from historyapp.models import ShareLink
@@ -37,8 +37,12 @@ def shares(request: PersonRequest, session_id: UUID) -> HttpResponse:
     }
     if request.htmx:
         return render(request, "_shares.html", context)
-    made = _new_link(request, session_id) if request.method == "GET" else None
-    return render(request, "shares.html", context | {"made": made, "made_path": made and share_path(made.pk)})
+    if request.method == "GET" and (new := request.session.get(NEW)):
+        made = ShareLink.objects.filter(pk=new, session=session_id).first()
+        if made is not None:
+            del request.session[NEW]
+            context |= {"made": made, "made_path": share_path(made.pk)}
+    return render(request, "shares.html", context)
 
 
 @signed_in
@@ -55,35 +59,20 @@ def revoke(request: PersonRequest, session_id: UUID, share_id: UUID) -> HttpResp
 def _make(request: PersonRequest, session_id: UUID) -> HttpResponse:
     location = find_location(request, session_id, read_number(request.POST, "step"))
     days = read_number(request.POST, "days")
+    days = DEFAULT_DAYS if days is None else days
+    if not 1 <= days <= LONGEST_DAYS:
+        raise Invalid(f"A link is usable for 1 to {LONGEST_DAYS} days.")
+    as_of = None
+    if request.POST.get("what") == "moment":  # the end of the step in view
+        row = location.history.row(location.step) if location.step else None
+        as_of = row.last_position if row else location.session.head
     options = ShareOptions(
-        as_of=_position(location) if request.POST.get("what") == "moment" else None,
+        as_of=as_of,
         with_takes="takes" in request.POST,
         with_inputs="inputs" in request.POST,
-        expires_at=timezone.now() + timedelta(days=_days(DEFAULT_DAYS if days is None else days)),
+        expires_at=timezone.now() + timedelta(days=days),
     )
     session = location.session
     share = create_share(session.project, session.pk, options, actor=actor(request))
     request.session[NEW] = str(share.pk)
     return redirect(f"{reverse('shares', args=[session.pk])}?{location.query}")
-
-
-def _position(location: Location) -> int:
-    """The end of the step in view; the session's end where it has no steps."""
-    if not location.step:
-        return location.session.head
-    return location.history.row(location.step).last_position
-
-
-def _days(days: int) -> int:
-    if not 1 <= days <= LONGEST_DAYS:
-        raise Invalid(f"A link is usable for 1 to {LONGEST_DAYS} days.")
-    return days
-
-
-def _new_link(request: PersonRequest, session_id: UUID) -> ShareLink | None:
-    """The link that the person just made to this session; None once its address was shown."""
-    made = request.session.get(NEW)
-    share = ShareLink.objects.filter(pk=made, session=session_id).first() if made else None
-    if share is not None:
-        del request.session[NEW]
-    return share
