@@ -26,7 +26,8 @@ from historyapp.core.dates import known
 from historyapp.core.errors import Invalid, PlayheadError
 from historyapp.models import ApiKey, AuditRecord, CompressionRun, Project, Session
 from historyapp.models.history import History
-from historyapp.services.compression.start import RunRequest, estimate, start_run
+from historyapp.services.compression.request import RunRequest, estimate
+from historyapp.services.compression.start import start_run
 from historyapp.services.keys import change_scopes
 from historyapp.services.prices import money_text
 from historyapp.services.rewinds import Target, last_good_step, rewind

@@ -11,7 +11,7 @@ from historyapp.core.settings import SessionSettings
 from historyapp.core.strategies import STRATEGIES
 from historyapp.core.strategies.base import Strategy
 from historyapp.core.text import clean
-from historyapp.services.compression.start import RunRequest
+from historyapp.services.compression.request import RunRequest
 
 LONGEST = 200
 """The most characters of a model's name or of an option; further ones are dropped."""

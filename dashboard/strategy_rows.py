@@ -14,8 +14,7 @@ from historyapp.core.results import returned_text
 from historyapp.core.text import preview
 from historyapp.models import CompressionItem, CompressionRun
 from historyapp.models.episodes import Episode as EpisodeRow
-from historyapp.services.compression.strategy_recall import StrategyRecall
-from historyapp.services.compression.strategy_rows import OriginalStep, StrategyRow, SummaryCell
+from historyapp.services.strategy_comparisons import OriginalStep, StrategyRecall, StrategyRow, SummaryCell
 
 LETTERS = "AB"
 PAGE = 20

@@ -14,8 +14,7 @@ from django.utils import timezone
 from historyapp.core.vocabularies import release_unused
 from historyapp.models import Webhook
 from historyapp.models.workers import BEAT_SECONDS
-from historyapp.services.compression.automatic import due_sessions
-from historyapp.services.compression.items import runs_left
+from historyapp.services.compression.start import due_sessions, runs_left
 from historyapp.services.faults import note
 from historyapp.services.figures_feed import follow_changes, stops_after
 from historyapp.services.outcomes import stale_sessions

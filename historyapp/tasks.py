@@ -24,8 +24,7 @@ from historyapp.models import BulkAction, Session, Webhook, Worker
 from historyapp.services.bulk.start import prune_bulk_actions
 from historyapp.services.bulk.work import work_on as work_on_bulk_action
 from historyapp.services.changes import prune_changes
-from historyapp.services.compression.automatic import compress_if_due, due_sessions
-from historyapp.services.compression.items import runs_left
+from historyapp.services.compression.start import compress_if_due, due_sessions, runs_left
 from historyapp.services.name_index import catch_up
 from historyapp.services.outcomes import stale_sessions
 from historyapp.services.outcomes import work_out_outcomes as work_out

@@ -13,7 +13,8 @@ from historyapp.core import vocabularies
 from historyapp.core.tokens import count_tokens
 from historyapp.models import Project, StaleOutcomes, Worker
 from historyapp.services.append import append
-from historyapp.services.compression.start import RunRequest, start_run
+from historyapp.services.compression.request import RunRequest
+from historyapp.services.compression.start import start_run
 from historyapp.services.sessions import create_session
 from tests.services.drafts import act, ok
 

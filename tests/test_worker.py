@@ -12,8 +12,9 @@ from django.conf import settings
 from historyapp import enqueue, tasks, worker
 from historyapp.models import CompressionRun, Episode, FiguresCheckpoint, Project, StaleOutcomes
 from historyapp.services.append import append
-from historyapp.services.compression.items import claim, plan
-from historyapp.services.compression.start import RunRequest, start_run
+from historyapp.services.compression.request import RunRequest
+from historyapp.services.compression.run import claim, plan
+from historyapp.services.compression.start import start_run
 from historyapp.services.sessions import create_session
 from tests.services.drafts import act, ok
 

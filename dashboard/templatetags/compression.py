@@ -9,7 +9,7 @@ from dashboard.rendering.text import visible
 from dashboard.templatetags.playhead import dollars, duration, icon
 from historyapp.core.strategies import MANUAL, STRATEGIES
 from historyapp.models import CompressionItem, CompressionRun, Summary
-from historyapp.services.compression.start import RunEstimate
+from historyapp.services.compression.request import RunEstimate
 
 register = template.Library()
 

@@ -18,15 +18,10 @@ from historyapp import enqueue
 from historyapp.core.errors import Invalid
 from historyapp.core.settings import load_settings
 from historyapp.models import CompressionRun, Session
-from historyapp.services.compression.start import (
-    MOST_COMPARED,
-    RunEstimate,
-    RunRequest,
-    estimate,
-    start_comparison,
-    start_run,
-)
+from historyapp.services.compression.request import RunEstimate, RunRequest, estimate
+from historyapp.services.compression.start import start_run
 from historyapp.services.spending import Spender
+from historyapp.services.strategy_comparisons import MOST_COMPARED, start_comparison
 from historyapp.wire.problems import SpendForbidden
 
 SIDES = ("a-", "b-")

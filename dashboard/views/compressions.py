@@ -23,8 +23,8 @@ from dashboard.strategy_rows import PAGE as PAGE_OF_ROWS
 from dashboard.views.compression_forms import run_url, wake_workers
 from historyapp.core.errors import Invalid
 from historyapp.models import CompressionItem, CompressionRun
-from historyapp.services.compression.start import cancel_run, find_comparison, find_run, retry_run
-from historyapp.services.compression.strategy_rows import compare_strategies
+from historyapp.services.compression.start import cancel_run, find_run, retry_run
+from historyapp.services.strategy_comparisons import compare_strategies, find_comparison
 
 PAGE, ITEMS = 25, 50
 """Runs on one page of the list, and summaries on one page of a run."""

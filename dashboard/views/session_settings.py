@@ -13,7 +13,7 @@ from dashboard.location import newest_step
 from dashboard.session_head import head_context
 from dashboard.settings_form import find_errors, form_groups, read_settings
 from historyapp.core.settings import SessionSettings, load_settings
-from historyapp.services.compression.model_choice import model_note
+from historyapp.services.compression.request import model_note
 from historyapp.services.sessions import change_session
 
 

@@ -10,7 +10,7 @@ from historyapp.api.fields import UUID_SCHEMA, AsOf, Line, QueryStep, RequestBod
 from historyapp.api.parsing import parse_json
 from historyapp.core.strategies import STRATEGIES
 from historyapp.core.text import Text
-from historyapp.services.compression.start import RunRequest
+from historyapp.services.compression.request import RunRequest
 from historyapp.wire.base import shown
 from historyapp.wire.problems import Malformed, NotValid
 

@@ -23,15 +23,8 @@ from historyapp.api.responses import fill, json_value, reply, reply_or_304
 from historyapp.core.errors import Conflict
 from historyapp.core.json import dump_json
 from historyapp.models import CompressionItem, CompressionRun, Session
-from historyapp.services.compression.start import (
-    RunRequest,
-    cancel_run,
-    estimate,
-    find_run,
-    retry_run,
-    runs_of,
-    start_run,
-)
+from historyapp.services.compression.request import RunRequest, estimate
+from historyapp.services.compression.start import cancel_run, find_run, retry_run, runs_of, start_run
 from historyapp.services.spending import Spender
 from historyapp.wire.base import Answer
 from historyapp.wire.compressions import (

@@ -17,15 +17,18 @@ from historyapp.api.responses import fill, reply
 from historyapp.core.errors import Conflict
 from historyapp.core.needed_names import NeededName
 from historyapp.models import CompressionItem
-from historyapp.services.compression.start import RunRequest, find_comparison, start_comparison
-from historyapp.services.compression.strategy_recall import StrategyRecall, SummaryRecall
-from historyapp.services.compression.strategy_rows import (
+from historyapp.services.compression.request import RunRequest
+from historyapp.services.spending import Spender
+from historyapp.services.strategy_comparisons import (
     StrategyComparison,
+    StrategyRecall,
     StrategyRow,
     SummaryCell,
+    SummaryRecall,
     compare_strategies,
+    find_comparison,
+    start_comparison,
 )
-from historyapp.services.spending import Spender
 from historyapp.wire.compressions import (
     ComparisonOut,
     NeededNameOut,

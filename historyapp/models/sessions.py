@@ -152,7 +152,7 @@ class Session(models.Model):
     earlier versions."""
 
     compressed_to = models.PositiveIntegerField(default=0)
-    """The last step that automatic compression has handled; see ``services.compression.automatic``."""
+    """The last step that automatic compression has handled; see ``services.compression.start``."""
     compress_at = models.PositiveIntegerField(null=True)
     """An append makes a compression due when the session has this many steps; null: never."""
     compress_at_tokens = models.PositiveBigIntegerField(null=True)

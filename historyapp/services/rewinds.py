@@ -21,7 +21,7 @@ from historyapp.models.tails import tail_of
 from historyapp.services.append import apply_tail, check_open, check_position, lock_session
 from historyapp.services.audit import add_audit_record
 from historyapp.services.changes import note_change
-from historyapp.services.compression.automatic import THRESHOLDS, set_thresholds
+from historyapp.services.compression.start import THRESHOLDS, set_thresholds
 from historyapp.services.sessions import insert
 from historyapp.services.statements import TAIL_COLUMNS, Row, insert_entries
 from historyapp.services.transactions import writing

@@ -18,7 +18,7 @@ from historyapp.services.annotations import ANNOTATION_FIELDS, annotate, check_e
 from historyapp.services.append import lock_session
 from historyapp.services.audit import add_audit_record
 from historyapp.services.changes import note_change
-from historyapp.services.compression.automatic import set_thresholds
+from historyapp.services.compression.start import set_thresholds
 from historyapp.services.list_columns import set_list_columns
 from historyapp.services.spending import OPERATOR, Spender, check_summary_model
 from historyapp.services.transactions import writing

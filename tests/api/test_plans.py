@@ -27,8 +27,8 @@ from historyapp.models import (
     Snapshot,
     Summary,
 )
-from historyapp.services.compression.automatic import compress_if_due, due_sessions
-from historyapp.services.compression.items import claim, release, renew, runs_left
+from historyapp.services.compression.run import claim, release, renew
+from historyapp.services.compression.start import compress_if_due, due_sessions, runs_left
 from tests.api.agent import Agent, said
 from tests.api.compressing import carry_out
 from tests.api.test_query_counts import READS, WRITES, with_steps

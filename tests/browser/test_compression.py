@@ -10,8 +10,9 @@ from playwright.sync_api import Page, expect
 
 from historyapp import enqueue
 from historyapp.models import CompressionRun, Project, Session, Summary
+from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import work_on
-from historyapp.services.compression.start import RunRequest, start_run
+from historyapp.services.compression.start import start_run
 from historyapp.services.summaries import SummaryText, summarise
 from tests.api.compressing import carry_out
 from tests.browser.visits import PRESS, page_of, record_session, sign_in

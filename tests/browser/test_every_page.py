@@ -15,9 +15,11 @@ from historyapp.models import CompressionItem, CompressionRun, Project, Session,
 from historyapp.services.append import append
 from historyapp.services.bulk.start import BulkRequest, start_bulk_action
 from historyapp.services.bulk.work import work_on
-from historyapp.services.compression.start import RunRequest, start_comparison, start_run
+from historyapp.services.compression.request import RunRequest
+from historyapp.services.compression.start import start_run
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import change_session, create_session
+from historyapp.services.strategy_comparisons import start_comparison
 from historyapp.services.summaries import SummaryText, summarise
 from historyapp.services.webhooks.endpoints import create_webhook, send_test
 from tests.api.compressing import carry_out

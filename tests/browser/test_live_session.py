@@ -7,7 +7,8 @@ from playwright.sync_api import Page, Request, Route, expect
 
 from historyapp.models import Project, Session
 from historyapp.services.append import append
-from historyapp.services.compression.start import RunRequest, start_run
+from historyapp.services.compression.request import RunRequest
+from historyapp.services.compression.start import start_run
 from historyapp.services.rewinds import Target, rewind
 from historyapp.services.sessions import change_session, create_session
 from tests.browser.visits import choose, page_of, record_session

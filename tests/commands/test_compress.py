@@ -14,7 +14,7 @@ from historyapp.core.strategies import STRATEGIES
 from historyapp.models import CompressionRun, Project, Summary
 from historyapp.services.append import append
 from historyapp.services.bootstrap import default_project
-from historyapp.services.compression.writing import InlineWriter
+from historyapp.services.compression.writers import InlineWriter
 from historyapp.services.sessions import create_session
 from historyapp.services.workers import note_worker
 from tests.commands.conftest import Run

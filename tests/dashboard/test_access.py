@@ -12,10 +12,12 @@ from dashboard.urls import urlpatterns
 from historyapp.models import ApiKey, Membership, Project, Session
 from historyapp.models.saved_searches import SavedSearch
 from historyapp.services.append import append
-from historyapp.services.compression.start import RunRequest, start_comparison, start_run
+from historyapp.services.compression.request import RunRequest
+from historyapp.services.compression.start import start_run
 from historyapp.services.keys import create_key
 from historyapp.services.rewinds import Target, rewind
 from historyapp.services.shares import ShareOptions, create_share
+from historyapp.services.strategy_comparisons import start_comparison
 from historyapp.services.what_ifs import WhatIfOptions, save_what_if
 from tests.dashboard.conftest import signed_in
 from tests.dashboard.pages import html, text

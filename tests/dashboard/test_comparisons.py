@@ -7,8 +7,9 @@ from django.urls import reverse
 
 from historyapp.models import CompressionItem, CompressionRun, Project, Session, Summary
 from historyapp.services.append import append
-from historyapp.services.compression.start import RunRequest, start_comparison
+from historyapp.services.compression.request import RunRequest
 from historyapp.services.sessions import create_session
+from historyapp.services.strategy_comparisons import start_comparison
 from tests.api.compressing import carry_out
 from tests.dashboard.long_sessions import long_session
 from tests.dashboard.pages import fragment, html, text

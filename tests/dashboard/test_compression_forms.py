@@ -12,7 +12,8 @@ from historyapp.core.prices import load_prices
 from historyapp.core.strategies import STRATEGIES
 from historyapp.models import AuditRecord, CompressionRun, Project, Session
 from historyapp.services.append import append
-from historyapp.services.compression.start import RunRequest, start_run
+from historyapp.services.compression.request import RunRequest
+from historyapp.services.compression.start import start_run
 from historyapp.services.sessions import change_session, create_session
 from tests.api.compressing import carry_out
 from tests.dashboard.pages import fragment, html, text

@@ -11,8 +11,10 @@ from django.urls import reverse
 from dashboard.templatetags import compression
 from dashboard.views import compressions
 from historyapp.models import CompressionItem, CompressionRun, Project, Session
-from historyapp.services.compression.start import RunRequest, cancel_run, start_comparison, start_run
+from historyapp.services.compression.request import RunRequest
+from historyapp.services.compression.start import cancel_run, start_run
 from historyapp.services.sessions import create_session
+from historyapp.services.strategy_comparisons import start_comparison
 from tests.api.compressing import carry_out
 from tests.dashboard.pages import fragment, html, text
 

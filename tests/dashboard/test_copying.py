@@ -7,7 +7,8 @@ from django.test.utils import override_settings
 
 from historyapp.models import Project, Session
 from historyapp.services.append import append
-from historyapp.services.compression.start import RunRequest, start_run
+from historyapp.services.compression.request import RunRequest
+from historyapp.services.compression.start import start_run
 from historyapp.services.contexts import RequestedContext
 from historyapp.services.keys import create_key
 from historyapp.services.snapshots import record_snapshot, serve

@@ -16,7 +16,8 @@ from historyapp.models import changes as feed
 from historyapp.models.changes import START, ChangeKind, Cursor, changes_since, newest_cursor
 from historyapp.services import changes, statements
 from historyapp.services.append import append
-from historyapp.services.compression.start import RunRequest, cancel_run, start_run
+from historyapp.services.compression.request import RunRequest
+from historyapp.services.compression.start import cancel_run, start_run
 from historyapp.services.notes import delete_note, put_note
 from historyapp.services.retention import purge
 from historyapp.services.rewinds import Target, fork, rewind, undo_rewind

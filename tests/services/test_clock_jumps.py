@@ -28,9 +28,9 @@ from historyapp.models.history import History
 from historyapp.services import idempotency
 from historyapp.services.append import append
 from historyapp.services.caps import set_caps
-from historyapp.services.compression.items import claim, plan, renew, runs_left
-from historyapp.services.compression.run import work_on
-from historyapp.services.compression.start import RunRequest, start_run
+from historyapp.services.compression.request import RunRequest
+from historyapp.services.compression.run import claim, plan, renew, work_on
+from historyapp.services.compression.start import runs_left, start_run
 from historyapp.services.compression.summarise import _wait_for_turn
 from historyapp.services.idempotency import StoredResponse, once
 from historyapp.services.keys import create_key, create_sign_in_link, note_use, use_sign_in_link

@@ -8,21 +8,14 @@ from historyapp.core.errors import Invalid
 from historyapp.models import CompressionRun, Project, Session
 from historyapp.services.append import append
 from historyapp.services.caps import set_caps
-from historyapp.services.compression.automatic import compress_if_due
-from historyapp.services.compression.model_choice import FALLBACK_MODEL
+from historyapp.services.compression.request import FALLBACK_MODEL, RunRequest, estimate
 from historyapp.services.compression.run import work_on
-from historyapp.services.compression.start import (
-    RunRequest,
-    cancel_run,
-    estimate,
-    retry_run,
-    start_comparison,
-    start_run,
-)
+from historyapp.services.compression.start import cancel_run, compress_if_due, retry_run, start_run
 from historyapp.services.keys import change_scopes, create_key, revoke_key
 from historyapp.services.projects import change_project, read_models
 from historyapp.services.sessions import create_session
 from historyapp.services.spending import Spender, allows_model
+from historyapp.services.strategy_comparisons import start_comparison
 from historyapp.wire.problems import ModelNotAllowed
 from tests.llm.loopback import Loopback
 from tests.services.compression.conftest import Record, _server, loopback, record

@@ -17,8 +17,9 @@ from historyapp.enqueue import wake
 from historyapp.management.command_line import ACTOR, PlayheadCommand, chosen_project, plural
 from historyapp.management.exit_codes import INTERRUPTED
 from historyapp.models import CompressionRun, Worker
+from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import work_on
-from historyapp.services.compression.start import RunRequest, RunStart, start_run
+from historyapp.services.compression.start import RunStart, start_run
 from historyapp.services.compression.writers import WRITER
 from historyapp.services.prices import money_text
 

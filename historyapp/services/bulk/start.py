@@ -13,7 +13,8 @@ from historyapp.models import BulkAction, BulkItem, CompressionRun, Project, Ses
 from historyapp.models.bulk_actions import MOST_SESSIONS
 from historyapp.services.annotations import check_tag
 from historyapp.services.append import check_open
-from historyapp.services.compression.start import RunEstimate, RunRequest, cancel_run, estimate
+from historyapp.services.compression.request import RunEstimate, RunRequest, estimate
+from historyapp.services.compression.start import cancel_run
 from historyapp.services.spending import OPERATOR, Spender
 from historyapp.services.transactions import writing
 

@@ -14,7 +14,8 @@ from django.utils import timezone
 from historyapp.core.errors import PlayheadError
 from historyapp.models import BulkAction, BulkItem, Session
 from historyapp.services.append import lock_session
-from historyapp.services.compression.start import RunRequest, start_run
+from historyapp.services.compression.request import RunRequest
+from historyapp.services.compression.start import start_run
 from historyapp.services.sessions import change_session
 from historyapp.services.spending import Spender
 from historyapp.services.transactions import writing

@@ -1,5 +1,5 @@
 """Compression runs; see docs/compression.md.
 
-``start`` creates a run. A worker's task calls ``run``, which claims ``items``, has ``summarise`` ask the
-model, and stores the results through ``store``. ``automatic`` decides when a session's settings want a run.
+``request`` settles what a run will do, and ``start`` creates it. A worker's task calls ``run``, which claims
+items, has ``summarise`` make the summaries through ``writers``, and saves them through ``store``.
 """

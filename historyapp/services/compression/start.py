@@ -1,93 +1,44 @@
-"""Starts compression runs: model, estimate, row. Finds, cancels and retries them."""
+"""Starts compression runs, on request or by a session's settings. Finds, cancels and retries them.
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+The session row holds the step and token counts at which an automatic run may be due, so that an append only
+compares. Workers look for sessions that are due, decide, and set the next counts.
+"""
+
+import logging
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
-from pydantic import ValidationError
-from uuid_utils.compat import uuid7
 
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.settings import SessionSettings, load_settings
-from historyapp.core.strategies import strategy_named
-from historyapp.core.strategies.base import Strategy
-from historyapp.core.usage import Usage
+from historyapp.core.strategies import STRATEGIES
 from historyapp.models import CompressionItem, CompressionRun, Project, Session
-from historyapp.models.compressions import RunQuerySet
+from historyapp.models.compressions import AUTOMATIC, RunQuerySet
 from historyapp.models.history import History
 from historyapp.services.append import check_open, lock_session
 from historyapp.services.audit import add_audit_record
 from historyapp.services.changes import note_run
-from historyapp.services.compression.model_choice import (
+from historyapp.services.compression.request import (
     ChosenModel,
+    ResolvedRequest,
+    RunRequest,
     choose_automatic_model,
-    choose_model,
+    resolve_request,
 )
 from historyapp.services.prices import price_list
 from historyapp.services.spending import OPERATOR, Spender, check_model
 from historyapp.services.totals import count_end
 from historyapp.services.transactions import writing
 
-MOST_COMPARED = 500
-"""Steps of a comparison."""
+log = logging.getLogger(__name__)
 
-
-@dataclass(frozen=True, slots=True)
-class RunRequest:
-    """A request for a run. The session's settings decide what is null."""
-
-    strategy: str | None = None
-    from_step: int | None = None
-    """Negative numbers count from the end. Without bounds: all but the newest detailed steps."""
-    to_step: int | None = None
-    model: str | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """Of the strategy."""
-    again: bool = False
-    """Whether steps that have a summary of this strategy are summarised again."""
-
-
-@dataclass(frozen=True, slots=True)
-class ResolvedRequest:
-    """A request with every default filled in."""
-
-    strategy: Strategy
-    options: dict[str, Any]
-    model: ChosenModel
-    settings: SessionSettings
-    steps: range
-    head: int
-
-    @property
-    def calls_provider(self) -> bool:
-        return self.model.calls_provider
-
-
-@dataclass(frozen=True, slots=True)
-class RunEstimate:
-    """The most that a run would do. Steps that have a summary already are included."""
-
-    strategy: str
-    model: str
-    note: str
-    first_step: int
-    last_step: int
-    summaries: int
-    calls: int
-    """Of the model; long steps may need more."""
-    tokens_before: int
-    tokens_in: int
-    tokens_out: int
-    cost: int | None
-    """In millionths of a dollar; null: the model's price is not known."""
-    prices_as_of: str
-    """The date of the price list behind ``cost``."""
-
-    @property
-    def steps(self) -> int:
-        return self.last_step - self.first_step + 1
+THRESHOLDS = ("compressed_to", "compress_at", "compress_at_tokens", "compression_due")
+"""Columns of the session."""
+AT_ONCE = 100
+"""Sessions that one query finds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,75 +46,6 @@ class RunStart:
     run: CompressionRun
     joined: bool
     """Whether the run was active before this request."""
-
-
-def resolve_request(session: Session, request: RunRequest, as_of: int | None = None) -> ResolvedRequest:
-    """The request with the session's settings filled in, in constant time.
-
-    Raises:
-        Invalid: for an unknown strategy, option or model, or steps that are not in the live history.
-    """
-    settings = load_settings(session.settings)
-    strategy = strategy_named(request.strategy or settings.compression_strategy)
-    try:
-        options = strategy.options.model_validate(dict(request.options)).model_dump(exclude_defaults=True)
-    except ValidationError as error:
-        wrong = error.errors(include_url=False, include_input=False)[0]
-        raise Invalid(
-            f"options.{'.'.join(map(str, wrong['loc']))} of the strategy {strategy.name}: {wrong['msg']}. "
-            f"It knows {', '.join(strategy.options.model_fields) or 'no options'}."
-        ) from error
-    history = History(session, as_of)
-    newest = history.tail.step
-    finished = history.steps - (newest is not None and newest.status == "in_flight")
-    if request.from_step is None and request.to_step is None:
-        steps = range(1, max(0, min(finished, history.steps - settings.detailed_steps)) + 1)
-    else:
-        wanted = history.slice(request.from_step, request.to_step)
-        steps = range(wanted.start, min(wanted.stop, finished + 1))
-    model = choose_model(strategy, request.model, settings, session.project)
-    return ResolvedRequest(strategy, options, model, settings, steps, session.head)
-
-
-def estimate(session: Session, request: RunRequest, as_of: int | None = None) -> RunEstimate:
-    """What the run would cost at most; with ``as_of``, what it would have cost then.
-
-    Raises:
-        Invalid: as :func:`resolve_request`.
-        ModelNotAllowed: when the project does not allow the model.
-    """
-    resolved = resolve_request(session, request, as_of)
-    check_model(session.project, resolved.model.name)
-    steps, strategy, model = resolved.steps, resolved.strategy, resolved.model
-    tokens = 0
-    if steps:  # from the running totals, whatever the number of steps
-        history = History(session, as_of)
-        first, last = history.row(steps.start), history.row(steps.stop - 1)
-        tokens = last.total_tokens - first.total_tokens + first.tokens
-    batch = resolved.settings.compression_batch_size if strategy.covers == "batch" else 1
-    summaries = -(-len(steps) // batch)
-    calls = summaries if resolved.calls_provider else 0
-    tokens_in = tokens + calls * strategy.instruction_tokens if resolved.calls_provider else 0
-    tokens_out = calls * strategy.answer_tokens
-    prices = price_list()
-    price = prices.of(model.name)
-    cost: int | None = 0
-    if resolved.calls_provider:
-        cost = price.cost(Usage(input=tokens_in, output=tokens_out)) if price else None
-    return RunEstimate(
-        strategy=strategy.name,
-        model=model.name,
-        note=model.note,
-        first_step=steps.start,
-        last_step=steps.stop - 1,
-        summaries=summaries,
-        calls=calls,
-        tokens_before=tokens,
-        tokens_in=tokens_in,
-        tokens_out=tokens_out,
-        cost=cost,
-        prices_as_of=prices.as_of,
-    )
 
 
 def start_run(
@@ -194,56 +76,23 @@ def start_run(
         if automatic:
             resolved = replace(resolved, model=choose_automatic_model(resolved.model, project))
         else:
-            _check_spender(spender, project, resolved)
-        run = _create(session, resolved, actor, again=request.again, automatic=automatic, api_key=spender.key)
+            check_spender(spender, project, resolved)
+        flags = {"again": request.again, "automatic": automatic, "api_key": spender.key}
+        run = create_run(session, resolved, actor, **flags)
         detail = {"run": str(run.pk), "strategy": run.strategy, "from": run.from_step, "to": run.to_step}
         add_audit_record(project.pk, actor, "compress", session.pk, detail)
         return RunStart(run, joined=False)
 
 
-def start_comparison(
-    project: Project,
-    session_id: UUID,
-    requests: Sequence[RunRequest],
-    *,
-    actor: str = "",
-    spender: Spender = OPERATOR,
-) -> list[CompressionRun]:
-    """Trial runs over the same steps. Their summaries are kept with the runs and never used in a context.
-
-    Raises:
-        NotFound: when the project has no such session.
-        Invalid: as :func:`resolve_request`, and for more than 50 steps.
-        Conflict: when the session is archived.
-        ModelNotAllowed: when the project does not allow a side's model.
-        SpendForbidden: when a side calls a provider's model and the spender may not spend.
-    """
-    with writing():
-        session = lock_session(project, session_id)
-        check_open(session)
-        comparison = uuid7()
-        runs = []
-        for request in requests:
-            resolved = resolve_request(session, request)
-            steps = len(resolved.steps)
-            if steps > MOST_COMPARED:
-                raise Invalid(f"A comparison takes at most {MOST_COMPARED} steps; these are {steps}.")
-            _check_spender(spender, project, resolved)
-            trial = {"again": True, "trial": True, "comparison": comparison, "api_key": spender.key}
-            runs.append(_create(session, resolved, actor, **trial))
-        detail = {"comparison": str(comparison), "strategies": [run.strategy for run in runs]}
-        add_audit_record(project.pk, actor, "compare strategies", session.pk, detail)
-        return runs
-
-
-def _check_spender(spender: Spender, project: Project, resolved: ResolvedRequest) -> None:
+def check_spender(spender: Spender, project: Project, resolved: ResolvedRequest) -> None:
+    """Raises unless the project allows the model of the run and the spender may pay for it."""
     check_model(project, resolved.model.name)
     if resolved.calls_provider and resolved.steps:
         spender.check(f"This compression with {resolved.model.name}")
 
 
-def _create(session: Session, resolved: ResolvedRequest, actor: str, **flags: Any) -> CompressionRun:
-    """``flags``: columns of the run that say why it was started."""
+def create_run(session: Session, resolved: ResolvedRequest, actor: str, **flags: Any) -> CompressionRun:
+    """Stores a run. ``flags``: columns of the run that say why it was started."""
     steps, model, prices = resolved.steps, resolved.model, price_list()
     run = CompressionRun(
         project_id=session.project_id,
@@ -300,14 +149,6 @@ def find_run(session: Session, id: UUID, as_of: int | None = None) -> Compressio
     return found
 
 
-def find_comparison(session: Session, id: UUID, as_of: int | None = None) -> list[CompressionRun]:
-    """The runs of a comparison, in the order in which they were requested. Raises as :func:`find_run`."""
-    found = list(runs_of(session, as_of).filter(comparison=id).order_by("id"))
-    if not found:
-        raise NotFound(f"There is no comparison {id} in this session.")
-    return found
-
-
 def cancel_run(run: CompressionRun, *, actor: str = "") -> CompressionRun:
     """Ends a run. Model calls under way are finished and their summaries kept, since they are paid for.
 
@@ -358,3 +199,118 @@ def retry_run(run: CompressionRun, *, actor: str = "", spender: Spender = OPERAT
         note_run(run)
         add_audit_record(session.project_id, actor, "retry compression", session.pk, {"run": str(run.pk)})
     return run
+
+
+def set_thresholds(session: Session) -> None:
+    """Computes ``THRESHOLDS`` from the settings and from what has been compressed. The caller saves them."""
+    settings = load_settings(session.settings)
+    session.compressed_to = min(session.compressed_to, session.steps)
+    session.compression_due = False
+    session.compress_at = session.compress_at_tokens = None
+    if not settings.compress_automatically:
+        return
+    session.compress_at = session.compressed_to + settings.detailed_steps + settings.compression_batch_size
+    share = _token_share(settings, session.model)
+    if share is not None:
+        session.compress_at_tokens = _tokens_to(session, session.compressed_to) + share
+
+
+def _token_share(settings: SessionSettings, model: str) -> int | None:
+    """Tokens older than the newest steps that make a run due; None: their number does not matter."""
+    budget = settings.budget(model)
+    if settings.compression_share is None or budget is None:
+        return None
+    return max(1, round(settings.compression_share * budget))
+
+
+def _tokens_to(session: Session, step: int) -> int:
+    """Of the live history up to the end of a step; 0 for step 0."""
+    return History(session).row(step).total_tokens if step else 0
+
+
+def set_thresholds_after(session: Session, run: CompressionRun) -> None:
+    """Computes and saves ``THRESHOLDS`` when a run has ended."""
+    left = run.items.filter(level__lt=3).exclude(state=CompressionItem.State.DONE)
+    failed = left.order_by("number").first() if run.automatic else None
+    if failed is not None:
+        session.compressed_to = min(session.compressed_to, failed.first_step - 1)
+    set_thresholds(session)
+    if session.compress_at is not None and failed is not None:
+        # Failed items are retried with the next steps, not at once and for ever.
+        settings = load_settings(session.settings)
+        session.compress_at = session.steps + settings.compression_batch_size
+        session.compress_at_tokens = None
+    elif session.compress_at is not None and session.status == Session.Status.LIVE:
+        tokens = session.compress_at_tokens
+        by_tokens = tokens is not None and session.tokens >= tokens
+        session.compression_due = by_tokens or session.steps >= session.compress_at
+    session.save(update_fields=THRESHOLDS)
+
+
+def due_sessions() -> list[UUID]:
+    """Sessions that may be due, at most ``AT_ONCE``."""
+    return list(Session.objects.filter(compression_due=True).values_list("pk", flat=True)[:AT_ONCE])
+
+
+def runs_left() -> list[UUID]:
+    """Active runs with no item that a worker holds."""
+    claimed = CompressionItem.objects.under_way(timezone.now()).filter(run=OuterRef("pk"))
+    runs = CompressionRun.objects.active().filter(~Exists(claimed)).order_by("id")
+    return list(runs.values_list("pk", flat=True))
+
+
+def compress_if_due(session_id: UUID) -> CompressionRun | None:
+    """Starts the run that a session's settings ask for now; None when they ask for none."""
+    with writing():
+        sessions = Session.objects.select_for_update(of=("self",)).select_related("project")
+        session = sessions.filter(pk=session_id).first()
+        if session is None or not session.compression_due:
+            return None
+        run = None
+        if not session.compression_runs.active().filter(trial=False).exists():
+            run = _start_automatically(session)
+        session.compression_due = False  # an active run sets the thresholds when it ends
+        session.save(update_fields=THRESHOLDS)
+        return run
+
+
+def _start_automatically(session: Session) -> CompressionRun | None:
+    settings = load_settings(session.settings)
+    set_thresholds(session)
+    if not settings.compress_automatically or session.status == Session.Status.ARCHIVED:
+        return None
+    try:
+        first, last = _automatic_range(session, settings)
+        if first > last:
+            return None
+        request = RunRequest(from_step=first, to_step=last)
+        run = start_run(session.project, session.pk, request, actor=AUTOMATIC, automatic=True).run
+    except (Invalid, Conflict) as error:
+        log.warning("Session %s cannot be compressed automatically: %s", session.pk, error.detail)
+        session.compress_at = session.compress_at_tokens = None  # until its settings change
+        return None
+    session.compressed_to = last
+    set_thresholds(session)
+    return run
+
+
+def _automatic_range(session: Session, settings: SessionSettings) -> tuple[int, int]:
+    """The first and last step to compress now; the first is after the last when there are too few."""
+    history, first = History(session), session.compressed_to + 1
+    last = session.steps - settings.detailed_steps
+    newest = history.tail.step
+    if newest is not None and newest.status == "in_flight":
+        last = min(last, session.steps - 1)
+    count, batch = last - first + 1, settings.compression_batch_size
+    if count >= batch:
+        strategy = STRATEGIES.get(settings.compression_strategy)
+        whole = strategy is not None and strategy.covers == "batch"
+        return first, last - count % batch if whole else last
+    share = _token_share(settings, session.model)
+    if count <= 0 or share is None:
+        return 1, 0
+    missing = share - (_tokens_to(session, last) - _tokens_to(session, first - 1))
+    if missing > 0:
+        session.compress_at_tokens = session.tokens + missing
+        return 1, 0
+    return first, last

@@ -16,7 +16,7 @@ from historyapp.models import CompressionItem, CompressionRun, Session, Summary
 from historyapp.models.changes import ChangeKind
 from historyapp.models.history import History
 from historyapp.services.changes import note_change, note_run
-from historyapp.services.compression.automatic import set_thresholds_after
+from historyapp.services.compression.start import set_thresholds_after
 from historyapp.services.compression.summarise import ItemResult
 from historyapp.services.statements import update_items
 from historyapp.services.summaries import touch

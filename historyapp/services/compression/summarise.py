@@ -19,6 +19,7 @@ from historyapp.core.formats import format_named
 from historyapp.core.json import dump_json
 from historyapp.core.settings import load_settings
 from historyapp.core.strategies.base import Material, NotSummarised, SummaryDraft, SummaryPrompt
+from historyapp.core.strategies.writing import WriteRequest
 from historyapp.core.tokens import count_tokens
 from historyapp.core.usage import Usage
 from historyapp.llm.completions import collect
@@ -36,8 +37,7 @@ from historyapp.llm.retries import RetryPolicy
 from historyapp.llm.router import LOCAL, ProviderRouter
 from historyapp.models import CompressionItem, CompressionRun
 from historyapp.models.compressions import AUTOMATIC
-from historyapp.services.compression.writers import SummaryTookTooLong, WriterFault
-from historyapp.services.compression.writing import Writer, WriteRequest
+from historyapp.services.compression.writers import SummaryTookTooLong, Writer, WriterFault
 from historyapp.services.prices import price_list
 from historyapp.services.reservations import Reservation, reserve, short_connection
 from historyapp.services.spending import Payer

@@ -22,7 +22,7 @@ from historyapp.llm.router import LOCAL
 from historyapp.models import ImportSource, Project, Session
 from historyapp.services.annotations import import_annotation
 from historyapp.services.append import lock_session
-from historyapp.services.compression.automatic import set_thresholds
+from historyapp.services.compression.start import set_thresholds
 from historyapp.services.imports.parser import ParsedOperation
 from historyapp.services.imports.reports import FileReport, SessionReport
 from historyapp.services.imports.writer import DifferentBeginning, SessionWriter, shifted

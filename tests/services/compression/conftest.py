@@ -8,8 +8,9 @@ import pytest
 from historyapp.models import CompressionRun, Project, Session
 from historyapp.services.append import append
 from historyapp.services.compression import run
+from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import work_on
-from historyapp.services.compression.start import RunRequest, start_run
+from historyapp.services.compression.start import start_run
 from historyapp.services.sessions import create_session
 from tests.llm.conftest import _server, loopback
 from tests.services.drafts import act, ok, said

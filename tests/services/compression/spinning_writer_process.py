@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import repeat
 
-from historyapp.core.strategies import STRATEGIES
+from historyapp.core.strategies import STRATEGIES, writing
 from historyapp.core.strategies.base import Material, Resources, SummaryDraft
-from historyapp.services.compression import writer_process, writing
+from historyapp.services.compression import writers
 
 SPIN = "spin.py"
 """A path in a step's call. Its summary is never written: the loop runs in C and looks for no signal."""
@@ -21,11 +21,11 @@ class _NoLanguage:
 
 
 def main() -> None:
-    writing.load_language = writer_process.load_language = lambda name: (_NoLanguage(), "")  # type: ignore
-    writer_process.BASE_SECONDS = 0.4
+    writing.load_language = writers.load_language = lambda name: (_NoLanguage(), "")  # type: ignore
+    writers.BASE_SECONDS = 0.4
     for name, strategy in STRATEGIES.items():
         STRATEGIES[name] = replace(strategy, write=_spinning(strategy.write))
-    writer_process.main()
+    writers.main()
 
 
 def _spinning(

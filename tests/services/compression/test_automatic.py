@@ -4,8 +4,8 @@ import pytest
 
 from historyapp.models import CompressionRun, Project, Session, Summary
 from historyapp.services.append import append
-from historyapp.services.compression.automatic import compress_if_due, due_sessions
 from historyapp.services.compression.run import work_on
+from historyapp.services.compression.start import compress_if_due, due_sessions
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import change_session, create_session
 from tests.services.compression.conftest import Record

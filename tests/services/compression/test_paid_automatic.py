@@ -7,9 +7,9 @@ from django.apps import apps
 
 from historyapp.models import CompressionRun, Project, Session, Summary
 from historyapp.services.append import append
-from historyapp.services.compression.automatic import compress_if_due, due_sessions
+from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import work_on
-from historyapp.services.compression.start import RunRequest, start_run
+from historyapp.services.compression.start import compress_if_due, due_sessions, start_run
 from historyapp.services.exports import export_session
 from historyapp.services.imports.files import import_file
 from historyapp.services.projects import change_project

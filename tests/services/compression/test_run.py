@@ -9,9 +9,9 @@ from django.db import connection
 
 from historyapp.models import CompressionRun, Project, Summary
 from historyapp.services.compression import run as run_module
-from historyapp.services.compression.items import claim, plan
-from historyapp.services.compression.run import work_on
-from historyapp.services.compression.start import RunRequest, cancel_run, retry_run, start_run
+from historyapp.services.compression.request import RunRequest
+from historyapp.services.compression.run import claim, plan, work_on
+from historyapp.services.compression.start import cancel_run, retry_run, start_run
 from tests.llm.loopback import Answer, Loopback
 from tests.services.compression.conftest import Record
 

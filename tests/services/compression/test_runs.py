@@ -16,21 +16,15 @@ from historyapp.core.strategies.base import SummaryDraft
 from historyapp.models import CompressionRun, Project, Session, Summary
 from historyapp.models.history import History
 from historyapp.services.append import append
-from historyapp.services.compression import items
-from historyapp.services.compression.items import claim, plan, runs_left
-from historyapp.services.compression.run import work_on
-from historyapp.services.compression.start import (
-    RunRequest,
-    cancel_run,
-    estimate,
-    retry_run,
-    start_comparison,
-    start_run,
-)
+from historyapp.services.compression import run as run_module
+from historyapp.services.compression.request import RunRequest, estimate
+from historyapp.services.compression.run import claim, plan, work_on
+from historyapp.services.compression.start import cancel_run, retry_run, runs_left, start_run
 from historyapp.services.compression.store import store
 from historyapp.services.compression.summarise import ItemResult, ItemUsage
 from historyapp.services.rewinds import Target, rewind
 from historyapp.services.sessions import create_session
+from historyapp.services.strategy_comparisons import start_comparison
 from tests.llm.loopback import Answer, Loopback, Refusal
 from tests.services.compression.conftest import Compress, Record
 from tests.services.drafts import act
@@ -249,7 +243,7 @@ def test_planning_continues_after_a_crash_without_duplicates(record: Record, pro
 def test_planning_in_pages_skips_no_step(
     record: Record, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(items, "PAGE", 5)
+    monkeypatch.setattr(run_module, "PAGE", 5)
     session = record(27)
     run = start_run(project, session.pk, RunRequest(strategy="structured", from_step=1, to_step=23)).run
     plan(run.pk)

@@ -6,9 +6,9 @@ from django.test.utils import CaptureQueriesContext
 
 from historyapp.models import Project, Session, Summary
 from historyapp.services.append import append
-from historyapp.services.compression.items import plan
-from historyapp.services.compression.run import work_on
-from historyapp.services.compression.start import RunRequest, start_run
+from historyapp.services.compression.request import RunRequest
+from historyapp.services.compression.run import plan, work_on
+from historyapp.services.compression.start import start_run
 from historyapp.services.compression.store import finish
 from historyapp.services.sessions import change_session
 from historyapp.services.summaries import SummaryText, summarise

@@ -16,9 +16,9 @@ from historyapp.llm.errors import LimitReached, ModelCallError, ResponseBroken
 from historyapp.llm.request import TimeLimits
 from historyapp.llm.retries import RetryPolicy
 from historyapp.services.compression import summarise
-from historyapp.services.compression.model_choice import choose_model
+from historyapp.services.compression.request import RunRequest, choose_model
 from historyapp.services.compression.run import work_on
-from historyapp.services.compression.start import RunRequest, start_run
+from historyapp.services.compression.start import start_run
 from historyapp.services.compression.summarise import MeteredModel
 from tests.llm.loopback import Answer, Broken, Loopback, Raw, Refusal
 from tests.services.compression.conftest import Compress, Record

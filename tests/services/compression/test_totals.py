@@ -3,7 +3,8 @@
 import pytest
 
 from historyapp.models import CompressionRun, Project, Total
-from historyapp.services.compression.start import RunRequest, cancel_run, start_run
+from historyapp.services.compression.request import RunRequest
+from historyapp.services.compression.start import cancel_run, start_run
 from tests.llm.loopback import Loopback, Refusal
 from tests.services.compression.conftest import Compress, Record
 

@@ -12,12 +12,13 @@ from historyapp.core.entries import Body
 from historyapp.core.errors import Invalid
 from historyapp.core.strategies import STRATEGIES
 from historyapp.core.strategies.base import Material, NotSummarised, SummaryPrompt
+from historyapp.core.strategies.writing import WriteRequest
 from historyapp.models import CompressionRun, Project, Session
 from historyapp.services.append import append
+from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import work_on
-from historyapp.services.compression.start import RunRequest, start_run
-from historyapp.services.compression.writers import ProcessWriter, SummaryTookTooLong
-from historyapp.services.compression.writing import InlineWriter, WriteRequest
+from historyapp.services.compression.start import start_run
+from historyapp.services.compression.writers import InlineWriter, ProcessWriter, SummaryTookTooLong
 from historyapp.services.sessions import create_session
 from tests.core.strategies.scripted import called, steps
 from tests.services.compression import spinning_writer_process

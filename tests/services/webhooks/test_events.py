@@ -8,7 +8,8 @@ from historyapp.models import AuditRecord, Project, Session
 from historyapp.models.changes import START, changes_since
 from historyapp.services.append import append
 from historyapp.services.caps import set_caps
-from historyapp.services.compression.start import RunRequest, cancel_run, start_run
+from historyapp.services.compression.request import RunRequest
+from historyapp.services.compression.start import cancel_run, start_run
 from historyapp.services.reservations import reserve
 from historyapp.services.retention import purge
 from historyapp.services.sessions import change_session

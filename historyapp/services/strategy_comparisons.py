@@ -1,23 +1,75 @@
-"""A comparison of strategies in rows: the original steps of a range beside what each side made of them."""
+"""Comparisons of compression strategies: trial runs over the same steps, and what each made of them.
+
+The rows show the original steps beside the summaries of each side. The recall says how many of the names that
+later steps needed are in the summaries.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, takewhile
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
 
 from historyapp.core.episodes import Episode
+from historyapp.core.errors import Invalid, NotFound
 from historyapp.core.identifiers import identifiers, texts_in
-from historyapp.core.needed_names import MOST_CHARACTERS, NeededName
+from historyapp.core.needed_names import MOST_CHARACTERS, NeededName, kept, needed_names
 from historyapp.core.results import returned_text
 from historyapp.core.step_spans import StepSpan, common_spans
-from historyapp.models import CompressionItem, CompressionRun, Session
+from historyapp.models import CompressionItem, CompressionRun, Project, Session
 from historyapp.models.episodes import Episode as EpisodeRow
 from historyapp.models.history import History
-from historyapp.services.compression.strategy_recall import StrategyRecall, SummaryRecall, strategy_recall
+from historyapp.services.append import check_open, lock_session
+from historyapp.services.audit import add_audit_record
+from historyapp.services.compression.request import RunRequest, resolve_request
+from historyapp.services.compression.start import check_spender, create_run, runs_of
+from historyapp.services.spending import OPERATOR, Spender
+from historyapp.services.transactions import writing
 
-MOST_STEPS = 50
+MOST_COMPARED = 500
+"""Steps of a comparison."""
+LATER = 50
+"""Steps after the compared ones that are searched for names."""
+MOST_SEARCHED = 200_000
+"""Tokens of the compared steps that are read, and of the later ones."""
+PAGE_STEPS = 50
 """A page of rows ends after as many original steps. One row may have more."""
-MOST_READ = 50_000
+MOST_SHOWN = 50_000
 """Tokens of the original steps whose bodies a page shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRecall:
+    """What the summaries of one strategy keep."""
+
+    kept: list[NeededName]
+    lost: list[NeededName]
+
+    @property
+    def percent(self) -> int | None:
+        """The share of the names that is kept; None where no name is needed."""
+        names = len(self.kept) + len(self.lost)
+        return round(100 * len(self.kept) / names) if names else None
+
+    def among(self, names: Sequence[NeededName]) -> "SummaryRecall":
+        """The same of some of the names."""
+        found = set(self.kept)
+        return SummaryRecall(
+            [name for name in names if name in found], [name for name in names if name not in found]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyRecall:
+    """The strategies of a comparison, judged by the steps that followed."""
+
+    searched: int
+    """The compared steps whose results were searched for names, from the first one on."""
+    later: int
+    """The later steps that were read."""
+    names: list[NeededName]
+    sides: list[SummaryRecall]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +139,7 @@ class StrategyComparison:
         whole = StepSpan(first.from_step, first.to_step)
         later = [span for span in common_spans(whole, spans) if span.last >= start]
         count, steps = 0, 0
-        while count < min(limit, len(later)) and steps < MOST_STEPS:
+        while count < min(limit, len(later)) and steps < PAGE_STEPS:
             steps += later[count].last - later[count].first + 1
             count += 1
         further = later[count].first if count < len(later) else None
@@ -100,7 +152,7 @@ class StrategyComparison:
         rows, read, readable = self.history.rows(first, last), 0, list[EpisodeRow]()
         for row in rows:
             read += row.tokens
-            if read <= MOST_READ or row.number == first:
+            if read <= MOST_SHOWN or row.number == first:
                 readable.append(row)
         steps = {row.number: step for row, step in self.history.with_bodies(readable)}
         return {row.number: OriginalStep(row, steps.get(row.number)) for row in rows}
@@ -121,6 +173,49 @@ class StrategyComparison:
         cost = sum(each or 0 for each in costs)
         is_free = not self.runs[side].calls
         return SummaryCell(items, recall, kept, cost if is_free or None not in costs else None)
+
+
+def start_comparison(
+    project: Project,
+    session_id: UUID,
+    requests: Sequence[RunRequest],
+    *,
+    actor: str = "",
+    spender: Spender = OPERATOR,
+) -> list[CompressionRun]:
+    """Trial runs over the same steps. Their summaries are kept with the runs and never used in a context.
+
+    Raises:
+        NotFound: when the project has no such session.
+        Invalid: as :func:`resolve_request`, and for more than 50 steps.
+        Conflict: when the session is archived.
+        ModelNotAllowed: when the project does not allow a side's model.
+        SpendForbidden: when a side calls a provider's model and the spender may not spend.
+    """
+    with writing():
+        session = lock_session(project, session_id)
+        check_open(session)
+        comparison = uuid7()
+        runs = []
+        for request in requests:
+            resolved = resolve_request(session, request)
+            steps = len(resolved.steps)
+            if steps > MOST_COMPARED:
+                raise Invalid(f"A comparison takes at most {MOST_COMPARED} steps; these are {steps}.")
+            check_spender(spender, project, resolved)
+            trial = {"again": True, "trial": True, "comparison": comparison, "api_key": spender.key}
+            runs.append(create_run(session, resolved, actor, **trial))
+        detail = {"comparison": str(comparison), "strategies": [run.strategy for run in runs]}
+        add_audit_record(project.pk, actor, "compare strategies", session.pk, detail)
+        return runs
+
+
+def find_comparison(session: Session, id: UUID, as_of: int | None = None) -> list[CompressionRun]:
+    """The runs of a comparison, in the order in which they were requested. Raises as :func:`find_run`."""
+    found = list(runs_of(session, as_of).filter(comparison=id).order_by("id"))
+    if not found:
+        raise NotFound(f"There is no comparison {id} in this session.")
+    return found
 
 
 def compare_strategies(
@@ -147,3 +242,44 @@ def _names_of(step: Episode) -> list[str]:
     texts = [text for call in calls for text in texts_in(call.arguments)]
     texts += [returned_text(result) for result in step.results]
     return [name for text in texts for name in identifiers(text[:MOST_CHARACTERS])]
+
+
+def strategy_recall(
+    compared: History, now: History, items: Sequence[Sequence[CompressionItem]], steps: tuple[int, int]
+) -> StrategyRecall:
+    """Reads the compared steps and the 50 after them, both as far as :data:`MOST_SEARCHED`.
+
+    Args:
+        compared: the history when the comparison was requested.
+        now: the history whose later steps are read. None are where a rewind cut off the last compared step.
+        items: of each side.
+    """
+    first, last = steps
+    rows = _within_limit(compared.rows(first, last))
+    later = _within_limit(now.rows(last + 1, last + LATER)) if _shares_step(compared, now, last) else []
+    read = (step for _, step in compared.with_bodies(rows))
+    names = needed_names(read, (step for _, step in now.with_bodies(later)))
+    sides: list[SummaryRecall] = []
+    for side in items:
+        found = kept(names, [item.text for item in side if item.text])
+        sides.append(SummaryRecall(found, []).among(names))
+    return StrategyRecall(len(rows), len(later), names, sides)
+
+
+def _shares_step(compared: History, now: History, number: int) -> bool:
+    """Whether the step is still the same one: a rewind may have cut it off since."""
+    if not 1 <= number <= now.steps:
+        return False
+    return compared.row(number).first_position == now.row(number).first_position
+
+
+def _within_limit(rows: list[EpisodeRow]) -> list[EpisodeRow]:
+    """The first rows, as far as their bodies are read."""
+    read = 0
+
+    def fits(row: EpisodeRow) -> bool:
+        nonlocal read
+        read += row.tokens
+        return read <= MOST_SEARCHED
+
+    return list(takewhile(fits, rows))

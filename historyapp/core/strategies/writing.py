@@ -1,8 +1,8 @@
-"""Writing one summary. Loads no Django: the writer process has none."""
+"""Writes one summary by its strategy. Loads no Django: the writer process has none."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from historyapp.core.language import load_language
 from historyapp.core.strategies import STRATEGIES
@@ -32,28 +32,6 @@ class Written(NamedTuple):
     draft: SummaryDraft
     tokens: int
     """Of its text."""
-
-
-class Writer(Protocol):
-    """Writes summaries, in any thread."""
-
-    def write(self, request: WriteRequest, complete: Complete | None) -> Written:
-        """Raises what strategies raise, and :class:`NotSummarised` when it takes too long."""
-        ...
-
-    def language_note(self, name: str) -> str:
-        """What to tell people about a spaCy model that cannot be used; else empty."""
-        ...
-
-
-class InlineWriter:
-    """Writes in this process and thread, for as long as it takes."""
-
-    def write(self, request: WriteRequest, complete: Complete | None) -> Written:
-        return write(request, complete)
-
-    def language_note(self, name: str) -> str:
-        return load_language(name)[1]
 
 
 def write(request: WriteRequest, complete: Complete | None) -> Written:

@@ -1,0 +1,235 @@
+"""A requested run before it starts: its strategy, its steps, its model, and what it costs at most."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import ValidationError
+
+from historyapp.core.errors import Invalid
+from historyapp.core.settings import SessionSettings, load_settings
+from historyapp.core.strategies import STRATEGIES, strategy_named
+from historyapp.core.strategies.base import Strategy
+from historyapp.core.usage import Usage
+from historyapp.llm.router import LOCAL, PROVIDERS, ProviderRouter
+from historyapp.models import Project, Session
+from historyapp.models.history import History
+from historyapp.services.prices import price_list
+from historyapp.services.spending import check_model
+from historyapp.wire.problems import ModelNotAllowed
+
+DEFAULT_MODEL, FALLBACK_MODEL = SessionSettings().llm_name, "claude-haiku-4-5"
+"""The default summary model, and the one that replaces it where only Anthropic has a key."""
+NOT_TURNED_ON = (
+    "Automatic runs use the local summariser: this project has not turned on paid models for them. "
+    "An owner can do so in the project's settings."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenModel:
+    name: str
+    """``provider:model``, ``local``, or empty for strategies that use no model."""
+    note: str = ""
+    """Why it is not the default model."""
+
+    @property
+    def calls_provider(self) -> bool:
+        return self.name not in ("", LOCAL)
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """A request for a run. The session's settings decide what is null."""
+
+    strategy: str | None = None
+    from_step: int | None = None
+    """Negative numbers count from the end. Without bounds: all but the newest detailed steps."""
+    to_step: int | None = None
+    model: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Of the strategy."""
+    again: bool = False
+    """Whether steps that have a summary of this strategy are summarised again."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedRequest:
+    """A request with every default filled in."""
+
+    strategy: Strategy
+    options: dict[str, Any]
+    model: ChosenModel
+    settings: SessionSettings
+    steps: range
+    head: int
+
+    @property
+    def calls_provider(self) -> bool:
+        return self.model.calls_provider
+
+
+@dataclass(frozen=True, slots=True)
+class RunEstimate:
+    """The most that a run would do. Steps that have a summary already are included."""
+
+    strategy: str
+    model: str
+    note: str
+    first_step: int
+    last_step: int
+    summaries: int
+    calls: int
+    """Of the model; long steps may need more."""
+    tokens_before: int
+    tokens_in: int
+    tokens_out: int
+    cost: int | None
+    """In millionths of a dollar; null: the model's price is not known."""
+    prices_as_of: str
+    """The date of the price list behind ``cost``."""
+
+    @property
+    def steps(self) -> int:
+        return self.last_step - self.first_step + 1
+
+
+def resolve_request(session: Session, request: RunRequest, as_of: int | None = None) -> ResolvedRequest:
+    """The request with the session's settings filled in, in constant time.
+
+    Raises:
+        Invalid: for an unknown strategy, option or model, or steps that are not in the live history.
+    """
+    settings = load_settings(session.settings)
+    strategy = strategy_named(request.strategy or settings.compression_strategy)
+    try:
+        options = strategy.options.model_validate(dict(request.options)).model_dump(exclude_defaults=True)
+    except ValidationError as error:
+        wrong = error.errors(include_url=False, include_input=False)[0]
+        raise Invalid(
+            f"options.{'.'.join(map(str, wrong['loc']))} of the strategy {strategy.name}: {wrong['msg']}. "
+            f"It knows {', '.join(strategy.options.model_fields) or 'no options'}."
+        ) from error
+    history = History(session, as_of)
+    newest = history.tail.step
+    finished = history.steps - (newest is not None and newest.status == "in_flight")
+    if request.from_step is None and request.to_step is None:
+        steps = range(1, max(0, min(finished, history.steps - settings.detailed_steps)) + 1)
+    else:
+        wanted = history.slice(request.from_step, request.to_step)
+        steps = range(wanted.start, min(wanted.stop, finished + 1))
+    model = choose_model(strategy, request.model, settings, session.project)
+    return ResolvedRequest(strategy, options, model, settings, steps, session.head)
+
+
+def estimate(session: Session, request: RunRequest, as_of: int | None = None) -> RunEstimate:
+    """What the run would cost at most; with ``as_of``, what it would have cost then.
+
+    Raises:
+        Invalid: as :func:`resolve_request`.
+        ModelNotAllowed: when the project does not allow the model.
+    """
+    resolved = resolve_request(session, request, as_of)
+    check_model(session.project, resolved.model.name)
+    steps, strategy, model = resolved.steps, resolved.strategy, resolved.model
+    tokens = 0
+    if steps:  # from the running totals, whatever the number of steps
+        history = History(session, as_of)
+        first, last = history.row(steps.start), history.row(steps.stop - 1)
+        tokens = last.total_tokens - first.total_tokens + first.tokens
+    batch = resolved.settings.compression_batch_size if strategy.covers == "batch" else 1
+    summaries = -(-len(steps) // batch)
+    calls = summaries if resolved.calls_provider else 0
+    tokens_in = tokens + calls * strategy.instruction_tokens if resolved.calls_provider else 0
+    tokens_out = calls * strategy.answer_tokens
+    prices = price_list()
+    price = prices.of(model.name)
+    cost: int | None = 0
+    if resolved.calls_provider:
+        cost = price.cost(Usage(input=tokens_in, output=tokens_out)) if price else None
+    return RunEstimate(
+        strategy=strategy.name,
+        model=model.name,
+        note=model.note,
+        first_step=steps.start,
+        last_step=steps.stop - 1,
+        summaries=summaries,
+        calls=calls,
+        tokens_before=tokens,
+        tokens_in=tokens_in,
+        tokens_out=tokens_out,
+        cost=cost,
+        prices_as_of=prices.as_of,
+    )
+
+
+def choose_model(
+    strategy: Strategy, requested: str | None, settings: SessionSettings, project: Project | None = None
+) -> ChosenModel:
+    """The model of a run: the requested one, else that of the session's settings.
+
+    Where the settings' model has no key here, another replaces it, and the note says so: for the default
+    model the other provider's, if that has a key and the project allows it, else the local summariser.
+
+    Raises:
+        Invalid: when the requested model is unknown or has no key.
+    """
+    if not strategy.uses_model:
+        if requested:
+            raise Invalid(f"The strategy {strategy.name} uses no model. Leave `model` out.")
+        return ChosenModel("")
+    if requested:
+        return ChosenModel(LOCAL if requested == LOCAL else _with_key(requested))
+    if settings.llm_name == LOCAL:
+        return ChosenModel(LOCAL)
+    try:
+        return ChosenModel(_with_key(settings.llm_name))
+    except Invalid as error:
+        if settings.llm_name == DEFAULT_MODEL:
+            with suppress(Invalid):
+                if project is not None:
+                    check_model(project, FALLBACK_MODEL)
+                used = _with_key(FALLBACK_MODEL)
+                return ChosenModel(used, f"{error.detail} {FALLBACK_MODEL} is used instead.")
+        note = f"The settings name {settings.llm_name}. {error.detail} The local summariser is used instead."
+    titles: dict[str, None] = {}  # both providers of OpenAI have the same title
+    for provider in PROVIDERS.values():
+        with suppress(Invalid):
+            provider.sdk()
+            titles[provider.title] = None
+    keys = (f"{title} has a key here: choose one of its models to use it." for title in titles)
+    return ChosenModel(LOCAL, " ".join((note, *keys)))
+
+
+def _with_key(model: str) -> str:
+    """``provider:model``. Raises ``Invalid``, which names the variable, where the provider has no key."""
+    route = ProviderRouter().route(model)
+    route.provider.sdk()
+    return f"{route.provider.name}:{route.model}"
+
+
+def choose_automatic_model(chosen: ChosenModel, project: Project) -> ChosenModel:
+    """The model of an automatic run: a provider's only where the project turned that on and allows it."""
+    if chosen.calls_provider and not project.paid_automatic_compression:
+        return ChosenModel(LOCAL, NOT_TURNED_ON)
+    try:
+        check_model(project, chosen.name)
+    except ModelNotAllowed as error:
+        return ChosenModel(LOCAL, f"{error.detail} The local summariser is used instead.")
+    return chosen
+
+
+def model_note(settings: SessionSettings, project: Project) -> str:
+    """Why a session's runs do not use the model of its settings, or empty."""
+    strategy = STRATEGIES.get(settings.compression_strategy)
+    if strategy is None:
+        return ""
+    chosen = choose_model(strategy, None, settings, project)
+    if settings.compress_automatically:
+        return choose_automatic_model(chosen, project).note
+    try:
+        check_model(project, chosen.name)
+    except ModelNotAllowed as error:
+        return error.detail
+    return chosen.note
