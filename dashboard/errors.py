@@ -19,13 +19,12 @@ class ErrorPages(MiddlewareMixin):
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if fault := _fault(exception):
-            return fault_page(request, fault)
+            return plain_page(request, fault)
         if not isinstance(exception, PlayheadError):
             return None
-        problem = problem_type(exception)
         if getattr(request, "htmx", False):
-            plain = "text/plain; charset=utf-8"
-            return HttpResponse(exception.detail, status=problem.status, content_type=plain)
+            return plain_page(request, exception)
+        problem = problem_type(exception)
         shown = {"title": problem.title, "detail": exception.detail}
         return render(request, "error.html", shown, status=problem.status)
 
@@ -39,18 +38,25 @@ def _fault(error: BaseException | None) -> ServerUnavailable | None:
     return note(error) or (busy if is_busy else None)
 
 
-def fault_page(request: HttpRequest, fault: ServerUnavailable) -> HttpResponse:
-    """Made without the database: no session, no person."""
-    problem = problem_type(fault)
-    headers = {"Retry-After": str(fault.retry_after)}
+def plain_page(request: HttpRequest, error: PlayheadError, *, is_shared: bool = False) -> HttpResponse:
+    """A page without navigation, made without the database: no session, no person. Plain text for htmx.
+
+    Args:
+        is_shared: whether a share link leads to it. It then has no link to other pages.
+    """
+    problem = problem_type(error)
+    headers = {}
+    if isinstance(error, ServerUnavailable) and error.retry_after is not None:
+        headers["Retry-After"] = str(error.retry_after)
     if "HX-Request" in request.headers:
         plain = "text/plain; charset=utf-8"
-        return HttpResponse(fault.detail, status=problem.status, content_type=plain, headers=headers)
-    page = render_to_string("_plain_error.html", {"title": problem.title, "message": fault.detail})
+        return HttpResponse(error.detail, status=problem.status, content_type=plain, headers=headers)
+    shown = {"title": problem.title, "message": error.detail, "is_shared": is_shared}
+    page = render_to_string("_plain_error.html", shown)
     return HttpResponse(page, status=problem.status, headers=headers)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """Django's handler of what no view has caught, such as a fault while the person is looked up."""
     fault = _fault(sys.exc_info()[1]) or damage_behind_an_error()
-    return fault_page(request, fault) if fault else defaults.server_error(request)
+    return plain_page(request, fault) if fault else defaults.server_error(request)

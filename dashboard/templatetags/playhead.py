@@ -265,7 +265,6 @@ def running_time(location: Location, step: Episode) -> SafeString | str:
     return format_html('<span data-running="{}">{}</span>', int(span.total_seconds() * 1000), text)
 
 
-@register.filter
 def ago(moment: datetime) -> str:
     """How long ago something was; the date after a week; "undated" where nobody knows."""
     if known(moment) is None:

@@ -16,8 +16,6 @@ from historyapp.core.failures import bare_error
 
 MOST_PARTS = 20
 """The most images and other parts of one result that are shown one by one."""
-MOST_TITLE = 200
-"""The most characters of a card's title."""
 
 
 @dataclass(frozen=True)

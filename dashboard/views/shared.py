@@ -8,17 +8,17 @@ addresses, and ``dashboard/shared_urls.py`` has the only pages that templates ca
 from typing import cast
 
 from django.contrib.auth.models import AnonymousUser, User
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404
 from django.http.response import HttpResponseBase
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.urls import get_script_prefix, resolve, reverse, set_script_prefix, set_urlconf
 from django.views.decorators.http import require_safe
 
 from dashboard.access import PersonRequest
+from dashboard.errors import plain_page
 from historyapp.core.errors import NotFound, PlayheadError
 from historyapp.models import ShareLink
 from historyapp.services.shares import find_share, note_opening
-from historyapp.wire.problems import problem_type
 
 URLS = "dashboard.shared_urls"
 NEEDS_INPUTS = frozenset(("raw",))
@@ -43,7 +43,7 @@ def shared(request: PersonRequest, token: str, rest: str) -> HttpResponseBase:
             set_script_prefix(prefix)
             set_urlconf(None)
     except PlayheadError as error:
-        response = _refusal(request, error)
+        response = plain_page(request, error, is_shared=True)
     # Nobody on the way keeps it: a revoked link shows nothing any more.
     response["Cache-Control"] = "no-store, private"
     response["X-Robots-Tag"] = "noindex, nofollow"
@@ -65,13 +65,3 @@ def _answer(request: PersonRequest, share: ShareLink, rest: str) -> HttpResponse
     if match.url_name == "session" and response.status_code == 200:
         note_opening(share)
     return response
-
-
-def _refusal(request: HttpRequest, error: PlayheadError) -> HttpResponse:
-    """The error on a page without links, as plain text for htmx."""
-    problem = problem_type(error)
-    if getattr(request, "htmx", False):
-        plain = "text/plain; charset=utf-8"
-        return HttpResponse(error.detail, status=problem.status, content_type=plain)
-    shown = {"title": problem.title, "detail": error.detail}
-    return render(request, "shared_error.html", shown, status=problem.status)
