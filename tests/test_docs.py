@@ -115,7 +115,7 @@ def test_every_limit_of_the_api_is_in_one_table() -> None:
     assert figures["Tool calls of one `model_output`"] == MOST_CALLS
     assert figures["Levels of objects and lists within one another"] == MAX_DEPTH
     assert figures["JSON values in one body"] == MAX_VALUES
-    assert figures["Steps that one text of `progress` holds"] == MOST_STEPS
+    assert figures["Steps in one text of `progress`"] == MOST_STEPS
     assert figures["Characters of an answer that is kept for an `Idempotency-Key`"] == KEPT_CHARACTERS
     assert next(figure for what, figure in figures.items() if "PLAYHEAD_MAX_BODY" in what) == 32 * 2**20
     schema = deepcopy(api.get_openapi_schema())  # its parts are the same for all who ask
