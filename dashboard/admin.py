@@ -198,13 +198,13 @@ def _preview_rewind(session: Session) -> ActionPreview:
     history = History(session)
     good = last_good_step(history)
     if good is None:
-        return ActionPreview(session, "It has no good step to go back to.")
+        return ActionPreview(session, "It has no successful or answered step to rewind to.")
     if good == history.steps:
-        return ActionPreview(session, "Nothing to do: its newest step is a good one.")
+        return ActionPreview(session, "Nothing to do: its newest step succeeded or answered.")
     cut = f"step {history.steps:,}"
     if history.steps > good + 1:
         cut = f"steps {good + 1:,} to {history.steps:,}"
-    text = f"Back to the end of step {good:,}. Cuts off {cut}, which stay readable as a take."
+    text = f"Rewinds to the end of step {good:,}. Cuts off {cut}, which stay readable as a take."
     return ActionPreview(session, text, f"{good}@{session.head}")
 
 
@@ -271,11 +271,11 @@ class KeyAdmin(ReadOnly):
     def has_act_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("historyapp.change_apikey")
 
-    @admin.action(description="Let spend: grant the scope spend", permissions=("act",))
+    @admin.action(description="Grant the scope spend", permissions=("act",))
     def let_spend(self, request: HttpRequest, chosen: QuerySet[ApiKey]) -> None:
         self._change(request, chosen, add=("spend",))
 
-    @admin.action(description="Stop spending: withdraw the scope spend", permissions=("act",))
+    @admin.action(description="Withdraw the scope spend", permissions=("act",))
     def stop_spending(self, request: HttpRequest, chosen: QuerySet[ApiKey]) -> None:
         self._change(request, chosen, remove=("spend",))
 

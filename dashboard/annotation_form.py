@@ -96,5 +96,5 @@ def _values(texts: dict[str, str]) -> dict[str, Any]:
         try:
             values["score"] = float(score[:_LONGEST_NUMBER].replace(",", ".")) if score else None
         except ValueError:
-            raise Invalid("The score is not a number. Write it as in 4 or 0.75.") from None
+            raise Invalid("The score is not a number. Enter a number such as 4 or 0.75.") from None
     return values

@@ -75,7 +75,7 @@ _DRAWN = (
         f"{day.figures.output:,} output",
     ),
     _Drawn(
-        "money", "Money", "",
+        "money", "Cost", "",
         lambda day: day.micros,
         None,
         lambda day: _dollars(day.micros),

@@ -9,7 +9,7 @@ from dashboard.templatetags.playhead import status_words
 from historyapp.core.call_subjects import KINDS
 from historyapp.models.step_filters import LIKELY_FAILED
 
-_NAMES = {"unseen": "files never seen", "gone": "what was compacted away"}
+_NAMES = {"unseen": "files never seen", "gone": "things compacted away"}
 """What steps named, by the value of the filter."""
 _WORDS = {"since": "from", "noted": "bookmarked", "names": "named"}
 """Words for fields whose name does not say it."""

@@ -42,7 +42,7 @@ COLUMNS = {
         ListColumn("likely_failures", "Likely failures", "likely_failures"),
         ListColumn("duration", "Time", "duration"),
         ListColumn("tokens", "Tokens", "tokens"),
-        ListColumn("money", "Money", "money"),
+        ListColumn("money", "Cost", "money"),
         ListColumn("started", "Started", "started"),
         ListColumn("last_entry", "Last entry", "last_entry"),
     )

@@ -121,7 +121,7 @@ def _marks(overview: RunOverview, last: int) -> Iterator[Mark]:
     figures = overview.figures
     turns = figures.turns if figures.turn_count <= MOST_MARKS else []
     for step in turns:
-        yield Mark("turn", step, percent(step - 1, last), f"input of a person before step {step:,}")
+        yield Mark("turn", step, percent(step - 1, last), f"input from a person before step {step:,}")
     for compaction in figures.sizes.compactions[:MOST_MARKS]:
         label = f"compacted before step {compaction.step:,}"
         if compaction.before and compaction.after:

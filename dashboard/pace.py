@@ -111,7 +111,7 @@ def pace_of(
 
     Args:
         before: the step before it, or None.
-        asked_at: the time of the newest input of a person before the step, or None.
+        asked_at: the time of the newest input from a person before the step, or None.
     """
     started, ended = known(times.started_at), times.end
     if started is None or ended is None:

@@ -50,7 +50,9 @@ def read_span(query: QueryDict) -> FiguresQuery:
     today = timezone.now().astimezone(UTC).date()
     days = query.get("days", "")
     if days and days not in map(str, SPANS):
-        raise Invalid(f"days must be one of {', '.join(map(str, SPANS))}. For others give from and to.")
+        raise Invalid(
+            f"days must be one of {', '.join(map(str, SPANS))}. For another range give from and to."
+        )
     last = _day(query.get("to", ""), today)
     first = _day(query.get("from", ""), date.fromordinal(max(1, last.toordinal() - int(days or 30) + 1)))
     agent, model, tool = (clean(query.get(name, ""))[:MOST_NAME] or None for name in _NAMES)
@@ -65,7 +67,7 @@ def _day(text: str, default: date) -> date:
             return date.fromisoformat(text)
     except ValueError:
         pass
-    raise Invalid("from and to must be days as in 2026-01-31.")
+    raise Invalid("from and to must be days, such as 2026-01-31.")
 
 
 @dataclass(frozen=True)
@@ -177,8 +179,8 @@ def _money(now: GroupFigures, before: GroupFigures, days: int) -> Trend:
     """The money of a span; nothing is said of it where no price of a model is known."""
     if now.unpriced and not now.micros:
         count = len(now.unpriced)
-        return Trend("money", "not known", f"no price is known for {count:,} model{'s' * (count != 1)}")
-    return Trend("money", f"${now.micros / 1_000_000:,.2f}", _compared(now.micros, before.micros, days))
+        return Trend("cost", "not known", f"no price is known for {count:,} model{'s' * (count != 1)}")
+    return Trend("cost", f"${now.micros / 1_000_000:,.2f}", _compared(now.micros, before.micros, days))
 
 
 def _compared(now: int, before: int, days: int) -> str:

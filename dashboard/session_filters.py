@@ -79,7 +79,7 @@ class SessionFilters:
             given[name] = tuple(sorted(values))
         first, last = _day("from", query), _day("to", query)
         if first and last and last < first:
-            raise Invalid(f"to is {last}, which is before from, {first}. Exchange them.")
+            raise Invalid(f"to is {last}, which is before from, {first}. Swap them.")
         if first or last:
             given["date"] = ""
         given["parent"] = _uuid(query.get("parent", ""))
@@ -187,4 +187,4 @@ def _day(name: str, query: QueryDict) -> datetime.date | None:
             return datetime.date.fromisoformat(text)
     except ValueError:
         pass
-    raise Invalid(f"{name} must be a day as in 2026-01-31.")
+    raise Invalid(f"{name} must be a day, such as 2026-01-31.")

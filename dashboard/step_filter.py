@@ -81,7 +81,7 @@ class FilterForm:
         try:
             return as_utc(datetime.fromisoformat(text)) if text else None
         except (ValueError, OverflowError):
-            raise Invalid(f"{name} must be a date and time in UTC, as in 2026-01-31T09:30.") from None
+            raise Invalid(f"{name} must be a date and time in UTC, such as 2026-01-31T09:30.") from None
 
 
 NO_FILTER = FilterForm()

@@ -81,7 +81,7 @@ def read_timeline_form(query: QueryDict) -> TimelineForm:
         return form
     first, _, last = zoom.partition("-")
     if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in (first, last)):
-        raise Invalid("zoom must be two step numbers, as in 101-400.")
+        raise Invalid("zoom must be two step numbers, such as 101-400.")
     if not 1 <= int(first) <= int(last):
         raise Invalid("zoom must begin at step 1 or later and must not end before it begins.")
     return replace(form, first=int(first), last=int(last))

@@ -13,7 +13,7 @@ from historyapp.models.turns import end_of_turn
 
 @dataclass(frozen=True, slots=True)
 class TurnFigures:
-    """An input of a person and the steps up to the next one."""
+    """An input from a person and the steps up to the next one."""
 
     number: int
     first: int

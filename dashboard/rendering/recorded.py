@@ -36,7 +36,7 @@ LABELS: dict[Part, str] = {
     "steps": "steps",
     "screen": "live screen",
     "overhead": "overhead",
-    "removed": "taken out, unrecorded",
+    "removed": "removed, unrecorded",
 }
 """The parts of a request, in the order of the bar."""
 MOST_TAKES = 5
@@ -108,7 +108,7 @@ def _bar(request: RecordedRequest) -> list[BarPart]:
     sizes = [(str(part), label, tokens.get(part, 0)) for part, label in LABELS.items()]
     parts = draw_bar(sizes, request.model_window or total, total=total, scale=scale)
     if difference := request.tokens.difference:
-        parts.append(BarPart("difference", "difference to the bill", difference, "", "0", "0"))
+        parts.append(BarPart("difference", "difference from the bill", difference, "", "0", "0"))
     return parts
 
 

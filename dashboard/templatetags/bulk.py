@@ -52,7 +52,7 @@ def bulk_sentence(progress: BulkProgress) -> str:
         parts.append(f"{counts['cancelled']:,} cancelled")
     if counts["waiting"]:
         is_over = progress.action.state == BulkAction.State.CANCELLED
-        parts.append(f"{counts['waiting']:,} {'not begun: cancelled' if is_over else 'waiting'}")
+        parts.append(f"{counts['waiting']:,} {'not started: cancelled' if is_over else 'waiting'}")
     return f"{', '.join(parts)}."
 
 

@@ -22,8 +22,8 @@ register = template.Library()
 
 RULES = {
     "same_call_same_result": "same call, same result",
-    "alternating_calls": "two calls took turns",
-    "error_streak": "failed one after another",
+    "alternating_calls": "two alternating calls",
+    "error_streak": "failures in a row",
 }
 """The rules of repeated work in words."""
 SOURCES = {

@@ -29,7 +29,7 @@ _EVENTS = {
     "session.started": "A session begins",
     "session.ended": "A session ends",
     "session.error": "A step ends in an error",
-    "session.loop": "An agent likely goes round in circles",
+    "session.loop": "An agent is probably stuck in a loop",
     "budget.reached": "A spending cap refuses a model call",
     "compression.finished": "A compression has ended",
     "webhook.test": "A test",

@@ -117,7 +117,7 @@ def _sessions(request: PersonRequest) -> list[UUID]:
     try:
         return [UUID(text) for text in request.POST.getlist("session")]
     except ValueError:
-        raise Invalid("One of the chosen sessions has no valid ID. Reload the list.") from None
+        raise Invalid("A selected session has no valid ID. Reload the list.") from None
 
 
 def _text(request: PersonRequest, name: str) -> str:
@@ -129,7 +129,7 @@ def _tag(request: PersonRequest, kind: str) -> str:
         return ""  # the field stands beside the other buttons, too
     tag = " ".join(clean(request.POST.get("tag", "")).split())
     if not tag:
-        raise Invalid("Which tag? Write it into the field Tag, then choose again.")
+        raise Invalid("Enter a tag in the field Tag, then try again.")
     return tag
 
 
@@ -141,7 +141,7 @@ def _agreed(request: PersonRequest) -> tuple[int | None, bool]:
 
 def _compare(sessions: list[UUID]) -> HttpResponse:
     if len(sessions) != 2:
-        raise Invalid(f"Two sessions can be compared; {len(sessions)} are chosen.")
+        raise Invalid(f"Select two sessions to compare; {len(sessions)} are selected.")
     return redirect(f"{reverse('compare-runs')}?a={sessions[0]}&b={sessions[1]}")
 
 

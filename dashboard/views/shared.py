@@ -58,7 +58,7 @@ def _answer(request: PersonRequest, share: ShareLink, rest: str) -> HttpResponse
     try:
         match = resolve(f"/{rest}", URLS)
     except Http404:
-        raise NotFound("There is nothing at this address of the link.") from None
+        raise NotFound("This link has no page at this address.") from None
     if match.url_name in NEEDS_INPUTS and not share.with_inputs:
         raise NotFound("This link does not show raw entries.")
     response: HttpResponseBase = match.func(request, *match.args, **match.kwargs)

@@ -46,7 +46,7 @@ def get_messages(session_id: Id, *, max_tokens: int | None = None) -> ApiCall[li
 
 
 def say(session_id: Id, content: Any, *, channel: str = "user") -> ApiCall[Appended]:
-    """Records the input of a person or another program: text, or a list of parts."""
+    """Records the input from a person or another program: text, or a list of parts."""
     return append(session_id, ModelInput(channel=channel, content=content))
 
 

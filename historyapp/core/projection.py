@@ -137,7 +137,7 @@ class Step(NamedTuple):
     total_likely_failures: int = 0
     """Live steps up to and including this one that have a ``likely_failure``."""
     turn: int = 0
-    """How many turns there were up to this step: one begins with the first step after an input of a person.
+    """How many turns there were up to this step: one begins with the first step after an input from a person.
     0 before the first one, and in rows of earlier versions until a worker has counted them."""
     turn_first: int = 0
     """The first step of the turn; 0 where ``turn`` is 0."""

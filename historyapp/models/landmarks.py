@@ -88,7 +88,7 @@ def _first_with(history: History, status: str, start: int, forwards: bool) -> La
 
 
 def turn(history: History, start: int, forwards: bool) -> Landmark:
-    """The nearest step that follows an input of a person."""
+    """The nearest step that follows an input from a person."""
     return _after_mark(history, ("model_input",), _is_of_person, start, forwards)
 
 

@@ -1,4 +1,4 @@
-"""Which steps belong to a turn: the first step after an input of a person, and those up to the next turn.
+"""Which steps belong to a turn: the first step after an input from a person, and those up to the next turn.
 
 Rows have the running number of their turn, which never falls along a lineage. A step is found between rows
 that have been read before, by reading rows at even distances: in one query in a session of 100,000 steps of

@@ -12,7 +12,7 @@ PARTS: dict[Part, str] = {
     "tools": "the tools",
     "notebook": "the notebook",
     "summary": "a summary",
-    "person": "an input of a person",
+    "person": "an input from a person",
     "harness": "an input of the agent's harness",
     "results": "the results",
     "assistant": "the output",

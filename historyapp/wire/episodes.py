@@ -43,7 +43,7 @@ class EpisodeFacts(Answer):
     turn: int = Field(
         default=0,
         description="How many turns there were up to this step; one begins with the first step after an "
-        "input of a person. 0 before the first one.",
+        "input from a person. 0 before the first one.",
     )
 
 

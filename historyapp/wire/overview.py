@@ -68,7 +68,7 @@ class ContextSizeOut(Answer):
     )
     compactions: list[CompactionOut]
     rewinds: Steps = Field(description="The steps after which a rewind cut something off.")
-    turns: Steps = Field(description="The steps that followed inputs of a person.")
+    turns: Steps = Field(description="The steps that followed inputs from a person.")
 
 
 class ToolOut(Answer):

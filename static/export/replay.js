@@ -59,7 +59,7 @@ const clock = (milliseconds) => new Date(milliseconds).toLocaleString("sv");
 /** A text as nodes, with a note where the file leaves out its middle. */
 function textNodes(text) {
   if (typeof text === "string") return [text];
-  return [text.head, make("span", "left-out", `${figure(text.cut)} characters stand here that this file leaves out.`), text.tail];
+  return [text.head, make("span", "left-out", `${figure(text.cut)} characters are not in this file.`), text.tail];
 }
 
 function shown(part, className) {
@@ -148,8 +148,8 @@ function stepNodes(step, row) {
   if (step.thought) nodes.push(words("Thought", step.thought, "thought"));
   if (step.answer) nodes.push(words(step.calls ? "Text" : "Answer", step.answer, ""));
   nodes.push(...(step.calls ?? []).map(callCard));
-  if (step.more_calls) nodes.push(make("p", "left-out", `This file leaves out ${figure(step.more_calls)} more calls of this step.`));
-  for (const result of step.late ?? []) nodes.push(make("section", "part loose", make("h3", "", "Result that came late"), ...resultOf(result)));
+  if (step.more_calls) nodes.push(make("p", "left-out", `${figure(step.more_calls)} more calls of this step are not in this file.`));
+  for (const result of step.late ?? []) nodes.push(make("section", "part loose", make("h3", "", "Late result"), ...resultOf(result)));
   for (const remark of step.remarks ?? []) nodes.push(make("section", "part loose", make("h3", "", remark.heading), ...remark.parts.map((part) => shown(part))));
   nodes.push(...(step.after ?? []).map(inputPart));
   return nodes;

@@ -1,4 +1,4 @@
-// Replay: shows one step after the other, by the recorded times or one a beat, or turn after turn. How long a step
+// Replay: shows one step after the other, by the recorded times, one per second, or turn by turn. How long a step
 // stays, and when its text was written, the server says at the step (dashboard/pace.py), in milliseconds at ×1.
 
 const BEATS = { step: 1000, turn: 2000 }; // milliseconds at ×1 where the recorded times do not count
@@ -137,7 +137,7 @@ if (panel) {
 
   const nextStep = () => ({ step: at() < steps() ? at() + 1 : null });
 
-  /** The step after the next input of a person, or the newest step; a reason where the server does not answer. */
+  /** The step after the next input from a person, or the newest step; a reason where the server does not answer. */
   async function nextTurn() {
     try {
       const { step, reason, isRefused, ended } = await send("search-jump", { to: "next-turn" });

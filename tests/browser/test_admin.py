@@ -26,7 +26,7 @@ def test_a_session_is_selected_confirmed_and_rewound(page: Page, server: str) ->
     expect(page.locator(".action-counter").first).to_have_text("1 of 1 selected")  # its script runs
     page.get_by_label("Action:").select_option("rewind_to_the_last_good_step")
     page.get_by_role("button", name="Go").click()
-    expect(page.get_by_text("Back to the end of step 5.")).to_be_visible()
+    expect(page.get_by_text("Rewinds to the end of step 5.")).to_be_visible()
     page.get_by_role("button", name="Rewind to the last good step").click()
     expect(page.get_by_text("rewound to step 5.")).to_be_visible()
     assert Session.objects.get(pk=session.pk).steps == 5

@@ -37,7 +37,7 @@ def test_all_none_and_ranges_are_chosen(page: Page, project: Project) -> None:
     page.get_by_label("Choose all sessions of the page").check()
     assert all(boxes(page))
     expect(bar).to_contain_text("5 chosen")
-    page.get_by_role("button", name="Choose none").click()
+    page.get_by_role("button", name="Clear selection").click()
     assert not any(boxes(page))
     expect(bar).to_be_hidden()
 
@@ -85,7 +85,7 @@ def test_a_missing_tag_is_said_and_compressing_asks_first(page: Page, project: P
     page.goto("/")
     page.locator("input[name=session]").check()
     page.get_by_role("button", name="Add tag").click()
-    expect(page.locator("#notice")).to_contain_text("Which tag?")
+    expect(page.locator("#notice")).to_contain_text("Enter a tag")
     page.get_by_role("button", name="Compress…").click()
     result = page.locator("#bulk-result")
     expect(result).to_contain_text("Compress 1 session")

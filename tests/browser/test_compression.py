@@ -122,7 +122,7 @@ def test_a_runs_page_lists_its_summaries_once_they_are_known(
 ) -> None:
     run = start_run(session.project, session.pk, EXTRACT).run
     page.goto(run_page(run))
-    expect(page.get_by_text("The summaries are listed here once")).to_be_visible()
+    expect(page.get_by_text("Summaries appear here once")).to_be_visible()
     carry_out(run.pk, most=5)
     expect(page.locator("#items tbody tr")).to_have_count(20)
     expect(page.locator("#items .state-waiting")).to_have_count(15)

@@ -149,7 +149,7 @@ def test_what_an_agent_wrote_is_shown_as_text(open_file: Open) -> None:
 
 def test_a_text_that_was_cut_says_so(open_file: Open) -> None:
     page = open_file(ModelOutput(text="a" * 100_000))
-    expect(page.get_by_text("60,000 characters stand here that this file leaves out.")).to_be_visible()
+    expect(page.get_by_text("60,000 characters are not in this file.")).to_be_visible()
 
 
 @pytest.mark.parametrize("width", [1440, 360])

@@ -299,7 +299,7 @@ def test_the_context_says_that_it_waits_for_a_quick_replay(page: Page, project: 
     page.goto(page_of(session))
     expect(page.locator("#context")).to_contain_text("Before step 1")
     page.route("**/context?**", lambda route: None)  # never answered: every step is too quick for it
-    page.get_by_label("Pace", exact=True).select_option("one step a beat")
+    page.get_by_label("Pace", exact=True).select_option("one step per second")
     page.get_by_role("button", name="Play").click()
     waits = page.locator("[data-context-waits]")
     expect(waits).to_have_text("Step 1. It follows when the replay is slower or stops.")

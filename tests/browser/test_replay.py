@@ -103,7 +103,7 @@ def test_pausing_and_playing_again_does_not_play_twice(page: Page, project: Proj
     page.goto(page_of(record_session(project, 30)))
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url) if _is_move(request) else None)
-    page.get_by_label("Pace", exact=True).select_option("one step a beat")
+    page.get_by_label("Pace", exact=True).select_option("one step per second")
     shown = steps_shown(page)
     play = "document.querySelector('[data-play]')"
     page.evaluate(f"for (let times = 0; times < 5; times++) {play}.click()")

@@ -116,7 +116,7 @@ def test_compress_starts_what_was_confirmed(staff: Client, stuck: Session, woken
 
 def test_rewind_asks_first_and_goes_back_to_the_last_good_step(staff: Client, stuck: Session) -> None:
     page = choose(staff, REWIND, stuck)
-    assert "Back to the end of step 2. Cuts off steps 3 to 5, which stay readable as a take." in text(page)
+    assert "Rewinds to the end of step 2. Cuts off steps 3 to 5, which stay readable as a take." in text(page)
     assert Session.objects.get(pk=stuck.pk).steps == 5
     done = confirm(staff, page)
     assert "Stuck: rewound to step 2." in text(done)
@@ -136,8 +136,8 @@ def test_sessions_without_work_are_not_confirmed(staff: Client, project: Project
     hopeless = create_session(project, names={"title": "Hopeless"})
     append(project, hopeless.pk, [act("ls"), failed(reason="no")])
     page = choose(staff, REWIND, session, hopeless)
-    assert "Nothing to do: its newest step is a good one." in text(page)
-    assert "It has no good step to go back to." in text(page)
+    assert "Nothing to do: its newest step succeeded or answered." in text(page)
+    assert "It has no successful or answered step to rewind to." in text(page)
     assert page.context["possible"] == []
     assert 'name="confirmed"' not in html(page)
     assert "There is nothing to compress" in text(choose(staff, COMPRESS, hopeless))

@@ -59,7 +59,7 @@ def test_of_two_notes_at_once_none_is_lost(alice: Client, bob: Client, session: 
     save(bob, session, note="Bob's")
     refused = save(alice, session, note="Alice's", new_tags="x")
     assert refused.status_code == 409
-    assert "Somebody else has changed this meanwhile" in text(refused)
+    assert "Somebody else has changed this session" in text(refused)
     assert "Bob&#x27;s" in html(refused)
     assert "Alice&#x27;s</textarea>" in html(refused)
     assert 'name="new_tags" value="x"' in html(refused)

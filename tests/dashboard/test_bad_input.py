@@ -50,7 +50,7 @@ def test_a_run_without_times_is_undated(alice: Client, project: Project) -> None
 def test_a_run_without_usage_is_estimated(alice: Client, project: Project) -> None:
     shown = pages(alice, recorded(project, *called("Bash", {"command": "ls"}, "a.py")))
     assert "estimated, no usage was reported" in shown["overview"]
-    assert "Money no usage was reported unknown" in shown["overview"]
+    assert "Cost no usage was reported unknown" in shown["overview"]
     assert "Tokens, estimated" in shown["ledger"]
 
 

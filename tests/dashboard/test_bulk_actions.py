@@ -92,7 +92,7 @@ def test_cancelling_leaves_what_is_not_begun(
     bob.post(f"{page}/cancel")
     tasks.bulk_action(str(BulkAction.objects.get().pk))
     assert statuses() == {"live"}
-    assert "0 of 3 sessions archived, 3 not begun: cancelled." in text(alice.get(page))
+    assert "0 of 3 sessions archived, 3 not started: cancelled." in text(alice.get(page))
     assert alice.post(f"{page}/cancel").status_code == 409
 
 
@@ -135,7 +135,7 @@ def test_two_chosen_sessions_are_compared(alice: Client, sessions: list[Session]
     first, second, _ = sessions
     compared = post(alice, "compare", [first, second])
     assert compared.headers["Location"] == f"/compare?a={first.pk}&b={second.pk}"
-    assert "Two sessions can be compared; 3 are chosen." in text(post(alice, "compare", sessions))
+    assert "Select two sessions to compare; 3 are selected." in text(post(alice, "compare", sessions))
 
 
 def test_chosen_sessions_are_exported_as_one_zip(alice: Client, sessions: list[Session]) -> None:
@@ -149,7 +149,7 @@ def test_chosen_sessions_are_exported_as_one_zip(alice: Client, sessions: list[S
 
 def test_what_is_sent_wrongly_gets_an_answer_that_says_why(alice: Client, sessions: list[Session]) -> None:
     assert "No session is chosen" in text(post(alice, "archive", []))
-    assert "Which tag?" in text(post(alice, "add_tag", sessions, tag=" "))
+    assert "Enter a tag" in text(post(alice, "add_tag", sessions, tag=" "))
     assert "action must be one of" in text(post(alice, "erase", sessions))
     assert "at most 100 characters" in text(post(alice, "add_tag", sessions, tag="x" * 101))
     wrong = alice.post("/bulk", {"action": "archive", "session": "x"})

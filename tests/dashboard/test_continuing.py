@@ -31,8 +31,8 @@ def taken(client: Client, session: Session, way: str, step: str, query: str = ""
 
 def test_each_way_says_what_it_keeps_and_cuts_off(alice: Client, session: Session) -> None:
     page = text(alice.get(form(session, "?step=4")))
-    assert "A new session with steps 1–3, in which the model decides again what step 4 is." in page
-    assert "A new session with steps 1–4 and what they returned." in page
+    assert "A new session with steps 1–3, in which the model decides step 4 again." in page
+    assert "A new session with steps 1–4 and their results." in page
     assert "This cuts off steps 4–5: 2 steps, 4 entries." in page
 
 

@@ -31,7 +31,7 @@ def test_scripts_get_the_number_alone(alice: Client, session: Session) -> None:
     [
         ("step=4&to=next-error", "There is no later step that failed or likely failed."),
         ("step=4&to=next-error&status=error", "There is no later step that ended in an error."),
-        ("step=1&to=previous-turn", "There is no earlier input of a person."),
+        ("step=1&to=previous-turn", "There is no earlier input from a person."),
         ("step=2&to=next-edit", "Step 2 edits no file."),
         ("step=2&to=next-take", "There is no later take."),
         ("step=2&to=previous-compaction", "There is no earlier compaction by the agent."),

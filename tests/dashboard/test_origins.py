@@ -44,7 +44,7 @@ def test_a_name_leads_to_the_line_that_first_had_it(alice: Client, named: Sessio
 
 def test_a_name_that_stood_nowhere_is_from_nowhere(alice: Client, named: Session) -> None:
     shown = text(fragment(alice, page(named, 8)))
-    assert "src/guess.py from nowhere Nothing before this step has it: the agent guessed it." in shown
+    assert "src/guess.py from nowhere It appears nowhere before this step: the agent guessed it." in shown
 
 
 def test_a_line_of_a_result_is_text(alice: Client, named: Session) -> None:
@@ -55,13 +55,13 @@ def test_a_line_of_a_result_is_text(alice: Client, named: Session) -> None:
 
 def test_a_name_that_was_compacted_away_says_so(alice: Client, named: Session) -> None:
     assert "src/old.py no longer seen First in a result of step 6" in text(fragment(alice, page(named, 9)))
-    assert "no longer in what the model saw: compacted away" in text(fragment(alice, page(named, 9)))
+    assert "The model no longer saw it: it had been compacted away" in text(fragment(alice, page(named, 9)))
 
 
 def test_a_line_of_a_result_shows_which_later_actions_used_it(alice: Client, named: Session) -> None:
     assert "line 2 src/app.py <b>new</b> src/app.py in step 7" in text(fragment(alice, page(named, 6)))
     unused = text(fragment(alice, page(named, 5)))
-    assert "The results have no name that an action could use." in unused
+    assert "The results contain no name that an action could use." in unused
 
 
 def test_every_place_of_a_name_is_a_link_to_its_step(alice: Client, named: Session) -> None:
@@ -88,8 +88,8 @@ def test_a_long_session_is_left_to_a_worker(
     asked: list[object] = []
     monkeypatch.setattr(enqueue, "want_name_index", asked.append)
     shown = text(fragment(alice, page(named, 8)))
-    assert "A worker is adding it." in shown
-    assert "Not found so far." in shown
+    assert "A worker is adding the rest." in shown
+    assert "Not found yet." in shown
     assert "from nowhere" not in shown
     assert asked == [named.pk]
 
@@ -115,8 +115,8 @@ def test_the_overview_counts_what_was_unseen_and_gone_once_it_is_indexed(
     response = alice.post(f"/sessions/{named.pk}/names")
     assert response.headers["Location"] == overview
     shown = text(alice.get(overview))
-    assert "Named 6 files that it had never seen 1 , 2 , 3 …" in shown
-    assert "Acted on 1 thing that had been compacted away 9" in shown
+    assert "The agent named 6 files that it had never seen 1 , 2 , 3 …" in shown
+    assert "It used 1 name that had been compacted away 9" in shown
     assert "Not indexed yet." not in shown
 
 
@@ -127,6 +127,6 @@ def listed(client: Client, session: Session, query: str) -> list[str]:
 
 def test_the_step_list_is_filtered_by_what_steps_named(alice: Client, named: Session) -> None:
     assert listed(alice, named, "names=gone") == ["9"]
-    assert "named what was compacted away" in text(alice.get(f"/sessions/{named.pk}?names=gone"))
+    assert "named things compacted away" in text(alice.get(f"/sessions/{named.pk}?names=gone"))
     assert listed(alice, named, "names=unseen&step=8") == list("123458")
     assert alice.get(f"/sessions/{named.pk}?names=else").status_code == 422

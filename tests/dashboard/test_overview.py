@@ -30,7 +30,7 @@ def address(session: Session, query: str = "") -> str:
 def test_the_page_says_what_the_run_did(alice: Client, session: Session) -> None:
     page = alice.get(address(session))
     words = text(page)
-    for expected in ("Time", "Tokens", "Money", "Size of the context", "Worth a look", "Tools", "Files"):
+    for expected in ("Time", "Tokens", "Cost", "Size of the context", "Worth a look", "Tools", "Files"):
         assert expected in words
     assert "First failure: read_file" in words
     assert "file-1.txt" in words

@@ -39,7 +39,7 @@ def test_a_fork_and_its_parent_name_the_step_where_they_part(
 ) -> None:
     page = text(alice.get(page_of(session.pk, forked(project, session).pk)))
     assert "Steps 1–2 are the same entries in both." in page
-    assert "They went different ways at step 4 of A, step 4 of B." in page
+    assert "They diverge at step 4 of A, step 4 of B." in page
     assert "The first difference" in page
     assert "result, status" in page
     assert "only A" in page
@@ -50,7 +50,7 @@ def test_totals_stand_above_with_those_after_the_common_part(
 ) -> None:
     page = text(alice.get(page_of(session.pk, forked(project, session).pk)))
     assert page.count("after the common part") == 2
-    assert "Steps Errors Tokens Money Time" in page
+    assert "Steps Errors Tokens Cost Time" in page
 
 
 def test_runs_of_equal_steps_are_folded(alice: Client, project: Project) -> None:
@@ -139,7 +139,7 @@ def test_a_moment_of_a_session_is_compared_with_the_session(alice: Client, sessi
     response = alice.get(f"{reverse('compare-runs')}?a={session.pk}&after_step=2")
     page = text(alice.get(response["Location"]))
     assert "Steps 1–2 are the same entries in both." in page
-    assert "They went different ways at the end of A, step 3 of B." in page
+    assert "They diverge at the end of A, step 3 of B." in page
     refused = alice.get(f"{reverse('compare-runs')}?a={session.pk}&after_step=5")
     assert refused.status_code == 422
     assert "Choose a step from 1 to 4." in text(refused)

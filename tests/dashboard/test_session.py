@@ -317,7 +317,7 @@ def test_a_take_of_results_alone_leads_to_the_step_it_ended(
 
 
 def test_the_page_says_how_far_outcomes_of_an_earlier_version_are(alice: Client, session: Session) -> None:
-    said_so = "likely failures of the steps are being worked out: 0 % done"
+    said_so = "targets and likely failures are being computed: 0 % done"
     assert said_so not in text(alice.get(page_of(session)))
     StaleOutcomes.objects.create(session=session)
     assert said_so in text(alice.get(page_of(session)))

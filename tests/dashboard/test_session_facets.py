@@ -89,10 +89,10 @@ def test_a_span_of_days_replaces_a_preset(alice: Client) -> None:
 @pytest.mark.parametrize(
     ("query", "detail"),
     [
-        ("from=2026-13-01", "from must be a day as in 2026-01-31"),
+        ("from=2026-13-01", "from must be a day, such as 2026-01-31"),
         (
             "from=2026-02-02&to=2026-02-01",
-            "to is 2026-02-01, which is before from, 2026-02-02. Exchange them.",
+            "to is 2026-02-01, which is before from, 2026-02-02. Swap them.",
         ),
         ("failures=maybe", "failures must be one of with, without"),
         ("&".join(f"tag=t{n}" for n in range(21)), "tag is given 21 times. Choose at most 20."),

@@ -217,8 +217,8 @@ def test_a_person_chooses_columns_and_their_order(
     assert response["Location"] == "/?status=live"
     page = text(alice.get("/"))
     assert "Session Model Likely failures Repair the totals" in page
-    assert "Money" not in text(fragment(alice, "/", target="results"))
-    assert "Money" in text(fragment(bob, "/", target="results"))
+    assert "Cost" not in text(fragment(alice, "/", target="results"))
+    assert "Cost" in text(fragment(bob, "/", target="results"))
 
 
 @pytest.mark.parametrize("sort", ["steps", "-steps", "model", "-money"])

@@ -89,7 +89,7 @@ def test_every_way_on_keeps_the_filter_and_the_place(alice: Client, session: Ses
 
 def test_an_empty_list_says_that_nothing_matches(alice: Client, session: Session) -> None:
     page = alice.get(f"/sessions/{session.pk}?tool=nothing")
-    assert "No step matches this filter." in text(page)
+    assert "No step matches these filters." in text(page)
     assert "Show all steps" in text(page)
 
 

@@ -123,7 +123,7 @@ class RunFigures:
     waits: list[tuple[int, int]] = field(default_factory=list)
     """The longest waits for a person, and the steps that followed them."""
     turns: list[int] = field(default_factory=list)
-    """The steps that followed inputs of a person, the first ones."""
+    """The steps that followed inputs from a person, the first ones."""
     turn_count: int = 0
     is_new_turn: bool = False
     tools: dict[str, ToolFigures] = field(default_factory=dict)
