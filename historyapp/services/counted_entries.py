@@ -74,7 +74,11 @@ class CountedPart:
     def steps(self) -> Iterator[CountedStep]:
         """What each row adds, in order: of the steps that begin here, and of the one before."""
         for row in self._rows:
-            figures = self._results_of(row)
+            figures = DayFigures()
+            if row.last_position > row.anchor and self._is_answered_here(row):
+                passed = row.finished_at - row.started_at if row.finished_at else timedelta(0)
+                failures = int(bool(row.likely_failure))
+                figures = DayFigures(likely_failures=failures, milliseconds=max(0, passed // _MILLISECOND))
             key = self._key_of(row) if figures else FiguresKey(day_of(row.started_at), "", "", False)
             yield CountedStep(row.anchor, row.last_position, key, figures)
 
@@ -99,14 +103,6 @@ class CountedPart:
                 key = key._replace(model=added.model, has_cost=added.figures.cost > 0)
             self._keys[row.anchor] = key
         return self._keys[row.anchor]
-
-    def _results_of(self, row: _StepRow) -> DayFigures:
-        if row.last_position <= row.anchor or not self._is_answered_here(row):
-            return DayFigures()
-        passed = row.finished_at - row.started_at if row.finished_at else timedelta(0)
-        return DayFigures(
-            likely_failures=int(bool(row.likely_failure)), milliseconds=max(0, passed // _MILLISECOND)
-        )
 
     def _is_answered_here(self, row: _StepRow) -> bool:
         """Whether the results that ended a step follow its row, which a rewind or a fork may have copied."""

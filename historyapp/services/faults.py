@@ -94,15 +94,18 @@ def fault_of(error: BaseException | None) -> StorageFailed | None:
         return None
     cause = error.__cause__ or error  # Django wraps the driver's errors
     code = getattr(cause, "sqlite_errorcode", None)
+    state = getattr(cause, "sqlstate", None)
     kind: type[StorageFailed] | None
     if _is_unreadable_text(cause):
         kind = DatabaseCorrupt
     elif code is not None:
         kind = DiskFull if code in _FAILED_WRITES else _BY_CODE.get(code & _PRIMARY)
-    elif connection.vendor == "postgresql" and _is_lost_connection(error, cause):
-        kind = DatabaseUnreachable
+    elif state:
+        kind = _BY_SQLSTATE.get(state)
+    elif connection.vendor == "postgresql" and isinstance(error, (OperationalError, InterfaceError)):
+        kind = DatabaseUnreachable  # psycopg gives a state only to errors that the server has sent
     else:
-        kind = _BY_SQLSTATE.get(getattr(cause, "sqlstate", None) or "")
+        kind = None
     return _fault(kind) if kind else None
 
 
@@ -112,11 +115,6 @@ def _is_unreadable_text(cause: BaseException) -> bool:
         places = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(cause.__traceback__)]
         return places[-1:] == [base.__file__]
     return "Could not decode to UTF-8" in str(cause)
-
-
-def _is_lost_connection(error: BaseException, cause: BaseException) -> bool:
-    """psycopg gives a state only to errors that the server has sent."""
-    return isinstance(error, (OperationalError, InterfaceError)) and not getattr(cause, "sqlstate", None)
 
 
 def note(error: BaseException | None) -> StorageFailed | None:

@@ -5,7 +5,7 @@ What was there before the feed was followed is counted first, in the order of th
 
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from uuid import UUID
 
 from django.db import DatabaseError
@@ -42,7 +42,7 @@ def follow_changes(should_stop: Callable[[], bool]) -> bool:
     """
     for (id,) in fetch_all(_BEHIND, []):
         project = as_uuid(id)
-        progress = _progress_of(project)
+        progress = FiguresProgress.objects.filter(project=project).first() or _begin(project)
         while not should_stop():
             if not _go_on(progress, should_stop):
                 break
@@ -55,11 +55,6 @@ def stops_after(seconds: float) -> Callable[[], bool]:
     """A function that is true once this thread has used so many seconds of processor time."""
     end = time.thread_time() + seconds
     return lambda: time.thread_time() > end
-
-
-def _progress_of(project: UUID) -> FiguresProgress:
-    progress = FiguresProgress.objects.filter(project=project).first()
-    return progress or _begin(project)
 
 
 def _begin(project: UUID) -> FiguresProgress:
@@ -82,7 +77,10 @@ def _go_on(progress: FiguresProgress, should_stop: Callable[[], bool]) -> bool:
         return True
     # A deleted session's id may have been given to another one.
     deleted = {change.session for change in page.changes if change.kind == ChangeKind.SESSION_DELETED}
-    count_anew(project, deleted)
+    if deleted:
+        with writing():
+            CountedSession.objects.filter(pk__in=deleted).update(version=0)
+        _count_all(project, list(deleted), lambda: False)
     changed = dict.fromkeys(change.session for change in page.changes if change.kind in COUNTED)
     if not _count_all(project, [id for id in changed if id not in deleted], should_stop):
         return True
@@ -108,14 +106,6 @@ def _count_existing(progress: FiguresProgress, should_stop: Callable[[], bool]) 
         progress.counted_to = ids[-1]
     _save(progress)
     return True
-
-
-def count_anew(project: UUID, ids: Collection[UUID]) -> None:
-    """Counts sessions from their beginning, whatever was counted of them."""
-    if ids:
-        with writing():
-            CountedSession.objects.filter(pk__in=ids).update(version=0)
-        _count_all(project, list(ids), lambda: False)
 
 
 def _count_all(project: UUID, ids: list[UUID], should_stop: Callable[[], bool]) -> bool:

@@ -33,10 +33,9 @@ def known_files(history: History, text: str) -> list[KnownFile]:
         if row.kind in ("read", "edit") and row.target:
             found.setdefault(row.target, [0, 0])[row.kind == "edit"] += 1
     words = [fold(word) for word in text.split()]
-    files = [KnownFile(path, *calls) for path, calls in found.items() if _has_all(path, words)]
+    files = []
+    for path, calls in found.items():
+        folded = fold(path)
+        if all(word in folded for word in words):
+            files.append(KnownFile(path, *calls))
     return sorted(files, key=lambda file: (-file.reads - file.edits, file.path))
-
-
-def _has_all(path: str, words: list[str]) -> bool:
-    folded = fold(path)
-    return all(word in folded for word in words)

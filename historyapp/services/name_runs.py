@@ -29,7 +29,9 @@ _LEFT_BEHIND = timedelta(hours=1)
 
 def merge_runs(index: NameIndex, *, is_short: bool = False) -> None:
     """Merges runs of like size until each is more than twice as large as the next."""
-    _delete_left_behind(index)
+    then = timezone.now() - _LEFT_BEHIND
+    for run in NameRun.objects.filter(index=index, is_live=False, created_at__lt=then):
+        _delete(run.pk)  # of a merge that was stopped
     while some := _next_runs(index, SHORT_PLACES if is_short else sys.maxsize):
         is_small = sum(run.size for run in some) <= SMALL_PLACES
         if not (_merge_small(index, some) if is_small else _merge(index, some)):
@@ -118,10 +120,3 @@ def _delete(run: int) -> None:
             own.filter(first__lte=some[-1]).delete()
     with writing():
         NameRun.objects.filter(pk=run, is_live=False).delete()
-
-
-def _delete_left_behind(index: NameIndex) -> None:
-    """Runs of a merge that was stopped."""
-    then = timezone.now() - _LEFT_BEHIND
-    for run in NameRun.objects.filter(index=index, is_live=False, created_at__lt=then):
-        _delete(run.pk)

@@ -1,12 +1,12 @@
 """The overview of a session: its figures, what they point at, what it cost, and its sub-agents."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from uuid import UUID
 
 from historyapp.core.overview.figures import CommandFigures, FileFigures, RunFigures, StepFigure, ToolFigures
 from historyapp.core.overview.findings import Ending, Notice, ending_of, worth_a_look
+from historyapp.core.overview.step_facts import milliseconds_of
 from historyapp.core.run_costs import RunMoney, RunTokens, money_of, tokens_of
 from historyapp.core.settings import known_window
 from historyapp.models import Entry, Session
@@ -156,9 +156,14 @@ def subagents_of(session: Session) -> list[Subagent]:
         rows = [row for row in ordered[:left] if row.pk not in found]
         if not rows:
             break
-        started = _started_at(row.pk for row in rows)
+        first = Entry.objects.filter(session_id__in=[row.pk for row in rows], position=1)
+        started = dict(first.values_list("session_id", "created_at"))
         for row in rows:
-            found[row.pk] = _subagent(row, level, started.get(row.pk))
+            totals, begun = row.live_tail.totals, started.get(row.pk)
+            money = money_of(totals, row.model, price_list()).micros
+            passed = max(0, milliseconds_of(row.last_entry_at) - milliseconds_of(begun)) if begun else None
+            tokens = tokens_of(totals).shown
+            found[row.pk] = Subagent(row, level, totals.steps, totals.errors, tokens, money, passed)
         parents = [row.pk for row in rows]
     for child in reversed(found.values()):
         parent = found.get(child.session.spawned_by_id) if child.session.spawned_by_id else None
@@ -167,25 +172,12 @@ def subagents_of(session: Session) -> list[Subagent]:
     return _as_tree(found, session.pk)
 
 
-def _subagent(row: Session, level: int, started: int | None) -> Subagent:
-    totals = row.live_tail.totals
-    money = money_of(totals, row.model, price_list())
-    passed = None if started is None else max(0, int(row.last_entry_at.timestamp() * 1000) - started)
-    return Subagent(row, level, totals.steps, totals.errors, tokens_of(totals).shown, money.micros, passed)
-
-
 def _add_up(parent: Subagent, child: Subagent) -> None:
     parent.steps += child.steps
     parent.errors += child.errors
     parent.tokens += child.tokens
     parent.micros += child.micros
     parent.below += child.below + 1
-
-
-def _started_at(ids: Iterable[UUID]) -> dict[UUID, int]:
-    """When the sessions' first entries happened, in milliseconds since 1970."""
-    first = Entry.objects.filter(session_id__in=list(ids), position=1).values_list("session_id", "created_at")
-    return {id: int(created_at.timestamp() * 1000) for id, created_at in first}
 
 
 def _as_tree(found: dict[UUID, Subagent], root: UUID) -> list[Subagent]:

@@ -174,7 +174,9 @@ def _not_compared(was: dict[str, Any], *, is_stale: bool) -> dict[str, Any]:
 
 
 def _compare(before: dict[str, Any], after: dict[str, Any], *, is_stale: bool) -> Iterator[str]:
-    later = OUTCOMES if is_stale or any(map(_lacks_outcome, before.values())) else ()
+    # An earlier version stored no kind with the rows of steps that call tools.
+    is_earlier = any(row.get("tool_names") and not row["kind"] for row in before.values())
+    later = OUTCOMES if is_stale or is_earlier else ()
     for name in dict.fromkeys((*before, *after)):
         was, now = before.get(name), after.get(name)
         if was is not None and now is not None:
@@ -186,11 +188,6 @@ def _compare(before: dict[str, Any], after: dict[str, Any], *, is_stale: bool) -
         else:
             columns_differing = [column for column in now if was[column] != now[column]]
             yield f"{name} differed in {', '.join(columns_differing)}"
-
-
-def _lacks_outcome(row: dict[str, Any]) -> bool:
-    """Whether an earlier version stored the row of this step, whose calls have no kind yet."""
-    return bool(row.get("tool_names")) and not row["kind"]
 
 
 def _without_new_outcomes(was: dict[str, Any], now: dict[str, Any], later: Sequence[str]) -> dict[str, Any]:

@@ -48,11 +48,7 @@ def change_project(project: Project, changes: Mapping[str, Any], *, actor: str =
         locked.save(update_fields=list(changed))
         add_audit_record(project.pk, actor, "change project", None, changed)
         if changed.get("paid_automatic_compression") is False:
-            for run in _paid_automatic_runs(locked):
+            runs = CompressionRun.objects.active().filter(project=project, automatic=True)
+            for run in list(runs.exclude(model__in=("", LOCAL))):
                 cancel_run(run, actor=actor)
         return locked
-
-
-def _paid_automatic_runs(project: Project) -> list[CompressionRun]:
-    runs = CompressionRun.objects.active().filter(project=project, automatic=True)
-    return list(runs.exclude(model__in=("", LOCAL)))

@@ -122,7 +122,9 @@ def _between_rebuilt(request: RecordedRequest, earlier: RecordedRequest) -> Requ
     )
     if common == len(old):
         return _changes(request, Difference("end"), rows, shared, earlier.output)
-    if common >= _fixed(request) and "older" in (request.window.begins, earlier.window.begins):
+    fixed = sum(each is not None for each in (request.instruction, request.notebook))
+    before_window = fixed + len(request.window.replacement)
+    if common >= before_window and "older" in (request.window.begins, earlier.window.begins):
         return _changes(request, Difference("history"), rows, shared, earlier.output)
     before, after = (
         [_bytes(message) for message in messages(each, 0, common + 1)] for each in (earlier, request)
@@ -130,13 +132,6 @@ def _between_rebuilt(request: RecordedRequest, earlier: RecordedRequest) -> Requ
     first_byte = diff_prefix(b"".join(before), b"".join(after)).first_difference
     place: Place = "instruction" if part and part.part == "instruction" else "history"
     return _changes(request, Difference(place, first_byte, part), rows, shared, earlier.output)
-
-
-def _fixed(request: RecordedRequest) -> int:
-    """How many messages stand before the entries of the window."""
-    return sum(each is not None for each in (request.instruction, request.notebook)) + len(
-        request.window.replacement
-    )
 
 
 def _keys(request: RecordedRequest) -> list[tuple[int | None, int]]:
@@ -182,7 +177,8 @@ def _between_snapshots(
     request: RecordedRequest, later: Snapshot, before: RecordedRequest, earlier: Snapshot, last: int | None
 ) -> RequestChanges:
     """Both requests are known byte for byte."""
-    old, new = (prefix_bytes(rebuild_request(_owner(each), each).request) for each in (earlier, later))
+    owned = ((Session.objects.get(pk=each.session_id), each) for each in (earlier, later))
+    old, new = (prefix_bytes(rebuild_request(owner, each).request) for owner, each in owned)
     diff = diff_prefix(old, new)
     place: Place = "end" if diff.continues else "history"
     instruction = request.instruction.position if request.instruction else None
@@ -195,10 +191,6 @@ def _between_snapshots(
     new_rows = request.window.rows[last:] if last is not None else request.window.rows
     shared = round(request.total * diff.share)
     return _changes(request, Difference(place, diff.first_difference, part), new_rows, shared, before.output)
-
-
-def _owner(snapshot: Snapshot) -> Session:
-    return Session.objects.get(pk=snapshot.session_id)
 
 
 def _changes(

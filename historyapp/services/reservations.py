@@ -61,7 +61,11 @@ class Reservation:
         with writing():
             counters = lock_counters(self.payer, now)
             self.is_capped = any(counter.limit is not None for counter in counters)
-            reached = [counter for counter in counters if self._exceeds(counter)]
+            reached = [
+                counter
+                for counter in counters
+                if counter.limit is not None and counter.counted + self.attempt_cost > counter.limit
+            ]
             if not reached:
                 self._counters = [counter.pk for counter in counters]
                 counted = SpendingCounter.objects.filter(pk__in=self._counters)
@@ -71,9 +75,6 @@ class Reservation:
             last = max(reached, key=lambda counter: counter.ends_at)
             note_refusal(self.payer.session_id, last)
             raise _refusal(last, self)
-
-    def _exceeds(self, counter: SpendingCounter) -> bool:
-        return counter.limit is not None and counter.counted + self.attempt_cost > counter.limit
 
     def _store(self, now: datetime) -> None:
         stored = SpendingReservation.objects

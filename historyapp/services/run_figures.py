@@ -100,13 +100,13 @@ def sessions_behind() -> list[UUID]:
     # With the projects, an index finds them; one query for both conditions would read all sessions.
     grown = long.filter(project__in=Project.objects.all(), last_entry_at__gte=since)
     recent = [*long.filter(pk__gte=first)[:MOST_RECENT], *grown[:MOST_RECENT]]
-    behind = (session.pk for session in recent if _steps_left(History(session)) >= AHEAD)
-    return list(dict.fromkeys(behind))
-
-
-def _steps_left(history: History) -> int:
-    known = FiguresCheckpoint.objects.newest_in(history.lineage, history.steps)
-    return history.steps - (known.steps if known else 0)
+    behind: dict[UUID, None] = {}
+    for session in recent:
+        history = History(session)
+        checkpoint = FiguresCheckpoint.objects.newest_in(history.lineage, history.steps)
+        if history.steps - (checkpoint.steps if checkpoint else 0) >= AHEAD:
+            behind[session.pk] = None
+    return list(behind)
 
 
 def count_ahead(session_id: UUID, should_stop: Callable[[], bool]) -> None:

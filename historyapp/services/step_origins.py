@@ -10,7 +10,6 @@ from historyapp.core.lineage import Span
 from historyapp.core.name_pages import GROUPS, Group, key_of
 from historyapp.core.origins import (
     RESULT_NAMES,
-    Lookup,
     Match,
     NameKind,
     Origin,
@@ -141,7 +140,9 @@ def origins_of(history: History, number: int) -> StepOrigins:
     )
     before, is_complete = indexed_spans(history.lineage, 1, row.first_position - 1)
     after, is_indexed = indexed_spans(history.lineage, row.last_position + 1, history.lineage.last)
-    calls = calls_of(_output(entries))[:MOST_CALLS]
+    output = entries[0].body
+    assert isinstance(output, core.ModelOutput)
+    calls = calls_of(output)[:MOST_CALLS]
     named: dict[str, int] = {}
     for index, call in enumerate(calls):
         for name in names_in(call):
@@ -228,11 +229,14 @@ class _Search:
     def origin(self, name: str, call: int, *, is_complete: bool, is_acted_on: bool) -> NameOrigin:
         """What is known of a name."""
         places = self.places(name)
+        where: Origin = "nowhere" if is_complete else "unknown"
+        if places is not None:
+            where = "own" if places.first[0] is None else "given"
         return NameOrigin(
             name=name,
             kind=kind_of(name),
             call=call,
-            origin=_origin(places, is_complete=is_complete),
+            origin=where,
             match=self.best[name].match if places else None,
             first=self.shown(name, self.first(name)),
             first_given=self.shown(name, self.first_given(name)),
@@ -282,7 +286,7 @@ class _Search:
 
     def _lasts(self, name: str) -> list[int]:
         """Where a name last stood in each group, in all spellings that are no mere parts."""
-        ways = [way for way in self._ways[name] if _is_known(way, self._known)]
+        ways = [way for way in self._ways[name] if all(key in self._known for key in way.keys)]
         exact = [way for way in ways if way.match != "parts"] or ways
         return [at for way in exact for at in self._known[way.keys[0]].last if at]
 
@@ -329,22 +333,6 @@ def places_of(history: History, number: int, name: str) -> list[NamePlace]:
         )
         for position in newest
     ]
-
-
-def _output(entries: Sequence[core.Entry]) -> core.ModelOutput:
-    body = entries[0].body
-    assert isinstance(body, core.ModelOutput)
-    return body
-
-
-def _is_known(way: Lookup, known: Mapping[int, KeyPlaces]) -> bool:
-    return all(key in known for key in way.keys)
-
-
-def _origin(places: KeyPlaces | None, *, is_complete: bool) -> Origin:
-    if places is None:
-        return "nowhere" if is_complete else "unknown"
-    return "own" if places.first[0] is None else "given"
 
 
 def _lines(

@@ -72,14 +72,13 @@ def progress_of(action: BulkAction) -> BulkProgress:
     started = [item.run_id for item in items if item.run_id is not None]
     runs = CompressionRun.objects.filter(pk__in=started, project_id=action.project_id) if started else ()
     known = {run.pk: run for run in runs}
-    found = [_progress(item, titles, known.get(item.run_id) if item.run_id else None) for item in items]
+    found = []
+    for item in items:
+        state, reason = str(item.state), item.reason
+        run = known.get(item.run_id) if item.run_id else None
+        if run is not None and item.state == BulkItem.State.DONE:
+            state = _OF_RUNS.get(CompressionRun.State(run.state), BulkItem.State.FAILED)
+            reason = run.note or (f"{run.failed} of {run.total} summaries failed." if run.failed else "")
+        title, exists = titles.get(item.session_id, ""), item.session_id in titles
+        found.append(ItemProgress(item.session_id, title, exists, state, reason, item.run_id))
     return BulkProgress(action, found, Counter(item.state for item in found))
-
-
-def _progress(item: BulkItem, titles: dict[UUID, str], run: CompressionRun | None) -> ItemProgress:
-    state, reason = str(item.state), item.reason
-    if run is not None and item.state == BulkItem.State.DONE:
-        state = _OF_RUNS.get(CompressionRun.State(run.state), BulkItem.State.FAILED)
-        reason = run.note or (f"{run.failed} of {run.total} summaries failed." if run.failed else "")
-    title, exists = titles.get(item.session_id, ""), item.session_id in titles
-    return ItemProgress(item.session_id, title, exists, state, reason, item.run_id)

@@ -103,13 +103,6 @@ def check_sessions(sessions: Sequence[UUID]) -> list[UUID]:
     return unique
 
 
-def sessions_of(project: Project, ids: Sequence[UUID]) -> tuple[list[Session], list[RefusedSession]]:
-    """The project's sessions with these ids in the same order, and the ids that it has not."""
-    found = Session.objects.filter(project=project).in_bulk(list(ids))
-    missing = [RefusedSession(id, "", f"There is no session {id}.") for id in ids if id not in found]
-    return [found[id] for id in ids if id in found], missing
-
-
 def estimate_compressions(
     project: Project, request: BulkRequest, spender: Spender = OPERATOR
 ) -> BulkEstimate:
@@ -118,9 +111,11 @@ def estimate_compressions(
     Raises:
         Invalid: for no sessions or too many of them.
     """
-    sessions, missing = sessions_of(project, check_sessions(request.sessions))
+    ids = list(check_sessions(request.sessions))
+    sessions = Session.objects.filter(project=project).in_bulk(ids)
+    missing = [RefusedSession(id, "", f"There is no session {id}.") for id in ids if id not in sessions]
     total = BulkEstimate(refused=missing)
-    for session in sessions:
+    for session in (sessions[id] for id in ids if id in sessions):
         session.project = project
         try:
             check_open(session)

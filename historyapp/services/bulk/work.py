@@ -55,7 +55,7 @@ def work_on(action_id: UUID, should_stop: Callable[[], bool], wake: Callable[[UU
 
 def _carry_out(action: BulkAction, item: BulkItem) -> Outcome:
     try:
-        return _ACTIONS[action.kind](action, item)
+        return _compress(action, item) if action.kind == action.Kind.COMPRESS else _change(action, item)
     except PlayheadError as error:
         if isinstance(error, StorageFailed):
             raise
@@ -67,35 +67,20 @@ def _carry_out(action: BulkAction, item: BulkItem) -> Outcome:
         return BulkItem.State.FAILED, "The server failed to do this. The reason is in the server's log."
 
 
-def _add_tag(action: BulkAction, item: BulkItem) -> Outcome:
+def _change(action: BulkAction, item: BulkItem) -> Outcome:
+    """Changes the session's tags or status, unless it is as wanted already."""
     session = lock_session(action.project, item.session_id)
-    if action.tag in session.tags:
-        return BulkItem.State.UNCHANGED, "It has the tag already."
-    return _change(action, session, add_tags=[action.tag])
-
-
-def _remove_tag(action: BulkAction, item: BulkItem) -> Outcome:
-    session = lock_session(action.project, item.session_id)
-    if action.tag not in session.tags:
-        return BulkItem.State.UNCHANGED, "It does not have the tag."
-    return _change(action, session, remove_tags=[action.tag])
-
-
-def _archive(action: BulkAction, item: BulkItem) -> Outcome:
-    session = lock_session(action.project, item.session_id)
-    if session.status == Session.Status.ARCHIVED:
-        return BulkItem.State.UNCHANGED, "It is archived already."
-    return _change(action, session, status=Session.Status.ARCHIVED)
-
-
-def _unarchive(action: BulkAction, item: BulkItem) -> Outcome:
-    session = lock_session(action.project, item.session_id)
-    if session.status != Session.Status.ARCHIVED:
-        return BulkItem.State.UNCHANGED, "It is not archived."
-    return _change(action, session, status=Session.Status.FINISHED)
-
-
-def _change(action: BulkAction, session: Session, **changes: object) -> Outcome:
+    kinds, statuses = BulkAction.Kind, Session.Status
+    has_tag, is_archived = action.tag in session.tags, session.status == statuses.ARCHIVED
+    table: dict[str, tuple[bool, str, dict[str, object]]] = {
+        kinds.ADD_TAG: (has_tag, "It has the tag already.", {"add_tags": [action.tag]}),
+        kinds.REMOVE_TAG: (not has_tag, "It does not have the tag.", {"remove_tags": [action.tag]}),
+        kinds.ARCHIVE: (is_archived, "It is archived already.", {"status": statuses.ARCHIVED}),
+        kinds.UNARCHIVE: (not is_archived, "It is not archived.", {"status": statuses.FINISHED}),
+    }
+    is_unchanged, reason, changes = table[action.kind]
+    if is_unchanged:
+        return BulkItem.State.UNCHANGED, reason
     with writing():  # a part of the transaction: an error undoes this part alone
         change_session(action.project, session.pk, changes, actor=action.actor)
     return _DONE
@@ -112,12 +97,3 @@ def _compress(action: BulkAction, item: BulkItem) -> Outcome:
     if not started.run.active:
         return BulkItem.State.UNCHANGED, started.run.note
     return _DONE
-
-
-_ACTIONS: dict[str, Callable[[BulkAction, BulkItem], Outcome]] = {
-    BulkAction.Kind.ADD_TAG: _add_tag,
-    BulkAction.Kind.REMOVE_TAG: _remove_tag,
-    BulkAction.Kind.ARCHIVE: _archive,
-    BulkAction.Kind.UNARCHIVE: _unarchive,
-    BulkAction.Kind.COMPRESS: _compress,
-}

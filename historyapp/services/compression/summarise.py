@@ -226,12 +226,7 @@ def _before_retry(provider: str, reservation: Reservation, failure: ModelCallErr
     """Reserves the attempt, if the failed one may be billed, and lets all workers pause where they must."""
     with short_connection():
         reservation.retry(failure, wait)
-    _share_pause(provider, failure, wait)
-
-
-def _share_pause(provider: str, failure: ModelCallError, wait: float) -> None:
-    """A provider limits all calls of a key together, so all workers pause."""
-    if isinstance(failure, LimitReached):
+    if isinstance(failure, LimitReached):  # it holds for all calls with a key together
         until = time.time() + min(wait, LONGEST_PAUSE)
         with _without_redis():
             cache.set(f"playhead:pause:{provider}", until, timeout=LONGEST_PAUSE)

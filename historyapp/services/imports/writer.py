@@ -185,15 +185,10 @@ class SessionWriter:
         if self._waiting or self._newest_settled.number > self.source.settled:
             self.flush()
         self._write_summaries()
-        self._write_notes()
-
-    def _write_notes(self) -> None:
-        """Writes the notes, with the session's positions instead of the source's."""
-        if not self._notes:
-            return
-        placed = [replace(note, position=shifted(self.source, note.position)) for note in self._notes]
-        with writing():
-            write_notes(lock_session(self.source.project, self.source.session_id), placed)
+        if self._notes:  # with the session's positions instead of the source's
+            placed = [replace(note, position=shifted(self.source, note.position)) for note in self._notes]
+            with writing():
+                write_notes(lock_session(self.source.project, self.source.session_id), placed)
 
     def _write_summaries(self) -> None:
         """Writes the waiting summaries, after the entries that they cover."""

@@ -118,7 +118,9 @@ def _store(delivery: WebhookDelivery, claim: UUID, attempt: Attempt, begun: date
         now = timezone.now()
         _note_attempt(delivery, attempt, begun)
         if attempt.succeeded:
-            _note_success(webhook, delivery, now)
+            delivery.state, delivery.finished_at = WebhookDelivery.State.SUCCEEDED, now
+            webhook.failures, webhook.failing_since, webhook.not_before = 0, None, None
+            webhook.last_success_at = now
         else:
             _note_failure(webhook, delivery, attempt, now)
         webhook.claimed_until = now + _claim_time()
@@ -151,12 +153,6 @@ def _note_attempt(delivery: WebhookDelivery, attempt: Attempt, begun: datetime) 
     }
     delivery.log = [*delivery.log, entry][-MOST_LOGGED:]
     delivery.attempts += 1
-
-
-def _note_success(webhook: Webhook, delivery: WebhookDelivery, now: datetime) -> None:
-    delivery.state, delivery.finished_at = WebhookDelivery.State.SUCCEEDED, now
-    webhook.failures, webhook.failing_since, webhook.not_before = 0, None, None
-    webhook.last_success_at = now
 
 
 def _note_failure(webhook: Webhook, delivery: WebhookDelivery, attempt: Attempt, now: datetime) -> None:

@@ -1,7 +1,7 @@
 """Making, changing and deleting webhooks, and sending deliveries by hand."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -72,16 +72,12 @@ def change_webhook(
             webhook.note, webhook.failures = "", 0
             webhook.failing_since = webhook.not_before = None
             webhook.next_at = timezone.now()
-            _retry_now(webhook)
+            # What waits for another attempt is due at once, with all its retries.
+            pending = WebhookDelivery.objects.pending(webhook).filter(retries__gt=0)
+            pending.update(due_at=timezone.now(), retries=0)
         webhook.save()
         _audit(webhook, actor, "change webhook", **{**changes, "url": webhook.url})
         return webhook
-
-
-def _retry_now(webhook: Webhook) -> None:
-    """What waits for another attempt is due at once, with all its retries."""
-    pending = WebhookDelivery.objects.pending(webhook).filter(retries__gt=0)
-    pending.update(due_at=timezone.now(), retries=0)
 
 
 def rotate_secret(project: Project, webhook_id: UUID, *, actor: str = "") -> Webhook:
@@ -178,12 +174,9 @@ def _active(project: Project, webhook_id: UUID) -> Webhook:
 
 def _wake(webhook: Webhook) -> None:
     """Has its next delivery sent at once, also after failures."""
-    webhook.next_at, webhook.not_before = _earlier(webhook.next_at, timezone.now()), None
+    now = timezone.now()
+    webhook.next_at, webhook.not_before = min(webhook.next_at or now, now), None
     webhook.save(update_fields=("next_at", "not_before"))
-
-
-def _earlier(one: datetime | None, other: datetime) -> datetime:
-    return other if one is None else min(one, other)
 
 
 def _checked(values: Mapping[str, Any]) -> dict[str, Any]:

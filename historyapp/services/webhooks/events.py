@@ -57,11 +57,13 @@ class _SessionChanges(NamedTuple):
 
 def find_events(project: UUID, changes: Sequence[ReadChange]) -> list[FoundEvent]:
     """The events in some changes, of each session in the order of the feed. Deleted sessions have none."""
-    wanted = [change for change in changes if change.kind in _FINDERS]
-    ids = {change.session for change in wanted}
-    sessions = {row.pk: row for row in Session.objects.filter(project=project, pk__in=ids)}
+    by_session: dict[UUID, list[ReadChange]] = {}
+    for change in changes:
+        if change.kind in _FINDERS:
+            by_session.setdefault(change.session, []).append(change)
+    sessions = Session.objects.filter(project=project).in_bulk(list(by_session))
     found: list[FoundEvent] = []
-    for id, of_session in _by_session(wanted):
+    for id, of_session in by_session.items():
         if id not in sessions:
             continue
         for kind, group in groupby(of_session, key=lambda change: change.kind):
@@ -77,13 +79,6 @@ def _found_in(kind: str, part: _SessionChanges) -> list[FoundEvent]:
     except Exception:  # a damaged session must not end the events of the others
         log.exception("The events of session %s cannot be told.", part.session.pk)
         return []
-
-
-def _by_session(changes: Sequence[ReadChange]) -> Iterator[tuple[UUID, list[ReadChange]]]:
-    by_session: dict[UUID, list[ReadChange]] = {}
-    for change in changes:
-        by_session.setdefault(change.session, []).append(change)
-    yield from by_session.items()
 
 
 def session_data(session: Session) -> dict[str, Any]:
@@ -124,7 +119,15 @@ def _appended(part: _SessionChanges) -> Iterator[FoundEvent]:
     rows = history.rows(oldest - WINDOW, newest)
     failed = [row for row in rows if row.status == "error" and first <= row.last_position <= last]
     if failed:
-        named = [_step_data(row) for row in failed[-MOST_NAMED:]]
+        named = [
+            {
+                "number": row.number,
+                "tool": row.tool_names[0] if row.tool_names else "",
+                "target": row.target,
+                "error": row.error_line or row.result_preview,
+            }
+            for row in failed[-MOST_NAMED:]
+        ]
         key = f"error:{part.session.pk}:{failed[-1].anchor}"
         yield part.found("session.error", key, count=len(failed), failed_steps=named)
     yield from _loops(part, rows, first)
@@ -142,15 +145,6 @@ def _loops(part: _SessionChanges, rows: Sequence[Episode], first: int) -> Iterat
             seen.add(key)
             named = {"rule": loop.rule, "steps": loop.steps, "tool": loop.tool, "target": loop.target}
             yield part.found("session.loop", key, loop=named)
-
-
-def _step_data(row: Episode) -> dict[str, Any]:
-    return {
-        "number": row.number,
-        "tool": row.tool_names[0] if row.tool_names else "",
-        "target": row.target,
-        "error": row.error_line or row.result_preview,
-    }
 
 
 def _compressed(part: _SessionChanges) -> Iterator[FoundEvent]:

@@ -89,7 +89,9 @@ async def _post(target: WebhookTarget, address: str, headers: dict[str, str], bo
         ) as response,
     ):
         text = await _beginning(response)
-        return Attempt(response.status_code, _error_of(response), text, 0, _retry_after(response))
+        after = response.headers.get("retry-after", "")
+        seconds = int(after) if after.isascii() and after.isdecimal() and len(after) < 7 else 0
+        return Attempt(response.status_code, _error_of(response), text, 0, seconds)
 
 
 _TIMEOUT = httpx.Timeout(WHOLE_SECONDS, connect=CONNECT_SECONDS)
@@ -112,8 +114,3 @@ def _error_of(response: httpx.Response) -> str:
     if response.has_redirect_location:
         return f"The target answered with a redirect ({status}). Set the webhook to the new URL."
     return f"The target answered with the status {status}."
-
-
-def _retry_after(response: httpx.Response) -> int:
-    text = response.headers.get("retry-after", "")
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 7 else 0

@@ -111,7 +111,8 @@ def addresses_of(target: WebhookTarget) -> Sequence[str]:
 def check_address(target: WebhookTarget, address: str) -> None:
     """Raises ``TargetRefused`` for an address that a request to the target may not reach."""
     parsed = _embedded(ip_address(address.partition("%")[0]))
-    if _is_allowed(parsed):
+    is_private = not parsed.is_global and not parsed.is_multicast
+    if is_private and any(parsed in network for network in settings.PLAYHEAD_WEBHOOK_PRIVATE_ADDRESSES):
         return
     if not parsed.is_global or parsed.is_multicast:
         raise TargetRefused(
@@ -120,12 +121,6 @@ def check_address(target: WebhookTarget, address: str) -> None:
         )
     if target.scheme != "https":
         raise TargetRefused("Public addresses need https://.")
-
-
-def _is_allowed(address: IPv4Address | IPv6Address) -> bool:
-    networks = settings.PLAYHEAD_WEBHOOK_PRIVATE_ADDRESSES
-    is_private = not address.is_global and not address.is_multicast
-    return is_private and any(address in network for network in networks)
 
 
 def _embedded(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
