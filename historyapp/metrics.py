@@ -54,7 +54,8 @@ class SharedFigures(Collector):
         return ()  # otherwise registering would collect once for their names
 
     def collect(self) -> Iterator[Metric]:
-        yield from _disk()
+        yield _gauge("disk_free_bytes", "Free disk space of the data folder.", disk.free_bytes())
+        yield _gauge("disk_size_bytes", "Size of the disk with the data folder.", disk.size_bytes())
         try:
             families = [*_work(), *_totals(), *_database_size()]
         except (DatabaseError, InterfaceError) as error:
@@ -66,11 +67,6 @@ class SharedFigures(Collector):
 
 def _gauge(name: str, help: str, value: float) -> Metric:
     return GaugeMetricFamily(f"playhead_{name}", help, value=value)
-
-
-def _disk() -> Iterator[Metric]:
-    yield _gauge("disk_free_bytes", "Free disk space of the data folder.", disk.free_bytes())
-    yield _gauge("disk_size_bytes", "Size of the disk with the data folder.", disk.size_bytes())
 
 
 def _database_size() -> Iterator[Metric]:

@@ -72,7 +72,7 @@ def read_figures(request: ApiRequest, span: Query[SpanQuery]) -> HttpResponse:
     first = span.first or date.fromordinal(max(1, last.toordinal() - DAYS + 1))
     query = FiguresQuery(first, last, span.agent, span.model, span.tool, span.take)
     items = [
-        FiguresGroupOut(**_fields(group), name=_name(name))
+        FiguresGroupOut(**_fields(group), name=None if name == SEVERAL_TOOLS else str(name))
         for name, group in grouped(project, query, span.by).items()
     ]
     total, before = total_in(project, query), total_in(project, query.before)
@@ -88,10 +88,6 @@ def read_figures(request: ApiRequest, span: Query[SpanQuery]) -> HttpResponse:
             is_current=is_current(project),
         )
     )
-
-
-def _name(name: object) -> str | None:
-    return None if name == SEVERAL_TOOLS else str(name)
 
 
 def _fields(group: GroupFigures) -> dict[str, Any]:

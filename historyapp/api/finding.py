@@ -14,7 +14,7 @@ from historyapp.api.responses import fill_json, reply_or_304
 from historyapp.enqueue import want_text_index
 from historyapp.models import Session
 from historyapp.models.history import History
-from historyapp.models.text_search import MOST_CHARACTERS, MOST_HITS, Hit, TextSearch
+from historyapp.models.text_search import MOST_CHARACTERS, MOST_HITS, TextSearch
 from historyapp.wire.finding import FoundEntry, FoundPage
 from historyapp.wire.problems import NotValid
 
@@ -58,15 +58,13 @@ def _page(session: Session, query: FindQuery) -> dict[str, Any]:
     if len(found.hits) > len(items):
         more = items[-1].match.position
     state = session.head if as_of is None else as_of
+    shown = []
+    for hit in items:  # the newest step shows what the next one will, where that does not exist yet
+        step = min(hit.match.step, history.steps) if hit.live else hit.match.step
+        shown.append(fill_json(FoundEntry, hit.match, episode=step, live=hit.live))
     return {
-        "items": [_item(hit, history.steps) for hit in items],
+        "items": shown,
         "next": None if more is None else encode_cursor(_LIST, state, more, asked),
         "count": len(found.hits),
         "complete": found.more is None,
     }
-
-
-def _item(hit: Hit, steps: int) -> dict[str, Any]:
-    """Of live hits the step that shows it, which is the newest one where the next does not exist yet."""
-    step = min(hit.match.step, steps) if hit.live else hit.match.step
-    return fill_json(FoundEntry, hit.match, episode=step, live=hit.live)

@@ -1,6 +1,5 @@
 """Which sessions a list holds: the parameters of ``GET /sessions`` and of its facets."""
 
-from collections import Counter
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, JsonValue
@@ -103,14 +102,12 @@ class SessionListQuery(SessionFilter):
 
 def facets_out(counts: FacetCounts) -> SessionFacets:
     """The counts of facets, the most frequent values first."""
-    return SessionFacets(total=counts.total, **{facet: _frequent(counts.facets[facet]) for facet in FACETS})
-
-
-def _frequent(values: Counter[str]) -> list[SessionFacetValue]:
-    known = sorted(
-        ((value, count) for value, count in values.items() if value), key=lambda found: (-found[1], found[0])
-    )
-    return [SessionFacetValue(value=value, count=count) for value, count in known[:MOST_SHOWN]]
+    shown: dict[str, list[SessionFacetValue]] = {}
+    for facet in FACETS:
+        known = [(value, count) for value, count in counts.facets[facet].items() if value]
+        known.sort(key=lambda found: (-found[1], found[0]))
+        shown[facet] = [SessionFacetValue(value=value, count=count) for value, count in known[:MOST_SHOWN]]
+    return SessionFacets(total=counts.total, **shown)
 
 
 def _unique(values: list[str]) -> tuple[str, ...]:

@@ -46,7 +46,9 @@ def _of_edit(edit: Mapping[str, Any]) -> LineCount:
     if whole := _text(edit, (*_WHOLE, _INSERTED)):
         return LineCount(len(whole.splitlines()))
     if isinstance(replacement := edit.get("replacement_text"), str):
-        return LineCount(len(replacement.splitlines()), _replaced_lines(edit))
+        first, last = edit.get("start_line"), edit.get("end_line")
+        replaced = last - first + 1 if isinstance(first, int) and isinstance(last, int) else 0
+        return LineCount(len(replacement.splitlines()), max(0, replaced))
     return lines_edited_by(edit.get("command")) or _of_patch(_text(edit, _PATCHES) or command_line(edit))
 
 
@@ -70,12 +72,6 @@ def edits_at_cursor(arguments: Any) -> bool:
     """Whether an edit tells which lines it writes, and not which ones it replaces."""
     command = arguments.get("command") if isinstance(arguments, Mapping) else None
     return isinstance(command, str) and command.startswith(_AT_CURSOR)
-
-
-def _replaced_lines(edit: Mapping[str, Any]) -> int:
-    """How many lines an edit by line numbers replaces; 0 where it does not say."""
-    first, last = edit.get("start_line"), edit.get("end_line")
-    return max(0, last - first + 1) if isinstance(first, int) and isinstance(last, int) else 0
 
 
 def writes_whole_file(arguments: Any) -> bool:

@@ -139,12 +139,12 @@ def failed_tests(lines: Lines, programs: Sequence[str]) -> str:
 
 def compiler_error(lines: Lines, programs: Sequence[str]) -> str:
     """A compiler or a linter names a place with an error, or counts errors."""
-    return next((line for line in lines if _mentions_error(line) and _COMPILER.search(line)), "")
-
-
-def _mentions_error(line: str) -> bool:
-    """Most lines do not, and then no pattern has to be tried."""
-    return "rror" in line or ".go:" in line or "✖" in line or "- E999" in line
+    for line in lines:
+        # Most lines have none of these, and then no pattern has to be tried.
+        is_likely = "rror" in line or ".go:" in line or "✖" in line or "- E999" in line
+        if is_likely and _COMPILER.search(line):
+            return line
+    return ""
 
 
 def command_error(lines: Lines, programs: Sequence[str]) -> str:
@@ -152,12 +152,10 @@ def command_error(lines: Lines, programs: Sequence[str]) -> str:
     for line in lines[-NEWEST:]:
         if _COMMAND.match(line) or any(mark in line for mark in _COMMAND_MARKS):
             return line
-    return next((line for line in lines[-3:] if _complains(line, programs)), "")
-
-
-def _complains(line: str, programs: Sequence[str]) -> bool:
-    """Whether one of the programs says in the line that something is wrong."""
-    return any(line.partition(f"{name}: ")[2].startswith(_COMPLAINTS) for name in programs)
+    for line in lines[-3:]:
+        if any(line.partition(f"{name}: ")[2].startswith(_COMPLAINTS) for name in programs):
+            return line
+    return ""
 
 
 def unknown_option(lines: Lines, programs: Sequence[str]) -> str:

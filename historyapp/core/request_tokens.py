@@ -153,7 +153,8 @@ class _Count:
 
     def compare(self, output: LogRow, *, is_last: bool = False) -> None:
         """Compares with what the provider reported for the request that led to an output."""
-        self._model = _model_of(output) or self._model
+        model = output.metadata.get("model")
+        self._model = model if isinstance(model, str) and model else self._model
         reported = _reported(output)
         if reported is None:
             return
@@ -229,11 +230,6 @@ def _names_files(row: LogRow) -> bool:
 def _has_hosted(output: LogRow) -> bool:
     """Whether the provider ran a tool for the output and the transcript does not hold what that found."""
     return bool(mapping(output.metadata.get("source")).get("hosted"))
-
-
-def _model_of(output: LogRow) -> str:
-    model = output.metadata.get("model")
-    return model if isinstance(model, str) else ""
 
 
 def _reported(output: LogRow) -> Usage | None:

@@ -3,12 +3,11 @@
 Lists, heads of sessions, ledgers and overviews show these, so that they agree.
 """
 
-from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 from historyapp.core.prices import Prices
 from historyapp.core.projection import Totals
-from historyapp.core.usage import ModelTotals, Usage
+from historyapp.core.usage import Usage
 
 TokenSource = Literal["reported", "estimated"]
 MoneySource = Literal["reported", "priced", "reported and priced", "unknown", "none"]
@@ -55,13 +54,11 @@ class RunMoney(NamedTuple):
 
 def tokens_of(totals: Totals) -> RunTokens:
     """The tokens of a run."""
-    usage = sum_usage(totals.models) if totals.models else Usage(totals.input_tokens, totals.output_tokens)
+    usage = Usage(totals.input_tokens, totals.output_tokens)
+    if totals.models:
+        by_model = (used.usage for used in totals.models.values())
+        usage = Usage(*(sum(counts) for counts in zip(*by_model, strict=True)))
     return RunTokens(usage, totals.tokens, "reported" if usage.input or usage.output else "estimated")
-
-
-def sum_usage(models: Mapping[str, ModelTotals]) -> Usage:
-    """The usage of all models together."""
-    return Usage(*map(sum, zip(Usage(), *(totals.usage for totals in models.values()), strict=True)))
 
 
 def money_of(totals: Totals, default_model: str, prices: Prices) -> RunMoney:

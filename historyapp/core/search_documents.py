@@ -96,7 +96,8 @@ def document_of(project: UUID, session: UUID, run: Sequence[IndexedEntry]) -> Se
     step = anchor.step if output else anchor.step + 1
     at = anchor.entry.created_at
     texts, is_capped = _texts(run)
-    facets = [*_facets(project, session, at), *_step_facets(run, tail.step, output)]
+    facets = [project_token(project), session_token(session), *(day_tokens(at) if at != UNDATED else ())]
+    facets += _step_facets(run, tail.step, output)
     tokens = [*facets, *texts]
     tools = tuple(dict.fromkeys(tail.step.tool_names))[:_MOST_CALLS] if tail.step else ()
     return SearchDocument(
@@ -134,11 +135,6 @@ def _status(step: Step | None) -> str:
     if step is None:
         return ""
     return LIKELY_FAILED if step.likely_failure else step.status
-
-
-def _facets(project: UUID, session: UUID, at: datetime) -> list[str]:
-    always = [project_token(project), session_token(session)]
-    return always if at == UNDATED else [*always, *day_tokens(at)]
 
 
 def _step_facets(

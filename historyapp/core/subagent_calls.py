@@ -47,7 +47,8 @@ def subagent_call(entries: Iterable[Entry]) -> SubagentCall | None:
             if body.use_tool and not calls:
                 calls = [("", body.use_tool.name, body.use_tool.arguments)]
             for id, name, arguments in calls:
-                if _starts_agent(name, arguments):
+                names_agent = isinstance(arguments, Mapping) and "subagent_type" in arguments
+                if names_agent or name.lower() in AGENTS:
                     ids.add(id)
                     tasks.update(_tasks(arguments))
         elif isinstance(body, ToolResults):
@@ -70,10 +71,6 @@ def position_of_call(known: SubagentTraits, calls: Sequence[SubagentCall]) -> in
             if len(id) >= _SHORTEST_ID and id in call.results:
                 return call.position
     return next((call.position for call in calls if not call.tasks.isdisjoint(known.tasks)), None)
-
-
-def _starts_agent(name: str, arguments: Any) -> bool:
-    return name.lower() in AGENTS or (isinstance(arguments, Mapping) and "subagent_type" in arguments)
 
 
 def _tasks(arguments: Any) -> Iterable[str]:

@@ -28,7 +28,7 @@ from historyapp.front.native import NATIVE, Send, refusal
 from historyapp.front.outbox import IN_MEMORY, PIECE, ClientGone, Head, Outbox
 from historyapp.front.pools import Client, Pool
 from historyapp.front.sockets import Connections, peer_of
-from historyapp.front.streams import OpenStream, Streams
+from historyapp.front.streams import Streams
 from historyapp.front.unread import UnreadBytes
 from historyapp.meters import count_request
 from historyapp.models.long_rows import MOST_READ, bytes_left
@@ -185,7 +185,7 @@ class Front:
                     return Beginning(head, outbox.body, outbox.subscription)
                 await self._send(scope, send, head, outbox.body)
                 return None
-            watch = asyncio.create_task(_abandon_when_closed(receive, outbox))
+            watch = asyncio.create_task(_when_closed(receive, outbox.abandon))
             try:
                 await self._stream(scope, send, head, outbox)
             finally:
@@ -199,7 +199,7 @@ class Front:
         status, headers = beginning.head
         headers = [header for header in headers if header[0] != b"content-length"]
         with self._streams.followed(beginning.subscription) as stream:
-            watch = asyncio.create_task(_end_when_closed(receive, stream))
+            watch = asyncio.create_task(_when_closed(receive, stream.end))
             try:
                 await send({"type": "http.response.start", "status": status, "headers": headers})
                 piece = beginning.text
@@ -351,16 +351,11 @@ def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
         yield b"".join(gathered)
 
 
-async def _abandon_when_closed(receive: Receive, outbox: Outbox) -> None:
+async def _when_closed(receive: Receive, end: Callable[[], object]) -> None:
+    """Calls a function when the client has closed the connection."""
     while (await receive())["type"] != "http.disconnect":
         pass
-    outbox.abandon()
-
-
-async def _end_when_closed(receive: Receive, stream: OpenStream) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    stream.end()
+    end()
 
 
 def _length_of(headers: dict[bytes, bytes]) -> int:

@@ -96,16 +96,13 @@ class Cursor(NamedTuple):
             Invalid: when it is something else.
         """
         parts = text.split("-")
-        if len(parts) == 2 and all(map(_is_number, parts)):
+        are_numbers = all(part.isdecimal() and part.isascii() and len(part) <= _MOST_DIGITS for part in parts)
+        if len(parts) == 2 and are_numbers:
             return cls(int(parts[0]), int(parts[1]))
         raise Invalid(
             "This is no cursor of events. Send the cursor of an event, or next of a page, unchanged; "
             "leave it out to begin anew."
         )
-
-
-def _is_number(text: str) -> bool:
-    return text.isdecimal() and text.isascii() and len(text) <= _MOST_DIGITS
 
 
 START = Cursor(0, 0)
@@ -143,7 +140,8 @@ def changes_since(
     Raises:
         CursorExpired: when changes after the cursor have been deleted because they were too old.
     """
-    read = _read(project, cursor, limit + 1)
+    statement = _PAGE.format(settled="" if on_sqlite() else _SETTLED)
+    read = list(_changes(fetch_all(statement, [uuid_value(project), *cursor, limit + 1])))
     if not read and cursor.transaction_id and _is_of_other_database(cursor):
         return changes_since(project, Cursor(0, cursor.id), limit=limit, session=session)
     if read and read[0].kind == ChangeKind.PRUNED and cursor != START:
@@ -181,11 +179,6 @@ def _is_of_other_database(cursor: Cursor) -> bool:
     A dump keeps the numbers of rows, so that readers go on by them.
     """
     return not on_sqlite() and next_transaction() <= cursor.transaction_id
-
-
-def _read(project: UUID, cursor: Cursor, limit: int) -> list[ReadChange]:
-    settled = "" if on_sqlite() else _SETTLED
-    return list(_changes(fetch_all(_PAGE.format(settled=settled), [uuid_value(project), *cursor, limit])))
 
 
 def _changes(rows: Iterable[Sequence[Any]]) -> Iterable[ReadChange]:

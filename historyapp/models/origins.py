@@ -317,7 +317,8 @@ def all_places(spans: Spans, key: int, limit: int) -> list[tuple[str, int, Group
     found: list[tuple[str, int, Group]] = []
     for reader, own in _readers(spans):
         for span in own:
-            for low, high in _bounds(key, span):
+            for group in GROUPS:
+                low, high = place_of(key, group, span.first), place_of(key, group, span.last)
                 own_places = _downwards(reader, low, high, limit)
                 found += [(span.session, position_of(place), group_at(place)) for place in own_places]
     return sorted(found, key=lambda place: place[1])[-limit:]
@@ -341,11 +342,6 @@ def _readers(spans: Spans, unsaved: Unsaved | None = None) -> Iterator[tuple[Pla
     for index, own in by_index.items():
         is_unsaved = unsaved is not None and unsaved.name_index.pk == index
         yield PlaceReader(index, unsaved.places if unsaved and is_unsaved else ()), own[::-1]
-
-
-def _bounds(key: int, span: Span) -> list[tuple[int, int]]:
-    """For each group the least and the greatest place that a key can have in a span."""
-    return [(place_of(key, group, span.first), place_of(key, group, span.last)) for group in GROUPS]
 
 
 def _inside(place: int | None, low: int, high: int) -> int | None:

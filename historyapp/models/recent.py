@@ -1,6 +1,5 @@
 """What happens in a project now, and what failed lately: bounded reads by index, whatever its size."""
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
@@ -50,12 +49,11 @@ def sessions_at_work(project: UUID) -> list[Session]:
     recent = list(live.filter(last_entry_at__gte=now - AT_WORK)[:MOST_AT_WORK])
     quiet = live.filter(last_entry_at__gte=now - OPEN_CALL, last_entry_at__lt=now - AT_WORK)
     waiting = quiet.containing("tail", ["in_flight"])[: MOST_AT_WORK - len(recent)]
-    return recent + [session for session in waiting if _has_open_call(session)]
-
-
-def _has_open_call(session: Session) -> bool:
-    step = session.live_tail.step
-    return step is not None and step.status == "in_flight"
+    for session in waiting:
+        step = session.live_tail.step
+        if step is not None and step.status == "in_flight":
+            recent.append(session)
+    return recent
 
 
 def running_compressions(project: UUID) -> list[CompressionRun]:
@@ -69,15 +67,12 @@ def newest_failures(project: UUID) -> list[RecentFailure]:
     columns = ("title", "head", "closed_spans", "tail_start", "forked_from", "project")
     newest = Session.objects.filter(project=project).exclude(status="archived").newest_first()
     sessions = {session.pk: session for session in newest.only(*columns)[:_LOOKED_AT]}
+    parts = [f"SELECT * FROM ({statement}) AS part" for _ in sessions for statement in _KINDS]  # noqa: S608
+    values = [uuid_value(id) for id in sessions for _ in _KINDS]
+    rows = fetch_all(" UNION ALL ".join(parts), values) if parts else []
     found = list[RecentFailure]()
-    for id, number, first, tool, likely, line, call, at in _failed_rows(list(sessions)):
+    for id, number, first, tool, likely, line, call, at in rows:
         session = sessions[as_uuid(id)]
         if session.lineage().contains(str(session.pk), first):
             found.append(RecentFailure(session, number, tool, bool(likely), line, call, as_aware(at)))
     return sorted(found, key=lambda failure: failure.at, reverse=True)[:MOST_FAILURES]
-
-
-def _failed_rows(ids: Sequence[UUID]) -> list[tuple[UUID, int, int, str, str, str, str, datetime]]:
-    parts = [f"SELECT * FROM ({statement}) AS part" for _ in ids for statement in _KINDS]  # noqa: S608
-    values = [uuid_value(id) for id in ids for _ in _KINDS]
-    return fetch_all(" UNION ALL ".join(parts), values) if parts else []

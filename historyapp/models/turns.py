@@ -5,7 +5,7 @@ that have been read before, by reading rows at even distances: in one query in a
 which the timeline has been drawn, else in two.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from math import ceil
 
 from historyapp.models.episodes import Episode, StepSample
@@ -62,11 +62,7 @@ def _search(history: History, turn: int) -> tuple[int | None, Episode | StepSamp
         if found - before <= 1:
             return found, row
         gap = ceil((found - before) / (_AT_ONCE + 1))
-        rows = _rows(history, range(before + gap, found, gap))
-
-
-def _rows(history: History, numbers: range) -> Sequence[Episode | StepSample]:
-    """Some steps; one of them where rows of takes are in the way."""
-    if rows := Episode.objects.sampled_sparsely(history.lineage, numbers):
-        return rows
-    return [history.row(numbers[len(numbers) // 2])]
+        numbers = range(before + gap, found, gap)
+        rows = Episode.objects.sampled_sparsely(history.lineage, numbers) or []
+        if not rows:  # rows of takes are in the way
+            rows = [history.row(numbers[len(numbers) // 2])]

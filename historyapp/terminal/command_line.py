@@ -24,6 +24,12 @@ OTHERS = (
     "up", "import", "compress", "worker", "keys", "caps", "sign-in", "rebuild-projections", "purge", "help",
 )  # fmt: skip
 """Django's commands of Playhead, which a shell completes by name."""
+SERVER_OPTIONS = (
+    ("--home", "DIR", "of this data folder (default: PLAYHEAD_HOME)"),
+    ("--project", "NAME", "in the data folder (default: the oldest project)"),
+    ("--url", "URL", "of the server at this address (default: PLAYHEAD_URL)"),
+    ("--key", "KEY", "the server's API key (default: PLAYHEAD_API_KEY)"),
+)
 SESSION = "a session: its id, the beginning of its id, or `last`"
 
 
@@ -69,7 +75,9 @@ def make_parser(others: Sequence[str] = ()) -> ArgumentParser:
         made.set_defaults(run=command)
         if json:
             made.add_argument("--json", action="store_true", help="print the API's JSON")
-        _add_server_options(made)
+        server = made.add_argument_group("which sessions")
+        for option, metavar, meaning in SERVER_OPTIONS:
+            server.add_argument(option, metavar=metavar, help=meaning)
         return made
 
     _add_reading(add)
@@ -146,14 +154,6 @@ def _add_changing(add: Callable[..., ArgumentParser]) -> None:
     made.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="default: %(default)s")
     made.add_argument("--out", type=Path, metavar="FILE", help="default: standard output")
     made.add_argument("--yes", action="store_true", help="replace FILE without asking")
-
-
-def _add_server_options(parser: ArgumentParser) -> None:
-    server = parser.add_argument_group("which sessions")
-    server.add_argument("--home", metavar="DIR", help="of this data folder (default: PLAYHEAD_HOME)")
-    server.add_argument("--project", metavar="NAME", help="in the data folder (default: the oldest project)")
-    server.add_argument("--url", metavar="URL", help="of the server at this address (default: PLAYHEAD_URL)")
-    server.add_argument("--key", metavar="KEY", help="the server's API key (default: PLAYHEAD_API_KEY)")
 
 
 def _server(options: Namespace, home: str | None) -> Server:

@@ -80,9 +80,11 @@ def _print_comparison(output: Output, found: Answer, pairs: list[Answer], option
         return
     place = found["first_divergence"] or found["first_difference"]
     what = "The agent goes another way" if found["first_divergence"] else "The runs first differ"
-    output.line((f"{what} at {_place_text(place)}.", "bold"))
+    steps = [f"step {place[side]:,} of {side.upper()}" for side in ("a", "b") if place[side] is not None]
+    output.line((f"{what} at {' and '.join(steps)}.", "bold"))
     output.line()
-    shown = pairs if options.all else _around(pairs, found["first_difference"])
+    first = next((n for n, pair in enumerate(pairs) if pair["change"] != "same"), 0)
+    shown = pairs if options.all else pairs[max(0, first - BEFORE) : first + SHOWN]
     output.table(PAIRS, [_pair(pair) for pair in shown])
     if len(shown) < len(pairs) or found["pairs"]["next"]:
         note("These are the pairs around the first difference. --all shows the others.")
@@ -95,17 +97,6 @@ def _totals(name: str, side: Answer) -> list[str]:
     seconds = "" if totals["seconds"] is None else f"{totals['seconds']:,.0f}"
     at = "" if side["as_of"] is None else f"@{side['as_of']}"
     return [f"{name} {side['session'][:13]}{at}", side["title"], *figures, money, seconds]
-
-
-def _place_text(place: Answer) -> str:
-    steps = [f"step {place[side]:,} of {side.upper()}" for side in ("a", "b") if place[side] is not None]
-    return " and ".join(steps)
-
-
-def _around(pairs: list[Answer], place: Answer) -> list[Answer]:
-    """The pairs from shortly before the first difference on."""
-    first = next((n for n, pair in enumerate(pairs) if pair["change"] != "same"), 0)
-    return pairs[max(0, first - BEFORE) : first + SHOWN]
 
 
 def _pair(pair: Answer) -> list[str]:

@@ -65,12 +65,9 @@ class Output:
             # Of columns that may wrap the table takes width first. Their cells do not wrap, so they are cut.
             table.add_column(title, justify="right" if number else "left", no_wrap=not flexible)
         for row in rows:
-            table.add_row(*map(_cell, row))
+            styled = ((safe_line(text), STYLES.get(text, "")) for text in row)
+            table.add_row(*(Text(*cell, no_wrap=True, overflow="ellipsis") for cell in styled))
         self._console.print(table)
-
-
-def _cell(text: str) -> Text:
-    return Text(safe_line(text), STYLES.get(text, ""), no_wrap=True, overflow="ellipsis")
 
 
 def note(sentence: str) -> None:

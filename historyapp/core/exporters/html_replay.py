@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from historyapp.core.call_subjects import COMMANDS, CallSubject, call_subject, command_line
 from historyapp.core.content import are_parts, image_data, plain_text
 from historyapp.core.dates import known
-from historyapp.core.entries import PERSON, Entry, ModelOutput, Review, ToolCall, ToolResult, ToolResults
+from historyapp.core.entries import PERSON, Entry, ModelOutput, ToolCall, ToolResult, ToolResults
 from historyapp.core.episodes import Episode, abandon, entry_runs, episode_of
 from historyapp.core.exporters.base import ExportSession
 from historyapp.core.failures import check_of, error_line, likely_failure
@@ -276,14 +276,11 @@ def _remarks(episode: Episode) -> Iterator[dict[str, Any]]:
     for text in islice(episode.overall, MOST_PARTS):
         yield {"heading": "remark", "parts": _parts(text)}
     for review in islice(episode.reviews, MOST_PARTS):
-        yield {"heading": "review", "parts": [_cut(_review(review))]}
-
-
-def _review(review: Review) -> str:
-    verdict = "" if review.passed is None else ("passed" if review.passed else "not passed")
-    score = "" if review.score is None else f"score {review.score:g}"
-    texts = [plain_text(value) for value in (review.analysis, review.supervision) if value is not None]
-    return "\n".join(filter(None, [" · ".join(filter(None, [verdict, score])), *texts]))
+        verdict = "" if review.passed is None else ("passed" if review.passed else "not passed")
+        score = "" if review.score is None else f"score {review.score:g}"
+        texts = [plain_text(value) for value in (review.analysis, review.supervision) if value is not None]
+        whole = "\n".join(filter(None, [" · ".join(filter(None, [verdict, score])), *texts]))
+        yield {"heading": "review", "parts": [_cut(whole)]}
 
 
 def _parts(content: Any) -> list[Any]:

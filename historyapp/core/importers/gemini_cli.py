@@ -50,7 +50,10 @@ class _GeminiCli:
         document = mapping(head.document)
         messages = listing(document.get("messages"))
         shown = messages or [*head.lines]
-        run = _GeminiRun(_start(document or _facts(head), shown, source), "index" if messages else "line")
+        facts: Mapping[str, Any] = document
+        if not facts:
+            facts = next((line for line in head.lines if _names_project(line)), facts)
+        run = _GeminiRun(_start(facts, shown, source), "index" if messages else "line")
         found = records(messages) if messages else read_lines(source.stream)
         yield from readable(run.read(found), source, self.title)
 
@@ -60,10 +63,6 @@ GEMINI_CLI = _GeminiCli()
 
 def _names_project(record: Mapping[str, Any]) -> bool:
     return isinstance(record.get("sessionId"), str) and isinstance(record.get("projectHash"), str)
-
-
-def _facts(head: Head) -> Mapping[str, Any]:
-    return next((line for line in head.lines if _names_project(line)), {})
 
 
 def _start(facts: Mapping[str, Any], messages: list[Any], source: Source) -> SessionStart:

@@ -180,21 +180,17 @@ class RunFigures:
             if isinstance(body, ToolResults):
                 self._add_time(entry, "tools" if self.steps else "")
                 self.waits_for_tools = False
-            elif isinstance(body, ModelInput):
-                self._add_input(entry, body.channel)
+            elif isinstance(body, ModelInput) and body.channel == COMPACTION:
+                self._compact()
+                self._add_time(entry, "model")
+            elif isinstance(body, ModelInput) and body.channel == PERSON:
+                self._add_time(entry, "tools" if self.waits_for_tools else "person")
+                self.is_new_turn = True
             elif isinstance(body, DebugLog):
                 if marks_compaction("debug_log", body.category):
                     self._compact(is_partial=body.category.lower() == CONDENSATION)
                 continue  # a model never reads it
             self.sizes.since_compaction += entry.tokens
-
-    def _add_input(self, entry: Entry, channel: str) -> None:
-        if channel == COMPACTION:
-            self._compact()
-            self._add_time(entry, "model")
-        elif channel == PERSON:
-            self._add_time(entry, "tools" if self.waits_for_tools else "person")
-            self.is_new_turn = True
 
     def _compact(self, *, is_partial: bool = False) -> None:
         self.compactions += not self.sizes.is_compacted

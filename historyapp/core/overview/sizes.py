@@ -59,17 +59,14 @@ class ContextSizes:
         size = reported or (0 if self.reported else self.since_compaction)
         if self.is_compacted:
             after = reported if self.is_partial else size
-            self._add_compaction(Compaction(step, self.newest, after))
+            self.is_compacted = False
+            if len(self.compactions) < MOST_COMPACTIONS:
+                self.compactions.append(Compaction(step, self.newest, after))
+            else:
+                self.more_compactions += 1
         if size:
             self.newest = size
             self._add_point(step, size)
-
-    def _add_compaction(self, compaction: Compaction) -> None:
-        self.is_compacted = False
-        if len(self.compactions) < MOST_COMPACTIONS:
-            self.compactions.append(compaction)
-        else:
-            self.more_compactions += 1
 
     def _add_point(self, step: int, size: int) -> None:
         points = self.points

@@ -37,7 +37,8 @@ def clipped_step(episode: Episode, tokens: int, meter: RequestMeter) -> tuple[Tu
     """
     clipper = _Clipper(without_reasoning(episode), episode.number, meter)
     # A step with many calls often has no room for texts at most of the shares: each form is made once.
-    *larger, smallest = dict.fromkeys([clipper.room_for_texts(int(tokens * share)) for share in _SHARES])
+    framing = _FRAMING * (1 + len(clipper.received) + clipper.calls)  # of all calls and results
+    *larger, smallest = dict.fromkeys([max(0, int(tokens * share) - framing) for share in _SHARES])
     least: tuple[Turn, Rendered] | None = None
     for room in larger:
         clipped, written = clipper.written(room)
@@ -60,10 +61,6 @@ class _Clipper:
         results = [reported_text(one, said) if said else returned_text(one) for one in turn.results]
         self.received = [*results, *turn.remarks]
         self.sizes = [meter.text(text) for text in self.received]
-
-    def room_for_texts(self, tokens: int) -> int:
-        """What ``tokens`` leave after the framing of all calls and results."""
-        return max(0, tokens - _FRAMING * (1 + len(self.received) + self.calls))
 
     def written(self, room: int) -> tuple[Turn, Rendered]:
         clipped = self.clip(room)

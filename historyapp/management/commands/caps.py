@@ -52,7 +52,11 @@ class Command(PlayheadCommand):
         self, project: Project, *, day: str | None, month: str | None, session: UUID | None, key: str | None
     ) -> None:
         given = {"day": day, "month": month}
-        limits = {period: _micros(text) for period, text in given.items() if text is not None}
+        limits = {
+            period: None if text == NONE else round(float(text) * MICRO)
+            for period, text in given.items()
+            if text is not None
+        }
         if not limits:
             raise CommandError("Give --day or --month, in US dollars, or none to remove the cap.")
         with writing():
@@ -86,7 +90,3 @@ def _dollars(text: str) -> str:
     if not fits:
         raise argparse.ArgumentTypeError(f"{text!r} is neither an amount of US dollars nor {NONE}")
     return text
-
-
-def _micros(text: str) -> int | None:
-    return None if text == NONE else round(float(text) * MICRO)

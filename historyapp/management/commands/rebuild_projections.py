@@ -53,10 +53,12 @@ class Command(PlayheadCommand):
                 differing.add(session.pk)
             if done[-1].differences or done[-1].without_models is not None:
                 self._report(done[-1])
-        days = 0 if sessions else sum(self._rebuild_days(project, check=check) for project in _projects())
+        projects = [] if sessions else list(Project.objects.order_by("pk"))
+        days = sum(self._rebuild_days(project, check=check) for project in projects)
         entries = sum(rebuilt.entries for rebuilt in done)
         read = f"{plural(len(done), 'session')} with {plural(entries, 'entry')} read"
-        found = [plural(number, name) for number, name in _numbers(len(differing), days) if number]
+        numbers = ((len(differing), "session"), (days, "row of figures by day"))
+        found = [plural(number, name) for number, name in numbers if number]
         if check and found:
             raise CommandError(f"{read}: {' and '.join(found)} would change.")
         changed = f"{' and '.join(found)} changed" if found else "no differences"
@@ -78,14 +80,6 @@ class Command(PlayheadCommand):
         rest = len(rebuilt.differences) - FIRST_DIFFERENCES
         if rest > 0:
             self.stdout.write(f"    {plural(rest, 'more difference')}")
-
-
-def _projects() -> list[Project]:
-    return list(Project.objects.order_by("pk"))
-
-
-def _numbers(sessions: int, days: int) -> tuple[tuple[int, str], ...]:
-    return (sessions, "session"), (days, "row of figures by day")
 
 
 def _with_parents(ids: Iterable[UUID]) -> set[UUID]:
