@@ -66,7 +66,8 @@ GROUPS = {
                 "A model name, provider:name, or local, which needs no API key and costs nothing.",
                 kind="text"),
         Setting("compression_batch_size", "Batch size",
-                "Compress once this many older steps accumulate. A range summary covers the same number of steps.",
+                "Compress once this many older steps accumulate. A range summary covers the same number "
+                "of steps.",
                 "steps"),
         Setting("compression_share", "Token threshold",
                 "Also compress once unsummarised older steps reach this share of the budget; 0.5 is half. "

@@ -1,6 +1,6 @@
-"""Marks of the timeline: inputs from a person, bookmarks, compactions, rewinds, forks and sub-agents, each with
-words and a link.
+"""Marks of the timeline: inputs from a person, bookmarks, compactions, rewinds, forks and sub-agents.
 
+Each mark has words and a link.
 Marks of one kind that would cover each other become one mark with their number.
 """
 

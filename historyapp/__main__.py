@@ -18,10 +18,10 @@ Playhead: record, browse and replay what AI agents do.
   playhead sessions [WORD ...]     list sessions
   playhead show SESSION [STEP]     show a session, its steps, or one step
   playhead search QUERY            search the steps of all sessions
-  playhead compare A B             show where two runs differ
+  playhead compare A B             show how two runs differ
   playhead tail [SESSION] [-f]     show the newest entries, and follow what is recorded
-  playhead rewind SESSION          take a session back to a step
-  playhead fork SESSION            begin a new session from another's steps
+  playhead rewind SESSION          rewind a session to a step
+  playhead fork SESSION            start a new session from another's steps
   playhead export SESSION          write a session to a file
 
   playhead worker                  run another worker, here or on another machine
@@ -111,7 +111,7 @@ def split_home(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
             rest.append(argument)
             continue
         if not home:
-            _refuse("--home needs a folder, as in `playhead --home DIR keys list`.")
+            _refuse("--home needs a folder, for example `playhead --home DIR keys list`.")
     return home, rest
 
 

@@ -42,7 +42,8 @@ class ActionIn(RecordRequest, ActionProposal):
     model_config = shown({"thoughts": "Look at the parser first.", "use_tool": examples.USE_TOOL})
 
     raw_message: dict[Text, Any] | None = Field(
-        default=None, description="The assistant message as the provider gave it: `content` and `tool_calls`."
+        default=None,
+        description="The assistant message as the provider returned it: `content` and `tool_calls`.",
     )
 
 

@@ -64,11 +64,11 @@ class BulkActionIn(CompressionChoice):
     )
 
     action: Literal["add_tag", "remove_tag", "archive", "unarchive", "compress"]
-    tag: Tag | None = Field(default=None, description="To add or to remove.")
+    tag: Tag | None = Field(default=None, description="The tag to add or remove.")
     max_cost: MaxCost | Literal["unknown"] | None = Field(
         default=None,
-        description="Needed where compressions call a provider's model: the most US dollars that they may "
-        "cost by the estimate. `unknown`: also where a model's price is not known.",
+        description="Required if the compressions call a provider's model: the highest estimate in US "
+        "dollars that you accept. `unknown` also accepts models without a known price.",
     )
 
 
@@ -79,7 +79,7 @@ class ExportsIn(RequestBody):
     format: ExportFormat = "playhead_jsonl"
 
 
-@router.post("/bulk-actions", response={202: BulkActionOut}, summary="Do something with many sessions")
+@router.post("/bulk-actions", response={202: BulkActionOut}, summary="Change many sessions")
 @raises(Conflict)
 @handles_own_key
 def post_bulk_action(request: ApiRequest, body: BulkActionIn) -> HttpResponseBase:
@@ -104,7 +104,7 @@ def post_bulk_action(request: ApiRequest, body: BulkActionIn) -> HttpResponseBas
     return once_per_key(request, start)
 
 
-@router.post("/bulk-actions/estimate", response=BulkEstimateOut, summary="What compressing many would cost")
+@router.post("/bulk-actions/estimate", response=BulkEstimateOut, summary="Estimate compressing many sessions")
 @raises(Conflict)
 def post_bulk_estimate(request: ApiRequest, body: BulkEstimateIn) -> HttpResponse:
     """The most tokens and money that it would take. Nothing is started."""
@@ -114,7 +114,7 @@ def post_bulk_estimate(request: ApiRequest, body: BulkEstimateIn) -> HttpRespons
     return reply(fill(BulkEstimateOut, found, money=money(found.cost), refused=refused))
 
 
-@router.get("/bulk-actions/{bulk_id}", response=BulkActionOut, summary="Read the outcome for many sessions")
+@router.get("/bulk-actions/{bulk_id}", response=BulkActionOut, summary="Read a bulk action")
 @raises(NotFound)
 def read_bulk_action(request: ApiRequest, bulk_id: BulkId) -> HttpResponse:
     return reply(_action(progress_of(find_bulk_action(request.auth.project, bulk_id))))

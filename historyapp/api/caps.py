@@ -28,7 +28,10 @@ router = Router(tags=["project"])
 _LIST = "caps"
 Dollars = Annotated[float, Field(ge=0, le=1e9)]
 DailyCap = Annotated[
-    Dollars | None, Field(description="The most that a day (UTC) may cost; null: no cap. Left out: as it is.")
+    Dollars | None,
+    Field(
+        description="The most that a day (UTC) may cost; null: no cap. If left out, the cap does not change."
+    ),
 ]
 MonthlyCap = Annotated[Dollars | None, Field(description="The same for a month.")]
 KeyName = Annotated[Line, Field(max_length=100)]
@@ -36,7 +39,9 @@ KeyName = Annotated[Line, Field(max_length=100)]
 
 class CapFilter(BaseModel):
     session: GivenId | None = Field(default=None, description="Only caps of this session.")
-    key: KeyName | None = Field(default=None, description="Only caps of the API key that begins so.")
+    key: KeyName | None = Field(
+        default=None, description="Only caps of the API key that begins with this text."
+    )
     limit: Limit = 50
     cursor: Cursor | None = None
 
@@ -47,7 +52,7 @@ class CapPatch(RequestBody):
     model_config = shown({"session": "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d", "daily_cap": 0.5})
 
     session: GivenId | None = None
-    key: KeyName | None = Field(default=None, description="The beginning of the API key, or its id.")
+    key: KeyName | None = Field(default=None, description="The first characters of the API key, or its id.")
     daily_cap: DailyCap = None
     monthly_cap: MonthlyCap = None
 

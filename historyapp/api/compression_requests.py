@@ -36,7 +36,9 @@ class CompressionIn(StrategyChoice):
 
     from_step: StepNumber | None = Field(default=None, description=STEPS)
     to_step: StepNumber | None = None
-    again: bool = Field(default=False, description="Also the steps that have a summary of this strategy.")
+    again: bool = Field(
+        default=False, description="Include steps that already have a summary of this strategy."
+    )
 
 
 class ComparisonIn(RequestBody):
@@ -64,6 +66,6 @@ class EstimateFilter(BaseModel):
         except Malformed as error:
             raise NotValid(f"options is not valid JSON: {error.detail}") from error
         if not isinstance(options, dict):
-            raise NotValid('options must be a JSON object, as in {"name": 1}.')
+            raise NotValid('options must be a JSON object, such as {"name": 1}.')
         again = self.again == "true"
         return RunRequest(self.strategy, self.from_step, self.to_step, self.model, options, again)

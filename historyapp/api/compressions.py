@@ -47,7 +47,7 @@ R = TypeVar("R", bound=RunItem)
 
 class RunFilter(PageQuery):
     trial: Literal["true", "false"] = Field(
-        default="false", description="`true`: the sides of comparisons too."
+        default="false", description="`true`: include the runs of comparisons."
     )
 
 
@@ -86,7 +86,7 @@ def list_compressions(request: ApiRequest, session_id: SessionId, filter: Query[
 @router.get(
     "/sessions/{session_id}/compressions/estimate",
     response=EstimateOut,
-    summary="What a compression would cost",
+    summary="Estimate a compression",
 )
 @raises(ModelNotAllowed)
 def read_estimate(request: ApiRequest, session_id: SessionId, filter: Query[EstimateFilter]) -> HttpResponse:
@@ -121,7 +121,7 @@ def cancel_compression(request: ApiRequest, session_id: SessionId, run_id: RunId
 @router.post(
     "/sessions/{session_id}/compressions/{run_id}/retries",
     response={202: RunOut},
-    summary="Retry what failed",
+    summary="Retry a compression",
 )
 @raises(Conflict, ModelNotAllowed, SpendForbidden)
 def post_retry(request: ApiRequest, session_id: SessionId, run_id: RunId) -> HttpResponse:

@@ -66,10 +66,11 @@ class ContextIn(ContextBody):
 
     model: ModelName | None = Field(default=None, description=MODEL)
     as_of: Position | None = Field(
-        default=None, description="Build it as the session stood when this position was its head."
+        default=None,
+        description="Build the context of the session as it was when this position was its head.",
     )
     record: bool = Field(default=True, description="Keep a snapshot of it.")
-    count: bool = Field(default=False, description="Have the model's provider count its tokens, too.")
+    count: bool = Field(default=False, description="Let the model's provider count the tokens too.")
 
 
 def context_json(

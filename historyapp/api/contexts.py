@@ -131,7 +131,7 @@ class ContextFilter(BaseModel):
     as_of: AsOf = None
 
 
-@router.get("/sessions/{session_id}/contexts", response=ContextOut, summary="Look at a context")
+@router.get("/sessions/{session_id}/contexts", response=ContextOut, summary="Preview a context")
 def read_context(request: ApiRequest, session_id: SessionId, filter: Query[ContextFilter]) -> HttpResponse:
     """The context that a model would get next, or with `as_of` would have got then. Nothing is recorded."""
     session = find_session(request, session_id)

@@ -22,7 +22,7 @@ Limit = Annotated[
 ]
 Cursor = Annotated[
     str,
-    Field(max_length=500, description="`next` of the page before. Keep the other parameters as they were."),
+    Field(max_length=500, description="`next` of the previous page. Keep the other parameters unchanged."),
 ]
 _MOST = 2**31
 """Larger integers do not fit into the database's columns."""
@@ -57,7 +57,7 @@ def decode_cursor(list_name: str, cursor: str, *types: type) -> list[Any]:
             return [_read(value, kind) for value, kind in zip(values, types, strict=True)]
     except (ValueError, TypeError, RecursionError):
         pass
-    raise NotValid("This cursor belongs to another list. Send next of the page before, unchanged.")
+    raise NotValid("This cursor belongs to another list. Send next of the previous page, unchanged.")
 
 
 def _read(value: object, kind: type) -> int | str | UUID | datetime:

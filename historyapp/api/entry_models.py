@@ -22,7 +22,8 @@ class Envelope(RequestBody):
     """What an entry carries in addition to the fields of its kind."""
 
     metadata: Metadata = Field(
-        default_factory=dict, description="Free: source, latency, provider, `usage`, `cost` (US dollars) …"
+        default_factory=dict,
+        description="Any fields: source, latency, provider, `usage`, `cost` (US dollars) …",
     )
     created_at: Moment | None = Field(default=None, description="When it happened; null: now.")
 

@@ -54,21 +54,21 @@ class EpisodeFilter(PageQuery):
     )
     file: Annotated[Line, Field(min_length=1, max_length=MOST_CHARACTERS)] | None = Field(
         default=None,
-        description="Only steps with a call that reads or changes this file: its path, or the beginning or "
-        "the end of it, in any case.",
+        description="Only steps with a call that reads or changes this file: its path, or a beginning or "
+        "end of the path, ignoring case.",
     )
     names: Literal["unseen", "gone"] | None = Field(
         default=None,
-        description="Only steps that named files that stood nowhere before, or names that were compacted "
-        "away; as far as the index of names goes.",
+        description="Only steps that named files that appeared nowhere before, or used names that had been "
+        "compacted away. Covers the part of the session that is in the index of names.",
     )
     text: Annotated[Line, Field(min_length=1, max_length=MOST_CHARACTERS)] | None = Field(
         default=None,
-        description="Only steps that have this text, or whose inputs have it; found as `GET …/find` does.",
+        description="Only steps that contain this text, or whose inputs do; matched as in `GET …/find`.",
     )
     full: Literal["true", "false"] = Field(
         default="false",
-        description="`true`: items with their bodies. A page ends after 8 MB of them, and with a filter "
+        description="`true`: items with their bodies. A page ends after 8 MB of bodies, and with a filter "
         "after 10 items.",
     )
 

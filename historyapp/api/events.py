@@ -32,8 +32,8 @@ class EventQuery(BaseModel):
     after: Line | None = Field(
         default=None,
         max_length=100,
-        description="The cursor of an event, or `next` of a page. Without one a page begins with the oldest "
-        "change that is kept, and a stream now. `Last-Event-ID` takes precedence in a stream.",
+        description="The cursor of an event, or `next` of a page. Without it, a page begins with the oldest "
+        "change that is kept, and a stream begins now. `Last-Event-ID` takes precedence in a stream.",
     )
 
 

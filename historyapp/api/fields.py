@@ -60,7 +60,7 @@ def _moment(value: object) -> datetime:
             return as_utc(datetime.fromisoformat(value.upper()))
         except (ValueError, OverflowError):
             pass
-    raise PydanticCustomError("moment", "must be a date and time as in 2026-01-31T09:30:00Z")
+    raise PydanticCustomError("moment", "must be a date and time such as 2026-01-31T09:30:00Z")
 
 
 def uuid_or_none(value: object) -> UUID | None:
@@ -71,7 +71,7 @@ def uuid_or_none(value: object) -> UUID | None:
 def _uuid(value: object) -> UUID:
     if id := uuid_or_none(value):
         return id
-    raise PydanticCustomError("uuid", "must be a UUID as in 0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d")
+    raise PydanticCustomError("uuid", "must be a UUID such as 0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d")
 
 
 _OF_PROJECT = ("session", "saved What if", "webhook", "bulk action")
@@ -135,7 +135,8 @@ class RecordRequest(AppendRequest):
     """Base of requests that become entries."""
 
     metadata: Metadata = Field(
-        default_factory=dict, description="Free: source, latency, provider, `usage`, `cost` (US dollars) …"
+        default_factory=dict,
+        description="Any fields: source, latency, provider, `usage`, `cost` (US dollars) …",
     )
     created_at: Moment | None = Field(default=None, description="When it happened; null: now.")
 

@@ -41,7 +41,7 @@ def _day(value: object) -> date:
             return date.fromisoformat(value)
         except ValueError:
             pass
-    raise PydanticCustomError("day", "must be a day as in 2026-01-31")
+    raise PydanticCustomError("day", "must be a day such as 2026-01-31")
 
 
 Day = Annotated[date, PlainValidator(_day), WithJsonSchema({"type": "string", "format": "date"})]
@@ -57,10 +57,12 @@ class SpanQuery(BaseModel):
     tool: NameFilter | None = Field(
         default=None, description="Steps that called only this tool; empty: steps without a tool call."
     )
-    take: Literal["live", "all"] = Field(default="live", description="`all` adds what rewinds have cut off.")
+    take: Literal["live", "all"] = Field(
+        default="live", description="`all` also counts steps that rewinds cut off."
+    )
 
 
-@router.get("/figures", response=ProjectFiguresOut, summary="Figures of a span of days")
+@router.get("/figures", response=ProjectFiguresOut, summary="Read a project's figures")
 @raises(Invalid)
 def read_figures(request: ApiRequest, span: Query[SpanQuery]) -> HttpResponse:
     """Sessions, steps, errors, tokens and money of the key's project, by day, agent, model or tool.

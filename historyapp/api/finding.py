@@ -25,11 +25,11 @@ _LIST = "find"
 
 class FindQuery(PageQuery):
     q: Annotated[Line, Field(min_length=1, max_length=MOST_CHARACTERS)] = Field(
-        description="The text to find, in any case. It may begin and end within words; no character in it "
+        description="The text to find, ignoring case. It may begin and end within words; no character in it "
         "has a special meaning."
     )
     take: Literal["live", "all"] = Field(
-        default="live", description="`all`: also what rewinds cut off, marked `live: false`."
+        default="live", description="`all`: also finds steps that rewinds cut off, marked `live: false`."
     )
 
 
@@ -50,7 +50,7 @@ def _page(session: Session, query: FindQuery) -> dict[str, Any]:
     if query.cursor is not None:
         as_of, after, asked_before = decode_cursor(_LIST, query.cursor, int, int, int)
         if asked != asked_before:
-            raise NotValid("This cursor was made with another q or take. Send the same ones with each page.")
+            raise NotValid("This cursor belongs to another q or take. Send the same ones with each page.")
     history = History(session, as_of)
     found = TextSearch(history, query.q, with_takes=query.take == "all").find(MOST_HITS, after)
     want_text_index(found.unindexed)

@@ -29,7 +29,7 @@ router = Router(tags=["ledger"])
 _STEPS = "ledger/steps"
 
 
-@router.get("/sessions/{session_id}/ledger", response=LedgerOut, summary="What a session cost")
+@router.get("/sessions/{session_id}/ledger", response=LedgerOut, summary="Read a session's cost")
 def read_ledger(request: ApiRequest, session_id: SessionId, as_of: AsOf = None) -> HttpResponse:
     """Tokens and money of all live model calls, and the spending caps.
 
@@ -69,7 +69,9 @@ def read_ledger(request: ApiRequest, session_id: SessionId, as_of: AsOf = None) 
     return reply_or_304(request, session, make, state=dump_json(json_value(caps)))
 
 
-@router.get("/sessions/{session_id}/ledger/steps", response=StepLedgerPage, summary="What each step cost")
+@router.get(
+    "/sessions/{session_id}/ledger/steps", response=StepLedgerPage, summary="Read the cost of each step"
+)
 def list_step_accounts(request: ApiRequest, session_id: SessionId, filter: Query[PageQuery]) -> HttpResponse:
     """Oldest first, for a chart."""
     session = find_session(request, session_id)

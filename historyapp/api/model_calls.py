@@ -57,7 +57,7 @@ class ModelCallIn(ContextBody):
     provider: Line | None = Field(
         default=None,
         max_length=100,
-        description="`openai`, `openai_responses` or `anthropic`; null: recognised by the model's name.",
+        description="`openai`, `openai_responses` or `anthropic`; null: chosen by the model's name.",
     )
     max_output_tokens: OutputTokens | None = Field(
         default=None, description="Null: as much as the provider allows."

@@ -40,7 +40,8 @@ _IDEMPOTENCY_KEY: dict[str, Any] = {
     "in": "header",
     "name": "Idempotency-Key",
     "required": False,
-    "description": "A repeated request with the same key gets the stored answer and is not repeated.",
+    "description": "A repeated request with the same key gets the stored response and is not carried out "
+    "again.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
 }
 _IF_NONE_MATCH: dict[str, Any] = {

@@ -21,14 +21,14 @@ router = Router(tags=["episodes"])
 class OriginsQuery(BaseModel):
     as_of: AsOf = None
     name: Annotated[Line, Field(min_length=1, max_length=LONGEST)] | None = Field(
-        default=None, description="Also answers with `places`: where this name stands up to the step."
+        default=None, description="Also returns `places`: where this name appears up to the step."
     )
 
 
 @router.get(
     "/sessions/{session_id}/episodes/{number}/origins",
     response=OriginsOut,
-    summary="Where a step got its names from",
+    summary="Find where a step's names came from",
 )
 def read_origins(
     request: ApiRequest, session_id: SessionId, number: QueryStep, query: Query[OriginsQuery]

@@ -39,7 +39,7 @@ MOST_STEPS = 100
 """Of a list of steps that named something."""
 
 
-@router.get("/sessions/{session_id}/overview", response=OverviewOut, summary="What a run did and took")
+@router.get("/sessions/{session_id}/overview", response=OverviewOut, summary="Read a run's overview")
 def read_overview(request: ApiRequest, session_id: SessionId, as_of: AsOf = None) -> HttpResponse:
     """Figures of the live history, each with steps that show it.
 

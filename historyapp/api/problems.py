@@ -42,7 +42,8 @@ _OF_DJANGO: dict[type[Exception], tuple[type[PlayheadError], str]] = {
     MultiPartParserError: (Malformed, "The body is not valid multipart/form-data."),
     DisallowedHost: (
         Malformed,
-        "The Host header names none of this server's hosts. Its operator can add one to ALLOWED_HOSTS.",
+        "The Host header names a host that this server does not accept. The operator can add it to "
+        "ALLOWED_HOSTS.",
     ),
     SuspiciousOperation: (Malformed, "The request has too many parameters, or suspicious ones."),
     UnreadablePostError: (Malformed, "The body ended early. Send it again."),

@@ -45,7 +45,7 @@ def read_project(request: ApiRequest) -> HttpResponse:
     return reply(_project(request.auth.project))
 
 
-@router.patch("/project", response=ProjectOut, summary="Change what the project allows")
+@router.patch("/project", response=ProjectOut, summary="Change the project's settings")
 @raises(Invalid, SpendForbidden)
 def patch_project(request: ApiRequest, changes: ProjectPatch) -> HttpResponse:
     """Needs the scope `admin` beside `write`; what lets the project spend money needs `spend` too."""

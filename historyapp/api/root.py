@@ -41,7 +41,7 @@ from historyapp.api.parsing import StrictParser
 api = PlayheadAPI(
     title="Playhead",
     version="1",
-    description="Record what agents do, read it as it stood at any position, rewind and fork.",
+    description="Record what agents do, read a session as it was at any position, rewind and fork.",
     auth=BearerKey(),
     parser=StrictParser(),
     urls_namespace="api",

@@ -52,7 +52,7 @@ Reference = Line
 
 class ComparisonQuery(BaseModel):
     a: Reference = Field(max_length=100, description=f"The first run: {FORM}.")
-    b: Reference = Field(max_length=100, description="The second run, likewise.")
+    b: Reference = Field(max_length=100, description="The second run, in the same form.")
     limit: Limit = 50
 
     def references(self) -> tuple[RunReference, RunReference]:
@@ -102,7 +102,7 @@ def list_pairs(request: ApiRequest, query: Query[PairQuery]) -> HttpResponse:
     else:
         asked, *states, a, b = decode_cursor(_LIST, query.cursor, *[int] * 5)
         if asked != _hash(query):
-            raise NotValid("This cursor was made with another a or b. Send the same ones with each page.")
+            raise NotValid("This cursor belongs to another a or b. Send the same ones with each page.")
         of_a, of_b = (read_run(reference, find) for reference in references)
         sides = History(of_a.session, states[0]), History(of_b.session, states[1])
         if not (1 <= a <= sides[0].steps + 1 and 1 <= b <= sides[1].steps + 1):

@@ -28,7 +28,7 @@ SearchName = Annotated[Line, Field(min_length=1, max_length=LONGEST_NAME)]
 class SavedSearchIn(RequestBody):
     model_config = shown({"name": "Failed tests", "query": "command:pytest status:likely_failed"})
 
-    name: SearchName = Field(description="No other saved search of the project has it.")
+    name: SearchName = Field(description="Unique among the project's saved searches.")
     query: Annotated[Line, Field(min_length=1, max_length=MOST_CHARACTERS)] = Field(
         description="The `q` of `GET /search`."
     )

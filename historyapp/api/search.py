@@ -50,7 +50,7 @@ def search_steps(request: ApiRequest, filter: Query[StepSearchParameters]) -> Ht
     if filter.cursor is not None:
         before, asked_before = decode_cursor(_LIST, filter.cursor, int, int)
         if asked != asked_before:
-            raise NotValid("This cursor was made with another q. Send the same q with each page.")
+            raise NotValid("This cursor belongs to another q. Send the same q with each page.")
     found = search(project, filter.q, timezone.now(), filter.limit, before)
     if not found.is_up_to_date:
         want_search_index(project)
@@ -71,12 +71,10 @@ def search_steps(request: ApiRequest, filter: Query[StepSearchParameters]) -> Ht
 
 
 class SuggestionParameters(BaseModel):
-    q: Annotated[Line, Field(max_length=MOST_CHARACTERS)] = Field(
-        description="A query up to the place where it is typed."
-    )
+    q: Annotated[Line, Field(max_length=MOST_CHARACTERS)] = Field(description="The query up to the cursor.")
 
 
-@router.get("/search/suggestions", response=SuggestionsOut, summary="Suggest how a search goes on")
+@router.get("/search/suggestions", response=SuggestionsOut, summary="Complete a search")
 def suggest_searches(request: ApiRequest, filter: Query[SuggestionParameters]) -> HttpResponse:
     """At most ten filters, values of this project, or words of its newest steps. Each may replace `q`
     from the character `start` on.

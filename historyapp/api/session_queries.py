@@ -28,7 +28,7 @@ class SessionFilter(BaseModel):
     """All parameters narrow the list together; several values of one that may be repeated widen it."""
 
     q: Annotated[Line, Field(max_length=200)] = Field(
-        default="", description="Words that title, agent or tags contain, all of them."
+        default="", description="Words; title, agent or tags must contain all of them."
     )
     id: Annotated[str, Field(pattern=r"^[0-9A-Fa-f-]{1,36}$")] | None = Field(
         default=None, description="The beginning of the session's id."
@@ -47,7 +47,9 @@ class SessionFilter(BaseModel):
     )
     errors: YesNo | None = Field(default=None, description="With or without failed steps.")
     likely_failures: YesNo | None = Field(
-        default=None, description="With or without steps that succeeded but look as if they failed."
+        default=None,
+        description="With or without likely failures: steps that were reported as a success but look like "
+        "a failure.",
     )
     first: Day | None = Field(
         default=None, alias="from", description="The first day, in UTC, of the sessions' newest entries."
@@ -64,7 +66,7 @@ class SessionFilter(BaseModel):
             Invalid: when the span ends before it begins.
         """
         if self.first and self.last and self.last < self.first:
-            raise Invalid(f"to is {self.last}, which is before from, {self.first}. Exchange them.")
+            raise Invalid(f"to is {self.last}, which is before from, {self.first}. Swap them.")
         return SessionCriteria(
             q=self.q,
             status=self.status or "",
@@ -89,14 +91,14 @@ class SessionFilter(BaseModel):
 class SessionListQuery(SessionFilter):
     sort: str = Field(
         default="-last_entry",
-        description="What the list is sorted by; - before it: the highest or newest first.",
+        description="The sort key; `-` before it sorts the highest or newest first.",
         json_schema_extra={"enum": list[JsonValue](_SORTS)},
     )
     limit: Limit = 50
     cursor: str | None = Field(
         default=None,
         max_length=2 * LONGEST_CURSOR,
-        description="`next` of the page before. Keep the other parameters as they were.",
+        description="`next` of the previous page. Keep the other parameters unchanged.",
     )
 
 

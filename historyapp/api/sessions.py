@@ -126,13 +126,16 @@ class SessionPatch(RequestBody):
     status: Literal["live", "finished", "archived"] = "live"
     tags: Tags = Field(default_factory=list, description="Replaces all tags.")
     add_tags: Tags = Field(default_factory=list, description="The session keeps its other tags.")
-    remove_tags: Tags = Field(default_factory=list, description="Those that it has not are no error.")
-    note: Note = Field(default="", description="Of the whole session. Empty removes it.")
+    remove_tags: Tags = Field(
+        default_factory=list, description="Tags that the session does not have are ignored."
+    )
+    note: Note = Field(default="", description="A note on the whole session. Empty removes it.")
     score: Score | None = Field(default=None, description="Null removes it.")
     score_name: ScoreName = Field(default="", description="What the score measures.")
     expected: ExpectedValues = Field(
         default_factory=lambda: ExpectedValues(),
-        description="Values as you read them. 409 when one is another now; then nothing is changed.",
+        description="The values as you read them. If one has changed since, the response is 409 and "
+        "nothing is changed.",
     )
     settings: SettingsIn = Field(default_factory=SettingsIn)
     metadata: Metadata = Field(default_factory=dict)
@@ -190,7 +193,7 @@ def list_sessions(request: ApiRequest, filter: Query[SessionListQuery]) -> HttpR
     return reply(SessionPage(items=[_item(row) for row in page.sessions], next=cursor))
 
 
-@router.get("/facets", response=SessionFacets, summary="Count the sessions of a list by facet")
+@router.get("/facets", response=SessionFacets, summary="Count sessions by facet")
 @raises(Invalid)
 def count_sessions(request: ApiRequest, filter: Query[SessionFilter]) -> HttpResponse:
     """How many sessions match, and how many would match with one further value of each facet.

@@ -31,10 +31,10 @@ class ShareIn(RequestBody):
     model_config = shown({"as_of": 31, "takes": False, "inputs": True, "expires_at": "2026-12-24T00:00:00Z"})
 
     as_of: Position | None = Field(
-        default=None, description="The position to show; null: the session as it is, and as it grows."
+        default=None, description="The position to show; null: the whole session, including later entries."
     )
-    takes: bool = Field(default=False, description="Show what rewinds cut off.")
-    inputs: bool = Field(default=False, description="Show what people wrote, and system instructions.")
+    takes: bool = Field(default=False, description="Show steps that rewinds cut off.")
+    inputs: bool = Field(default=False, description="Show text that people wrote, and system instructions.")
     expires_at: Moment | None = Field(
         default=None, description="At most 365 days from now. Null: in 30 days."
     )
@@ -48,7 +48,7 @@ class ShareFilter(BaseModel):
 _DEFAULTS = ShareIn()
 
 
-@router.post("/sessions/{session_id}/shares", response={201: NewShareOut}, summary="Make a share link")
+@router.post("/sessions/{session_id}/shares", response={201: NewShareOut}, summary="Create a share link")
 @raises(Conflict, Invalid)
 @handles_own_key
 def post_share(request: ApiRequest, session_id: SessionId, share: ShareIn = _DEFAULTS) -> HttpResponse:

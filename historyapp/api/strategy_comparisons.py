@@ -79,7 +79,7 @@ def read_comparison(
 @router.get(
     "/sessions/{session_id}/comparisons/{comparison_id}/rows",
     response=StrategyRowsOut,
-    summary="Read a comparison row by row",
+    summary="List the rows of a comparison",
 )
 def list_comparison_rows(
     request: ApiRequest, session_id: SessionId, comparison_id: ComparisonId, filter: Query[PageQuery]

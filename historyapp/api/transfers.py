@@ -42,7 +42,7 @@ _EXPORTED = {
 def post_import(
     request: ApiRequest,
     files: File[list[UploadedFile]],
-    format: Annotated[ImportFormat | None, Form(description="Null: recognised by the content.")] = None,
+    format: Annotated[ImportFormat | None, Form(description="Null: detected from the content.")] = None,
 ) -> HttpResponseBase:
     """Importing a file again adds nothing, and a grown file adds what is new.
 

@@ -72,12 +72,13 @@ class WebhookPatch(RequestBody):
 
     model_config = shown({"state": "active"})
 
-    url: WebhookUrl | None = Field(default=None, description="Null: as it is; likewise below.")
+    url: WebhookUrl | None = Field(default=None, description="Null: unchanged. This holds for each field.")
     description: Name | None = None
     events: list[EventName] | None = Field(default=None, max_length=50, description="Empty: all.")
     state: Literal["active", "paused"] | None = Field(
         default=None,
-        description="`active` also switches on what the server switched off. It goes on where it stopped.",
+        description="`active` also switches on a webhook that the server switched off. It continues where "
+        "it stopped.",
     )
 
 
@@ -88,7 +89,7 @@ class WebhookFilter(BaseModel):
 
 class DeliveryFilter(BaseModel):
     state: Literal["pending", "failed"] | None = Field(
-        default=None, description="Only deliveries that still wait, or that failed for good."
+        default=None, description="Only deliveries that are pending, or that failed permanently."
     )
     limit: Limit = 50
     cursor: Cursor | None = None
@@ -107,7 +108,7 @@ def list_webhooks(request: ApiRequest, filter: Query[WebhookFilter]) -> HttpResp
     return reply(WebhookPage(items=[_webhook(row, waiting) for row in page], next=cursor))
 
 
-@router.post("/webhooks", response={201: NewWebhookOut}, summary="Make a webhook")
+@router.post("/webhooks", response={201: NewWebhookOut}, summary="Create a webhook")
 @raises(Conflict, Invalid, AddressNotAllowed)
 @handles_own_key
 def post_webhook(request: ApiRequest, webhook: WebhookIn) -> HttpResponse:

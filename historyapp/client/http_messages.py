@@ -58,7 +58,7 @@ def client_options(base_url: str, api_key: str, timeout: float) -> dict[str, Any
         ValueError: for a key that no header can hold; the text does not repeat it.
     """
     if not _KEY.fullmatch(api_key):
-        raise ValueError("The API key must be visible ASCII characters without spaces, as in ph_…")
+        raise ValueError("The API key must be visible ASCII characters without spaces, such as ph_…")
     return {
         "base_url": base_url.rstrip("/").removesuffix(_ROOT) + _ROOT,
         "headers": {"Authorization": f"Bearer {api_key}", "User-Agent": "playhead-client"},
@@ -174,6 +174,6 @@ def pauses(timeout: float | None) -> Iterator[float]:
     while True:
         left = pause if end is None else end - time.monotonic()
         if left <= 0:
-            raise TimeoutError(f"It is still under way after {timeout:g} seconds.")
+            raise TimeoutError(f"It is still running after {timeout:g} seconds.")
         yield min(pause, left)
         pause = min(pause * 1.5, LONGEST_PAUSE)

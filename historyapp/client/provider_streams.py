@@ -12,7 +12,7 @@ _PARSED = ("parsed", "parsed_arguments", "parsed_output")
 """Fields that the SDKs add for their callers. No provider takes them back."""
 _CUT_OFF = (
     "The stream ended before the answer was complete, so nothing was recorded. "
-    "Record what there is with append(ModelOutput(text=…)) if the agent goes on with it."
+    "Record what there is with append(ModelOutput(text=…)) if the agent continues with it."
 )
 
 
@@ -38,7 +38,7 @@ def whole_answer(response: object) -> Mapping[str, Any]:
     if isinstance(response, AsyncIterable):
         advice = " Await it: collect its events in a list, or use AsyncRecorder."
     elif hasattr(response, "__enter__") or hasattr(response, "__aenter__"):
-        advice = " Enter it with `with`, and give the stream that comes out."
+        advice = " Enter it with `with`, and pass the stream that it returns."
     raise ValueError(f"A {type(response).__name__} is not a response of a provider's SDK.{advice}")
 
 
@@ -99,7 +99,7 @@ def _final(finish: Any) -> Mapping[str, Any]:
         raise ValueError(_CUT_OFF) from error
     if hasattr(found, "__await__"):
         found.close()
-        raise ValueError("This stream must be awaited. Use AsyncRecorder, or give what its method returns.")
+        raise ValueError("This stream must be awaited. Use AsyncRecorder, or pass what its method returns.")
     return fields_of(found)
 
 

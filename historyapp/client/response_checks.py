@@ -31,9 +31,9 @@ def refusal_of(response: httpx.Response, server: str) -> PlayheadError:
         detail = f"{seen}. A proxy answers, but Playhead behind it does not. Check that Playhead runs there."
         return ServerUnavailable(detail, **facts)
     if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
-        return ServerUnavailable(f"{seen}. Something before Playhead limits requests.", **facts)
+        return ServerUnavailable(f"{seen}. A proxy in front of Playhead limits requests.", **facts)
     if response.status_code == httpx.codes.REQUEST_ENTITY_TOO_LARGE:
-        detail = f"{seen}. A proxy before Playhead takes no body as large as this one; raise its limit."
+        detail = f"{seen}. A proxy in front of Playhead does not accept a body of this size; raise its limit."
         return TooLarge(detail, **facts)
     return NotPlayhead(f"{seen}. {_advice(response, server)}", **facts)
 
@@ -63,7 +63,7 @@ def _advice(response: httpx.Response, server: str) -> str:
         )
     return (
         f"This is not Playhead. Check the address {server}: Playhead prints it when it starts "
-        '("Playhead ready at …"). A proxy before it must pass /api/v1 on unchanged.'
+        '("Playhead ready at …"). A proxy in front of it must pass /api/v1 on unchanged.'
     )
 
 

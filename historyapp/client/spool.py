@@ -186,7 +186,7 @@ class Spool:
             if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_FULL:
                 raise NotSpooled(f"The spool {self.path} cannot be used: {error}.") from error
             raise NotSpooled(
-                f"This write is recorded nowhere, because the spool {self.path} is full: it may take "
+                f"This write was not recorded, because the spool {self.path} is full: it may take "
                 f"{self.max_bytes:,} bytes, and the disk must have room. "
                 "Start the server so that it empties, or give it a larger max_bytes."
             ) from error

@@ -76,7 +76,7 @@ def _set_aside(spool: Spool, write: Write, problem: dict[str, Any]) -> None:
     )
     # Without its action the result would be recorded for another action.
     if following is not None and following.path != write.path:
-        detail = "The action that this is the result of was refused."
+        detail = "The action of this result was refused."
         spool.refuse(following, {"status": problem.get("status"), "detail": detail})
 
 

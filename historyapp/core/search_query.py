@@ -232,5 +232,5 @@ def _moment(text: str, now: datetime) -> datetime:
     except ValueError:
         raise Invalid(f"{text} is not a time. Write 7d, 12h, 2026-11-01 or 2026-11-01T09:00.") from None
     if not 1970 < moment.year < 3000:
-        raise Invalid(f"{text} is no time of a step. Use a year from 1971 to 2999.")
+        raise Invalid(f"{text} is not a valid time for a step. Use a year from 1971 to 2999.")
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -12,11 +12,11 @@ LONGEST_VALUE = 200
 """Characters of a suggested value. Longer ones are left out."""
 _MEANINGS = {
     "tool": "the step called it", "file": "the step read or changed it", "command": "the step ran it",
-    "status": "how the step ended", "has": "what the step holds", "kind": "what the step called",
+    "status": "how the step ended", "has": "what the step contains", "kind": "what the step called",
     "model": "of the session", "agent": "of the session", "tag": "of the session", "title": "of the session",
     "session": "by its ID", "cost": "in US dollars, of the session", "tokens": "of the session",
     "steps": "of the session", "errors": "of the session", "since": "7d, or a date", "until": "7d, or a date",
-    "takes": "also what rewinds cut off",
+    "takes": "also steps that rewinds cut off",
 }  # fmt: skip
 _COMPARED = ("cost", "tokens", "steps", "errors")
 _VALUES = {

@@ -103,8 +103,8 @@ def _read_cursor(cursor: str, order: Order, key: str) -> tuple[Any, UUID]:
     except (ValueError, OverflowError):
         pass
     raise Invalid(
-        "This cursor belongs to another list. Keep the filters and the order as they were, or leave the "
-        "cursor out. Reload the list from the start."
+        "This cursor belongs to another list. Keep the filters and the order unchanged, or leave the cursor "
+        "out. Reload the list from the start."
     )
 
 

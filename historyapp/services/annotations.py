@@ -50,7 +50,8 @@ def check_expected(session: Session, expected: Mapping[str, Any]) -> None:
         found = {name: current[name] for name in changed}
         what = " and the ".join(_WORDS[name] for name in changed)
         raise Conflict(
-            f"Somebody else has changed the {what} of this session meanwhile. Read the session again, "
+            f"Somebody else has changed the {what} of this session since you read it. Read the session "
+            "again, "
             "then repeat the change with the current values in expected.",
             current=found,
         )

@@ -112,7 +112,7 @@ def _replayed(row: IdempotencyKey, fingerprint: str) -> StoredResponse:
         raise Conflict("This request was carried out before, but its session was purged since.")
     if row.status == _TOO_LONG:
         raise Conflict(
-            "This request was carried out before, but its answer was too long to keep (over "
-            f"{KEPT_CHARACTERS:,} characters). Read what it made, or send it with a new key."
+            "This request was carried out before, but its response was too long to keep (over "
+            f"{KEPT_CHARACTERS:,} characters). Read the result, or send the request with a new key."
         )
     return StoredResponse(row.status, row.response, replayed=True)

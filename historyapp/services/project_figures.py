@@ -39,9 +39,9 @@ class FiguresQuery:
 
     def __post_init__(self) -> None:
         if self.first > self.last:
-            raise Invalid(f"from is {self.first}, after to, {self.last}. Exchange them.")
+            raise Invalid(f"from is {self.first}, after to, {self.last}. Swap them.")
         if self.days > MOST_DAYS:
-            raise Invalid(f"The span has {self.days:,} days. Ask for at most {MOST_DAYS:,} at once.")
+            raise Invalid(f"The range has {self.days:,} days. Ask for at most {MOST_DAYS:,} at once.")
 
     @property
     def days(self) -> int:

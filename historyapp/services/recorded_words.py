@@ -7,7 +7,7 @@ from historyapp.services.recorded import RecordedRequest
 from historyapp.services.recorded_changes import EXPIRES, RequestChanges
 
 PARTS: dict[Part, str] = {
-    "unseen": "what is unseen",
+    "unseen": "the unseen part",
     "instruction": "the instruction",
     "tools": "the tools",
     "notebook": "the notebook",
@@ -19,7 +19,7 @@ PARTS: dict[Part, str] = {
     "steps": "the text",
     "screen": "the live screen",
     "overhead": "the overhead",
-    "removed": "what was taken out",
+    "removed": "the removed part",
 }
 """The parts of a request in a sentence."""
 _SOURCES = {
@@ -53,11 +53,11 @@ def unseen_note(tokens: RequestTokens) -> str:
         note += "tools and system prompt"
         reasons = {jump.reason for jump in tokens.jumps}
         note += ", files that inputs name with @" if "attached" in reasons else ""
-        note += ", what the provider's own tools found" if "hosted" in reasons else ""
-        note += ", and what the agent added unseen." if "unknown" in reasons else "."
+        note += ", results of the provider's own tools" if "hosted" in reasons else ""
+        note += ", and other text that the agent added." if "unknown" in reasons else "."
     else:
         note = f"The request had about {_rounded(-unseen):,} tokens fewer than the transcript holds: "
-        note += "the agent left something out, and what is unknown."
+        note += "the agent left something out. It is unknown what."
     return f"{note} {_difference(tokens)}".strip()
 
 
@@ -87,7 +87,7 @@ def window_note(request: RecordedRequest) -> str:
     earlier = f"Steps 1 to {first - 1:,}" if first > 2 else "Step 1" if first == 2 else ""
     match window.begins:
         case "compaction":
-            note = f"{earlier or 'What came before'} had been compacted by the agent and stood as a summary."
+            note = f"{earlier or 'What came before'} had been compacted by the agent into a summary."
         case "cleared":
             note = f"{earlier or 'What came before'} had been cleared from the context."
         case "older":
@@ -110,8 +110,8 @@ def change_note(request: RecordedRequest, changes: RequestChanges | None) -> str
             note = (
                 f"The request has about {_rounded(request.removed):,} tokens fewer than step {before:,} and "
             )
-            note += "what was added would make. Something was taken out, as agents do with old results and "
-            return f"{note}providers with the thoughts of earlier turns. The transcript does not say what."
+            note += "what was added would make. Something was removed, as agents do with old results and "
+            return f"{note}providers with the thoughts of earlier turns. The transcript does not name it."
         case "instruction":
             return f"The instruction has changed since step {before:,}{at}."
         case "history" if request.snapshot:
@@ -151,15 +151,16 @@ def cache_note(request: RecordedRequest, changes: RequestChanges | None) -> str:
     if request.reported is None or changes is None:
         return ""
     if changes.place == "removed":
-        return "The provider's cache was read up to where something was taken out."
+        return "The provider's cache was read up to the place where something was removed."
     if changes.place != "end":
         return "The provider's cache ends where the request differs."
     if not changes.is_missed:
         return ""
-    note = f"The requests agree, but the provider did not read {changes.missed:,} tokens from its cache. "
+    missed = f"the provider did not read {changes.missed:,} tokens from its cache. "
+    note = f"Both requests begin with the same bytes, but {missed}"
     if changes.pause > EXPIRES:
         pause = duration_text(changes.pause)
-        return f"{note}The reason is unknown; {pause} had passed since the step before."
+        return f"{note}The reason is unknown; {pause} had passed since the previous step."
     return f"{note}The reason is unknown."
 
 

@@ -131,7 +131,9 @@ def before_rewind(session: Session, position: int) -> Lineage:
     restored = session.lineage(position - 1)
     # The last span tells them apart: what precedes an entry is the same everywhere.
     if restored.newest[-1:] == session.lineage().newest[-1:]:
-        raise Conflict(f"The rewind at position {position} is undone already: what it cut off is live.")
+        raise Conflict(
+            f"The rewind at position {position} was already undone: the steps that it cut off are live."
+        )
     return restored
 
 

@@ -21,7 +21,7 @@ def save_search(project: Project, name: str, query: str, *, actor: str = "") -> 
     """
     name, query = _name(name), clean(query).strip()
     if not query:
-        raise Invalid("The query is empty. Search for something first, then save that.")
+        raise Invalid("The query is empty. Run a search, then save it.")
     parse_query(query, timezone.now())
     with writing():
         Project.objects.select_for_update().get(pk=project.pk)

@@ -23,7 +23,7 @@ def rewind(server: Server, output: Output, options: Namespace) -> None:
     if options.json:
         output.json(done)
         return
-    output.line(f"Rewound to {target}. Steps cut off: {done['steps_cut']:,}. They stay as a take.")
+    output.line(f"Rewound to {target}. Steps cut off: {done['steps_cut']:,}. They stay readable as a take.")
 
 
 def fork(server: Server, output: Output, options: Namespace) -> None:
@@ -35,7 +35,9 @@ def fork(server: Server, output: Output, options: Namespace) -> None:
 
 def export(server: Server, output: Output, options: Namespace) -> None:
     if options.out is None and output.is_terminal:
-        raise CommandFailed("What agents wrote could change the terminal. Add --out FILE, or use a pipe.")
+        raise CommandFailed(
+            "Text from agents can contain terminal control sequences. Add --out FILE, or use a pipe."
+        )
     if options.out is not None and options.out.exists():
         ask(f"Replace {options.out}?", options.yes)
     session = find_session(server, options.session)

@@ -30,7 +30,7 @@ SERVER_OPTIONS = (
     ("--url", "URL", "of the server at this address (default: PLAYHEAD_URL)"),
     ("--key", "KEY", "the server's API key (default: PLAYHEAD_API_KEY)"),
 )
-SESSION = "a session: its id, the beginning of its id, or `last`"
+SESSION = "a session: its id, the first characters of its id, or `last`"
 
 
 def run(arguments: Sequence[str], home: str | None) -> int:
@@ -82,7 +82,7 @@ def make_parser(others: Sequence[str] = ()) -> ArgumentParser:
 
     _add_reading(add)
     _add_changing(add)
-    made = commands.add_parser("completion", help="Print what a shell needs to complete commands.")
+    made = commands.add_parser("completion", help="Print a completion script for a shell.")
     made.add_argument("shell", choices=SHELLS)
     for name in others:
         commands.add_parser(name)
@@ -100,13 +100,13 @@ def _add_reading(add: Callable[..., ArgumentParser]) -> None:
     made.add_argument(
         "--limit", type=_number(1, 100_000), default=20, metavar="N", help="how many (default: %(default)s)"
     )
-    made = add("show", "Show a session, some of its steps, or one step whole.", show)
+    made = add("show", "Show a session, some of its steps, or one step in full.", show)
     made.add_argument("session", metavar="SESSION", help=SESSION)
     made.add_argument(
         "step", nargs="?", type=_number(-(10**9), 10**9), metavar="STEP", help="-1 is the newest"
     )
     made.add_argument("--steps", type=step_range, metavar="A-B", help="these steps: 3-7, 3-, -7 or 3")
-    made.add_argument("--full", action="store_true", help="the steps with everything in them")
+    made.add_argument("--full", action="store_true", help="show the steps in full")
 
     made = add("search", "Search the steps of all sessions, the newest first.", search)
     made.add_argument(
@@ -115,17 +115,22 @@ def _add_reading(add: Callable[..., ArgumentParser]) -> None:
     made.add_argument(
         "--limit", type=_number(1, 10_000), default=20, metavar="N", help="how many (default: %(default)s)"
     )
-    made.add_argument("--cursor", metavar="CURSOR", help="go on after an earlier page")
+    made.add_argument("--cursor", metavar="CURSOR", help="continue after an earlier page")
     made = add("compare", "Compare two runs. The exit code is 1 if they differ.", compare)
     run_help = f"{SESSION}; SESSION@POSITION as it was; SESSION/takes/POSITION: a take"
     made.add_argument("a", metavar="A", help=run_help)
     made.add_argument("b", metavar="B", help="likewise")
-    made.add_argument("--all", action="store_true", help="every pair of steps after what both share")
-    made = add("tail", "Show the newest entries of a session, or what is recorded from now on.", tail)
+    made.add_argument("--all", action="store_true", help="every pair of steps after the shared part")
+    made = add("tail", "Show the newest entries of a session, or follow new entries.", tail)
     made.add_argument(
         "session", nargs="?", metavar="SESSION", help=f"{SESSION}; with -f: default all sessions"
     )
-    made.add_argument("-f", "--follow", action="store_true", help="go on with what is recorded, until Ctrl-C")
+    made.add_argument(
+        "-f",
+        "--follow",
+        action="store_true",
+        help="also print new entries as they are recorded, until Ctrl-C",
+    )
     made.add_argument(
         "-n",
         "--lines",
@@ -143,7 +148,7 @@ def _add_changing(add: Callable[..., ArgumentParser]) -> None:
     made.add_argument("--to-step", type=step, required=True, metavar="STEP", help="the last step that stays")
     made.add_argument("--reason", metavar="TEXT", help="why, for the record")
     made.add_argument("--yes", action="store_true", help="do not ask")
-    made = add("fork", "Make a new session that begins with a session's steps.", fork)
+    made = add("fork", "Create a new session that begins with another session's steps.", fork)
     made.add_argument("session", metavar="SESSION", help=SESSION)
     made.add_argument(
         "--at-step", type=step, metavar="STEP", help="the last shared step (default: the newest)"

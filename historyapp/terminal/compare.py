@@ -76,10 +76,10 @@ def _print_comparison(output: Output, found: Answer, pairs: list[Answer], option
     if not counts["complete"]:
         output.line("Only the first 2,000 steps of each run are counted.")
     if not found["first_difference"]:
-        output.line("The runs do not differ." if counts["complete"] else "These do not differ.")
+        output.line("The runs do not differ." if counts["complete"] else "These pairs do not differ.")
         return
     place = found["first_divergence"] or found["first_difference"]
-    what = "The agent goes another way" if found["first_divergence"] else "The runs first differ"
+    what = "The runs diverge" if found["first_divergence"] else "The runs first differ"
     steps = [f"step {place[side]:,} of {side.upper()}" for side in ("a", "b") if place[side] is not None]
     output.line((f"{what} at {' and '.join(steps)}.", "bold"))
     output.line()

@@ -26,7 +26,7 @@ def search(server: Server, output: Output, options: Namespace) -> None:
     if not page["up_to_date"]:
         note("Some steps are not in the search index yet. A worker adds them while `playhead up` runs.")
     if page["next"]:
-        note(f"There are more. Older ones: --cursor {page['next']}")
+        note(f"There are older results. Continue with --cursor {page['next']}")
 
 
 def _print_hit(output: Output, id: str, hit: Answer) -> None:

@@ -48,7 +48,7 @@ class Server:
     def __init__(self, address: str, key: str, transport: httpx.BaseTransport | None = None) -> None:
         self.address = _checked_address(address)
         if not _KEY.fullmatch(key):
-            raise WrongUsage("The API key must be visible ASCII characters without spaces, as in ph_…")
+            raise WrongUsage("The API key must be visible ASCII characters without spaces, such as ph_…")
         self._key, self._transport = key, transport
         self._http = httpx.Client(
             base_url=self.address + ROOT,

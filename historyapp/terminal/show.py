@@ -37,7 +37,7 @@ def step_range(text: str) -> StepRange:
     """The type of ``--steps``: ``3``, ``3-7``, ``3-`` or ``-7``."""
     match = _RANGE.fullmatch(text)
     if match is None or text == "-":
-        raise ArgumentTypeError(f"{text!r} is not a range of steps, as in 3-7, 3-, -7 or 3")
+        raise ArgumentTypeError(f"{text!r} is not a range of steps, such as 3-7, 3-, -7 or 3")
     first, last, only = match.groups()
     if only:
         return StepRange(int(only), int(only))

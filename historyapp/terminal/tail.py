@@ -28,7 +28,7 @@ _SENTENCES = {
     "session_created": "The session was created.",
     "rewind": "The session was rewound.",
     "summaries": "Summaries were stored.",
-    "run": "A compression went on.",
+    "run": "A compression made progress.",
     "budget": "A spending cap refused a model call.",
     "notes": "Notes were changed.",
     "session_changed": "The session was changed.",
@@ -79,7 +79,7 @@ class Printer(NamedTuple):
 
 def tail(server: Server, output: Output, options: Namespace) -> None:
     if options.session is None and not options.follow:
-        raise WrongUsage("Name a session, or add --follow to see what is recorded in all of them.")
+        raise WrongUsage("Name a session, or add --follow to follow all sessions.")
     session = None if options.session is None else find_session(server, options.session)["id"]
     printer = Printer(output, options.json, session is None)
     after = newest_place(server) if options.follow else None

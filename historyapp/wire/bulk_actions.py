@@ -20,11 +20,11 @@ class BulkItemOut(Answer):
     """The outcome for one session."""
 
     session: UUID
-    title: str = Field(description="Empty also where the project has no such session.")
+    title: str = Field(description="Also empty if the project has no such session.")
     state: BulkItemState = Field(
-        description="`under_way`: its compression runs. `unchanged`: nothing had to be done."
+        description="`under_way`: its compression is running. `unchanged`: there was nothing to do."
     )
-    reason: str = Field(description="Why it failed, or why nothing had to be done.")
+    reason: str = Field(description="Why it failed, or why there was nothing to do.")
     compression: UUID | None = Field(description="The compression that was started.")
 
 
@@ -35,18 +35,21 @@ class BulkActionOut(Answer):
 
     id: UUID
     action: str
-    tag: str = Field(description="To add or to remove.")
-    state: BulkState = Field(description="`running` while anything waits or is under way.")
+    tag: str = Field(description="The tag to add or remove.")
+    state: BulkState = Field(description="`running` until all items have ended.")
     total: int = Field(description="Sessions.")
     done: int
     unchanged: int
     failed: int
-    waiting: int = Field(description="Not begun. Of a cancelled action they stay so.")
-    under_way: int = Field(description="Compressions that run.")
+    waiting: int = Field(
+        description="Sessions that have not been started. If the action is cancelled, they stay in this "
+        "state."
+    )
+    under_way: int = Field(description="Compressions that are running.")
     cancelled: int = Field(description="Compressions that were cancelled.")
     actor: str
     created_at: datetime
-    finished_at: datetime | None = Field(description="When there was nothing left to begin.")
+    finished_at: datetime | None = Field(description="When the last session was started.")
     items: list[BulkItemOut] = Field(description="In the order of the request.")
 
 
@@ -63,7 +66,7 @@ class BulkEstimateOut(Answer):
 
     model_config = shown(examples.BULK_ESTIMATE)
 
-    sessions: int = Field(description="Those with something to compress.")
+    sessions: int = Field(description="Sessions with something to compress.")
     nothing_to_do: int = Field(description="Sessions without steps to compress.")
     steps: int
     summaries: int
@@ -74,4 +77,4 @@ class BulkEstimateOut(Answer):
     tokens_out: int = Field(description="Output tokens of all model calls, at most.")
     money: float | str = Field(description="US dollars; `unknown` if the price of a model is not known.")
     prices_as_of: str = Field(default="", description="The date of the price list.")
-    refused: list[RefusedOut] = Field(description="Those that cannot be compressed, and why.")
+    refused: list[RefusedOut] = Field(description="Sessions that cannot be compressed, and why.")

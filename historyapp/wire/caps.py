@@ -18,9 +18,9 @@ class CapOut(Answer):
     session: UUID | None = Field(description="Its forks and sub-agents count too. Null: no session's cap.")
     key: str | None = Field(description="The beginning of the API key. Null: no key's cap.")
     period: str = Field(json_schema_extra={"enum": ["day", "month"]})
-    limit: float = Field(description="US dollars, likewise below.")
-    spent: float = Field(description="In this period; calls of unknown cost count with their estimate.")
-    reserved: float = Field(description="Estimates of the calls that are under way.")
+    limit: float = Field(description="In US dollars, like the amounts below.")
+    spent: float = Field(description="Spent in this period; calls of unknown cost count with their estimate.")
+    reserved: float = Field(description="The sum of the estimates of running calls.")
     left: float
     ends_at: datetime = Field(description="When the next period begins.")
 

@@ -76,7 +76,7 @@ class StartedOut(RunItem):
     model_config = shown({**examples.RUN, "joined": False})
 
     joined: bool = Field(
-        description="Whether it was already under way: a session has one active run at a time."
+        description="Whether it was already running: a session has one active run at a time."
     )
 
 
@@ -127,10 +127,10 @@ class NeededNameOut(Answer):
     """A name that a later step wrote in its arguments, and that a compared step had returned."""
 
     name: Text
-    step: int = Field(description="The compared step whose result has it first.")
-    used_at: int = Field(description="The first later step that wrote it.")
+    step: int = Field(description="The first compared step whose result contains it.")
+    used_at: int = Field(description="The first later step that used it.")
     kept_by: list[str] = Field(
-        description="The sides with a summary that has it: `a`, `b`, both, or none.",
+        description="The sides with a summary that contains it: `a`, `b`, both, or none.",
         json_schema_extra={"items": {"type": "string", "enum": ["a", "b"]}},
     )
 
@@ -163,8 +163,8 @@ class StrategyCellOut(Answer):
     items: list[TrialOut]
     tokens_after: int
     money: float | str = Field(description=MONEY)
-    names_kept: int = Field(description="Names of the row's calls and results that stand in its summaries.")
-    kept: list[Text] = Field(description="Of the needed names of the row: those in any summary of the side.")
+    names_kept: int = Field(description="Names from the row's calls and results that its summaries contain.")
+    kept: list[Text] = Field(description="The row's needed names that any summary of the side contains.")
     lost: list[Text]
 
 
@@ -175,8 +175,12 @@ class StrategyRowOut(Answer):
     to_step: int
     tokens: int
     steps: list[OriginalStepOut]
-    names: int = Field(description="Different names in the calls and results of the steps that were read.")
-    needed: list[NeededNameOut] = Field(description="Those that later steps needed, returned here first.")
+    names: int = Field(
+        description="The number of different names in the calls and results of the steps that were read."
+    )
+    needed: list[NeededNameOut] = Field(
+        description="Names that later steps needed and that these steps returned first."
+    )
     sides: list[StrategyCellOut] = Field(description="In the order of the request.")
 
 

@@ -23,7 +23,7 @@ class UnpairedOut(Answer):
     index: int = Field(description="Its index among the results of that entry, from 0.")
     tool_call_id: Text | None
     reason: Reason = Field(
-        description="`answered`: the call has its result already. `abandoned`: the next step began before "
+        description="`answered`: the call already has a result. `abandoned`: the next step began before "
         "its step had all results. `unknown`: none of the newest 10 steps made such a call. "
         "`no_open_call`: the result names no call, and none is open."
     )
@@ -36,7 +36,7 @@ class AppendedOut(Answer):
     positions: list[int] = Field(description="The positions of the entries, in their order.")
     head: int
     unpaired: list[UnpairedOut] = Field(
-        default=[], description="Results among them that answered no open call."
+        default=[], description="Results among the entries that answered no open call."
     )
 
 

@@ -24,17 +24,18 @@ class EpisodeFacts(Answer):
     finished_at: datetime | None
     kind: str = Field(
         default="",
-        description="Of the first tool call: `shell`, `read`, `edit`, `search`, `web`, `plan`, `agent` or "
+        description="The kind of the first tool call: `shell`, `read`, `edit`, `search`, `web`, `plan`, "
+        "`agent` or "
         "`other`; empty in an answer.",
     )
     target: Text = Field(
         default="",
-        description="Command, file, pattern, address or task of the first call, up to 200 characters.",
+        description="The command, file, pattern, address or task of the first call, up to 200 characters.",
     )
     likely_failure: str = Field(
         default="",
         description="The rule by which a result that was reported as a success looks like a failure; empty "
-        "without one.",
+        "if none matches.",
     )
     error_line: Text = Field(
         default="",
@@ -42,8 +43,8 @@ class EpisodeFacts(Answer):
     )
     turn: int = Field(
         default=0,
-        description="How many turns there were up to this step; one begins with the first step after an "
-        "input from a person. 0 before the first one.",
+        description="The number of the step's turn. A turn begins with the first step after an input from a "
+        "person. 0 before the first turn.",
     )
 
 
@@ -53,7 +54,7 @@ class EpisodeItem(EpisodeFacts):
     model_config = shown(examples.EPISODE_ITEM)
 
     tool_names: list[Text]
-    input_preview: Text = Field(description="What was said to the agent since the step before.")
+    input_preview: Text = Field(description="Inputs to the agent since the previous step.")
     thought_preview: Text
     call_preview: Text
     result_preview: Text
@@ -97,7 +98,7 @@ class EpisodeOut(EpisodeFacts):
     model_config = shown(examples.EPISODE)
 
     thoughts: Text | dict[Text, Any] | None
-    action: ActionOut | None = Field(description="The first one where there are several; null in an answer.")
+    action: ActionOut | None = Field(description="The first action if there are several; null in an answer.")
     tool_calls: list[ToolCallOut]
     result: ResultOut | None = Field(description="Several results are shown as one.")
     summary: Text | None

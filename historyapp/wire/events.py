@@ -17,16 +17,18 @@ KINDS = (
 class EventOut(Answer):
     model_config = shown(examples.EVENT)
 
-    cursor: str = Field(description="The place after this event: send it as `after` or `Last-Event-ID`.")
+    cursor: str = Field(description="The position after this event: send it as `after` or `Last-Event-ID`.")
     kind: str = Field(
         json_schema_extra={"enum": list(KINDS)},
         description="`entries`: entries were appended; `run`: a compression changed its state or progress; "
-        "`budget`: a spending cap refused a model call, the first time in its day or month; "
+        "`budget`: a spending cap refused a model call, for the first time in its day or month; "
         "`notes`: notes of steps; `session_changed`: title, tags, note, score, status, settings …",
     )
     session: UUID
-    first_position: int | None = Field(description="Of the entries that were appended; else null.")
-    position: int | None = Field(description="Of the last one of them.")
+    first_position: int | None = Field(
+        description="The first position of the appended entries; otherwise null."
+    )
+    position: int | None = Field(description="The last position of the appended entries.")
     run: UUID | None = Field(description="The compression, for `run`.")
     at: datetime
 

@@ -241,13 +241,15 @@ RECORDED_REQUEST: dict[str, Any] = {
 }  # fmt: skip
 OVERVIEW: dict[str, Any] = {
     "steps": 1, "counted_steps": 1,
-    "ending": {"kind": "unanswered", "text": "ended with a result that nobody answered", "steps": [1]},
+    "ending": {"kind": "unanswered", "text": "ended with a result that the agent did not answer",
+        "steps": [1]},
     "time": {"started_at": AT, "ended_at": LATER, "total": 2.5, "model": 2.1, "tools": 0.4, "waiting": 0.0},
     "tokens": {**USAGE, "shown": 61, "source": "reported"},
     "money": {"amount": 0.0021, "source": "reported", "prices_as_of": "2025-11-30", "unknown_models": []},
     "worth_a_look": [
         {
-            "kind": "unanswered", "text": "Ended with a result that nobody answered", "seconds": None,
+            "kind": "unanswered", "text": "Ended with a result that the agent did not answer",
+            "seconds": None,
             "steps": [1],
         }
     ],

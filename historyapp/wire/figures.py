@@ -11,24 +11,24 @@ from historyapp.wire.base import Answer, shown
 class FiguresOut(Answer):
     """What was done. Tokens are as providers reported them, but for `recorded_tokens`."""
 
-    sessions: int = Field(description="Sessions that began. They belong to no tool.")
+    sessions: int = Field(description="Sessions that began. They are not counted by tool.")
     steps: int
     errors: int = Field(description="Steps that ended in a reported error.")
     likely_failures: int = Field(description="Steps reported as a success that look like a failure.")
-    recorded_tokens: int = Field(description="Of the entries by our own count, each entry once.")
-    model_calls: int = Field(description="Those that reported their usage.")
+    recorded_tokens: int = Field(description="Tokens of the entries by our own count, each entry once.")
+    model_calls: int = Field(description="Model calls that reported their usage.")
     uncached: int
     cache_read: int
     cache_write: int
     output: int
-    seconds: float = Field(description="Between tool calls and their results.")
-    money: float = Field(description="As reported, else by the price list.")
+    seconds: float = Field(description="The time between tool calls and their results.")
+    money: float = Field(description="Cost as reported, otherwise by the price list.")
     unpriced_models: list[str] = Field(description="Models without a known price, which `money` leaves out.")
 
 
 class FiguresGroupOut(FiguresOut):
     name: str | None = Field(
-        description="The day, agent, model or tool. Empty: not named, or no tool; null: steps that called "
+        description="The day, agent, model or tool. Empty: no name, or no tool; null: steps that called "
         "several different tools."
     )
 
@@ -42,11 +42,11 @@ class ProjectFiguresOut(Answer):
     last: date
     by: str = Field(json_schema_extra={"enum": ["day", "agent", "model", "tool"]})
     total: FiguresOut
-    before: FiguresOut = Field(description="The span of the same length before it.")
-    undated: FiguresOut = Field(description="What has no known time. No span contains it.")
+    before: FiguresOut = Field(description="The previous range of the same length.")
+    undated: FiguresOut = Field(description="Entries without a time. No range contains them.")
     items: list[FiguresGroupOut] = Field(
         description="Days in order; others with the most steps first, at most 200."
     )
     is_current: bool = Field(
-        description="Whether everything that was recorded so far is counted. If not, ask again soon."
+        description="Whether everything recorded so far is counted. If not, send the request again soon."
     )

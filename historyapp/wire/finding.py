@@ -20,21 +20,24 @@ class FoundEntry(Answer):
     model_config = shown(_HIT)
 
     episode: int = Field(
-        description="The step that shows it; 0 in a session without steps. In a take: as numbered there."
+        description="The step that shows it; 0 in a session without steps. In a take, its number within "
+        "the take."
     )
     position: int
     field: Annotated[str, Field(json_schema_extra={"enum": list(FIELDS)})]
     before: Text
-    match: Text = Field(description="As the entry has it, in its own case.")
+    match: Text = Field(description="The matched text with the entry's own upper and lower case.")
     after: Text
-    times: int = Field(description="How often the entry has the text.")
-    live: bool = Field(description="False where a rewind cut it off.")
+    times: int = Field(description="How often the entry contains the text.")
+    live: bool = Field(description="False if a rewind cut it off.")
 
 
 class FoundPage(Page[FoundEntry]):
     model_config = shown({"items": [_HIT], "next": None, "count": 1, "complete": True})
 
-    count: int = Field(description="Entries that have the text, from this page's first item on.")
+    count: int = Field(
+        description="The number of entries that contain the text, from this page's first item on."
+    )
     complete: bool = Field(
         description="False when there may be more than `count`: one request counts up to 2,000 entries, and "
         "reads a bounded part of a long session."

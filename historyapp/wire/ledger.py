@@ -14,12 +14,12 @@ class UsageOut(Answer):
     uncached: int
     cache_read: int
     cache_write: int
-    output: int = Field(description="Reasoning included.")
+    output: int = Field(description="Includes reasoning.")
     reasoning: int
 
 
 class ModelCalls(Answer):
-    model: str = Field(description="As the model calls name it, or empty.")
+    model: str = Field(description="The model's name in the model calls, or empty.")
     calls: int
 
 
@@ -57,11 +57,11 @@ class LedgerOut(Answer):
     money: float = Field(description="US dollars, of the models whose prices are known.")
     reported: float = Field(description="US dollars as the sources reported them.")
     unknown_models: list[str] = Field(
-        description="Models that `money` leaves out: their prices are not known."
+        description="Models that `money` leaves out, because their prices are unknown."
     )
     prices_as_of: str
     caps: list[CapOut] = Field(
-        description="The spending caps that hold now for calls in the session with this key."
+        description="The spending caps that now apply to calls in the session with this key."
     )
 
 

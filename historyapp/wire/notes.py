@@ -12,7 +12,7 @@ class NoteOut(Answer):
     model_config = shown(examples.NOTE)
 
     number: int = Field(description="The step.")
-    position: int = Field(description="Of the step's output, to which the note belongs.")
+    position: int = Field(description="The position of the step's output, to which the note belongs.")
     text: str = Field(description="Empty for a bookmark without a note.")
     actor: str = Field(description="Who wrote it last.")
     created_at: datetime

@@ -23,9 +23,11 @@ class NamePlaceOut(Answer):
     model_config = shown(examples.NAME_PLACE)
 
     position: int
-    step: int = Field(description="Its step; of an input the step before it; 0 before the first step.")
-    role: _Role | None = Field(description="The text that has it; null in very large entries.")
-    line: int | None = Field(description="Within the text, from 1; null in very large entries.")
+    step: int = Field(description="The step; for an input, the step before it; 0 before the first step.")
+    role: _Role | None = Field(description="The text that contains it; null in very large entries.")
+    line: int | None = Field(
+        description="The line number within the text, from 1; null in very large entries."
+    )
     text: Text = Field(description="The line, up to 200 characters; empty in very large entries.")
 
 
@@ -36,28 +38,31 @@ class NameOriginOut(Answer):
 
     name: Text
     kind: _Kind
-    call: int = Field(description="The index of the first tool call that has it.")
+    call: int = Field(description="The index of the first tool call that contains it.")
     origin: _Origin = Field(
-        description="`given`: an input, instruction or result has it. `own`: only earlier words of the agent "
-        "have it. `nowhere`: nothing before has it. `unknown`: not all of the log has been read."
+        description="`given`: an input, instruction or result contains it. `own`: only the agent's earlier "
+        "words contain it. `nowhere`: nothing before contains it. `unknown`: not all of the log has been "
+        "read."
     )
     match: _Match | None = Field(
-        description="`whole`: letter by letter. `end`: with another beginning. `parts`: its parts stood."
+        description="`whole`: the exact text. `end`: only the beginning differs. `parts`: the parts of "
+        "the name appeared."
     )
-    first: NamePlaceOut | None = Field(description="Where it first stood.")
+    first: NamePlaceOut | None = Field(description="Where it first appeared.")
     first_given: NamePlaceOut | None = Field(
-        description="Where the agent was first given it, if that is another place; else null."
+        description="Where the agent was first given it, if that is another place; otherwise null."
     )
-    last_position: int | None = Field(description="Where it last stood before the step.")
+    last_position: int | None = Field(description="Where it last appeared before the step.")
     in_view: bool | None = Field(
-        description="Whether the recorded request had it; null if it stood nowhere or nobody can know."
+        description="Whether the recorded request contained it; null if it appeared nowhere or this "
+        "cannot be known."
     )
     acted_on: bool = Field(description="Whether the call needs a file of this name to exist.")
 
 
 class UsedNameOut(Answer):
     name: Text
-    step: int = Field(description="The first later step whose action has it.")
+    step: int = Field(description="The first later step whose action contains it.")
 
 
 class UsedLineOut(Answer):
@@ -77,14 +82,15 @@ class OriginsOut(Answer):
     number: int
     complete: bool = Field(description="Whether the whole log before the step is in the index of names.")
     window: _Window = Field(
-        description="Why the recorded request began where it did; `older`: nothing else would have fitted."
+        description="Why the recorded request began where it did; `older`: older entries would not have "
+        "fitted."
     )
     compacted_at: int | None = Field(description="Where the context was last compacted or cleared.")
     names: list[NameOriginOut]
     used: list[UsedLineOut]
     result_used: bool | None = Field(
-        description="Whether a later action has a name of the results; null if nobody can know."
+        description="Whether a later action uses a name from the results; null if this cannot be known."
     )
     places: list[NamePlaceOut] | None = Field(
-        description="Where the `name` of the query stands, oldest first; null without one."
+        description="Where the `name` of the query appears, oldest first; null without a `name`."
     )

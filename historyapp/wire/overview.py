@@ -30,13 +30,15 @@ class TimeOut(Answer):
     started_at: datetime | None
     ended_at: datetime | None
     total: float | None
-    model: float | None = Field(description="Before outputs, and before the agent's own summaries.")
-    tools: float | None = Field(description="Between calls and their results.")
-    waiting: float | None = Field(description="Before a person's inputs while no call was open.")
+    model: float | None = Field(description="Time before outputs, and before the agent's own summaries.")
+    tools: float | None = Field(description="Time between calls and their results.")
+    waiting: float | None = Field(description="Time before a person's inputs while no call was open.")
 
 
 class TokenFigureOut(UsageOut):
-    shown: int = Field(description="The one figure: `input` as reported; else the entries by our own count.")
+    shown: int = Field(
+        description="The displayed figure: `input` as reported; otherwise the entries by our own count."
+    )
     source: str = Field(json_schema_extra={"enum": ["reported", "estimated"]})
 
 
@@ -60,25 +62,25 @@ class ContextSizeOut(Answer):
 
     source: str = Field(json_schema_extra={"enum": ["reported", "estimated"]})
     model: str
-    window: int | None = Field(description="Tokens that the model takes; null if they are not known.")
+    window: int | None = Field(description="The model's window in tokens; null if unknown.")
     window_at_least: int = Field(description="The largest input that was billed; 0 without usage.")
     steps_per_point: int
     points: list[tuple[int, int]] = Field(
-        description="Step and tokens; each point is the largest request of `steps_per_point` steps."
+        description="Pairs of step and tokens; each point is the largest request of `steps_per_point` steps."
     )
     compactions: list[CompactionOut]
-    rewinds: Steps = Field(description="The steps after which a rewind cut something off.")
+    rewinds: Steps = Field(description="The steps after which a rewind cut off entries.")
     turns: Steps = Field(description="The steps that followed inputs from a person.")
 
 
 class ToolOut(Answer):
-    name: str = Field(description="Empty: all further tools together.")
+    name: str = Field(description="Empty: all other tools together.")
     kind: str
     calls: int
-    errors: int = Field(description="Reported ones.")
+    errors: int = Field(description="Reported errors.")
     likely_failures: int = Field(description="Results reported as a success that look like a failure.")
     seconds: float | None
-    tokens: int = Field(description="Of results, by our own count.")
+    tokens: int = Field(description="Tokens of results, by our own count.")
     steps: Steps = Field(description=_STEPS)
     error_steps: Steps
     likely_steps: Steps
@@ -88,11 +90,13 @@ class TouchedFileOut(Answer):
     path: str
     reads: int
     edits: int
-    added: int = Field(description="Lines, as the arguments of the edits say; likewise `removed`.")
+    added: int = Field(
+        description="Added lines, from the arguments of edits. `removed` is counted in the same way."
+    )
     removed: int
     steps: Steps = Field(description=_STEPS)
     edit_steps: Steps
-    read_again: Steps = Field(description="Steps that read it again after a compaction.")
+    read_again: Steps = Field(description="Steps that read the file again after a compaction.")
 
 
 class CommandOut(Answer):
@@ -110,7 +114,7 @@ class SubagentOut(Answer):
     session: UUID
     started_by: UUID
     started_at_step: int | None = Field(
-        description="The step of this session whose call started it; null where that is unknown, or another "
+        description="The step of this session whose call started it; null if that is unknown, or if another "
         "sub-agent started it."
     )
     title: str
@@ -158,9 +162,11 @@ class RunNamesOut(Answer):
     """Names of actions that stood nowhere, or nowhere that the model still saw."""
 
     indexed: bool = Field(description="Whether the whole log is in the index of names.")
-    unseen: int = Field(description="Files that a call needs to exist and that stood nowhere before.")
+    unseen: int = Field(description="Files that a call needs to exist and that appeared nowhere before.")
     unseen_steps: Steps
-    gone: int = Field(description="Files, URLs and hashes that stood only in what was compacted away.")
+    gone: int = Field(
+        description="Files, URLs and hashes that appeared only in entries that had been compacted away."
+    )
     gone_steps: Steps
 
 
@@ -171,7 +177,8 @@ class OverviewOut(Answer):
 
     steps: int
     counted_steps: int = Field(
-        description="The steps that the figures cover. Fewer than `steps`: ask again, and more are counted."
+        description="The steps that the figures cover. If fewer than `steps`, send the request again: "
+        "more are counted."
     )
     ending: EndingOut
     time: TimeOut
@@ -183,7 +190,9 @@ class OverviewOut(Answer):
     tools: list[ToolOut] = Field(description="The most calls first.")
     files: list[TouchedFileOut] = Field(description="The most edits first.")
     commands: list[CommandOut] = Field(description="The most runs first.")
-    subagents: list[SubagentOut] = Field(description="As a tree: each directly below what started it.")
+    subagents: list[SubagentOut] = Field(
+        description="As a tree: each directly below the session that started it."
+    )
     slowest: list[SlowStepOut]
     dearest: list[DearStepOut]
     repeated: list[RepeatOut]

@@ -225,9 +225,9 @@ PROBLEM_TYPES = (
         CapReached, 402, "Spending cap reached",
         "The call of a provider's model might cost more than a spending cap leaves.",
         "`subject` (`project`, `session` or `key`), with `session` or the beginning of the `key`, `period`, "
-        "`limit` and `spent` (US dollars, calls under way included) say which cap; `ends_at` says when its "
+        "`limit` and `spent` (US dollars, running calls included) describe the cap; `ends_at` says when its "
         "next period begins. Wait until then, choose a cheaper model or a smaller output limit, or ask an "
-        "owner to raise the cap. Where a cap holds, a model, an option or a tool without a known price is "
+        "owner to raise the cap. While a cap applies, a model, an option or a tool without a known price is "
         "refused.",
     ),
     ProblemType(
@@ -250,7 +250,7 @@ PROBLEM_TYPES = (
     ),
     ProblemType(
         NotFound, 404, "Not found", "The project has no such session, entry, step or address.",
-        "A session of another project gets the same answer. Check the id, and which project the API key "
+        "A session of another project gets the same response. Check the id, and which project the API key "
         "belongs to.",
     ),
     ProblemType(
@@ -262,12 +262,12 @@ PROBLEM_TYPES = (
         "Possible causes: `expected_position` is not the session's head; an action is already in flight, or "
         "none is; the last step to summarise is still in flight; the id is taken; the session is archived; "
         "another import of the session is running; the compression has ended; the session of an earlier "
-        "request with this `Idempotency-Key` was purged, or that request's answer was too long to keep. "
+        "request with this `Idempotency-Key` was purged, or that request's response was too long to keep. "
         "Read the session again, then retry if the request still makes sense.",
     ),
     ProblemType(
         CursorExpired, 410, "Cursor expired", "The changes after the cursor are no longer kept.",
-        "Read the sessions as they are now, and go on without a cursor. `PLAYHEAD_CHANGES_DAYS` says how "
+        "Read the sessions as they are now, and continue without a cursor. `PLAYHEAD_CHANGES_DAYS` says how "
         "long changes are kept.",
     ),
     ProblemType(
@@ -276,7 +276,7 @@ PROBLEM_TYPES = (
     ),
     ProblemType(
         BodyTooSlow, 408, "Body too slow", "The body did not arrive in time.",
-        "`detail` says how fast and how soon it must be. Send the request again over a faster connection.",
+        "`detail` gives the time limit and the lowest rate. Send the request again over a faster connection.",
     ),
     ProblemType(
         TooLarge, 413, "Body too large", "The body is larger than `PLAYHEAD_MAX_BODY`.",
@@ -307,13 +307,14 @@ PROBLEM_TYPES = (
     ),
     ProblemType(
         UnreadableTranscript, 422, "Unreadable transcript", "None of the files can be imported.",
-        "They have no supported format, or not the format that was named. `files` lists the files, `formats` "
+        "They have no supported format, or do not have the format that was named. `files` lists the "
+        "files, `formats` "
         "the supported formats.",
     ),
     ProblemType(
-        TooManyRequests, 429, "Too many requests", "This key or this address does too much at once.",
-        "`detail` says which limit it has reached. Wait until some of its requests have ended, at least the "
-        "number of seconds in `Retry-After`.",
+        TooManyRequests, 429, "Too many requests", "This key or this address has too many requests at once.",
+        "`detail` names the limit. Wait until some of these requests have ended, at least for the number of "
+        "seconds in `Retry-After`.",
     ),
     ProblemType(
         ModelCallFailed, 502, "Model call failed",
@@ -341,7 +342,7 @@ PROBLEM_TYPES = (
     ProblemType(
         DatabaseReadOnly, 503, "Database read-only", "The server may not write to the database.",
         "Nothing was written. The operator must make the file and its folder writable for the server, or "
-        "PostgreSQL accept writes.",
+        "make PostgreSQL accept writes.",
     ),
     ProblemType(
         DatabaseLocked, 503, "Database locked", "Another program has locked the database for too long.",
@@ -396,5 +397,5 @@ class Problem(BaseModel):
         description=f"Where parameters or fields are not valid: the first {MOST_FIELD_ERRORS}.",
     )
     request_id: str = Field(
-        default="", description="With the status 500 and above: the request's id in the server's log."
+        default="", description="For status 500 and above: the request's id in the server's log."
     )

@@ -20,4 +20,4 @@ class ProjectOut(Answer):
         description="Whether automatic compression may call a provider's model. If not, it uses `local`."
     )
     allowed_models: list[str] = Field(description="The models that may be called; empty: all.")
-    caps: list[CapOut] = Field(description="Of the project itself; `GET /caps` lists all.")
+    caps: list[CapOut] = Field(description="The project's own caps; `GET /caps` lists all caps.")

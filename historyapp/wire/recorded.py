@@ -19,7 +19,8 @@ class RequestWindowOut(Answer):
     """Where the request begins."""
 
     begins: Annotated[str, Field(json_schema_extra={"enum": list(get_args(Beginning))})] = Field(
-        description="`session`: nothing was replaced. `compaction`, `cleared`: the agent did that at "
+        description="`session`: nothing was replaced. `compaction`, `cleared`: the agent compacted or "
+        "cleared the context at "
         "`position`. `older`: entries before `position` would not fit into the model's window."
     )
     position: int | None
@@ -27,13 +28,13 @@ class RequestWindowOut(Answer):
     forgotten: int = Field(description="Entries that the agent's condenser had left out.")
     max_tokens: int | None = Field(description="The model's window in tokens; null if it is not known.")
     at_least: int = Field(
-        description="Tokens that the window has at least: the largest input billed in it; 0 without usage."
+        description="The least size of the window in tokens: the largest billed input; 0 without usage."
     )
 
 
 class RequestPartOut(Answer):
     part: Annotated[str, Field(json_schema_extra={"enum": list(get_args(Part))})]
-    tokens: int = Field(description="Below zero for `removed`, and for `unseen` if something was left out.")
+    tokens: int = Field(description="Negative for `removed`, and for `unseen` if something was left out.")
 
 
 class BilledTokens(Answer):
@@ -49,7 +50,7 @@ class BilledTokens(Answer):
 class RequestTokensOut(Answer):
     billed: BilledTokens | None = Field(description="Null: no usage is recorded.")
     expected: int = Field(description="The sum of the parts.")
-    difference: int | None = Field(description="The billed input less `expected`; null if not known.")
+    difference: int | None = Field(description="The billed input minus `expected`; null if unknown.")
     parts: list[RequestPartOut]
     cost: float | str | None = Field(description=f"{MONEY} Null without usage.")
 
@@ -57,29 +58,32 @@ class RequestTokensOut(Answer):
 class ChangedPartOut(Answer):
     part: Annotated[str, Field(json_schema_extra={"enum": list(get_args(Part))})]
     position: int | None = Field(description="Of its entry.")
-    step: int | None = Field(description="Of an output and of results.")
+    step: int | None = Field(description="The step of an output or of results.")
 
 
 class RequestChangesOut(Answer):
     """The request beside that of the step before."""
 
     place: Annotated[str, Field(json_schema_extra={"enum": PLACES})] = Field(
-        description="Where they differ first. `end`: the later one only goes on. `removed`: something was "
-        "taken out that the log does not name."
+        description="Where they first differ. `end`: the later request only adds to the earlier one. "
+        "`removed`: something was removed that the log does not name."
     )
     first_byte: int | None = Field(
-        description="The first byte that differs, of the request or of its rebuilt text; null where it is "
-        "not known, and at the `end` of a rebuilt text."
+        description="The first byte that differs, of the request or of its rebuilt text; null if it is "
+        "unknown, and at the `end` of a rebuilt text."
     )
-    part: ChangedPartOut | None = Field(description="The part of the request with that byte.")
+    part: ChangedPartOut | None = Field(description="The part of the request that contains that byte.")
     new_positions: list[int] = Field(description="The first and the last new entry; empty without any.")
-    shared_tokens: int = Field(description="Tokens with which both begin.")
-    reusable_tokens: int = Field(description="What a cache could have held of them.")
-    missed_tokens: int | None = Field(description="What the provider did not read from its cache.")
-    saved: float | str | None = Field(description="What the cache could save, in US dollars.")
+    shared_tokens: int = Field(description="Tokens of the beginning that both share.")
+    reusable_tokens: int = Field(description="The part of them that a cache could have held.")
+    missed_tokens: int | None = Field(
+        description="The part of them that the provider did not read from its cache."
+    )
+    saved: float | str | None = Field(description="The amount that the cache could save, in US dollars.")
     cached_cost: float | str | None = Field(
-        description=f"Of the model call if a cache holds the whole shared part. {MONEY} Beside it stands "
-        "`tokens.cost`, what was billed."
+        description=f"The cost of the model call if a cache holds the whole shared part. {MONEY} "
+        "`tokens.cost` "
+        f"is the billed cost."
     )
 
 
@@ -89,7 +93,7 @@ class RequestMessageOut(Answer):
     step: int | None = None
     tokens: int | None = None
     content: dict[Text, Any] = Field(
-        description="The fields of the entry; of a snapshot, the message as the provider got it."
+        description="The fields of the entry; for a snapshot, the message as the provider received it."
     )
 
 
@@ -99,14 +103,14 @@ class RecordedRequestOut(Answer):
     model_config = shown(examples.RECORDED_REQUEST)
 
     step: int
-    position: int = Field(description="Of the output that answered the request.")
+    position: int = Field(description="The position of the output that answered the request.")
     source: Annotated[str, Field(json_schema_extra={"enum": SOURCES})] = Field(
         description="`snapshot`: the output names it. `served`: the newest context served just before. "
         "`transcript`: rebuilt from an import. `log`: all that was live; the request is not recorded."
     )
     model: Text
     snapshot: UUID | None
-    sha256: str | None = Field(description="Of the snapshot's request.")
+    sha256: str | None = Field(description="The hash of the snapshot's request.")
     window: RequestWindowOut
     tokens: RequestTokensOut
     changes: RequestChangesOut | None = Field(description="Null at the first step.")

@@ -14,7 +14,7 @@ class RewindOut(Answer):
 
     model_config = shown(examples.REWIND)
 
-    position: int = Field(description="The position of the rewind's own entry, with which it can be undone.")
+    position: int = Field(description="The position of the rewind's entry. Use it to undo the rewind.")
     to_position: int
     cut_off: list[RangeOut]
     steps_cut: int

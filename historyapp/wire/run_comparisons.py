@@ -15,10 +15,10 @@ class RunPartOut(Answer):
 
     steps: int
     errors: int
-    tokens: int = Field(description="Input as reported; else the entries by our own count.")
+    tokens: int = Field(description="Input as reported; otherwise the entries by our own count.")
     token_source: str = Field(json_schema_extra={"enum": ["reported", "estimated"]})
     money: float | None = Field(
-        description="As reported, else by the price list; null where neither is known."
+        description="Cost as reported, otherwise by the price list; null if neither is known."
     )
     seconds: float | None = Field(
         description="From the first step to the end of the last one; null without times."
@@ -28,22 +28,22 @@ class RunPartOut(Answer):
 class ComparedRunOut(Answer):
     """One side of a comparison."""
 
-    reference: str = Field(description="As it was sent, with the letters of the id in lower case.")
+    reference: str = Field(description="The reference as it was sent, with the id in lower case.")
     session: str
-    as_of: int | None = Field(description="The position as of which it is compared; null: now.")
+    as_of: int | None = Field(description="The run is compared as of this position; null: now.")
     title: Text
     agent: Text
     model: Text
     head: int
     totals: RunPartOut
-    apart: RunPartOut = Field(description="Of what follows the common part.")
+    apart: RunPartOut = Field(description="The totals of the steps after the common part.")
 
 
 class CommonPartOut(Answer):
     """The entries that both runs share from the beginning on, as forks and takes do. Always exact."""
 
-    position: int = Field(description="Of the last shared entry; 0: none are shared.")
-    steps: int = Field(description="The whole steps among them.")
+    position: int = Field(description="The position of the last shared entry; 0: no entry is shared.")
+    steps: int = Field(description="The number of complete steps among the shared entries.")
 
 
 class ComparedStepOut(Answer):
@@ -56,17 +56,17 @@ class ComparedStepOut(Answer):
     tool_names: list[Text]
     call_preview: Text
     result_preview: Text
-    tokens: int = Field(description="Of its entries, by our own count.")
+    tokens: int = Field(description="Tokens of its entries, by our own count.")
     money: float | None
-    seconds: float | None = Field(description="From the call to its result; null without times.")
+    seconds: float | None = Field(description="Seconds from the call to its result; null without times.")
 
 
 class PairDeltaOut(Answer):
     """What the step of B took more than the step of A; negative where it took less."""
 
     tokens: int
-    money: float | None = Field(description="Null where the money of one step is not known.")
-    seconds: float | None = Field(description="Null where one step has no times.")
+    money: float | None = Field(description="Null if the cost of one step is unknown.")
+    seconds: float | None = Field(description="Null if one step has no times.")
 
 
 class StepPairOut(Answer):
@@ -78,15 +78,15 @@ class StepPairOut(Answer):
     b: ComparedStepOut | None
     change: str = Field(json_schema_extra={"enum": list(CHANGES)})
     differs: list[str] = Field(
-        description="What differs, of `input`, `call`, `answer`, `result` and `status`.",
+        description="The differing parts: `input`, `call`, `answer`, `result`, `status`.",
         json_schema_extra={"items": {"type": "string", "enum": list(DIFFERENCES)}},
     )
     delta: PairDeltaOut | None = Field(
-        default=None, description="B compared with A; null where only one run has the step."
+        default=None, description="B compared with A; null if only one run has the step."
     )
     exact: bool = Field(
-        description="False where calls and results were compared by their first 200 characters, because "
-        "the steps of the page are too large to read. Inputs always are."
+        description="False if calls and results were compared only by their first 200 characters, because "
+        "the steps of the page are too large to read. Inputs are always compared in this way."
     )
 
 
@@ -105,12 +105,13 @@ class PairCountsOut(Answer):
     """How many pairs of each kind follow the common part, by the first 200 characters."""
 
     same: int
-    different_call: int = Field(description="The agent did something else, or gave another answer.")
-    different_result: int = Field(description="The same call, with another input, result or status.")
+    different_call: int = Field(description="The call or the answer differs.")
+    different_result: int = Field(description="The call is the same; the input, result or status differs.")
     only_a: int
     only_b: int
     complete: bool = Field(
-        description="False in long runs: then the first 2,000 steps of each that follow are counted."
+        description="False in long runs: then only the first 2,000 steps of each run after the common "
+        "part are counted."
     )
 
 
@@ -124,9 +125,9 @@ class RunComparisonOut(Answer):
     common: CommonPartOut
     counts: PairCountsOut
     first_difference: PairPlaceOut | None = Field(
-        description="The first pair that differs; null where none of those counted does."
+        description="The first pair that differs; null if no counted pair does."
     )
     first_divergence: PairPlaceOut | None = Field(
-        description="The first pair where the agent did something else, or that only one run has."
+        description="The first pair whose calls or answers differ, or that only one run has."
     )
     pairs: StepPairPage = Field(description="The first pairs after the common part.")

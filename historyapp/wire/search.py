@@ -26,18 +26,21 @@ class SearchItem(Answer):
     title: Text
     agent: Text
     episode: int = Field(description="The step's number.")
-    position: int = Field(description="Of the entry that the snippet is of.")
-    field: str = Field(description="What the snippet is of: `input`, `thought`, `answer`, `call`, `result` …")
+    position: int = Field(description="The position of the entry that the snippet is from.")
+    field: str = Field(
+        description="The kind of text in the snippet: `input`, `thought`, `answer`, `call`, `result` …"
+    )
     snippet: Text = Field(description="On one line. Empty where the step has no text.")
     marks: list[tuple[int, int]] = Field(
         description="The matches in the snippet: the first character, and the one after the last."
     )
-    status: str = Field(description="Of the step; `likely_failed` where a result looks like a failure.")
+    status: str = Field(description="The step's status; `likely_failed` if a result looks like a failure.")
     tools: list[Text]
-    at: datetime | None = Field(description="When the step began; null where that is not known.")
+    at: datetime | None = Field(description="When the step began; null if unknown.")
     live: bool = Field(description="False in a take: a rewind cut it off.")
     recorded_in: UUID = Field(
-        description="The session that recorded the step. `session` is a fork of it where only that has it."
+        description="The session that recorded the step. If the step is live only in a fork, `session` is "
+        "the fork."
     )
 
 
@@ -63,9 +66,10 @@ class SearchPageOut(Page[SearchItem]):
         "Empty after the first page."
     )
     counted: int
-    counted_all: bool = Field(description="Whether these are all hits.")
+    counted_all: bool = Field(description="Whether `counted` covers all hits.")
     up_to_date: bool = Field(
-        description="False while older sessions, or the newest steps of a long import, are not searched yet."
+        description="False while older sessions, or the newest steps of a long import, are not in the "
+        "index yet."
     )
 
 
@@ -75,7 +79,7 @@ class SuggestionOut(Answer):
     model_config = shown({"text": "tool:read_file", "detail": ""})
 
     text: Text
-    detail: str = Field(description="What the filter compares; empty for values and words.")
+    detail: str = Field(description="A description of the filter; empty for values and words.")
 
 
 class SuggestionsOut(Answer):

@@ -25,29 +25,37 @@ class SessionItem(Answer):
     model: str
     status: SessionStatus
     tags: list[str]
-    note: str = Field(default="", description="Of people and agents on the whole session; empty: none.")
+    note: str = Field(
+        default="", description="A note on the whole session by a person or an agent; empty: none."
+    )
     noted_by: str = Field(default="", description="Who wrote the note last.")
     noted_at: datetime | None = None
-    score: float | None = Field(default=None, description="What people and agents gave the session.")
-    score_name: str = Field(default="", description="What the score measures; empty: not said.")
+    score: float | None = Field(
+        default=None, description="A score that a person or an agent gave the session."
+    )
+    score_name: str = Field(default="", description="What the score measures; may be empty.")
     scored_by: str = Field(default="", description="Who gave the score.")
     scored_at: datetime | None = None
-    head: int = Field(description="Position of the newest entry.")
+    head: int = Field(description="The position of the newest entry.")
     steps: int
     errors: int
-    likely_failures: int = Field(default=0, description="Steps that succeeded but look as if they failed.")
+    likely_failures: int = Field(
+        default=0, description="Steps that were reported as a success but look like a failure."
+    )
     tokens: int
-    cost: float = Field(description="In US dollars, as its source reported it.")
-    folder: str = Field(default="", description="Where the agent worked; empty if that is not known.")
+    cost: float = Field(description="Cost in US dollars, as the source reported it.")
+    folder: str = Field(default="", description="The folder in which the agent worked; empty if unknown.")
     repository: str = Field(
-        default="", description="The repository that it worked on; empty if that is not known."
+        default="", description="The repository that the agent worked on; empty if unknown."
     )
     forked_from: UUID | None
-    fork_position: int = Field(description="Up to where the parent's entries are shared; 0 without a parent.")
+    fork_position: int = Field(
+        description="The parent's entries up to this position are shared; 0 without a parent."
+    )
     spawned_by: UUID | None = Field(description="The session whose agent started this one.")
     spawned_position: int | None = Field(
-        description="The position in that session of the output whose tool call started this one; null where "
-        "that is not known."
+        description="The position in that session of the output whose tool call started this one; null if "
+        "unknown."
     )
     created_at: datetime | None = Field(
         description="When the run began; null if its transcript has no times."
@@ -62,7 +70,7 @@ class SettingsOut(Answer):
 
     llm_name: str = Field(description="The model that summarises.")
     max_tokens: int | Literal["window"] | None = Field(
-        description="Budget of a context in tokens. `window`: what the model takes. Null: no limit."
+        description="Budget of a context in tokens. `window`: the model's window. Null: no limit."
     )
     spacy_language_model: str
     full_message_count: int
@@ -73,7 +81,7 @@ class SettingsOut(Answer):
     max_summary_length: int
     compress_automatically: bool
     policy: str
-    format: str | None = Field(description="Of contexts. Null: that of the model's provider.")
+    format: str | None = Field(description="The format of contexts. Null: that of the model's provider.")
 
 
 class SessionOut(SessionItem):

@@ -17,11 +17,13 @@ class ShareOut(Answer):
     model_config = shown(examples.SHARE)
 
     id: UUID
-    as_of: int | None = Field(description="The position that it shows; null: the session as it grows.")
-    takes: bool = Field(description="Whether it shows what rewinds cut off.")
-    inputs: bool = Field(description="Whether it shows what people wrote, and system instructions.")
+    as_of: int | None = Field(
+        description="The position that it shows; null: the whole session, including later entries."
+    )
+    takes: bool = Field(description="Whether it shows steps that rewinds cut off.")
+    inputs: bool = Field(description="Whether it shows text that people wrote, and system instructions.")
     state: str = Field(json_schema_extra={"enum": list(STATES)})
-    actor: str = Field(description="Who made it.")
+    actor: str = Field(description="Who created it.")
     created_at: datetime
     expires_at: datetime
     revoked_at: datetime | None
@@ -34,7 +36,7 @@ class NewShareOut(ShareOut):
 
     model_config = shown({**examples.SHARE, "url": "https://playhead.example/s/AZfH2y4Ae…Zg=/"})
 
-    url: str = Field(description="The address to send. Whoever has it can open it.")
+    url: str = Field(description="The address of the link. Anyone who has it can open the session.")
 
 
 class SharePage(Page[ShareOut]):

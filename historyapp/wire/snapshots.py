@@ -17,7 +17,7 @@ class SnapshotTokens(Answer):
 
     estimated: int
     counted: int | None = Field(description="Tokens by the provider's count endpoint.")
-    billed: int | None = Field(description="As reported by the model call that the context was made for.")
+    billed: int | None = Field(description="As reported by the model call that used the context.")
     factor: float
 
 
@@ -60,8 +60,8 @@ class RebuiltRequestOut(Answer):
     request: dict[Text, Any]
     sha256: str
     served_sha256: str
-    matches: bool = Field(description="Whether it is equal to the served request, byte for byte.")
-    note: str | None = Field(description="What is left out of the comparison, if anything is.")
+    matches: bool = Field(description="Whether the rebuilt request equals the served request, byte for byte.")
+    note: str | None = Field(description="What the comparison leaves out, if anything.")
 
 
 class SegmentChangeOut(Answer):
@@ -77,7 +77,7 @@ class SegmentDiffOut(Answer):
 
 class PrefixDiffOut(Answer):
     first_difference: int | None = Field(
-        description="The first byte of the later request that differs; null: none does."
+        description="The first byte of the later request that differs; null if the requests are equal."
     )
     share: float = Field(description="The share of the later request's bytes that are before it.")
 

@@ -25,9 +25,9 @@ class SummaryOut(Answer):
     model: str
     tokens_before: int
     tokens_after: int
-    made_at: int = Field(description="The head when it was made.")
+    made_at: int = Field(description="The session's head when the summary was made.")
     money: float | str | None = Field(description=f"{MONEY} Null: no model was used.")
-    run: UUID | None = Field(description="The compression that made it; null where none did.")
+    run: UUID | None = Field(description="The compression that made it; null if none did.")
     created_at: datetime
 
 

@@ -19,13 +19,13 @@ class ImportedSessionOut(Answer):
     results: int
     unpaired_calls: int = Field(description="Calls without a result.")
     unpaired_results: int = Field(description="Results that answer no call of their step.")
-    added: int = Field(description="Entries that this import put into the log.")
+    added: int = Field(description="Entries that this import added.")
 
 
 class SkippedOut(Answer):
     line: int
     reason: str
-    damaged: bool = Field(description="False where the record is valid but not part of a history.")
+    damaged: bool = Field(description="False if the record is valid but not part of a history.")
 
 
 class FileOut(Answer):

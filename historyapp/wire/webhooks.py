@@ -26,15 +26,16 @@ class WebhookOut(Answer):
         description="`off`: the server switched it off, because every attempt of three days failed or the "
         "target answered 410. `note` says which.",
     )
-    note: str = Field(description="Why it was switched off, or what it missed.")
-    waiting: int = Field(description="Deliveries that have not arrived and will be tried again.")
+    note: str = Field(description="Why it was switched off, or which events it missed.")
+    waiting: int = Field(description="Deliveries that have not arrived yet and will be tried again.")
     failures: int = Field(description="Attempts that failed since the last one that succeeded.")
     failing_since: datetime | None
     last_success_at: datetime | None
     created_at: datetime
     secret_generation: int = Field(description="1 for its first secret, one more after each rotation.")
     old_secret_until: datetime | None = Field(
-        description="After a rotation: until when the secret before signs deliveries, too. Else null."
+        description="After a rotation: until when deliveries are also signed with the previous secret. "
+        "Otherwise null."
     )
 
 
@@ -43,7 +44,7 @@ class NewWebhookOut(WebhookOut):
 
     model_config = shown({**examples.WEBHOOK, "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw9TXHzFLZEsA="})
 
-    secret: str = Field(description="What the receiver verifies signatures with. Keep it secret.")
+    secret: str = Field(description="The key with which the receiver verifies signatures. Keep it secret.")
 
 
 class WebhookPage(Page[WebhookOut]):
@@ -56,10 +57,10 @@ class AttemptOut(Answer):
     model_config = shown(examples.WEBHOOK_ATTEMPT)
 
     at: datetime
-    status: int | None = Field(description="Of the target's answer; null: there was none.")
+    status: int | None = Field(description="The status of the target's response; null: no response.")
     milliseconds: int
     error: str = Field(description="What went wrong; empty after a success.")
-    answer: str = Field(description="The first 1,024 bytes of the answer's body: untrusted text.")
+    answer: str = Field(description="The first 1,024 bytes of the response body: untrusted text.")
 
 
 class DeliveryOut(Answer):
@@ -73,8 +74,8 @@ class DeliveryOut(Answer):
     state: str = Field(json_schema_extra={"enum": list(DELIVERY_STATES)})
     attempts: int
     next_attempt_at: datetime | None = Field(
-        description="At the earliest: a delivery waits for the earlier ones of its session. Null: it has "
-        "ended, or the webhook is not active."
+        description="The earliest time of the next attempt: a delivery waits for the earlier ones of its "
+        "session. Null: the delivery has ended, or the webhook is not active."
     )
     created_at: datetime
     finished_at: datetime | None
@@ -86,7 +87,7 @@ class FullDeliveryOut(DeliveryOut):
 
     model_config = shown({**examples.DELIVERY, **examples.DELIVERY_BODY})
 
-    body: str = Field(description="The body of every attempt, byte for byte as it is signed.")
+    body: str = Field(description="The body of every attempt, exactly as it is signed.")
     log: list[AttemptOut] = Field(description="The newest 10 attempts, oldest first.")
 
 

@@ -103,7 +103,7 @@ def test_undoing_restores_what_was_live(three: Agent) -> None:
     undone = three.post(f"/rewinds/{done['position']}/undo")
     assert (undone.status, undone["to_position"]) == (201, 6)
     assert three.get("/entries")["items"] == before
-    assert_problem(three.post(f"/rewinds/{done['position']}/undo"), 409, "undone already")
+    assert_problem(three.post(f"/rewinds/{done['position']}/undo"), 409, "already undone")
     again = three.post(f"/rewinds/{undone['position']}/undo")
     assert again.status == 201
     assert positions(three) == [1, 2, 8]

@@ -63,7 +63,7 @@ def test_a_compression_is_waited_for(playhead: Playhead, six: UUID) -> None:
 
 def test_nobody_waits_for_ever(playhead: Playhead, six: UUID) -> None:
     started = playhead.compress(six, strategy="simple_extract")
-    with pytest.raises(TimeoutError, match=r"still under way after 0\.3 seconds"):
+    with pytest.raises(TimeoutError, match=r"still running after 0\.3 seconds"):
         playhead.wait_for_compression(six, started.id, timeout=0.3)
 
 

@@ -71,7 +71,7 @@ def test_no_wait_leaves_the_work_even_without_a_worker(run: Run, six: UUID, woke
 def test_steps_and_whether_they_are_done_again_can_be_chosen(run: Run, six: UUID) -> None:
     chosen = ("compress", six, "--strategy", "structured", "--from", -2, "--to", -1)
     assert run(*chosen).out.startswith("steps 5 to 6 by structured.\n1 summary: ")
-    assert "every step has its summary already" in run(*chosen).out
+    assert "every step already has a summary" in run(*chosen).out
     assert "1 summary: " in run(*chosen, "--again").out
 
 

@@ -282,7 +282,10 @@ def test_without_a_path_the_usual_places_are_read(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
     monkeypatch.delenv("CODEX_HOME", raising=False)
-    assert run("import").error == "Name a file or folder. Claude Code and Codex have no sessions here."
+    assert (
+        run("import").error
+        == "Name a file or folder. There are no sessions of Claude Code or Codex on this machine."
+    )
     write(tmp_path / ".claude" / "projects" / "-src" / f"{SESSION}.jsonl", *RECORDS)
     ran = run("import")
     assert ran.err == f"Reading {tmp_path}/.claude/projects.\n"

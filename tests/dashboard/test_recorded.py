@@ -143,7 +143,7 @@ def test_a_compaction_and_a_take_are_said_not_to_be_here(alice: Client, project:
     rewind(project, session.pk, Target(to_step=2))
     append(project, session.pk, [act("d"), ok()])
     shown = panel(alice, session, "?step=3")
-    assert "Step 1 had been compacted by the agent and stood as a summary." in shown
+    assert "Step 1 had been compacted by the agent into a summary." in shown
     assert "step 3 , rewound (take)." in shown
 
 

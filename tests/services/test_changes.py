@@ -124,7 +124,7 @@ def test_a_cursor_is_read_as_it_was_written(cursor: Cursor) -> None:
 
 @pytest.mark.parametrize("text", ["", "1", "-", "1-2-3", "a-b", "1--2", "٣-٤", "1-" + "9" * 19, "0-1\n"])
 def test_what_is_no_cursor_is_refused(text: str) -> None:
-    with pytest.raises(Invalid, match="no cursor of events"):
+    with pytest.raises(Invalid, match="not a cursor of events"):
         Cursor.parse(text)
 
 

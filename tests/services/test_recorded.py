@@ -203,7 +203,7 @@ def test_what_was_taken_out_unrecorded_is_said_and_the_cache_tells_how_much_was_
     assert changes.shared == 20_000
     assert not changes.is_missed
     words = " ".join(notes(request, changes))
-    assert "Something was taken out" in words
+    assert "Something was removed" in words
     assert "Nothing was lost" not in words
 
 

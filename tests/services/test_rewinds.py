@@ -98,7 +98,7 @@ def test_undo_brings_back_what_was_cut_off(project: Project, told: Session) -> N
 def test_what_is_undone_cannot_be_undone_again(project: Project, told: Session) -> None:
     cut = rewind(project, told.pk, Target(to_step=1))
     undo_rewind(project, told.pk, cut.position)
-    with pytest.raises(Conflict, match="undone already"):
+    with pytest.raises(Conflict, match="already undone"):
         undo_rewind(project, told.pk, cut.position)
     with pytest.raises(NotFound, match="no rewind at position 4"):
         undo_rewind(project, told.pk, 4)

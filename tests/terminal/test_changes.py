@@ -29,7 +29,7 @@ def steps_of(session_id: UUID) -> int:
 def test_a_rewind_cuts_off_later_steps_and_is_recorded(playhead: Playhead, session_id: UUID) -> None:
     printed = playhead("rewind", session_id, "--to-step", 1, "--reason", "wrong way", "--yes")
     assert printed.err == ""
-    assert printed.out == "Rewound to step 1. Steps cut off: 2. They stay as a take.\n"
+    assert printed.out == "Rewound to step 1. Steps cut off: 2. They stay readable as a take.\n"
     assert steps_of(session_id) == 1
     assert AuditRecord.objects.get(action="rewind").actor == ACTOR
 

@@ -27,7 +27,7 @@ def test_a_fork_shares_steps_and_then_goes_another_way(
     printed = playhead("compare", session_id, forked.pk)
     assert printed.code == 1
     assert "Shared from the beginning: 1 step." in printed.out
-    assert "The agent goes another way at step 3 of A and step 3 of B." in printed.out
+    assert "The runs diverge at step 3 of A and step 3 of B." in printed.out
     rows = [line.split()[:3] for line in printed.out.splitlines()[-3:]]
     assert rows == [["2", "2", "different"], ["3", "only", "A"], ["3", "only", "B"]]
 

@@ -15,12 +15,12 @@ LONG_WAIT, LONG_STEP = 60_000, 60_000
 _TEXTS: dict[EndingKind, str] = {
     "empty": "nothing recorded yet",
     "running": "running",
-    "no_result": "ended with a call that got no result",
+    "no_result": "ended with a call that has no result",
     "interrupted": "interrupted by a person",
     "error": "ended with an error",
     "failed_command": "answered after a failed command",
     "answered": "ended with an answer",
-    "unanswered": "ended with a result that nobody answered",
+    "unanswered": "ended with a result that the agent did not answer",
 }
 _BY_STATUS: dict[str, EndingKind] = {
     "in_flight": "no_result",
@@ -97,7 +97,7 @@ def _findings(figures: RunFigures, ending: Ending) -> Iterator[Notice]:
         yield Notice(ending.kind, ending.text.capitalize(), ending.steps)
     found = figures.repeated.findings()
     yield from _repeats(found, "error_streak", "{} steps in a row failed")
-    yield from _repeats(found, "alternating_calls", "Two calls took turns, {} steps long")
+    yield from _repeats(found, "alternating_calls", "Two calls alternated, {} steps long")
     yield from _repeats(found, "same_call_same_result", "Same call, same result, {} times: {}")
     again = sorted({step for file in figures.files.values() for step in file.again})
     files = sum(bool(file.again) for file in figures.files.values())

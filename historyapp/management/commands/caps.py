@@ -28,7 +28,9 @@ class Command(PlayheadCommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         super().add_arguments(parser)
         actions = parser.add_subparsers(dest="action", required=True)
-        actions.add_parser("list", help="list every cap with what its present day or month (UTC) has spent")
+        actions.add_parser(
+            "list", help="list every cap with the amount spent in the current day or month (UTC)"
+        )
         change = actions.add_parser("set", help="set or remove caps; by default those of the project")
         change.add_argument(
             "--day", type=_dollars, metavar="DOLLARS", help="the most that a day may cost, or none"
@@ -36,9 +38,12 @@ class Command(PlayheadCommand):
         change.add_argument("--month", type=_dollars, metavar="DOLLARS", help="the same for a month")
         of = change.add_mutually_exclusive_group()
         of.add_argument(
-            "--session", type=UUID, metavar="ID", help="of this session, with its forks and sub-agents"
+            "--session",
+            type=UUID,
+            metavar="ID",
+            help="the caps of this session, which include its forks and sub-agents",
         )
-        of.add_argument("--key", help="of this API key: its beginning or its id")
+        of.add_argument("--key", help="the caps of this API key: its first characters or its id")
         for action in actions.choices.values():
             add_common_arguments(action, nested=True)
 

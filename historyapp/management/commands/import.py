@@ -87,7 +87,9 @@ class Command(PlayheadCommand):
         """The files of the paths, by default of the folders of Claude Code and Codex."""
         places = paths or default_folders()
         if not places:
-            raise CommandError("Name a file or folder. Claude Code and Codex have no sessions here.")
+            raise CommandError(
+                "Name a file or folder. There are no sessions of Claude Code or Codex on this machine."
+            )
         where = ", ".join(printable(str(place)) for place in places)
         if not paths:
             self.stderr.write(f"Reading {where}.")

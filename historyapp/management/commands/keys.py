@@ -43,7 +43,7 @@ class Command(PlayheadCommand):
         revoke.add_argument(
             "key",
             metavar="KEY",
-            help="the beginning of the key, as in the list, or its id if several begin that way",
+            help="the first characters of the key, as in the list, or its id if several keys begin with them",
         )
         grant = actions.add_parser("grant", help="give a key scopes, from its next request on")
         withdraw = actions.add_parser("withdraw", help="take scopes away from a key")

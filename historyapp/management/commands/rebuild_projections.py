@@ -16,8 +16,8 @@ FIRST_DIFFERENCES = 10
 """Differences of a session that are listed; the others are counted."""
 
 EARLIER = (
-    "an earlier version recorded entry {} and later ones without totals by model; they stay so, which is no "
-    "difference; the session's own totals are rebuilt"
+    "an earlier version recorded entry {} and later ones without totals by model; this cannot change and "
+    "does not count as a difference; the session's own totals are rebuilt"
 )
 UNCHECKED = "cannot be checked before the session it was forked from is rebuilt"
 

@@ -48,7 +48,7 @@ class Command(PlayheadCommand):
             "--threads",
             type=whole_number("a number of threads", 1, 512),
             default=4,
-            help="threads of requests that read, and as many of requests that write",
+            help="threads for requests that read, and the same number for requests that write",
         )
         parser.add_argument("--no-demo", action="store_true", help="do not load the demo on the first run")
 

@@ -178,7 +178,7 @@ def check_cost(found: BulkEstimate, accepted: int | None, *, accepts_unknown: bo
     models = ", ".join(found.models)
     if found.cost is None:
         raise Conflict(
-            f'These compressions call {models}, whose price is not known. Send max_cost: "unknown" to accept '
+            f'These compressions call {models}, whose price is unknown. Send max_cost: "unknown" to accept '
             "that, or use the model local, which costs nothing.",
             money="unknown",
         )

@@ -73,9 +73,9 @@ def _change(action: BulkAction, item: BulkItem) -> Outcome:
     kinds, statuses = BulkAction.Kind, Session.Status
     has_tag, is_archived = action.tag in session.tags, session.status == statuses.ARCHIVED
     table: dict[str, tuple[bool, str, dict[str, object]]] = {
-        kinds.ADD_TAG: (has_tag, "It has the tag already.", {"add_tags": [action.tag]}),
+        kinds.ADD_TAG: (has_tag, "It already has the tag.", {"add_tags": [action.tag]}),
         kinds.REMOVE_TAG: (not has_tag, "It does not have the tag.", {"remove_tags": [action.tag]}),
-        kinds.ARCHIVE: (is_archived, "It is archived already.", {"status": statuses.ARCHIVED}),
+        kinds.ARCHIVE: (is_archived, "It is already archived.", {"status": statuses.ARCHIVED}),
         kinds.UNARCHIVE: (not is_archived, "It is not archived.", {"status": statuses.FINISHED}),
     }
     is_unchanged, reason, changes = table[action.kind]
@@ -92,7 +92,7 @@ def _compress(action: BulkAction, item: BulkItem) -> Outcome:
     with writing():
         started = start_run(action.project, item.session_id, request, actor=action.actor, spender=spender)
     if started.joined:
-        return BulkItem.State.UNCHANGED, "A compression of it runs already."
+        return BulkItem.State.UNCHANGED, "A compression of it is already running."
     item.run_id = started.run.pk
     if not started.run.active:
         return BulkItem.State.UNCHANGED, started.run.note

@@ -115,8 +115,8 @@ def create_run(session: Session, resolved: ResolvedRequest, actor: str, **flags:
         run.note = "There is nothing to compress: the session has no steps yet."
         if session.steps:
             run.note = (
-                f"There is nothing to compress: all finished steps are among the newest {newest}, which stay "
-                "as they are. Name the steps to compress them too."
+                f"There is nothing to compress: all finished steps are among the newest {newest}, which "
+                f"stay in full. Name the steps to compress them too."
             )
     run.save(force_insert=True)
     note_run(run)
@@ -186,7 +186,7 @@ def retry_run(run: CompressionRun, *, actor: str = "", spender: Spender = OPERAT
         if run.active or run.state == run.State.SUCCEEDED:
             raise Conflict("There is nothing to retry: the run has not failed.", state=run.state)
         if not run.trial and session.compression_runs.active().filter(trial=False).exists():
-            raise Conflict("Another compression of this session is under way. Try again when it has ended.")
+            raise Conflict("Another compression of this session is running. Try again when it has ended.")
         check_model(session.project, run.model)
         if ChosenModel(run.model).calls_provider:
             spender.check(f"This compression with {run.model}")

@@ -147,7 +147,7 @@ def finish(run_id: UUID) -> bool:
         first, note = errors.order_by("number").first() or "", ""
         run.state = run.State.SUCCEEDED
         if not run.total:
-            note = "There was nothing to do: every step has its summary already."
+            note = "There was nothing to do: every step already has a summary."
         elif run.failed and run.done:
             run.state = run.State.PARTLY_FAILED
             note = f"{run.failed} of {run.total} failed. Retry them. The first: {first}"

@@ -215,7 +215,7 @@ class ProcessWriter:
             except _Ended as ended:
                 idle_ends += not ended.while_working
                 if idle_ends == MOST_STARTS:
-                    raise NotSummarised("The process that writes summaries ends again and again.") from None
+                    raise NotSummarised("The process that writes summaries keeps ending.") from None
 
     def _process(self) -> _WriterProcess:
         with self._lock:

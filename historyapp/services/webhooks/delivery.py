@@ -167,7 +167,7 @@ def _note_failure(webhook: Webhook, delivery: WebhookDelivery, attempt: Attempt,
     webhook.failures += 1
     webhook.failing_since = webhook.failing_since or now
     if attempt.status == 410:
-        _switch_off(webhook, "The target answered 410 Gone: it wants no more deliveries.")
+        _switch_off(webhook, "The target answered 410 Gone, which ends its deliveries.")
     elif now - webhook.failing_since >= OFF_AFTER and webhook.failures >= OFF_FAILURES:
         _switch_off(webhook, f"Every attempt of the last three days failed. The last one: {attempt.error}")
 

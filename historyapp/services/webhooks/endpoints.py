@@ -91,7 +91,10 @@ def rotate_secret(project: Project, webhook_id: UUID, *, actor: str = "") -> Web
         webhook = _locked(project, webhook_id)
         now = timezone.now()
         if len(webhook.generations(now)) > 1:
-            raise Conflict("The secret was rotated within the last day. Both secrets sign now; wait a day.")
+            raise Conflict(
+                "The secret was rotated within the last day. Deliveries are signed with both secrets now; "
+                "wait a day."
+            )
         webhook.generation += 1
         webhook.rotated_at = now
         webhook.save(update_fields=("generation", "rotated_at"))

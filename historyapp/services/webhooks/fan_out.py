@@ -19,7 +19,7 @@ PAGE = 200
 """Changes that one transaction turns into deliveries."""
 MOST_PENDING = 10_000
 """Deliveries of a webhook that may wait. Until there are fewer, it reads no further changes."""
-_MISSED = "What happened before {at:%Y-%m-%d %H:%M} UTC was missed: it was no longer kept."
+_MISSED = "What happened before {at:%Y-%m-%d %H:%M} UTC was missed: those changes were no longer kept."
 
 
 def add_deliveries(webhook: Webhook, claim: UUID) -> bool:
