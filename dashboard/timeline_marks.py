@@ -1,7 +1,6 @@
 """Marks of the timeline: inputs from a person, bookmarks, compactions, rewinds, forks and sub-agents.
 
-Each mark has words and a link.
-Marks of one kind that would cover each other become one mark with their number.
+Each mark has words and a link. Overlapping marks of one kind become one mark with a count.
 """
 
 from bisect import bisect_left, bisect_right
