@@ -308,8 +308,7 @@ PROBLEM_TYPES = (
     ProblemType(
         UnreadableTranscript, 422, "Unreadable transcript", "None of the files can be imported.",
         "They have no supported format, or do not have the format that was named. `files` lists the "
-        "files, `formats` "
-        "the supported formats.",
+        "files, `formats` the supported formats.",
     ),
     ProblemType(
         TooManyRequests, 429, "Too many requests", "This key or this address has too many requests at once.",
