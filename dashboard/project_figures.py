@@ -179,7 +179,7 @@ def _money(now: GroupFigures, before: GroupFigures, days: int) -> Trend:
     """The money of a span; nothing is said of it where no price of a model is known."""
     if now.unpriced and not now.micros:
         count = len(now.unpriced)
-        return Trend("cost", "not known", f"no price is known for {count:,} model{'s' * (count != 1)}")
+        return Trend("cost", "unknown", f"no known price for {count:,} model{'s' * (count != 1)}")
     return Trend("cost", f"${now.micros / 1_000_000:,.2f}", _compared(now.micros, before.micros, days))
 
 

@@ -97,7 +97,7 @@ def _size_note(request: RecordedRequest) -> str:
     if request.model_window:
         return f"of {request.model_window:,} tokens, {source}"
     window = f"unknown, at least {request.largest:,}" if request.largest else "unknown"
-    return f"tokens, {source} · window of the model: {window}"
+    return f"tokens, {source} · model window: {window}"
 
 
 def _bar(request: RecordedRequest) -> list[BarPart]:

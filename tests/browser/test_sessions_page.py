@@ -66,9 +66,9 @@ def test_who_is_at_work_appears_and_leaves(page: Page, project: Project) -> None
     expect(page.get_by_role("heading", name="No sessions yet")).to_be_visible()
     session = create_session(project, names={"title": "Audit the ledgers"})
     append(project, session.pk, [act("look")])
-    at_work = page.get_by_role("region", name="At work now")
+    at_work = page.get_by_role("region", name="Running now")
     expect(at_work).to_contain_text("Audit the ledgers")
-    expect(at_work).to_contain_text("step 1, look")
+    expect(at_work).to_contain_text("step 1 is running: look")
     change_session(project, session.pk, {"status": "finished"})
     expect(at_work).to_have_count(0)
 

@@ -146,7 +146,7 @@ def test_a_trend_is_told_in_words() -> None:
 
 def test_money_without_a_known_price_is_not_shown_as_none() -> None:
     known, unknown = GroupFigures(micros=2_500_000), GroupFigures(unpriced={"our-model"})
-    assert _money(unknown, known, 7)[1:] == ("not known", "no price is known for 1 model")
+    assert _money(unknown, known, 7)[1:] == ("unknown", "no known price for 1 model")
     both = GroupFigures(micros=5_000_000, unpriced={"our-model"})
     assert _money(both, known, 7)[1:] == ("$5.00", "100 % more than in the 7 days before")
     assert _money(GroupFigures(), GroupFigures(), 7).shown == "$0.00"

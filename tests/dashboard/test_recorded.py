@@ -66,8 +66,8 @@ def test_a_window_that_is_not_known_is_never_smaller_than_what_was_billed(
     output = draft(ModelOutput(text="done"), model=model, usage=usage, source={"line": 1})
     append(project, session.pk, [said("go"), output])
     lower = f"unknown, at least {billed_input:,}"
-    assert f"{billed_input:,} tokens, as billed · window of the model: {lower}" in panel(alice, session)
-    assert f"window of the model: unknown, at least {short_figure(billed_input)}" in text(
+    assert f"{billed_input:,} tokens, as billed · model window: {lower}" in panel(alice, session)
+    assert f"model window: unknown, at least {short_figure(billed_input)}" in text(
         alice.get(address(session, "", "overview"))
     )
     assert f"/ {max(billed_input, 8_000):,} tokens" in panel(alice, session, "?step=1&mode=what_if")
@@ -76,7 +76,7 @@ def test_a_window_that_is_not_known_is_never_smaller_than_what_was_billed(
 def test_a_window_that_is_not_known_has_no_size_without_usage(alice: Client, project: Project) -> None:
     session = create_session(project, names={"model": "my-own"})
     append(project, session.pk, [said("go"), act()])
-    assert "tokens, by our count · window of the model: unknown" in panel(alice, session)
+    assert "tokens, by our count · model window: unknown" in panel(alice, session)
     assert "/ 200,000 tokens" in panel(alice, session, "?step=1&mode=what_if")
 
 

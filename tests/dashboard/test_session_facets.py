@@ -133,12 +133,12 @@ def test_who_is_at_work_stands_above_the_list(alice: Client, project: Project) -
     page = html(alice.get("/"))
     at_work = page[page.index('class="at-work"') : page.index('class="list-head"')]
     assert re.findall(r"<bdi>(typing|waiting|forgotten|quiet|closed)</bdi>", at_work) == ["typing", "waiting"]
-    assert "step 1, <bdi>pytest()</bdi>, since" in at_work
+    assert "step 1 is running: <bdi>pytest()</bdi>" in at_work
 
 
 def test_where_nobody_is_at_work_nothing_is_said(alice: Client, project: Project) -> None:
     make(project, "of January")
-    assert "At work now" not in text(alice.get("/"))
+    assert "Running now" not in text(alice.get("/"))
 
 
 @pytest.fixture

@@ -121,7 +121,7 @@ AI_SUMMARY = Strategy(
     title="Summary with key points",
     description=(
         "The model turns several steps into one summary with goal, decisions, names, errors and open "
-        "questions: one request for each batch. Without a model, an extract."
+        "questions: one request for each batch. Without a model, it makes an extract."
     ),
     covers="batch",
     uses_model=True,

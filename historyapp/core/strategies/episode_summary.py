@@ -46,7 +46,7 @@ EPISODE_SUMMARY = Strategy(
     title="A line for each step",
     description=(
         "The model writes one line for each step, with the facts that it gathered: one short request for "
-        "each step. Without a model, an extract."
+        "each step. Without a model, it makes an extract."
     ),
     covers="step",
     uses_model=True,
