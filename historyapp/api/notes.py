@@ -34,7 +34,9 @@ def write_note(
 ) -> HttpResponse:
     """An earlier note on the step is replaced. Negative numbers count from the end: -1 is the newest step."""
     project = request.auth.project
-    return reply(_note(put_note(project, session_id, number, note.text, as_of=as_of, actor=actor(request))))
+    return reply(
+        fill(NoteOut, put_note(project, session_id, number, note.text, as_of=as_of, actor=actor(request)))
+    )
 
 
 @router.delete(
@@ -58,10 +60,6 @@ def list_notes(request: ApiRequest, session_id: SessionId, filter: Query[PageQue
         found = StepNote.objects.live(session.lineage(filter.as_of))
         rows = [note for note in found if note.number > after][: filter.limit + 1]
         page, cursor = first_page(_LIST, rows, filter.limit, lambda note: (note.number,))
-        return NotePage(items=[_note(note) for note in page], next=cursor)
+        return NotePage(items=[fill(NoteOut, note) for note in page], next=cursor)
 
     return reply_or_304(request, session, make)
-
-
-def _note(note: StepNote) -> NoteOut:
-    return fill(NoteOut, note)

@@ -45,7 +45,8 @@ def read_origins(
     state = enqueue.name_index_state(history)
 
     def make() -> OriginsOut:
-        found = origins_of(history, number)
+        found, name = origins_of(history, number), query.name
+        places = None if name is None else [_place(place) for place in places_of(history, number, name)]
         return OriginsOut(
             number=found.number,
             complete=found.is_complete,
@@ -62,14 +63,10 @@ def read_origins(
                 for line in found.used
             ],
             result_used=found.is_used,
-            places=None if query.name is None else _places(history, number, query.name),
+            places=None if places is None else [place for place in places if place],
         )
 
     return reply_or_304(request, session, make, state=state)
-
-
-def _places(history: History, number: int, name: str) -> list[NamePlaceOut]:
-    return [place for found in places_of(history, number, name) if (place := _place(found))]
 
 
 def _name(name: NameOrigin) -> NameOriginOut:

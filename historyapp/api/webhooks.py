@@ -190,7 +190,7 @@ def list_deliveries(
 def read_delivery(request: ApiRequest, webhook_id: WebhookId, delivery_id: DeliveryId) -> HttpResponse:
     """What is sent, and what came of the newest attempts."""
     row = find_delivery(_found(request, webhook_id), delivery_id)
-    attempts = [_attempt(entry) for entry in row.log]
+    attempts = [AttemptOut.model_validate(entry) for entry in row.log]
     return reply(fill(FullDeliveryOut, row, **_fields(row), log=attempts))
 
 
@@ -242,9 +242,5 @@ def _delivery(row: WebhookDelivery) -> DeliveryOut:
 
 
 def _fields(row: WebhookDelivery) -> dict[str, Any]:
-    last = _attempt(row.log[-1]) if row.log else None
+    last = AttemptOut.model_validate(row.log[-1]) if row.log else None
     return {"id": row.message, "next_attempt_at": next_attempt(row), "last_attempt": last}
-
-
-def _attempt(entry: Mapping[str, Any]) -> AttemptOut:
-    return AttemptOut.model_validate(entry)

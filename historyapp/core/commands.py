@@ -46,7 +46,11 @@ def programs_of(command: str) -> tuple[str, ...]:
 def only_show(programs: Sequence[str]) -> bool:
     """Whether these programs show text, in which errors are those of somebody else. Without any, they do
     not."""
-    return bool(programs) and all(_shows(program) for program in programs)
+    for program in programs:
+        name, _, sub = program.partition(" ")
+        if not (sub in _VIEWING_GIT if name == "git" else name.lower() in _VIEWERS):
+            return False
+    return bool(programs)
 
 
 def exit_code_of(command: str) -> Literal["", "last", "all"]:
@@ -55,11 +59,6 @@ def exit_code_of(command: str) -> Literal["", "last", "all"]:
     if len(command) >= _LONGEST or "|" in text.replace(";", "\n").rpartition("\n")[2]:
         return ""
     return "last" if any(mark in text for mark in ";|&\n") else "all"
-
-
-def _shows(program: str) -> bool:
-    name, _, sub = program.partition(" ")
-    return sub in _VIEWING_GIT if name == "git" else name.lower() in _VIEWERS
 
 
 def _program(words: list[str]) -> str:

@@ -213,11 +213,6 @@ class Lineage:
         """Whether the entry that ``session`` has at ``position`` is live."""
         return self.session_at(position) == session
 
-    def starts_at(self, session: str, position: int) -> bool:
-        """Whether the lineage goes on there, in ``session``, after a rewind or a fork."""
-        span = self._span_at(position)
-        return span is not None and (span.session, span.first) == (session, position)
-
     def _span_at(self, position: int) -> Span | None:
         spans = self.newest
         if self.older and position < spans[0].first:

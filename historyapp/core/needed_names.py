@@ -1,6 +1,7 @@
 """The names that a run took from some steps and wrote again later, and whether summaries keep them."""
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from historyapp.core.episodes import Episode
@@ -35,7 +36,10 @@ def needed_names(steps: Iterable[Episode], later: Iterable[Episode]) -> list[Nee
                 known.setdefault(name, step.number)
     found: dict[str, NeededName] = {}
     for step in later:
-        for name in _written(step):
+        output = step.output
+        calls = (output.use_tool,) if output.use_tool else output.tool_calls
+        texts = [text[:MOST_CHARACTERS] for call in calls for text in texts_in(call.arguments)]
+        for name in chain.from_iterable(map(identifiers, texts)):
             if name in known and name not in found and len(found) < MOST_NAMES:
                 found[name] = NeededName(name, known[name], step.number)
     return list(found.values())
@@ -44,12 +48,3 @@ def needed_names(steps: Iterable[Episode], later: Iterable[Episode]) -> list[Nee
 def kept(names: Sequence[NeededName], texts: Sequence[str]) -> list[NeededName]:
     """Those of the names that stand in one of the summaries as a whole word."""
     return [each for each in names if any(stands_in(each.name, text) for text in texts)]
-
-
-def _written(step: Episode) -> Iterable[str]:
-    """The names in the arguments of a step."""
-    output = step.output
-    calls = (output.use_tool,) if output.use_tool else output.tool_calls
-    for call in calls:
-        for text in texts_in(call.arguments):
-            yield from identifiers(text[:MOST_CHARACTERS])

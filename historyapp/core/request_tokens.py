@@ -159,8 +159,10 @@ class _Count:
         if reported is None:
             return
         gap = reported.input - sum(self.parts().values())
-        reason = self._reason(gap, reported.input, _has_hosted(output))
-        self._had_hosted = _has_hosted(output)
+        # Whether the provider ran a tool for the output and the transcript does not hold what that found.
+        has_hosted = bool(mapping(output.metadata.get("source")).get("hosted"))
+        reason = self._reason(gap, reported.input, has_hosted)
+        self._had_hosted = has_hosted
         self._last_input, self._names_files = reported.input, False
         if self._unseen is None:
             self._unseen, self.anchor, self._last_gap = gap, output.position, 0
@@ -225,11 +227,6 @@ def _names_files(row: LogRow) -> bool:
     words = text_of(row.body.get("content")).split() if row.kind == "model_input" else []
     names = (word.rstrip(".,;:!?)") for word in words if word.startswith(ATTACHMENT))
     return any("/" in name or "." in name for name in names)
-
-
-def _has_hosted(output: LogRow) -> bool:
-    """Whether the provider ran a tool for the output and the transcript does not hold what that found."""
-    return bool(mapping(output.metadata.get("source")).get("hosted"))
 
 
 def _reported(output: LogRow) -> Usage | None:

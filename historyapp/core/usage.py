@@ -79,7 +79,10 @@ def usage_of(metadata: Mapping[str, Any]) -> Usage:
         return NO_USAGE
     convention = metadata.get("usage_convention")
     if convention == "gemini":
-        return _usage_of_gemini(usage)
+        reasoning = _first(usage, "thoughts")
+        # ``tool`` is what the provider's own tools added to the input.
+        sent = _first(usage, "input") + _first(usage, "tool")
+        return Usage(sent, _first(usage, "output") + reasoning, _first(usage, "cached"), 0, reasoning)
     sent = _first(usage, "input_tokens", "prompt_tokens")
     received = _details(usage, "output_tokens_details", "completion_tokens_details")
     output = _first(usage, "output_tokens", "completion_tokens")
@@ -92,13 +95,6 @@ def usage_of(metadata: Mapping[str, Any]) -> Usage:
     cached = _details(usage, "input_tokens_details", "prompt_tokens_details")
     read = _first(cached, "cached_tokens") or _first(usage, "cached_input_tokens", "cache_read_tokens")
     return Usage(sent, output, read, _first(cached, "cache_write_tokens"), reasoning)
-
-
-def _usage_of_gemini(usage: Mapping[str, Any]) -> Usage:
-    """As Gemini CLI writes it: ``tool`` is what the provider's own tools added to the input."""
-    reasoning = _first(usage, "thoughts")
-    sent = _first(usage, "input") + _first(usage, "tool")
-    return Usage(sent, _first(usage, "output") + reasoning, _first(usage, "cached"), 0, reasoning)
 
 
 def cost_of(metadata: Mapping[str, Any]) -> int:

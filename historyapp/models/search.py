@@ -240,19 +240,16 @@ class ProjectSearch:
         """The rows that are live somewhere, or all when takes are wanted."""
         missing = {row.owner for row in rows} - self._sessions.keys()
         self._sessions |= Session.objects.filter(project=self.project).in_bulk(missing) if missing else {}
+        names_session = any(condition.name == "session" for condition in self.query.conditions)
         hits = []
         for row in rows:
             session = self._sessions.get(row.owner)
-            if session is None or (session.status == Session.Status.ARCHIVED and not self._names_session):
+            if session is None or (session.status == Session.Status.ARCHIVED and not names_session):
                 continue
             hit = self._hit(row, session)
             if hit.live or self.query.with_takes:
                 hits.append(hit)
         return hits
-
-    @property
-    def _names_session(self) -> bool:
-        return any(condition.name == "session" for condition in self.query.conditions)
 
     def _hit(self, row: FoundStep, session: Session) -> SearchHit:
         for one in chain([session], self.forks(session, row.anchor)):

@@ -149,10 +149,9 @@ class TextSearch:
             if within.first <= one.position <= within.last
         ]
         hits = [hit for hit in hits if hit.live or self.with_takes]
-        return hits if self.history.visible.inputs else self._of_the_agent(hits)
-
-    def _of_the_agent(self, hits: list[Hit]) -> list[Hit]:
-        """The hits without those in results that may have text of a person."""
+        if self.history.visible.inputs:
+            return hits
+        # Results may have text of a person.
         steps = {hit.match.step for hit in hits if hit.match.field == "result" and hit.live}
         rows = self.history.load(steps) if steps else {}
         shown = {number for number in steps if number in rows and not hides_results(rows[number])}

@@ -262,7 +262,9 @@ def _flags(
         if action is not None:
             may_be_unseen = is_whole and not 0 < unread < row.position
             last_seen = {name: _last_seen(ways[name], newest) for name in action.names}
-            standing_names = {name for name in action.names if _stands(ways[name], standing)}
+            standing_names = {
+                name for name in action.names if any(standing.issuperset(way.keys) for way in ways[name])
+            }
             found = StepNames(
                 index=unsaved.name_index,
                 position=row.position,
@@ -292,10 +294,6 @@ def _standing_keys(session: Session, lineage: Lineage) -> set[int]:
     kinds = ("system_instruction", "memory_notebook")
     newest = (outermost(lineage, kind, session, newest=True) for kind in kinds)
     return {one.key for entry in newest if entry for one in mentions_of(entry.body).mentions}
-
-
-def _stands(ways: Iterable[Lookup], keys: set[int]) -> bool:
-    return any(all(key in keys for key in way.keys) for way in ways)
 
 
 def _last_seen(ways: Iterable[Lookup], newest: dict[int, int]) -> int:

@@ -17,7 +17,6 @@ from historyapp.models.sql import fetch_all
 from historyapp.services.prices import price_list
 
 Grouping = Literal["day", "agent", "model", "tool"]
-GROUPINGS: tuple[Grouping, ...] = ("day", "agent", "model", "tool")
 MOST_DAYS = 3660
 """Days of one span: ten years."""
 MOST_GROUPS = 200

@@ -14,14 +14,13 @@ from django.db.models import DateTimeField, OuterRef, Subquery
 from django.db.models.functions import Coalesce
 
 from historyapp.core.dates import UNDATED
-from historyapp.models import AuditRecord, Entry, Project, RetentionPass, Session
+from historyapp.models import AuditRecord, Entry, Project, RetentionPass, Session, WebhookDelivery
 from historyapp.models.changes import ChangeKind
 from historyapp.services.audit import add_audit_record
 from historyapp.services.changes import note_change
 from historyapp.services.idempotency import forget_responses
 from historyapp.services.search_index import forget_session
 from historyapp.services.transactions import writing
-from historyapp.services.webhooks.endpoints import forget_deliveries
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +97,8 @@ def purge(
         list(Session.objects.select_for_update().filter(pk__in=sessions, project=project))
         purged = purgeable(project, archived_before, sessions)
         forget_responses(project, {session.pk for session in purged})
-        forget_deliveries([session.pk for session in purged])
+        # What was sent about the sessions holds words of their runs.
+        WebhookDelivery.objects.filter(session__in=[session.pk for session in purged]).delete()
         retention_pass = RetentionPass.objects.create()
         entries = 0
         for session in purged:

@@ -174,7 +174,8 @@ def compare_runs(a: RunReference, b: RunReference, find: Callable[[UUID], Sessio
         NotFound, Invalid: see :func:`read_run`; also when both are the same.
     """
     sides = read_run(a, find), read_run(b, find)
-    if _state(sides[0]) == _state(sides[1]):
+    states = [(side.session.pk, side.session.head if side.as_of is None else side.as_of) for side in sides]
+    if states[0] == states[1]:
         raise Invalid("a and b are the same run at the same position. Choose two that differ.")
     common = common_part(*sides)
     start = PairPlace(common.steps + 1, common.steps + 1)
@@ -184,10 +185,6 @@ def compare_runs(a: RunReference, b: RunReference, find: Callable[[UUID], Sessio
         for reference, history in zip((a, b), sides, strict=True)
     )
     return RunComparison(of_a, of_b, common, steps, _count(steps.pairs))
-
-
-def _state(history: History) -> tuple[UUID, int]:
-    return history.session.pk, history.session.head if history.as_of is None else history.as_of
 
 
 def common_part(a: History, b: History) -> CommonPart:

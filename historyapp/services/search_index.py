@@ -168,10 +168,6 @@ def _store(session: Session, some: Sequence[SearchDocument], newest: SearchStep 
     return _insert(session, some) or newest or rows[0]
 
 
-def _version(row: SearchStep | None) -> tuple[int, int] | None:
-    return (row.pk, row.checksum) if row else None
-
-
 def _insert(session: Session, some: Sequence[SearchDocument]) -> SearchStep | None:
     """Adds rows with their tokens; returns the last one."""
     rows = []

@@ -159,7 +159,13 @@ class StrategyComparison:
 
     def _row(self, span: StepSpan, originals: dict[int, OriginalStep]) -> StrategyRow:
         some = [originals[number] for number in range(span.first, span.last + 1) if number in originals]
-        names = {name for each in some if each.step for name in _names_of(each.step)}
+        names = set[str]()
+        for step in filter(None, (each.step for each in some)):
+            output = step.output
+            calls = (output.use_tool,) if output.use_tool else output.tool_calls
+            texts = [text for call in calls for text in texts_in(call.arguments)]
+            texts += [returned_text(result) for result in step.results]
+            names.update(name for text in texts for name in identifiers(text[:MOST_CHARACTERS]))
         names_needed = self.recall.names if self.recall else []
         needed = [name for name in names_needed if span.first <= name.step <= span.last]
         cells = [self._cell(side, span, needed, names) for side in range(len(self.runs))]
@@ -235,15 +241,6 @@ def compare_strategies(
     return StrategyComparison(compared, runs, items, recall)
 
 
-def _names_of(step: Episode) -> list[str]:
-    """The names in the calls of a step and in what came back."""
-    output = step.output
-    calls = (output.use_tool,) if output.use_tool else output.tool_calls
-    texts = [text for call in calls for text in texts_in(call.arguments)]
-    texts += [returned_text(result) for result in step.results]
-    return [name for text in texts for name in identifiers(text[:MOST_CHARACTERS])]
-
-
 def strategy_recall(
     compared: History, now: History, items: Sequence[Sequence[CompressionItem]], steps: tuple[int, int]
 ) -> StrategyRecall:
@@ -256,7 +253,10 @@ def strategy_recall(
     """
     first, last = steps
     rows = _within_limit(compared.rows(first, last))
-    later = _within_limit(now.rows(last + 1, last + LATER)) if _shares_step(compared, now, last) else []
+    later: list[EpisodeRow] = []
+    # A rewind may have cut the last step off since.
+    if 1 <= last <= now.steps and compared.row(last).first_position == now.row(last).first_position:
+        later = _within_limit(now.rows(last + 1, last + LATER))
     read = (step for _, step in compared.with_bodies(rows))
     names = needed_names(read, (step for _, step in now.with_bodies(later)))
     sides: list[SummaryRecall] = []
@@ -264,13 +264,6 @@ def strategy_recall(
         found = kept(names, [item.text for item in side if item.text])
         sides.append(SummaryRecall(found, []).among(names))
     return StrategyRecall(len(rows), len(later), names, sides)
-
-
-def _shares_step(compared: History, now: History, number: int) -> bool:
-    """Whether the step is still the same one: a rewind may have cut it off since."""
-    if not 1 <= number <= now.steps:
-        return False
-    return compared.row(number).first_position == now.row(number).first_position
 
 
 def _within_limit(rows: list[EpisodeRow]) -> list[EpisodeRow]:

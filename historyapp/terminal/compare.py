@@ -44,7 +44,11 @@ _CHANGE = {"same": "", "different": "different", "only_a": "only A", "only_b": "
 
 def compare(server: Server, output: Output, options: Namespace) -> int:
     """Prints the comparison. The exit code is 1 if the runs differ."""
-    sides = {name: _reference(server, getattr(options, name)) for name in ("a", "b")}
+    sides = {}
+    for side, name in (("a", options.a), ("b", options.b)):
+        # What follows the session (``@12``, ``/takes/40``) stays as it was given.
+        id = _PLACE.split(name, maxsplit=1)[0]
+        sides[side] = f"{find_session(server, id)['id']}{name[len(id) :]}"
     found = server.get("/compare", **sides, limit=MOST_ITEMS)
     pairs = found["pairs"]["items"]
     if options.all and found["pairs"]["next"]:
@@ -57,12 +61,6 @@ def compare(server: Server, output: Output, options: Namespace) -> int:
     else:
         _print_comparison(output, found, pairs, options)
     return FAILED if found["first_difference"] else 0
-
-
-def _reference(server: Server, name: str) -> str:
-    """The API's name of a run. What follows the session (``@12``, ``/takes/40``) stays as it was given."""
-    id = _PLACE.split(name, maxsplit=1)[0]
-    return f"{find_session(server, id)['id']}{name[len(id) :]}"
 
 
 def _print_comparison(output: Output, found: Answer, pairs: list[Answer], options: Namespace) -> None:

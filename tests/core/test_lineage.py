@@ -45,13 +45,6 @@ def test_a_position_is_live_in_at_most_one_session(lineage: Lineage, session: st
     assert lineage.contains(session, position) == ((session, position) in positions(lineage))
 
 
-@given(lineages(), st.sampled_from("abc"), st.integers(0, 80))
-def test_a_lineage_starts_where_its_spans_do(lineage: Lineage, session: str, position: int) -> None:
-    starts = {(span.session, span.first) for span in lineage.spans}
-    assert all(lineage.starts_at(*start) for start in starts)
-    assert lineage.starts_at(session, position) == ((session, position) in starts)
-
-
 @given(lineages())
 def test_newest_first_is_the_other_way_round(lineage: Lineage) -> None:
     assert list(lineage.newest_first()) == positions(lineage)[::-1]

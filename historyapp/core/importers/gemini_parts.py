@@ -17,12 +17,12 @@ def content_of(content: Any) -> Any:
     """
     if not isinstance(content, list):
         return neutral_content(content)
-    return neutral_content([_part(part) for part in content if not _is_apart(part)])
-
-
-def _is_apart(part: Any) -> bool:
-    fields = mapping(part)
-    return "functionCall" in fields or "functionResponse" in fields or bool(fields.get("thought"))
+    parts = []
+    for part in content:
+        fields = mapping(part)
+        if not ("functionCall" in fields or "functionResponse" in fields or fields.get("thought")):
+            parts.append(_part(part))
+    return neutral_content(parts)
 
 
 def _part(part: Any) -> Any:

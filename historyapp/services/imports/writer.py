@@ -249,9 +249,11 @@ class SessionWriter:
 
         An append without a time happens now. The import's time must never become the run's.
         """
-        times = (_time_of(waiting.operation) for waiting in self._waiting)
+        drafts = [waiting.operation.draft for waiting in self._waiting]
+        times = [draft.created_at if draft else None for draft in drafts]
         first = next(filter(None, times), UNDATED)
-        return [waiting if _time_of(waiting.operation) else _at(waiting, first) for waiting in self._waiting]
+        dated = zip(self._waiting, times, strict=True)
+        return [waiting if time else _at(waiting, first) for waiting, time in dated]
 
     def _store(self, session: Session, source: ImportSource, entries: list[Prepared | None]) -> None:
         """Consecutive entries are appended together."""
@@ -271,10 +273,6 @@ class SessionWriter:
                     body = Rewind(to_position=to_position, spans=(), reason=reason, actor=actor)
                     draft = rewind.draft._replace(body=body) if rewind.draft else EntryDraft(body)
                     rewind_locked(session, draft, "import")
-
-
-def _time_of(operation: Append | RewindTo) -> datetime | None:
-    return operation.draft.created_at if operation.draft else None
 
 
 def _at(waiting: _SourceOperation, time: datetime) -> _SourceOperation:

@@ -158,11 +158,6 @@ def prune_deliveries(older_than: timedelta) -> int:
     return deleted
 
 
-def forget_deliveries(sessions: Sequence[UUID]) -> None:
-    """Deletes what was sent about sessions, within the caller's transaction: it holds words of their runs."""
-    WebhookDelivery.objects.filter(session__in=sessions).delete()
-
-
 def _locked(project: Project, webhook_id: UUID) -> Webhook:
     found = Webhook.objects.select_for_update().filter(pk=webhook_id, project=project).first()
     return found or find_webhook(project, webhook_id)
