@@ -109,22 +109,21 @@ def _comparison(found: StrategyComparison) -> ComparisonOut:
         filled_run(SideOut, run, items=[_trial(item) for item in items])
         for run, items in zip(found.runs, found.items, strict=True)
     ]
+    recall = None
+    if found.recall is not None:
+        recall = StrategyRecallOut(
+            searched_steps=found.recall.searched,
+            later_steps=found.recall.later,
+            names=_names(found.recall.names, found.recall.sides),
+            kept=[len(side.kept) for side in found.recall.sides],
+        )
     return ComparisonOut(
         id=first.comparison,
         from_step=first.from_step,
         to_step=first.to_step,
         ended=found.recall is not None,
-        recall=_recall(found.recall) if found.recall else None,
+        recall=recall,
         sides=sides,
-    )
-
-
-def _recall(recall: StrategyRecall) -> StrategyRecallOut:
-    return StrategyRecallOut(
-        searched_steps=recall.searched,
-        later_steps=recall.later,
-        names=_names(recall.names, recall.sides),
-        kept=[len(side.kept) for side in recall.sides],
     )
 
 

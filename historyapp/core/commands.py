@@ -3,7 +3,7 @@
 This is no parser of a shell: quoted text is passed over, and what is left is split where commands end.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 _LONGEST = 2000
@@ -34,7 +34,10 @@ _VIEWING_GIT = {
 def programs_of(command: str) -> tuple[str, ...]:
     """The names of the programs that a command line runs, each once, at most 12. ``git`` has its command."""
     found: dict[str, None] = {}
-    for part in _commands(_unquoted(command[:_LONGEST])):
+    text = _unquoted(command[:_LONGEST])
+    for mark in ("&&", "||", ";", "|", "&"):
+        text = text.replace(mark, "\n")
+    for part in filter(str.strip, text.split("\n")):
         name = _program(part.split())
         if name:
             found[name[:_LONGEST_NAME]] = None
@@ -73,12 +76,6 @@ def _program(words: list[str]) -> str:
         ]
         return f"git {rest[0]}" if rest else name
     return ""
-
-
-def _commands(text: str) -> Iterator[str]:
-    for mark in ("&&", "||", ";", "|", "&"):
-        text = text.replace(mark, "\n")
-    return (line for line in text.split("\n") if line.strip())
 
 
 def _unquoted(text: str) -> str:

@@ -125,12 +125,12 @@ class ResponsesReader:
         message = {name: response[name] for name in _KEPT if response.get(name) is not None}
         message["output"] = response.get("output") or [self._items[index] for index in sorted(self._items)]
         why = (response.get("incomplete_details") or {}).get("reason") or response["status"]
-        return FinishedDelta(reason=self._reason(why), provider_reason=why, message=message)
-
-    def _reason(self, why: str) -> FinishReason:
+        reason: FinishReason = "refusal" if self._refused else "stop"
         if why != "completed":
-            return _INCOMPLETE.get(why, "other")
-        return "tool_calls" if self._tool_calls else "refusal" if self._refused else "stop"
+            reason = _INCOMPLETE.get(why, "other")
+        elif self._tool_calls:
+            reason = "tool_calls"
+        return FinishedDelta(reason=reason, provider_reason=why, message=message)
 
 
 PROVIDER = Provider(

@@ -180,7 +180,11 @@ class ProjectSearch:
     ) -> list[FoundStep]:
         """The newest rows before one that match, whether they are live or not."""
         scopes = [session_token(id) for id in sessions] if isinstance(sessions, list) else []
-        conditions, values = self._times()
+        conditions, values = "", list[Any]()
+        if self.query.since is not None:
+            conditions, values = " AND s.at >= %s", [_moment(self.query.since)]
+        if self.query.until is not None:
+            conditions, values = f"{conditions} AND s.at < %s", [*values, _moment(self.query.until)]
         if sessions is not None and not isinstance(sessions, list):
             text, session_values = self._within(sessions)
             conditions += text
@@ -206,14 +210,6 @@ class ProjectSearch:
                 return " AND (s.session_id = ANY(%s)) IS TRUE", [self._listed]
         text, values = sessions.query.sql_with_params()
         return f" AND s.session_id IN ({text})", list(values)
-
-    def _times(self) -> tuple[str, list[Any]]:
-        conditions, values = "", list[Any]()
-        if self.query.since is not None:
-            conditions, values = " AND s.at >= %s", [_moment(self.query.since)]
-        if self.query.until is not None:
-            conditions, values = f"{conditions} AND s.at < %s", [*values, _moment(self.query.until)]
-        return conditions, values
 
     def _days(self) -> list[str]:
         """The tokens of the days or months in which steps may have happened; none: all."""

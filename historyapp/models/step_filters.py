@@ -141,13 +141,6 @@ class StepCandidate(NamedTuple):
     turn: int
 
 
-def _overlap(within: range, part: range) -> range:
-    """The numbers of ``within``, in its direction, that are in an ascending range, too."""
-    lowest, highest = sorted((within[0], within[-1])) if within else (1, 0)
-    both = range(max(lowest, part.start), min(highest + 1, part.stop))
-    return both if within.step > 0 else both[::-1]
-
-
 class StepSearch:
     """Searches the steps of a history whose numbers are in ``within``, in its direction.
 
@@ -163,7 +156,10 @@ class StepSearch:
         self.forwards = within.step > 0
         if wanted.turn is not None:
             of_turn = steps_of_turn(history, wanted.turn) if of_turn is None else of_turn
-            self.within = _overlap(within, of_turn)
+            # The numbers of ``within``, in its direction, that are in the turn, too.
+            lowest, highest = sorted((within[0], within[-1])) if within else (1, 0)
+            both = range(max(lowest, of_turn.start), min(highest + 1, of_turn.stop))
+            self.within = both if self.forwards else both[::-1]
         self._sessions = history.lineage.owners
         self.listed = ListedSteps(history, wanted, self.within)
 

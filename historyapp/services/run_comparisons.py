@@ -184,7 +184,12 @@ def compare_runs(a: RunReference, b: RunReference, find: Callable[[UUID], Sessio
         ComparedRun(reference, history, *_figures(history, common))
         for reference, history in zip((a, b), sides, strict=True)
     )
-    return RunComparison(of_a, of_b, common, steps, _count(steps.pairs))
+    only_a = sum(pair.b is None for pair in steps.pairs)
+    only_b = sum(pair.a is None for pair in steps.pairs)
+    same = sum(pair.is_same for pair in steps.pairs)
+    calls = sum(pair.is_divergent for pair in steps.pairs) - only_a - only_b
+    results = len(steps.pairs) - only_a - only_b - same - calls
+    return RunComparison(of_a, of_b, common, steps, PairCounts(same, calls, results, only_a, only_b))
 
 
 def common_part(a: History, b: History) -> CommonPart:
@@ -203,14 +208,6 @@ def common_part(a: History, b: History) -> CommonPart:
     newest = Entry.objects.newest(shared)
     totals = Totals.load(newest.totals) if newest else Totals()
     return CommonPart(shared.last, steps if is_whole else steps - 1, totals)
-
-
-def _count(pairs: list[RowPair]) -> PairCounts:
-    only_a = sum(pair.b is None for pair in pairs)
-    only_b = sum(pair.a is None for pair in pairs)
-    same = sum(pair.is_same for pair in pairs)
-    calls = sum(pair.is_divergent for pair in pairs) - only_a - only_b
-    return PairCounts(same, calls, len(pairs) - only_a - only_b - same - calls, only_a, only_b)
 
 
 def _figures(history: History, common: CommonPart) -> tuple[RunPart, RunPart]:

@@ -84,9 +84,12 @@ def uncounted_part(request: ModelRequest) -> str:
     """The first part of the content whose tokens or price are not known here, in words; empty if none is."""
     for item in (*request.context.get("messages", ()), *request.context.get("input", ())):
         for block in _blocks(item.get("content")):
-            if block.get("type") == "input_audio":
+            kind = block.get("type")
+            if kind == "input_audio":
                 return "a sound"
-            if block.get("type") in ("document", "file") and _lies_elsewhere(block):
+            has_url = kind == "document" and block["source"]["type"] == "url"
+            file = block["file"] if kind == "file" else {}
+            if has_url or "file_id" in file or "://" in str(file.get("file_data"))[:100]:
                 return "a file that the provider would fetch"
     return ""
 
@@ -96,10 +99,3 @@ def _blocks(content: Any) -> Iterator[Mapping[str, Any]]:
     for block in content if isinstance(content, list) else ():
         yield block
         yield from _blocks(block.get("content"))
-
-
-def _lies_elsewhere(block: Mapping[str, Any]) -> bool:
-    if block["type"] == "document":
-        return bool(block["source"]["type"] == "url")
-    file = block["file"]
-    return "file_id" in file or "://" in str(file.get("file_data"))[:100]

@@ -43,17 +43,16 @@ def list_sessions(server: Server, output: Output, options: Namespace) -> None:
         note("No session matches." if any(query.values()) else "There are no sessions yet.")
         return
     ids = short_ids([item["id"] for item in items])
-    output.table(COLUMNS, [_row(id, item) for id, item in zip(ids, items, strict=True)])
+    rows = []
+    for id, item in zip(ids, items, strict=True):
+        figures = [f"{item[name]:,}" for name in ("steps", "errors", "tokens")]
+        cost = f"${item['cost']:,.2f}" if item["cost"] else ""
+        ended, spent = item["last_entry_at"], duration_text(item["created_at"], item["last_entry_at"])
+        texts = [item["title"], item["agent"], item["status"]]
+        rows.append([id, *texts, *figures, cost, time_text(ended), spent])
+    output.table(COLUMNS, rows)
     if page["next"]:
         note(f"These are the newest {len(items):,}. --limit shows more.")
-
-
-def _row(id: str, item: Answer) -> list[str]:
-    begun, ended = item["created_at"], item["last_entry_at"]
-    figures = [f"{item[name]:,}" for name in ("steps", "errors", "tokens")]
-    cost = f"${item['cost']:,.2f}" if item["cost"] else ""
-    time, spent = time_text(ended), duration_text(begun, ended)
-    return [id, item["title"], item["agent"], item["status"], *figures, cost, time, spent]
 
 
 def find_session(server: Server, name: str) -> Answer:

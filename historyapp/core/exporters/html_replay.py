@@ -103,22 +103,19 @@ def _texts(session: ExportSession) -> Iterator[str]:
         f"<title>{title} – Playhead</title>\n<style>{style}</style>\n</head>\n<body>\n"
     )
     yield f"{_asset('icons.svg')}\n"
-    yield _asset("export/replay.html").format(title=title, facts=_facts(session))
+    facts = [
+        _inline(fact) for fact in (session.agent, session.model, ", ".join(session.tags)) if fact.strip()
+    ]
+    if started := known(session.created_at):
+        facts.append(f"added {started:%Y-%m-%d %H:%M} UTC")
+    lines = "".join(f"<span><bdi>{fact}</bdi></span>" for fact in facts)
+    yield _asset("export/replay.html").format(title=title, facts=lines)
     yield from _steps(session.entries)
     yield f"<script>{script}</script>\n</body>\n</html>\n"
 
 
 def _inline(text: str) -> str:
     return html.escape(" ".join(clean(text).split())[:1000])
-
-
-def _facts(session: ExportSession) -> str:
-    started = known(session.created_at)
-    facts = (session.agent, session.model, ", ".join(session.tags))
-    lines = [_inline(fact) for fact in facts if fact.strip()]
-    if started:
-        lines.append(f"added {started:%Y-%m-%d %H:%M} UTC")
-    return "".join(f"<span><bdi>{line}</bdi></span>" for line in lines)
 
 
 def _steps(entries: Iterable[Entry]) -> Iterator[str]:

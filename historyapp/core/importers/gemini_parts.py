@@ -75,14 +75,12 @@ def _outputs(record: Mapping[str, Any]) -> Any:
     found: list[Any] = []
     for part in result:
         response = mapping(part).get("functionResponse")
-        found.append(_part(part) if response is None else _answer(mapping(mapping(response).get("response"))))
+        if response is None:
+            found.append(_part(part))
+            continue
+        fields = dict(mapping(mapping(response).get("response")))
+        # The text of a response that has no other field, else all of it.
+        found.append(fields.get("output", fields.get("error", fields)) if len(fields) == 1 else fields)
     if len(found) == 1:
         return found[0]
     return neutral_content(found)
-
-
-def _answer(response: Mapping[str, Any]) -> Any:
-    """The text of a response that has no other field, else all of it."""
-    if len(response) == 1:
-        return response.get("output", response.get("error", dict(response)))
-    return dict(response)

@@ -137,8 +137,15 @@ class _State:
         calls, _ = self._calls.begin(wanted)
         tool = tool or (several[0] if several else {})
         named = UseTool(name=text(tool.get("name")), arguments=mapping(tool.get("arguments")))
+        thoughts = action.get("thoughts")
+        if isinstance(thoughts, dict):
+            names = ("summary", "text", "speak")
+            summary = next((words for name in names if (words := text(thoughts.get(name)))), "")
+            thoughts = Thoughts.model_validate({**thoughts, "summary": summary})
+        else:
+            thoughts = text(thoughts) or None
         return ModelOutput(
-            thoughts=_thoughts(action.get("thoughts")),
+            thoughts=thoughts,
             text=text(raw.get("content")),
             tool_calls=calls,
             use_tool=named if tool else None,
@@ -149,14 +156,6 @@ class _State:
         self._position += 1
         draft = EntryDraft(body, metadata={"source": {"format": STATE_JSON.name, **source}})
         return Append(self._session, draft)
-
-
-def _thoughts(thoughts: Any) -> str | Thoughts | None:
-    """Thoughts as text, or structured with their text as summary."""
-    if isinstance(thoughts, dict):
-        summary = text(thoughts.get("summary")) or text(thoughts.get("text")) or text(thoughts.get("speak"))
-        return Thoughts.model_validate({**thoughts, "summary": summary})
-    return text(thoughts) or None
 
 
 def _result(result: dict[str, Any], tool: str) -> ToolResult:

@@ -168,7 +168,11 @@ class RunFigures:
         self.written += first.tokens
         step = facts_of(self.steps, run)
         self.sizes.add(step.number, step.usage.input)
-        self._add_turn(step.number)
+        if self.is_new_turn:
+            self.is_new_turn = False
+            self.turn_count += 1
+            if len(self.turns) < MOST_TURNS:
+                self.turns.append(step.number)
         self._add_step(step)
         self.sizes.since_compaction += first.tokens
         self.waits_for_tools = bool(step.calls)
@@ -214,13 +218,6 @@ class RunFigures:
             self.waiting_time += passed
             if passed and self.steps:
                 self.waits = nlargest(MOST_WAITS, [*self.waits, (passed, self.steps + 1)])
-
-    def _add_turn(self, number: int) -> None:
-        if self.is_new_turn:
-            self.is_new_turn = False
-            self.turn_count += 1
-            if len(self.turns) < MOST_TURNS:
-                self.turns.append(number)
 
     def _add_step(self, step: StepFacts) -> None:
         self.last_status = step.status

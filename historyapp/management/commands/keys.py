@@ -1,7 +1,7 @@
 """``playhead keys``: lists, creates and revokes API keys, and changes their scopes."""
 
 import argparse
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.utils import timezone
@@ -75,33 +75,27 @@ class Command(PlayheadCommand):
                 self.stdout.write(f"{printable(key.name)} ({key.prefix}…) is revoked.")
             case "grant" | "withdraw":
                 scopes = _scopes(options["scopes"])
-                self._change(target, options["key"], **{"add" if action == "grant" else "remove": scopes})
-
-    def _change(self, project: Project, name: str, **scopes: list[str]) -> None:
-        with writing():
-            key = change_scopes(usable_key(project, name), **scopes, actor=ACTOR)
-        self.stdout.write(f"{printable(key.name)} ({key.prefix}…) has: {', '.join(key.scopes)}.")
+                changes = {"add" if action == "grant" else "remove": scopes}
+                with writing():
+                    key = change_scopes(usable_key(target, options["key"]), **changes, actor=ACTOR)
+                self.stdout.write(f"{printable(key.name)} ({key.prefix}…) has: {', '.join(key.scopes)}.")
 
     def _list(self, project: Project) -> None:
         table = Table("Prefix", "Name", "Scopes", "Created", "Last used", "State", box=None, pad_edge=False)
         now = timezone.now()
         for key in ApiKey.objects.filter(project=project).order_by("created_at", "id"):
-            used = str(key.last_used_at.date()) if key.last_used_at else "never"
+            used, state = str(key.last_used_at.date()) if key.last_used_at else "never", "works"
+            if key.revoked_at:
+                state = f"revoked {key.revoked_at.date()}"
+            elif key.expires_at is not None:
+                state = f"{'works until' if key.expires_at > now else 'expired'} {key.expires_at.date()}"
             name, scopes = printable(key.name), ", ".join(key.scopes)
-            table.add_row(f"{key.prefix}…", name, scopes, str(key.created_at.date()), used, _state(key, now))
+            table.add_row(f"{key.prefix}…", name, scopes, str(key.created_at.date()), used, state)
         self.console().print(table)
 
 
 def _scopes(text: str) -> list[str]:
     return [scope.strip() for scope in text.split(",") if scope.strip()]
-
-
-def _state(key: ApiKey, now: datetime) -> str:
-    if key.revoked_at:
-        return f"revoked {key.revoked_at.date()}"
-    if key.expires_at is None:
-        return "works"
-    return f"{'works until' if key.expires_at > now else 'expired'} {key.expires_at.date()}"
 
 
 def _name(text: str) -> str:

@@ -91,7 +91,15 @@ class ProcessParser:
 
     def __iter__(self) -> Iterator[ParsedOperation]:
         while not self.ended:
-            yield from map(_load, self.receive() or ())
+            for dumped in self.receive() or ():
+                if isinstance(dumped, bytes):
+                    yield ParsedOperation(pickle.loads(dumped))  # noqa: S301 our own process wrote it
+                    continue
+                session, provisional, kind, created_at, tokens, body, metadata = dumped
+                moment = datetime.fromisoformat(created_at) if created_at else None
+                draft = EntryDraft(load_body(kind, load_dumped(body)), moment, load_dumped(metadata))
+                prepared = Prepared(draft, tokens, body, metadata)
+                yield ParsedOperation(Append(session, draft, provisional), prepared)
 
     def receive(self) -> Any:
         """The content of the next message."""
@@ -303,12 +311,3 @@ def _dump(operation: Operation) -> tuple[Any, int]:
     prepared = prepare(draft)
     entry = draft.body.kind, created_at, prepared.tokens, prepared.body, prepared.metadata
     return (operation.session, operation.provisional, *entry), prepared.size
-
-
-def _load(dumped: Any) -> ParsedOperation:
-    if isinstance(dumped, bytes):
-        return ParsedOperation(pickle.loads(dumped))  # noqa: S301 our own process wrote it
-    session, provisional, kind, created_at, tokens, body, metadata = dumped
-    moment = datetime.fromisoformat(created_at) if created_at else None
-    draft = EntryDraft(load_body(kind, load_dumped(body)), moment, load_dumped(metadata))
-    return ParsedOperation(Append(session, draft, provisional), Prepared(draft, tokens, body, metadata))
