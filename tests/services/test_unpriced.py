@@ -127,7 +127,7 @@ def test_a_tool_that_the_provider_runs_has_none(tool: dict[str, Any], is_priced:
 
 def test_the_page_about_models_lists_each_option() -> None:
     page = (Path(__file__).parents[2] / "docs/models.md").read_text()
-    section = page.partition("## Options where a cap or a list holds")[2].partition("\n## ")[0]
+    section = page.partition("## Options while a cap or a list applies")[2].partition("\n## ")[0]
     listed = set(re.findall(r"`([a-z_]+)`", section.partition("|---|---|")[2]))
     accepted = frozenset().union(*PRICED_OPTIONS.values())
     assert accepted <= listed
