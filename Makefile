@@ -13,7 +13,7 @@ POSTGRES := tests/api/test_plans.py \
   tests/api/test_cursors.py tests/api/test_entries.py tests/api/test_idempotency.py \
   tests/api/test_sessions.py tests/dashboard/test_access.py tests/dashboard/test_admin.py \
   tests/dashboard/test_comparisons.py tests/dashboard/test_compressions.py tests/dashboard/test_imports.py \
-  tests/dashboard/test_sessions.py tests/dashboard/test_sign_in.py tests/dashboard/test_timeline.py \
+  tests/dashboard/test_sessions.py tests/dashboard/test_sign_in.py tests/dashboard/timeline/test_timeline.py \
   tests/dashboard/test_summaries.py --ignore tests/services/imports/test_parser.py \
   --ignore tests/models/test_long_histories.py \
   --ignore tests/services/compression/test_paid_automatic.py \

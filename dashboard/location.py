@@ -12,8 +12,8 @@ from django.shortcuts import render
 from django.urls import reverse
 
 from dashboard.access import PersonRequest, find_session, projects, share_of
-from dashboard.step_filter import NO_FILTER, FilterForm, read_filter
-from dashboard.timeline_form import WHOLE_RUN, TimelineForm, read_timeline_form
+from dashboard.step_list.filter import NO_FILTER, FilterForm, read_filter
+from dashboard.timeline.form import WHOLE_RUN, TimelineForm, read_timeline_form
 from historyapp.core.errors import Invalid, NotFound
 from historyapp.core.text import clean
 from historyapp.enqueue import index_names_of

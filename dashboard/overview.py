@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import accumulate, groupby
 
 from dashboard.location import Location
-from dashboard.timeline_bars import percent
+from dashboard.timeline.bars import percent
 from historyapp.core.overview.figures import CommandFigures, FileFigures, RunFigures, StepFigure, ToolFigures
 from historyapp.core.overview.repeats import Repeat
 from historyapp.core.overview.sizes import ContextSizes

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dashboard.timeline_bars import percent
+from dashboard.timeline.bars import percent
 
 
 @dataclass(frozen=True, slots=True)

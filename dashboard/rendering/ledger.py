@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from dashboard.location import Location
-from dashboard.timeline_bars import bar_width, percent
+from dashboard.timeline.bars import bar_width, percent
 from historyapp.services.ledger import StepAccount
 
 STEPS = 100

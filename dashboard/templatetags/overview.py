@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 
 from dashboard.location import Location
 from dashboard.rendering.sources import TOKEN_SOURCES, money_source
-from dashboard.step_filter import FilterForm
+from dashboard.step_list.filter import FilterForm
 from dashboard.templatetags.playhead import duration, icon, short_figure
 from historyapp.core.dates import known
 from historyapp.core.overview.figures import FileFigures

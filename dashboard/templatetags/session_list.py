@@ -6,10 +6,10 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from dashboard.list_columns import ListColumn
 from dashboard.rendering.strip import draw_strip
 from dashboard.rendering.text import visible
-from dashboard.session_filters import SessionFilters
+from dashboard.session_list.columns import ListColumn
+from dashboard.session_list.filters import SessionFilters
 from historyapp.models import Session
 from historyapp.models.session_folds import FoldedSessions
 from historyapp.models.session_lists import Order

@@ -7,7 +7,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from dashboard.access import PersonRequest, actor, find_session, signed_in
-from dashboard.annotation_form import AnnotationForm, after_conflict, form_of, read_annotation
+from dashboard.forms.annotation import AnnotationForm, after_conflict, form_of, read_annotation
 from dashboard.location import newest_step, page_context
 from dashboard.views.sign_in import local_path
 from historyapp.core.errors import Conflict

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from dashboard.access import PersonRequest, actor, find_session, signed_in, spender
-from dashboard.compression_form import CompressionForm, read_form
+from dashboard.forms.compression import CompressionForm, read_form
 from dashboard.location import newest_step, page_context
 from historyapp import enqueue
 from historyapp.core.errors import Invalid

@@ -5,7 +5,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from dashboard.access import PersonRequest, current_project, projects, signed_in
-from dashboard.project_figures import FiguresPage, read_span
+from dashboard.figures.project import FiguresPage, read_span
 from historyapp.models.recent import newest_failures, running_compressions, sessions_at_work
 
 

@@ -17,7 +17,7 @@ from dashboard.access import (
     projects,
     signed_in,
 )
-from dashboard.cap_forms import cap_form, capped_sessions, key_forms, save_caps
+from dashboard.forms.caps import cap_form, capped_sessions, key_forms, save_caps
 from dashboard.share_list import project_links
 from historyapp.core.errors import NotFound
 from historyapp.models import ApiKey

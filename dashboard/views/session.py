@@ -9,7 +9,6 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.access import PersonRequest, actor, find_session, share_of, signed_in
-from dashboard.filter_chips import active_chips, quick_chips
 from dashboard.finding import find_in
 from dashboard.keys import keys_of
 from dashboard.location import (
@@ -21,8 +20,9 @@ from dashboard.location import (
 )
 from dashboard.rendering.step import load_inputs, load_step
 from dashboard.session_head import TITLE, facts_context, head_context
-from dashboard.step_filter import read_filter
-from dashboard.step_list import (
+from dashboard.step_list.chips import active_chips, quick_chips
+from dashboard.step_list.filter import read_filter
+from dashboard.step_list.rows import (
     AROUND,
     before_turn,
     beyond_turn,
@@ -32,10 +32,10 @@ from dashboard.step_list import (
     matches_before,
     step_rows,
 )
+from dashboard.step_list.turns import turn_around
 from dashboard.tabs import TABS
-from dashboard.timeline import draw_timeline
-from dashboard.timeline_form import read_timeline_form
-from dashboard.turn_figures import turn_around
+from dashboard.timeline.form import read_timeline_form
+from dashboard.timeline.timeline import draw_timeline
 from dashboard.views.context import form_context, read_context_form
 from dashboard.views.rewinds import latest_rewind
 from historyapp.core.call_subjects import KINDS

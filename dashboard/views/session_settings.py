@@ -8,10 +8,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from dashboard.access import PersonRequest, actor, find_session, is_owner, signed_in, spender
-from dashboard.cap_forms import cap_form
+from dashboard.forms.caps import cap_form
+from dashboard.forms.settings import find_errors, form_groups, read_settings
 from dashboard.location import newest_step
 from dashboard.session_head import head_context
-from dashboard.settings_form import find_errors, form_groups, read_settings
 from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.services.compression.request import model_note
 from historyapp.services.sessions import change_session

@@ -7,9 +7,9 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.access import PersonRequest, current_project, find_session, projects, signed_in
-from dashboard.list_columns import COLUMNS, choice_of
-from dashboard.session_facets import chosen_chips, facet_groups
-from dashboard.session_filters import SessionFilters
+from dashboard.session_list.columns import COLUMNS, choice_of
+from dashboard.session_list.facets import chosen_chips, facet_groups
+from dashboard.session_list.filters import SessionFilters
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.titles import distinct_parts
 from historyapp.models import BulkAction, Session

@@ -11,7 +11,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
 from django.views.decorators.http import require_http_methods, require_POST
 
-from dashboard.password_form import PasswordForm
+from dashboard.forms.password import PasswordForm
 from historyapp.core.errors import NotFound
 from historyapp.services.keys import SIGN_IN_MINUTES, use_sign_in_link, usual_address
 

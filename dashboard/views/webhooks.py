@@ -11,8 +11,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dashboard.access import PersonRequest, actor, current_project, is_owner, projects, signed_in
+from dashboard.forms.webhook import WebhookForm
 from dashboard.location import read_number
-from dashboard.webhook_form import WebhookForm
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.models import Project, Webhook, WebhookDelivery
 from historyapp.models.webhooks import EVENTS

@@ -11,7 +11,7 @@ class ListPreference(models.Model):
 
     user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="+")
     columns = JSONText(default=list)
-    """Names of the shown columns, see ``dashboard.list_columns``; unknown ones are skipped."""
+    """Names of the shown columns, see ``dashboard.session_list.columns``; unknown ones are skipped."""
     order = models.CharField(max_length=30, default="")
     """See :class:`historyapp.models.session_lists.Order`; empty: the default."""
 

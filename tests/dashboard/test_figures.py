@@ -8,7 +8,7 @@ from django.http import QueryDict
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.project_figures import FiguresPage, _compared, _money, read_span
+from dashboard.figures.project import FiguresPage, _compared, _money, read_span
 from historyapp.models import Session
 from historyapp.services.append import append
 from historyapp.services.figures_feed import follow_changes

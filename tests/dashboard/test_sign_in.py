@@ -13,7 +13,7 @@ from django.db import connection
 from django.test import Client
 from pytest_django import Settings
 
-from dashboard.password_form import PER_NAME, _limiter, forget_failures
+from dashboard.forms.password import PER_NAME, _limiter, forget_failures
 from historyapp.services.keys import create_sign_in_link
 from tests.dashboard.pages import html, text
 
@@ -95,7 +95,7 @@ def test_after_many_failures_no_password_of_that_name_is_checked(alice_user: Use
 
 
 def test_an_address_cannot_try_many_names(alice_user: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dashboard.password_form.PER_ADDRESS", 3)
+    monkeypatch.setattr("dashboard.forms.password.PER_ADDRESS", 3)
     assert [attempt(f"person {n}", "wrong").status_code for n in range(4)] == [422, 422, 422, 429]
     assert attempt("alice", "correct horse battery").status_code == 429
 

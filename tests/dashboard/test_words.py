@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.settings_form import SETTINGS
+from dashboard.forms.settings import SETTINGS
 from dashboard.templatetags import playhead
 from historyapp.core.episodes import STATUSES
 

@@ -6,10 +6,10 @@ from itertools import pairwise
 import pytest
 
 from dashboard.location import Location
-from dashboard.timeline import LANES, Timeline, draw_timeline
-from dashboard.timeline_bars import FAILURE, FAILURES, HEIGHT, LEAST
-from dashboard.timeline_form import TimelineForm
-from dashboard.timeline_shares import MOST_SHARES, MOST_SINGLE
+from dashboard.timeline.bars import FAILURE, FAILURES, HEIGHT, LEAST
+from dashboard.timeline.form import TimelineForm
+from dashboard.timeline.shares import MOST_SHARES, MOST_SINGLE
+from dashboard.timeline.timeline import LANES, Timeline, draw_timeline
 from historyapp.core.entries import EntryDraft, ModelOutput
 from historyapp.models import Episode, Project, Session
 from historyapp.models.history import History

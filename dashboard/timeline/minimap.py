@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from dashboard.location import Location
-from dashboard.timeline_bars import percent
-from dashboard.timeline_form import TimelineForm
-from dashboard.timeline_shares import MOST_SINGLE, StepShare, read_shares
+from dashboard.timeline.bars import percent
+from dashboard.timeline.form import TimelineForm
+from dashboard.timeline.shares import MOST_SINGLE, StepShare, read_shares
 
 WIDTH, HEIGHT = 1000, 22
 """Of the picture's coordinates. The width is stretched to that of the page."""

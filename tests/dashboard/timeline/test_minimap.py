@@ -8,10 +8,10 @@ from django.template.loader import render_to_string
 from django.test import Client
 
 from dashboard.location import Location
-from dashboard.timeline import Timeline, draw_timeline
-from dashboard.timeline_form import TimelineForm
-from dashboard.timeline_map import SLICES, Minimap
-from dashboard.timeline_shares import MOST_SHARES, MOST_SINGLE
+from dashboard.timeline.form import TimelineForm
+from dashboard.timeline.minimap import SLICES, Minimap
+from dashboard.timeline.shares import MOST_SHARES, MOST_SINGLE
+from dashboard.timeline.timeline import Timeline, draw_timeline
 from historyapp.core.entries import ModelInput
 from historyapp.models import Project, Session
 from historyapp.models.history import History

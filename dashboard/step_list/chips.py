@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from dashboard.location import Location
 from dashboard.rendering.text import visible
-from dashboard.step_filter import FilterForm
+from dashboard.step_list.filter import FilterForm
 from dashboard.templatetags.playhead import status_words
 from historyapp.core.call_subjects import KINDS
 from historyapp.models.step_filters import LIKELY_FAILED

@@ -4,7 +4,7 @@ import pytest
 from django.http import QueryDict
 from django.test import Client
 
-from dashboard.timeline_form import SMALLEST_WINDOW, TimelineForm, read_timeline_form
+from dashboard.timeline.form import SMALLEST_WINDOW, TimelineForm, read_timeline_form
 from historyapp.core.errors import Invalid
 from historyapp.models import Project, Session
 from tests.dashboard.long_sessions import long_session

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from django.urls import reverse
 
 from dashboard.rendering.text import visible
-from dashboard.session_filters import SessionFilters
+from dashboard.session_list.filters import SessionFilters
 from historyapp.models.session_filters import UNDATED_RUNS, FacetCounts
 
 SHOWN, MOST = 6, 60

@@ -13,8 +13,8 @@ from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.location import Location
 from dashboard.templatetags.playhead import duration, short_figure
-from dashboard.timeline_axis import Pause, places_by_step, places_by_time
-from dashboard.timeline_bars import (
+from dashboard.timeline.axis import Pause, places_by_step, places_by_time
+from dashboard.timeline.bars import (
     FAILURE,
     FAILURES,
     FLOOR,
@@ -24,10 +24,10 @@ from dashboard.timeline_bars import (
     percent,
     place_of,
 )
-from dashboard.timeline_form import AXES, COLOURS, HEIGHTS
-from dashboard.timeline_map import Minimap, draw_map
-from dashboard.timeline_marks import BELOW, KIND_WORDS, TimelineMark, draw_marks
-from dashboard.timeline_shares import MOST_SINGLE, read_shares, read_shares_ahead
+from dashboard.timeline.form import AXES, COLOURS, HEIGHTS
+from dashboard.timeline.marks import BELOW, KIND_WORDS, TimelineMark, draw_marks
+from dashboard.timeline.minimap import Minimap, draw_map
+from dashboard.timeline.shares import MOST_SINGLE, read_shares, read_shares_ahead
 from historyapp.models.takes import Take
 
 CONTEXT, CONTEXT_HEIGHT = FAILURES + FAILURE + 5, 30

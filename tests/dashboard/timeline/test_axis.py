@@ -6,8 +6,8 @@ from uuid import uuid4
 
 import pytest
 
-from dashboard.timeline_axis import NARROWEST, places_by_step, places_by_time
-from dashboard.timeline_shares import StepShare
+from dashboard.timeline.axis import NARROWEST, places_by_step, places_by_time
+from dashboard.timeline.shares import StepShare
 from historyapp.models.episodes import StepSample
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import NamedTuple
 
-from dashboard.timeline_shares import StepShare
+from dashboard.timeline.shares import StepShare
 
 LONGEST_PAUSE = 0.02
 """A longer pause, as a share of the time in which steps ran or short pauses lasted, is drawn this long."""

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from dashboard.location import Location
-from dashboard.subagents import SubagentRow, subagents_in
-from dashboard.turn_figures import TurnFigures, figures_of, turns_in
+from dashboard.step_list.subagents import SubagentRow, subagents_in
+from dashboard.step_list.turns import TurnFigures, figures_of, turns_in
 from historyapp.enqueue import want_text_index
 from historyapp.models import Episode, StepNote, Summary
 from historyapp.models.step_filters import StepSearch

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from django.utils.safestring import SafeString, mark_safe
 
-from dashboard.timeline_bars import percent
+from dashboard.timeline.bars import percent
 from historyapp.core.day_figures import DayFigures
 from historyapp.services.project_figures import GroupFigures
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.test import Client
 
-from dashboard.turn_figures import turn_around, turns_in
+from dashboard.step_list.turns import turn_around, turns_in
 from historyapp.core.entries import EntryDraft, ModelInput
 from historyapp.models import Project, Session
 from historyapp.models.history import History

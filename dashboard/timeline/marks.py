@@ -15,7 +15,7 @@ from django.urls import reverse
 from dashboard.location import Location
 from dashboard.rendering.text import visible
 from dashboard.templatetags.playhead import short_figure
-from dashboard.timeline_bars import TimelineBar, bar_at, percent, place_of
+from dashboard.timeline.bars import TimelineBar, bar_at, percent, place_of
 from historyapp.core.text import preview
 from historyapp.models.relatives import steps_before
 from historyapp.models.takes import Take

@@ -9,9 +9,9 @@ from django.utils.html import escape
 
 from dashboard.rendering.text import visible
 from dashboard.templatetags.playhead import dollars, duration
-from dashboard.timeline_axis import Place
-from dashboard.timeline_form import TimelineForm
-from dashboard.timeline_shares import MOST_SINGLE, StepShare
+from dashboard.timeline.axis import Place
+from dashboard.timeline.form import TimelineForm
+from dashboard.timeline.shares import MOST_SINGLE, StepShare
 from historyapp.core.call_subjects import KINDS
 
 GAP = 0.003

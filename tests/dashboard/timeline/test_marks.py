@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 from django.test import Client
 
 from dashboard.location import Location
-from dashboard.timeline import BRANCHES, Timeline, draw_timeline
-from dashboard.timeline_form import TimelineForm
-from dashboard.timeline_marks import SLOTS, TimelineMark
+from dashboard.timeline.form import TimelineForm
+from dashboard.timeline.marks import SLOTS, TimelineMark
+from dashboard.timeline.timeline import BRANCHES, Timeline, draw_timeline
 from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput
 from historyapp.models import Project, Session
 from historyapp.models.history import History

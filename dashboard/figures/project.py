@@ -11,8 +11,8 @@ from django.http import QueryDict
 from django.utils import timezone
 from django.utils.http import urlencode
 
-from dashboard.figures_pictures import Picture, pictures, tokens_of
-from dashboard.timeline_bars import percent
+from dashboard.figures.pictures import Picture, pictures, tokens_of
+from dashboard.timeline.bars import percent
 from historyapp.core.errors import Invalid
 from historyapp.core.text import clean
 from historyapp.models.day_figures import MOST_NAME

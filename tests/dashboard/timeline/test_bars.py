@@ -4,9 +4,9 @@ import pytest
 from django.test import Client
 
 from dashboard.location import Location
-from dashboard.timeline import Timeline, draw_timeline
-from dashboard.timeline_bars import bar_at, place_of
-from dashboard.timeline_form import TimelineForm
+from dashboard.timeline.bars import bar_at, place_of
+from dashboard.timeline.form import TimelineForm
+from dashboard.timeline.timeline import Timeline, draw_timeline
 from historyapp.models import Episode, Project, Session
 from historyapp.models.history import History
 from tests.dashboard.long_sessions import long_session
