@@ -13,8 +13,8 @@ from historyapp.models import Membership, Project, Session
 from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.bootstrap import default_project
+from historyapp.services.figures.run_figures import count_run
 from historyapp.services.rewinds import Target, fork, rewind
-from historyapp.services.run_figures import count_run
 from historyapp.services.sessions import create_session
 
 BATCH, CUT = 1000, 5

@@ -89,7 +89,7 @@ def prepare(lengths: Sequence[int]) -> None:
     from bench.fill import fill
     from historyapp.models import Session
     from historyapp.models.history import History
-    from historyapp.services.run_figures import count_run
+    from historyapp.services.figures.run_figures import count_run
 
     fill(tuple(lengths))
     sessions = list(Session.objects.order_by("created_at"))

@@ -16,9 +16,9 @@ from historyapp.models import Webhook
 from historyapp.models.workers import BEAT_SECONDS
 from historyapp.services.compression.start import due_sessions, runs_left
 from historyapp.services.faults import note
-from historyapp.services.figures_feed import follow_changes, stops_after
+from historyapp.services.figures.feed import follow_changes, stops_after
+from historyapp.services.figures.run_figures import sessions_behind
 from historyapp.services.outcomes import stale_sessions
-from historyapp.services.run_figures import sessions_behind
 from historyapp.services.search_index import projects_behind
 from historyapp.services.workers import forget_worker, note_worker
 from historyapp.wire.problems import StorageFailed

@@ -25,11 +25,11 @@ from historyapp.services.bulk.start import prune_bulk_actions
 from historyapp.services.bulk.work import work_on as work_on_bulk_action
 from historyapp.services.changes import prune_changes
 from historyapp.services.compression.start import compress_if_due, due_sessions, runs_left
+from historyapp.services.figures.run_figures import count_ahead, sessions_behind
 from historyapp.services.name_index import catch_up
 from historyapp.services.outcomes import stale_sessions
 from historyapp.services.outcomes import work_out_outcomes as work_out
 from historyapp.services.reservations import short_connection
-from historyapp.services.run_figures import count_ahead, sessions_behind
 from historyapp.services.search_index import catch_up as index_steps
 from historyapp.services.search_index import projects_behind
 from historyapp.services.text_index import index_text as make_text_blocks

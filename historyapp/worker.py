@@ -18,7 +18,7 @@ from historyapp.announcements import announce_changes
 from historyapp.celery import app
 from historyapp.clock import run_clock
 from historyapp.core.settings import SessionSettings
-from historyapp.services.figures_feed import follow_changes, stops_after
+from historyapp.services.figures.feed import follow_changes, stops_after
 from historyapp.tasks import (
     find_waiting_runs,
     index_steps_left,

@@ -67,8 +67,8 @@ def test_a_sweep_has_left_outcomes_worked_out(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_sweep_has_figures_counted_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("historyapp.services.run_figures.AHEAD", 3)
-    monkeypatch.setattr("historyapp.services.run_figures.INTERVAL", 2)
+    monkeypatch.setattr("historyapp.services.figures.run_figures.AHEAD", 3)
+    monkeypatch.setattr("historyapp.services.figures.run_figures.INTERVAL", 2)
     session = create_session(Project.objects.create(name="ours"))
     append(session.project, session.pk, [draft for _ in range(5) for draft in (act("bash"), ok())])
     monkeypatch.setattr(Task, "delay", lambda task: task.run())

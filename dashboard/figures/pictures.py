@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.timeline.bars import percent
 from historyapp.core.day_figures import DayFigures
-from historyapp.services.project_figures import GroupFigures
+from historyapp.services.figures.project_figures import GroupFigures
 
 HEIGHT = 96
 """Of a picture, in pixels."""

@@ -6,8 +6,8 @@ from dashboard.location import Location
 from dashboard.rendering.ledger import draw_chart, shown_steps
 from dashboard.tabs.base import Tab
 from historyapp.services.caps import caps_that_hold
+from historyapp.services.figures.run_figures import SECONDS, count_run
 from historyapp.services.ledger import SessionLedger, ledger_of, step_accounts
-from historyapp.services.run_figures import SECONDS, count_run
 
 
 def content(location: Location) -> dict[str, Any]:

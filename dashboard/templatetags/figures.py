@@ -4,7 +4,7 @@ from django import template
 from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.templatetags.compression import money
-from historyapp.services.project_figures import GroupFigures
+from historyapp.services.figures.project_figures import GroupFigures
 
 register = template.Library()
 

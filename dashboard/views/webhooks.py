@@ -20,16 +20,14 @@ from historyapp.services.webhooks.endpoints import (
     change_webhook,
     create_webhook,
     delete_webhook,
-    redeliver,
-    rotate_secret,
-    send_test,
-)
-from historyapp.services.webhooks.reading import (
     deliveries_of,
     find_delivery,
     message_uuid,
     next_attempt,
     old_secret_until,
+    redeliver,
+    rotate_secret,
+    send_test,
     waiting_of,
 )
 from historyapp.services.webhooks.signing import secret_of

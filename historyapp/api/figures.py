@@ -18,7 +18,7 @@ from historyapp.core.errors import Invalid
 from historyapp.core.usage import MICRO
 from historyapp.models.day_figures import MOST_NAME
 from historyapp.models.episodes import SEVERAL_TOOLS
-from historyapp.services.project_figures import (
+from historyapp.services.figures.project_figures import (
     FiguresQuery,
     GroupFigures,
     grouped,

@@ -9,15 +9,15 @@ from historyapp.api.fields import QueryStep, SessionId, money
 from historyapp.api.responses import MOST_PAGE_BYTES, fill, reply_or_304
 from historyapp.core.json import dump_json
 from historyapp.models.history import History
-from historyapp.services.recorded import (
+from historyapp.services.recorded_changes import RequestChanges, request_changes
+from historyapp.services.recorded_notes import notes
+from historyapp.services.recorded_requests import (
     RecordedRequest,
     RequestMessage,
     message_count,
     messages,
     recorded_request,
 )
-from historyapp.services.recorded_changes import RequestChanges, request_changes
-from historyapp.services.recorded_words import notes
 from historyapp.wire.recorded import (
     BilledTokens,
     ChangedPartOut,

@@ -22,17 +22,15 @@ from historyapp.services.webhooks.endpoints import (
     change_webhook,
     create_webhook,
     delete_webhook,
-    redeliver,
-    rotate_secret,
-    send_test,
-)
-from historyapp.services.webhooks.reading import (
     deliveries_of,
     find_delivery,
     find_webhook,
     message_uuid,
     next_attempt,
     old_secret_until,
+    redeliver,
+    rotate_secret,
+    send_test,
     waiting_of,
 )
 from historyapp.services.webhooks.signing import secret_of

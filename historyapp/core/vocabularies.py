@@ -7,7 +7,7 @@ import time
 from threading import Lock
 from typing import Any, Literal
 
-from historyapp.core.memory import return_free_memory
+from historyapp.core.process_memory import return_free_memory
 
 EncodingName = Literal["o200k_base", "cl100k_base"]
 

@@ -18,7 +18,7 @@ from typing import IO, Any, NamedTuple
 
 from historyapp.announcements import announce_changes, listen
 from historyapp.core.errors import PlayheadError
-from historyapp.core.memory import return_free_memory
+from historyapp.core.process_memory import return_free_memory
 from historyapp.event_streams import Subscription
 from historyapp.front.bodies import BodyRoom, Receive, most_bytes, read_body
 from historyapp.front.deadlines import Deadlines

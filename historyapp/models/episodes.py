@@ -17,7 +17,6 @@ from historyapp.core.projection import Step
 from historyapp.models.entries import Entry, in_spans
 from historyapp.models.fields import JSONText, PackedText, uuid_value
 from historyapp.models.notes import StepNote
-from historyapp.models.places import few_rows, have_few_rows, spans_from_step
 from historyapp.models.sessions import Session, session_ids
 from historyapp.models.sql import (
     OutlineRow,
@@ -27,6 +26,7 @@ from historyapp.models.sql import (
     row_places,
     row_places_in,
 )
+from historyapp.models.step_positions import few_rows, have_few_rows, spans_from_step
 
 _MOST_SPANS = 100
 """Spans whose steps are read at once. SQLite takes a few hundred conditions."""

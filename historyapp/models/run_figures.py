@@ -7,8 +7,8 @@ from django.db import models
 from historyapp.core.lineage import Lineage
 from historyapp.core.overview.figures import VERSION
 from historyapp.models.fields import PackedText
-from historyapp.models.places import first_with
 from historyapp.models.sessions import Session
+from historyapp.models.step_positions import first_with
 
 _LOOKED_AT = 16
 """The newest checkpoints that are checked one by one for being live."""

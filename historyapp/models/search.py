@@ -25,7 +25,7 @@ from historyapp.core.search_query import SearchQuery, SessionCondition
 from historyapp.core.searchable import Passage, passages
 from historyapp.models.entries import Entry, in_spans
 from historyapp.models.fields import as_uuid, on_sqlite
-from historyapp.models.search_words import match_value
+from historyapp.models.search_text_index import match_value
 from historyapp.models.sessions import Session
 from historyapp.models.sql import as_aware, fetch_all
 from historyapp.wire.problems import SearchTooSlow

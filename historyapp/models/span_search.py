@@ -16,8 +16,8 @@ from historyapp.models.entries import in_spans, span_batches
 from historyapp.models.episodes import SEVERAL_TOOLS, Episode
 from historyapp.models.fields import session_value
 from historyapp.models.history import History
-from historyapp.models.places import first_with, totals_at
 from historyapp.models.sql import RowPlace, fetch_all
+from historyapp.models.step_positions import first_with, totals_at
 
 MOST_ENTRIES = 40_000
 """Entries whose steps one search goes through."""

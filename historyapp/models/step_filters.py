@@ -28,8 +28,8 @@ from historyapp.models.episodes import INDEXED_STATUSES, SEVERAL_TOOLS, Episode,
 from historyapp.models.history import History
 from historyapp.models.listed_steps import ListedSteps
 from historyapp.models.origins import Flag
-from historyapp.models.places import have_few_rows
 from historyapp.models.span_search import live_matches
+from historyapp.models.step_positions import have_few_rows
 from historyapp.models.turns import steps_of_turn
 
 LIKELY_FAILED = "likely_failed"

@@ -31,7 +31,7 @@ from historyapp.core.windows import LogRow
 from historyapp.models import Entry, NameIndex, NamePage, NameRun, Session, StepNames
 from historyapp.models.origins import Unsaved, indexed_spans, key_places
 from historyapp.models.sql import outermost, window_rows
-from historyapp.services.name_runs import merge_runs, places_of_run
+from historyapp.services.name_index_merges import merge_runs, places_of_run
 from historyapp.services.transactions import writing
 
 ENTRIES_OF_PIECE = 2_000

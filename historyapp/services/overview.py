@@ -13,9 +13,9 @@ from historyapp.models import Entry, Session
 from historyapp.models.history import History
 from historyapp.models.relatives import starting_steps
 from historyapp.models.takes import takes
-from historyapp.services import run_figures
+from historyapp.services.figures import run_figures
+from historyapp.services.figures.run_figures import CountedRun, count_run
 from historyapp.services.prices import price_list
-from historyapp.services.run_figures import CountedRun, count_run
 
 MOST_SUBAGENTS, MOST_LEVELS = 200, 5
 """Sub-agents of an overview, and sub-agents of sub-agents."""

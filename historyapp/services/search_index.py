@@ -18,7 +18,7 @@ from historyapp.models import Project, SearchProgress, SearchStep, Session
 from historyapp.models.changes import START, Cursor, changes_since, newest_cursor
 from historyapp.models.fields import on_sqlite
 from historyapp.models.search_steps import documents
-from historyapp.models.search_words import add_words, clear_words, remove_words, words_of_session
+from historyapp.models.search_text_index import add_words, clear_words, remove_words, words_of_session
 from historyapp.services.transactions import writing
 from historyapp.wire.problems import CursorExpired, StorageFailed
 

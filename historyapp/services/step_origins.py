@@ -40,7 +40,7 @@ from historyapp.models.origins import (
     stands_at,
 )
 from historyapp.models.sql import live_entries
-from historyapp.services.recorded import RecordedRequest, recorded_request
+from historyapp.services.recorded_requests import RecordedRequest, recorded_request
 
 MOST_CALLS = 20
 """The most calls of a step whose names are looked up."""

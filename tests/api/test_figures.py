@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from historyapp.models import Project
-from historyapp.services.figures_feed import follow_changes
+from historyapp.services.figures.feed import follow_changes
 from tests.api.agent import Agent
 
 USAGE: dict[str, Any] = {"model": "gpt-5", "usage": {"input_tokens": 1_000_000, "output_tokens": 0}}

@@ -6,7 +6,7 @@ import pytest
 from django.utils.dateparse import parse_datetime
 
 from historyapp.models import Session
-from historyapp.services import run_figures
+from historyapp.services.figures import run_figures
 from tests.api.agent import Agent, said
 
 USAGE = {

@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 import pytest
 
 from historyapp.models import SearchStep, Session
-from historyapp.models.search_words import words_of_session
+from historyapp.models.search_text_index import words_of_session
 from historyapp.services import search_index
 from historyapp.services.projections import rebuild
 from tests.api.agent import Agent

@@ -11,8 +11,8 @@ from django.utils import timezone
 from dashboard.figures.project import FiguresPage, _compared, _money, read_span
 from historyapp.models import Session
 from historyapp.services.append import append
-from historyapp.services.figures_feed import follow_changes
-from historyapp.services.project_figures import GroupFigures, Grouping, grouped, grouped_by_names
+from historyapp.services.figures.feed import follow_changes
+from historyapp.services.figures.project_figures import GroupFigures, Grouping, grouped, grouped_by_names
 from historyapp.services.rewinds import Target, rewind
 from tests.dashboard.pages import html, text
 from tests.services.drafts import act, failed

@@ -11,8 +11,8 @@ from django.test.utils import CaptureQueriesContext
 from historyapp.core.entries import ModelOutput
 from historyapp.models import FiguresCheckpoint, Project, Session
 from historyapp.models.history import History
-from historyapp.services import run_figures
 from historyapp.services.append import append
+from historyapp.services.figures import run_figures
 from historyapp.services.rewinds import Target, rewind
 from historyapp.services.sessions import create_session
 from tests.dashboard.long_sessions import long_session

@@ -11,8 +11,8 @@ from historyapp.models import Project, Session, landmarks
 from historyapp.models.history import History
 from historyapp.models.landmarks import Landmark
 from historyapp.services.append import append
+from historyapp.services.figures.run_figures import count_run
 from historyapp.services.rewinds import Target, rewind
-from historyapp.services.run_figures import count_run
 from historyapp.services.sessions import create_session
 from tests.models.test_long_histories import rewound
 from tests.plans import statements

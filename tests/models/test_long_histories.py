@@ -12,9 +12,9 @@ from historyapp.core.entries import SystemInstruction
 from historyapp.models import Episode, Project, Session, Summary
 from historyapp.models.history import History
 from historyapp.models.landmarks import failure, has_later_failure
-from historyapp.models.places import first_with
 from historyapp.models.samples import spread
 from historyapp.models.step_filters import FAILED, StepFilter, StepSearch
+from historyapp.models.step_positions import first_with
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session

@@ -5,10 +5,10 @@ import pytest
 from historyapp.models import Project, Session
 from historyapp.models.history import History
 from historyapp.services import known_files as module
-from historyapp.services import run_figures
 from historyapp.services.append import append
+from historyapp.services.figures import run_figures
+from historyapp.services.figures.run_figures import count_run
 from historyapp.services.known_files import KnownFile, known_files
-from historyapp.services.run_figures import count_run
 from historyapp.services.sessions import create_session
 from tests.services.drafts import act, ok
 

@@ -15,10 +15,10 @@ from historyapp.enqueue import index_names_of
 from historyapp.models import NameIndex, NamePage, NameRun, Project, Session, StepNames
 from historyapp.models.history import History
 from historyapp.models.origins import flagged_steps, indexed_spans
-from historyapp.services import name_index, name_runs
+from historyapp.services import name_index, name_index_merges
 from historyapp.services.append import append
 from historyapp.services.name_index import add_piece, catch_up
-from historyapp.services.name_runs import merge_runs, places_of_run
+from historyapp.services.name_index_merges import merge_runs, places_of_run
 from historyapp.services.projections import rebuild
 from historyapp.services.retention import purge
 from historyapp.services.rewinds import Target, fork, rewind
@@ -214,7 +214,7 @@ def test_runs_of_like_size_become_one_and_lose_nothing(
 def test_a_merge_whose_pages_were_deleted_meanwhile_loses_nothing(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(name_runs, "SMALL_PLACES", 0)
+    monkeypatch.setattr(name_index_merges, "SMALL_PLACES", 0)
     index = in_runs(project, session, monkeypatch, 2)
     before = [list(places_of_run(run.pk)) for run in NameRun.objects.order_by("pk")]
     write = NamePage.objects.bulk_create
@@ -233,10 +233,10 @@ def test_a_small_merge_does_nothing_where_another_process_was_quicker(
 ) -> None:
     index = in_runs(project, session, monkeypatch, 3)
     old = list(NameRun.objects.order_by("pk"))
-    assert name_runs._merge_small(index, old)
+    assert name_index_merges._merge_small(index, old)
     (run,) = NameRun.objects.all()
     before = list(places_of_run(run.pk))
-    assert not name_runs._merge_small(index, old)
+    assert not name_index_merges._merge_small(index, old)
     assert [list(places_of_run(run.pk)) for run in NameRun.objects.all()] == [before]
 
 
@@ -256,7 +256,7 @@ def test_many_rewinds_are_stored_in_few_transactions(
         with writing(patience):
             yield
 
-    for module in (name_index, name_runs):
+    for module in (name_index, name_index_merges):
         monkeypatch.setattr(module, "writing", counted)
     monkeypatch.setattr(name_index, "SECONDS_AT_ONCE", 60)
     assert catch_up(Session.objects.get().lineage(), 60, at_most=None)

@@ -9,7 +9,7 @@ from django.core.management.base import CommandError
 
 from historyapp.management.command_line import PlayheadCommand, plural, printable
 from historyapp.models import Project, Session
-from historyapp.services.day_checks import rebuild_days
+from historyapp.services.figures.day_checks import rebuild_days
 from historyapp.services.projections import Rebuilt, parents_first, rebuild
 
 FIRST_DIFFERENCES = 10

@@ -8,8 +8,8 @@ from django.db.models.functions import Coalesce, NullIf
 
 from historyapp.core.day_figures import NO_FIGURES, DayFigures, FiguresKey
 from historyapp.models import CountedSession, Project, ProjectDay, Session, SessionDay
-from historyapp.services.day_figures import count_part, stored_rows
-from historyapp.services.day_rows import Agents, add_to_days
+from historyapp.services.figures.day_figures import count_part, stored_rows
+from historyapp.services.figures.day_rows import Agents, add_to_days
 from historyapp.services.transactions import writing
 
 _COLUMNS = ("agent", *FiguresKey._fields, *DayFigures._fields)

@@ -15,7 +15,7 @@ from historyapp.models import CountedSession, FiguresProgress, Session
 from historyapp.models.changes import ChangeKind, Cursor, changes_since, newest_cursor
 from historyapp.models.fields import as_uuid
 from historyapp.models.sql import fetch_all
-from historyapp.services.day_figures import SESSIONS_AT_ONCE, count_part
+from historyapp.services.figures.day_figures import SESSIONS_AT_ONCE, count_part
 from historyapp.services.transactions import writing
 from historyapp.wire.problems import CursorExpired, StorageFailed
 

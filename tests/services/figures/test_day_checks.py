@@ -4,12 +4,12 @@ import pytest
 
 from historyapp.models import Project, ProjectDay, Session, SessionDay
 from historyapp.services.append import append
-from historyapp.services.day_checks import rebuild_days
-from historyapp.services.day_figures import count_part
+from historyapp.services.figures.day_checks import rebuild_days
+from historyapp.services.figures.day_figures import count_part
 from historyapp.services.projections import rebuild
 from historyapp.services.rewinds import Target, rewind
 from tests.services.drafts import act, failed, ok
-from tests.services.test_day_figures import all_rows
+from tests.services.figures.test_day_figures import all_rows
 
 
 @pytest.fixture

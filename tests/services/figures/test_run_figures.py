@@ -10,11 +10,11 @@ from django.test.utils import CaptureQueriesContext
 from historyapp.core.overview.figures import VERSION, RunFigures, dump_figures
 from historyapp.models import FiguresCheckpoint, Project, Session
 from historyapp.models.history import History
-from historyapp.services import run_figures
 from historyapp.services.append import append
+from historyapp.services.figures import run_figures
+from historyapp.services.figures.run_figures import count_run
 from historyapp.services.projections import rebuild
 from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
-from historyapp.services.run_figures import count_run
 from tests.services.drafts import act, answer, failed, ok, said
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)

@@ -14,9 +14,9 @@ from historyapp.core.day_figures import NO_DAY, DayFigures, FiguresKey
 from historyapp.core.entries import EntryDraft, ModelOutput, ToolCall, ToolResult, ToolResults
 from historyapp.core.projection import Totals
 from historyapp.models import CountedSession, Entry, Project, ProjectDay, Session, SessionDay
-from historyapp.services import counted_entries, day_figures
 from historyapp.services.append import append
-from historyapp.services.day_figures import count_part
+from historyapp.services.figures import counted_entries, day_figures
+from historyapp.services.figures.day_figures import count_part
 from historyapp.services.retention import purge
 from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
 from historyapp.services.sessions import change_session, create_session

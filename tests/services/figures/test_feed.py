@@ -9,12 +9,12 @@ from django.db import connection
 from django.utils import timezone
 
 from historyapp.models import Change, CountedSession, FiguresProgress, Project, ProjectDay, Session
-from historyapp.models import changes as feed
-from historyapp.services import day_figures, figures_feed
+from historyapp.models.changes import next_transaction
 from historyapp.services.append import append
 from historyapp.services.changes import adopt_changes, prune_changes
-from historyapp.services.counted_entries import CountedPart
-from historyapp.services.figures_feed import follow_changes
+from historyapp.services.figures import day_figures, feed
+from historyapp.services.figures.counted_entries import CountedPart
+from historyapp.services.figures.feed import follow_changes
 from historyapp.services.retention import purge
 from historyapp.services.sessions import change_session, create_session
 from tests.services.drafts import act, ok
@@ -118,7 +118,7 @@ def test_a_restored_database_goes_on_where_the_figures_were(project: Project, se
     if connection.vendor == "sqlite":
         pytest.skip("SQLite counts no transactions")
     follow()
-    FiguresProgress.objects.update(transaction_id=feed.next_transaction() + 10**9)
+    FiguresProgress.objects.update(transaction_id=next_transaction() + 10**9)
     adopt_changes()
     append(project, session.pk, [act(), ok()])
     follow()
@@ -126,6 +126,4 @@ def test_a_restored_database_goes_on_where_the_figures_were(project: Project, se
 
 
 def test_each_kind_that_changes_figures_is_followed() -> None:
-    assert {"entries", "rewind", "session_created", "session_changed", "session_deleted"} == {
-        *figures_feed.COUNTED
-    }
+    assert {"entries", "rewind", "session_created", "session_changed", "session_deleted"} == {*feed.COUNTED}

@@ -16,8 +16,8 @@ from historyapp.core.day_figures import NO_FIGURES, DayFigures, FiguresKey, day_
 from historyapp.core.lineage import Lineage
 from historyapp.models import CountedSession, Session, SessionDay
 from historyapp.models.day_figures import MOST_NAME
-from historyapp.services.counted_entries import AT_ONCE, CountedPart, CountedStep
-from historyapp.services.day_rows import Agents, Own, add_to_days
+from historyapp.services.figures.counted_entries import AT_ONCE, CountedPart, CountedStep
+from historyapp.services.figures.day_rows import Agents, Own, add_to_days
 from historyapp.services.transactions import writing
 
 VERSION = 1

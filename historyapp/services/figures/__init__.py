@@ -1,0 +1,1 @@
+"""Figures of runs and of projects by day, counted ahead of their readers."""
