@@ -24,6 +24,8 @@ class ContextPart:
     content: ConversationPart
     rendered: Rendered
     segment: Segment
+    covers_to: int = 0
+    """The last position that a summary covers. Inputs between its first and its last are not part of it."""
 
 
 def summary_part(summary: SummaryLike, meter: RequestMeter) -> ContextPart:
@@ -40,7 +42,7 @@ def summary_part(summary: SummaryLike, meter: RequestMeter) -> ContextPart:
         summary=str(summary.id),
         tokens=rendered.tokens,
     )
-    return ContextPart(summary.first_position, content, rendered, segment)
+    return ContextPart(summary.first_position, content, rendered, segment, summary.last_position)
 
 
 @dataclass(slots=True)
@@ -144,7 +146,7 @@ class Assembly:
                 listed = [added.segment.step for added in self.parts]
                 listed += [out.first_step for out in self.left_out]
                 self.leave_out(1, min(filter(None, listed), default=past.steps + 1) - 1, OLDER)
-                self.leave_out_inputs(past, part.position, OLDER)
+                self.leave_out_inputs(past, max(part.position, part.covers_to), OLDER)
                 return False
             patience -= 1
             if segment.step is not None:

@@ -81,6 +81,18 @@ def test_what_does_not_fit_is_listed_and_looked_past() -> None:
     assert [(out.first_step, out.last_step) for out in context.manifest.left_out] == [(3, 4)]
 
 
+def test_inputs_within_a_summary_that_does_not_fit_are_listed() -> None:
+    bodies = [*steps(2), ModelInput(content="one " * 90), *steps(2)[1:]]
+    bodies += [b for i in range(4) for b in (calls(str(i), text="word " * 60), result(str(i)))]
+    bodies += [calls("9"), result("9")]
+    past = MemoryPast(session(*bodies), [Summary("1-4", 2, 10, 1, 4, "it went " * 200)])
+    chosen = SessionSettings(max_tokens=60, window_size=3)
+    context = SLIDING_WINDOW.choose(past, chosen, RequestMeter())
+    assert told(context) == [None, 9]
+    outs = context.manifest.left_out
+    assert any(out.position and out.position <= 6 <= (out.last_position or out.position) for out in outs)
+
+
 def test_the_first_input_stays_before_older_steps_do() -> None:
     context = choose(40, max_tokens=120)
     assert messages_of(context)[0]["content"] == "go"
