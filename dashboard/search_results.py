@@ -96,15 +96,12 @@ def _shown(hit: SearchHit, snippet: Snippet | None) -> ShownHit:
     if snippet and snippet.marks:  # the session marks one text: the longest that matched
         first, last = max(snippet.marks, key=lambda mark: mark[1] - mark[0])
         address += f"&find={quote(snippet.text[first:last])}"
-    pieces = list(_pieces(snippet)) if snippet else []
+    pieces: list[tuple[str, bool]] = []
+    if snippet:
+        end = 0
+        for first, last in snippet.marks:
+            pieces += [(snippet.text[end:first], False), (snippet.text[first:last], True)]
+            end = last
+        pieces.append((snippet.text[end:], False))
     field = snippet.field if snippet else ""
     return ShownHit(hit.session, step, found.status, found.tools, address, hit.live, field, pieces)
-
-
-def _pieces(snippet: Snippet) -> Iterator[tuple[str, bool]]:
-    end = 0
-    for first, last in snippet.marks:
-        yield snippet.text[end:first], False
-        yield snippet.text[first:last], True
-        end = last
-    yield snippet.text[end:], False

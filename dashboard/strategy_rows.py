@@ -109,21 +109,17 @@ def shown_row(row: StrategyRow, runs: list[CompressionRun], needed: Mapping[str,
         for name in cell.names:
             others[name] = f"{others[name]} and {letter}" if name in others else letter
     marks = NameMarks(needed, others)
-    cells = [
-        ShownCell(letter, run, cell, list(_summaries(cell, marks)))
-        for letter, run, cell in zip(LETTERS, runs, row.cells, strict=True)
-    ]
+    cells = []
+    for letter, run, cell in zip(LETTERS, runs, row.cells, strict=True):
+        left, summaries = CELL, []
+        for item in cell.items[:MOST_ITEMS]:
+            text = item.text or ""
+            shown = text[: min(SUMMARY, left)]
+            left -= len(shown)
+            summaries.append(ShownSummary(item, marks.html(shown), len(shown), len(text)))
+        cells.append(ShownCell(letter, run, cell, summaries))
     originals = [_original(each, marks) for each in row.originals[:MOST_STEPS]]
     return ShownRow(row, originals, cells)
-
-
-def _summaries(cell: SummaryCell, marks: NameMarks) -> Iterator[ShownSummary]:
-    left = CELL
-    for item in cell.items[:MOST_ITEMS]:
-        text = item.text or ""
-        shown = text[: min(SUMMARY, left)]
-        left -= len(shown)
-        yield ShownSummary(item, marks.html(shown), len(shown), len(text))
 
 
 def _original(original: OriginalStep, marks: NameMarks) -> ShownOriginal:

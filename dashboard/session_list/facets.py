@@ -47,10 +47,14 @@ class FacetGroup(NamedTuple):
 
 def facet_groups(filters: SessionFilters, counts: FacetCounts) -> list[FacetGroup]:
     """All facets of which there is something to choose."""
-    facets = counts.facets
+    facets, outcomes = counts.facets, []
+    for name, facet, value, label in _OUTCOMES:
+        count, is_on = facets[facet]["true" if value == "with" else "false"], filters.has(name, value)
+        if count or is_on:
+            outcomes.append(SessionFacetLink(label, _url(filters.toggled(name, value)), count, is_on))
     groups = [
         FacetGroup("Status", list(_links(filters, "status", _STATUSES.items(), facets["status"])), []),
-        FacetGroup("Outcome", list(_outcomes(filters, counts)), []),
+        FacetGroup("Outcome", outcomes, []),
         FacetGroup("Newest entry", list(_links(filters, "date", _DATES.items(), facets["date"])), []),
         *(_group(filters, name, title, facets[name]) for name, title in _TITLES.items()),
     ]
@@ -84,14 +88,6 @@ def _group(filters: SessionFilters, name: str, title: str, counts: Counter[str])
     ordered = sorted(known + missing, key=lambda item: not filters.has(name, item[0]))
     links = list(_links(filters, name, ((value, value) for value, _ in ordered[:MOST]), counts))
     return FacetGroup(title, links[:SHOWN], links[SHOWN:], max(0, len(ordered) - MOST))
-
-
-def _outcomes(filters: SessionFilters, counts: FacetCounts) -> Iterator[SessionFacetLink]:
-    for name, facet, value, label in _OUTCOMES:
-        found = counts.facets[facet]
-        count, is_on = found["true" if value == "with" else "false"], filters.has(name, value)
-        if count or is_on:
-            yield SessionFacetLink(label, _url(filters.toggled(name, value)), count, is_on)
 
 
 def _links(
