@@ -84,18 +84,18 @@ def is_owner(request: PersonRequest, project: Project) -> bool:
 
 
 def spender(request: PersonRequest, project: Project) -> Spender:
-    """The person as who spends the project's money: owners and superusers may, other members may not."""
+    """The person as a spender: owners and superusers may spend the project's money, other members may not."""
     return Spender(is_member=not (request.user.is_superuser or is_owner(request, project)))
 
 
 def find_session(request: PersonRequest, session_id: UUID) -> Session:
     """A session of any project that the person is in, with ``has_active_run``: whether it is compressed now.
 
-    Through a share link it is the link's session alone, without its title where inputs are left out:
-    many titles are the beginning of the first input.
+    A share link reaches only its own session. The title is left out where inputs are, because many titles are
+    the beginning of the first input.
 
     Raises:
-        NotFound: when there is none, or it belongs to another project.
+        NotFound: when there is no such session, or it belongs to another project.
     """
     share = share_of(request)
     if share is not None:

@@ -136,7 +136,7 @@ class SessionAdmin(ReadOnly):
     def _act(
         self, request: HttpRequest, chosen: QuerySet[Session], action: "SessionAction"
     ) -> HttpResponse | None:
-        """Shows the confirmation page; runs the action once that is sent."""
+        """Shows the confirmation page; runs the action when that page is sent."""
         sessions = list(chosen.defer(None)[: MOST_AT_ONCE + 1])
         if len(sessions) > MOST_AT_ONCE:
             self.message_user(request, f"Choose {MOST_AT_ONCE} sessions at most.", messages.ERROR)

@@ -1,4 +1,4 @@
-"""The text that a person looks for in a session: which steps and takes have it, and where the next one is."""
+"""Find in a session: the steps and takes that contain a text, and the next and previous one."""
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class TakeHit:
     number: int
     hit: Hit
     address: str
-    """Of the step, as of when it was live."""
+    """The address of the step as of when it was live."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ class TextHits:
     location: Location
     steps: list[StepHit]
     after: int
-    """The position after which was searched."""
+    """The search began after this position."""
     more: int | None
-    """The position after which a further search goes on; None when all has been searched."""
+    """The next search continues after this position; None if everything has been searched."""
     in_takes: list[TakeHit]
     """The first ones."""
     is_indexed: bool
@@ -62,7 +62,7 @@ class TextHits:
 
     @property
     def place(self) -> int:
-        """How many steps with the text come up to the one under the playhead, this one included."""
+        """The number of steps with the text up to the step under the playhead, inclusive."""
         return bisect_right(self.numbers, self.location.step)
 
     @property
@@ -98,7 +98,7 @@ def find_in(location: Location, after: int = 0) -> TextHits | None:
     if not location.find or not location.steps:
         return None
     found = TextSearch(location.history, location.find, with_takes=True).find(MOST_HITS, after)
-    if not location.is_shared:  # what strangers look for makes no work for others
+    if not location.is_shared:  # people with a share link must not start background work
         want_text_index(found.unindexed)
     by_step = in_steps(found.hits, location.steps)
     steps = [

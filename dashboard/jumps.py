@@ -11,13 +11,13 @@ from historyapp.models.landmarks import Landmark
 
 
 class JumpTarget(NamedTuple):
-    """Where a jump leads."""
+    """The target of a jump."""
 
     name: str
     step: int | None
-    """None: nowhere."""
+    """None if there is no such step."""
     searched_to: int | None
-    """The step at which the search stopped early, from which it can go on."""
+    """The step at which the search stopped early; the next search continues there."""
     reason: str
     """Why it leads nowhere; empty otherwise."""
 
@@ -25,11 +25,11 @@ class JumpTarget(NamedTuple):
 class _Kind(NamedTuple):
     search: Callable[[History, int, bool], Landmark]
     words: str
-    """What is searched, for "There is no later …"."""
+    """The words for each jump in "There is no later …"."""
 
 
 _ERROR = _Kind(landmarks.error, "step that ended in an error")
-"""Where the list shows reported errors alone."""
+"""Used while the list shows only reported errors."""
 _KINDS: Mapping[str, _Kind] = {
     "error": _Kind(landmarks.failure, "step that failed or likely failed"),
     "turn": _Kind(landmarks.turn, "input from a person"),

@@ -16,7 +16,7 @@ class Key(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """What stands on the key."""
+        """The label of the key."""
         return _SHOWN.get(self.key, self.key)
 
     @property
@@ -56,7 +56,7 @@ KEYS = (
 
 
 def keys_of(visible: Visibility) -> tuple[KeyRow, ...]:
-    """The keys that act on a page: through a share link nothing is bookmarked, and takes may be left out."""
+    """The keys of a page. A share link has no bookmarks, and may hide takes."""
     if not visible.is_shared:
         return KEYS
     dropped = {"bookmark"} | (set() if visible.takes else {"next-take", "previous-take"})

@@ -50,9 +50,9 @@ class Location:
     find_parameter: str = field(init=False)
     """``&find=text``, for an address that has a query already; empty without a search."""
     kept: str = field(init=False)
-    """Position, filter, timeline and search, which stay while the step changes: follows a query."""
+    """Position, filter, timeline and search, which stay while the step changes. Appended to a query."""
     query: str = field(init=False)
-    """The step and what is kept, without a question mark."""
+    """The query string of the step and the kept fields, without a question mark."""
     address: str = field(init=False)
     previous: int = field(init=False)
     next: int = field(init=False)
@@ -77,7 +77,10 @@ class Location:
 
     @property
     def is_shared(self) -> bool:
-        """Whether the page is reached through a share link, and so shows nothing else and changes nothing."""
+        """Whether the page is opened through a share link.
+
+        It then shows only this session and changes nothing.
+        """
         return self.history.visible.is_shared
 
     @property
@@ -95,7 +98,7 @@ class Location:
 
     @property
     def kept_fields(self) -> list[tuple[str, str]]:
-        """What is kept, except for the search, as names and values for a form."""
+        """The kept fields except the search, as names and values for a form."""
         return parse_qsl(self.kept.removesuffix(self.find_parameter))
 
     @property
@@ -105,7 +108,7 @@ class Location:
 
     @property
     def kept_without_filter(self) -> list[tuple[str, str]]:
-        """What is kept, except for the filter, as names and values for the form of the filter."""
+        """The kept fields except the filter, as names and values for the filter's form."""
         return parse_qsl(f"{self.as_of_parameter}{self.timeline.query}{self.find_parameter}")
 
     @property
@@ -124,9 +127,8 @@ class Location:
 
     @cached_property
     def note_starts(self) -> list[tuple[int, str]]:
-        """Number and start of the text of the notes: most sessions have none, and need not look for more.
-
-        A share link shows none: they are remarks of the project's people.
+        """Step number and beginning of each note. Most sessions have none and save further queries. A share
+        link shows none, because notes are remarks of the project's members.
         """
         if self.is_shared:
             return []
@@ -139,7 +141,10 @@ class Location:
         return None if turn is None else steps_of_turn(self.history, turn)
 
     def index_names(self) -> None:
-        """Completes the index of names once, where the filter needs it. What a worker adds is found later."""
+        """Completes the index of names once, if the filter needs it.
+
+        Names that a worker adds later are found then.
+        """
         if self.filter.names and not self._has_indexed:
             index_names_of(self.history)
             self._has_indexed = True
@@ -154,12 +159,12 @@ class Location:
 
     @property
     def errors_alone(self) -> bool:
-        """Whether jumps lead to reported errors alone: where the list shows only these."""
+        """Whether jumps lead only to reported errors, because the list shows only these."""
         return self.filter.status == "error"
 
     @property
     def is_counting(self) -> bool:
-        """Whether a worker still works out the kinds and likely failures of the session's steps."""
+        """Whether a worker is still computing the kinds and likely failures of the session's steps."""
         return hasattr(self.session, "stale_outcomes")
 
     @cached_property
@@ -183,7 +188,7 @@ def find_location(request: PersonRequest, session_id: UUID, step: int | None = N
     history = find_history(request, session_id)
     filter, timeline = read_filter(request.GET), read_timeline_form(request.GET)
     if share_of(request) is not None:
-        filter = replace(filter, noted="", names="")  # remarks of people, and an index that is made on demand
+        filter = replace(filter, noted="", names="")  # notes of members, and an index that is built on demand
     find = clean(request.GET.get("find", "")).strip()[:MOST_CHARACTERS]
     if step is None:
         step = read_number(request.GET, "step")

@@ -8,7 +8,7 @@ from historyapp.services.step_origins import NameOrigin, NamePlace, StepOrigins
 SHOWN = 20
 """Names that are not folded."""
 _BETWEEN = ("input", "instruction", "notebook", "summary")
-"""Texts that stand between two steps: the later one shows them."""
+"""Kinds of entries between two steps: the later step shows them."""
 _ROLES = {
     "input": "an input",
     "instruction": "the instruction",
@@ -23,7 +23,7 @@ _ROLES = {
 
 @dataclass(frozen=True, slots=True)
 class PlaceView:
-    """A place where a name stands."""
+    """A place where a name appears."""
 
     place: NamePlace
     step: int
@@ -32,7 +32,7 @@ class PlaceView:
 
     @property
     def words(self) -> str:
-        """What has the name there."""
+        """The kind of text that contains the name there."""
         return _ROLES.get(self.place.role or "", "a long text")
 
 

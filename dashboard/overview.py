@@ -1,4 +1,4 @@
-"""What the overview page shows: bars of shares, rows of tables, and the size of the context as a picture."""
+"""The overview page: bars of shares, rows of tables, and a chart of the size of the context."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from historyapp.services.overview import RunOverview
 SHOWN = 12
 """Rows of a table that are not folded."""
 MOST_ROWS, MOST_SLOWEST = 40, 8
-"""Rows of a table, and steps of the list of slowest ones. The API gives all."""
+"""Rows of a table, and steps in the list of slowest steps. The API returns all."""
 LINKS = 60
 """Parts of the picture of the context that each lead to a step."""
 MOST_MARKS = 40
@@ -36,7 +36,7 @@ class Share:
     """The class of its colour."""
     value: int
     href: str
-    """Where the steps are that it is made of."""
+    """The address of the list of its steps."""
     x: str
     width: str
 

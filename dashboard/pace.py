@@ -35,9 +35,9 @@ class Stretch(NamedTuple):
 
     name: Name
     took: int
-    """In the run."""
+    """Duration in the run."""
     shown: int
-    """On the screen."""
+    """Duration on the screen."""
 
     @classmethod
     def of(cls, name: Name, span: timedelta) -> "Stretch":
@@ -49,11 +49,11 @@ class Writing(NamedTuple):
     """What a model wrote in its call."""
 
     characters: int
-    """Of the thought and the text."""
+    """Tokens of the thought and the text."""
     tokens: int = 0
-    """Of the whole output, as reported; 0: not known."""
+    """Tokens of the whole output, as reported; 0 if unknown."""
     hidden: int = 0
-    """Of these, reasoning that the log does not have."""
+    """The part of these tokens that is reasoning which the log does not contain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Pace:
 
     @property
     def shown(self) -> int:
-        """How long the step is in view."""
+        """How long the step is shown."""
         return max(LEAST, self.pause.shown + self.model.shown + self.tools.shown)
 
     @property
@@ -107,7 +107,7 @@ _UNKNOWN = StepTimes(None, None)
 def pace_of(
     times: StepTimes, before: StepTimes | None, asked_at: datetime | None, writing: Writing
 ) -> Pace | None:
-    """The pace of a step; None where its time is not known.
+    """The pace of a step; None if its time is unknown.
 
     Args:
         before: the step before it, or None.
@@ -142,19 +142,21 @@ def _text_in(model: Stretch, writing: Writing) -> tuple[int, int]:
 
 
 class ReplayTime(NamedTuple):
-    """About how long a replay by recorded times takes."""
+    """The estimated duration of a replay by recorded times."""
 
     size: int
     """Steps between two times."""
     times: list[int]
-    """Of the last 0, ``size``, 2 × ``size`` … steps, in milliseconds; empty where most steps have no time."""
+    """The time of the last 0, ``size``, 2 × ``size`` … steps in milliseconds; empty if most steps have no
+    time.
+    """
 
 
 def replay_time(history: History) -> ReplayTime:
     """The time that is left at some steps; at most two queries, whatever the length.
 
-    The pause before an input and the model call after it count as one stretch. Of a long session, one step of
-    each share stands for all of it: none is long, because long stretches are shortened.
+    The pause before an input and the model call after it count as one stretch. In a long session, one step of
+    each share represents the share. No step is long, because long stretches are shortened.
     """
     steps = history.steps
     size = 1 if steps <= MOST_SINGLE else ceil(steps / MOST_SAMPLES)

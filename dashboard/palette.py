@@ -19,7 +19,7 @@ from historyapp.models import Project, Session
 from historyapp.services.known_files import known_files
 
 MOST_CHARACTERS = 200
-"""Of what is typed."""
+"""Characters of the typed text."""
 MOST_SESSIONS = 8
 MOST_ACTIONS = 8
 MOST_FILES = 8
@@ -46,11 +46,11 @@ class PaletteItem:
     value: tuple[str, str] = ("", "")
     """Name and value of the field that the button posts."""
     step: int | None = None
-    """Of the session in view: a script goes there without loading the page."""
+    """A step of the open session: a script goes there without loading the page."""
     action: str = ""
     """What the scripts of the session page do instead of following the address; see ``dashboard.keys``."""
     key: str = ""
-    """The key that does the same."""
+    """The keyboard shortcut of the same action."""
     search_text: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -63,7 +63,7 @@ class PaletteGroup(NamedTuple):
 
 
 def search(project: Project, text: str, location: Location | None, *, is_staff: bool) -> list[PaletteGroup]:
-    """What matches a text, in groups; without a text what can be done here, and the newest sessions.
+    """The results for a text, in groups. Without a text: the actions of this page, and the newest sessions.
 
     Args:
         location: of the session in view, if there is one.
@@ -175,7 +175,7 @@ def _actions(location: Location | None) -> Iterator[PaletteItem]:
 
 
 def _step_actions(location: Location) -> Iterator[PaletteItem]:
-    """What can be done at the step in view."""
+    """The actions on the current step."""
     session, step, here = location.session, location.step, f"?{location.query}"
     can_change = location.as_of is None and session.status != Session.Status.ARCHIVED
 

@@ -22,16 +22,16 @@ from historyapp.services.step_pairs import AlignedSteps, PairPlace, StepPair
 PAGE = 100
 """Pairs on one page."""
 FOLDED = 5
-"""As many steps in a row that are alike are folded."""
+"""This many or more equal pairs in a row are folded."""
 BEFORE = 3
-"""Pairs that are shown before the first difference, where a page begins there."""
+"""Pairs shown before the first difference if the page begins there."""
 CANDIDATES = 20
 """Sessions, takes and forks that are offered for a comparison."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedPair:
-    """A row: a pair, and what it is the first of."""
+    """A row: a pair, and whether it is the first difference or divergence."""
 
     pair: StepPair
     place: PairPlace
@@ -45,7 +45,7 @@ class ComparedPair:
 
 
 class PairStretch(NamedTuple):
-    """Rows in a row that are folded together, or not."""
+    """Consecutive rows, folded together or not."""
 
     rows: list[ComparedPair]
     is_folded: bool
@@ -83,7 +83,7 @@ def side_of(run: ComparedRun, letter: str) -> ComparedSide:
 
 
 def stretches(rows: Iterable[ComparedPair]) -> Iterator[PairStretch]:
-    """Consecutive rows that are alike and no landmark, folded where there are many."""
+    """Groups consecutive equal rows, and folds long groups."""
     for is_same, group in groupby(rows, lambda row: row.pair.is_same):
         some = list(group)
         yield PairStretch(some, is_same and len(some) >= FOLDED)
@@ -97,7 +97,7 @@ def first_index(difference: int | None) -> int:
 
 
 def candidates(session: Session) -> list[Candidate]:
-    """What a session is likely to be compared with: its parent, its takes, its forks, and the newest runs."""
+    """Likely candidates for a comparison: the parent, the takes, the forks, and the newest runs."""
     me = session.pk
     found: list[Candidate] = []
     if session.forked_from is not None:
@@ -149,7 +149,7 @@ def context_changes(a: History, b: History, place: PairPlace) -> Changes:
 
 
 def page_rows(steps: AlignedSteps, index: int, **marks: int | None) -> dict[str, Any]:
-    """The rows of the page that begins with a pair, in stretches, and where the next page begins."""
+    """The rows of the page that begins with a pair, in groups, and the start of the next page."""
     pairs, more = steps.page(index, PAGE)
     rows = [
         ComparedPair(

@@ -1,4 +1,4 @@
-"""What a search of all sessions found, as its page shows it."""
+"""The results of a search of all sessions, as its page shows them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -91,7 +91,7 @@ def _shown(hit: SearchHit, snippet: Snippet | None) -> ShownHit:
     found = hit.found
     step = min(found.step, hit.session.steps) if hit.live else found.step
     address = f"{reverse('session', args=[hit.session.pk])}?step={step}"
-    if not hit.live:  # what a rewind cut off is shown as it was then
+    if not hit.live:  # a step that a rewind cut off is shown as it was then
         address += f"&as_of={found.last}"
     if snippet and snippet.marks:  # the session marks one text: the longest that matched
         first, last = max(snippet.marks, key=lambda mark: mark[1] - mark[0])

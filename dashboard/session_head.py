@@ -24,7 +24,7 @@ class HeadFigures:
     tokens_label: str
     tokens_source: str
     cost: int
-    """In millionths of a dollar; 0 where it is unknown."""
+    """In millionths of a dollar; 0 if unknown."""
     cost_source: str
 
 
@@ -40,7 +40,10 @@ def head_figures(location: Location) -> HeadFigures:
 
 
 def facts_context(location: Location) -> dict[str, Any]:
-    """What the line of facts shows; it changes while the session grows. The past shows no active run."""
+    """The line of facts, which changes while the session grows.
+
+    At an earlier position it shows no active run.
+    """
     session, run = location.session, None
     is_live = location.as_of is None and not location.is_shared
     if is_live and getattr(session, "has_active_run", True):

@@ -20,7 +20,7 @@ class ShareList:
 
     links: list[ShareLink]
     older: UUID | None
-    """The link before which the next ones are; None after the last."""
+    """The next page begins before this link; None on the last page."""
     of_project: bool = False
     """Whether the links lead to many sessions."""
 

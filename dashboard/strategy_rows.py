@@ -22,7 +22,7 @@ PAGE = 20
 MOST_STEPS, MOST_ITEMS = 50, 50
 """Original steps of one row that are shown, and summaries of one cell."""
 RESULTS, SUMMARY = 1_500, 8_000
-"""The most characters that are shown of what came back in a step, and of a summary."""
+"""The most characters shown of a step's result, and of a summary."""
 CELL = 30_000
 """The most characters that are shown of all summaries of a cell."""
 LINES, LINE = 8, 120
@@ -58,7 +58,7 @@ class ShownOriginal:
     call: SafeString
     results: SafeString
     is_cut: bool
-    """Whether more came back than is shown."""
+    """Whether the result is longer than the shown part."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from historyapp.core.day_figures import DayFigures
 from historyapp.services.figures.project_figures import GroupFigures
 
 HEIGHT = 96
-"""Of a picture, in pixels."""
+"""The size of a picture in pixels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,16 +20,16 @@ class Picture:
     name: str
     title: str
     lower: str
-    """What the lower part of its bars is; empty: they have none."""
+    """The meaning of the bars' lower part; empty if they have none."""
     most: str
-    """What the highest bar stands for."""
+    """The value of the highest bar."""
     bars: list[SafeString]
-    """As SVG. Templates took 20 ms of processor time for those of 90 days."""
+    """The bars as SVG. Templates took 20 ms of processor time for 90 days."""
     height: int = HEIGHT
 
 
 class _Drawn(NamedTuple):
-    """What a picture shows of the figures of a day."""
+    """The part of a day's figures that a picture shows."""
 
     name: str
     title: str

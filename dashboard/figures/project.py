@@ -1,4 +1,4 @@
-"""What the page of figures shows: a span of days, its pictures and tables, and the trend in words."""
+"""The page of figures: a date range, its charts and tables, and the trend in words."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ _NAMES: tuple[Literal["agent", "model", "tool"], ...] = ("agent", "model", "tool
 
 
 class Trend(NamedTuple):
-    """A figure and how it compares with the span before."""
+    """A figure and how it compares with the previous range."""
 
     name: str
     shown: str
@@ -83,7 +83,7 @@ class FiguresPage:
 
     @cached_property
     def rows(self) -> list[tuple[date, GroupFigures]]:
-        """Of the table behind the picture, the newest first."""
+        """The rows of the table behind the charts, newest first."""
         return list(self.by_day.items())[::-1][:MOST_ROWS]
 
     @cached_property
@@ -127,7 +127,7 @@ class FiguresPage:
 
     @property
     def filters(self) -> list[tuple[str, str, str]]:
-        """The filters that hold: what they filter, the name, and the address without them."""
+        """The active filters: the field, the name, and the address without the filter."""
         held = [(name, getattr(self.query, name)) for name in _NAMES]
         return [(name, value, self.link(**{name: ""})) for name, value in held if value]
 
@@ -162,7 +162,7 @@ class FiguresPage:
 
     @cached_property
     def trends(self) -> list[Trend]:
-        """The main figures, beside those of the span before."""
+        """The main figures, compared with the previous range."""
         now, before = self.total, total_in(self.project, self.query.before)
         names = ("sessions", "steps", "errors", "likely_failures")
         counts = [
@@ -176,7 +176,7 @@ class FiguresPage:
 
 
 def _money(now: GroupFigures, before: GroupFigures, days: int) -> Trend:
-    """The money of a span; nothing is said of it where no price of a model is known."""
+    """The cost of a range; "unknown" if no model has a known price."""
     if now.unpriced and not now.micros:
         count = len(now.unpriced)
         return Trend("cost", "unknown", f"no known price for {count:,} model{'s' * (count != 1)}")
@@ -184,7 +184,7 @@ def _money(now: GroupFigures, before: GroupFigures, days: int) -> Trend:
 
 
 def _compared(now: int, before: int, days: int) -> str:
-    """How a figure compares with the span before, in words."""
+    """The comparison of a figure with the previous range, in words."""
     span = "the day before" if days == 1 else f"the {days:,} days before"
     if now == before:
         return f"as in {span}"

@@ -16,12 +16,12 @@ _LONGEST_NUMBER = 40
 
 @dataclass(frozen=True, slots=True)
 class AnnotationForm:
-    """What somebody sees and types. Numbers are texts here, as forms have them; no score is an empty text."""
+    """The fields of the form. Numbers are strings, as in HTML forms; an empty string is no score."""
 
     tags: list[str]
-    """The session's tags, each with a box that keeps it."""
+    """The session's tags, each with a checkbox that keeps it."""
     dropped: list[str]
-    """Tags whose box is empty."""
+    """Tags whose checkbox is cleared."""
     new_tags: str
     """Tags to add, separated by commas."""
     note: str
@@ -39,7 +39,7 @@ class AnnotationForm:
         return {"note": self.note, "score": self.score, "score_name": self.score_name}
 
     def changes(self) -> dict[str, Any]:
-        """What :func:`historyapp.services.sessions.change_session` is to change: only what was edited.
+        """What :func:`historyapp.services.sessions.change_session` changes: only the edited fields.
 
         Raises:
             Invalid: when the score is not a number.
@@ -53,7 +53,7 @@ class AnnotationForm:
         return found
 
     def expected(self) -> dict[str, Any]:
-        """What is replaced, as it was when the form was made."""
+        """The replaced values as they were when the form was rendered."""
         return _values(
             {name: self.read[name] for name, text in self._written.items() if text != self.read[name]}
         )
@@ -75,7 +75,9 @@ def read_annotation(post: QueryDict) -> AnnotationForm:
 
 
 def after_conflict(form: AnnotationForm, session: Session) -> AnnotationForm:
-    """The same texts once more, over what the session has now: who sends it has seen that."""
+    """The same texts with the session's current values as expected ones, because the person has now seen
+    these.
+    """
     dropped = [tag for tag in form.dropped if tag in session.tags]
     return replace(form, tags=session.tags, dropped=dropped, read=_texts(session))
 

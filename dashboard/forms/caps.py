@@ -41,7 +41,7 @@ def cap_form(project: Project, session: Session | None = None) -> list[CapField]
 
 
 def key_forms(project: Project) -> list[KeyForm]:
-    """The caps of every key of the project that works, the oldest first."""
+    """The caps of every usable key of the project, oldest first."""
     caps = caps_of(_capped(SpendingCounter.objects.filter(key__project=project)))
     keys = ApiKey.objects.filter(project=project, revoked_at=None).order_by("created_at", "id")
     return [KeyForm(key, _fields([cap for cap in caps if cap.counter.key_id == key.pk])) for key in keys]

@@ -23,7 +23,7 @@ PER_NAME = 10
 PER_ADDRESS = 50
 """Failures of one address, which may be a proxy for many people."""
 SECONDS = 300
-"""In which failures are counted together."""
+"""The time span in which failures are counted together."""
 
 
 class PasswordForm(AuthenticationForm):
@@ -59,7 +59,7 @@ def forget_failures() -> None:
 
 
 def _seconds_left(most: int, key: Sequence[str]) -> int:
-    """How long attempts are refused; 0 where one is possible."""
+    """How long attempts are refused; 0 if an attempt is possible."""
     from limits import RateLimitItemPerSecond
     from limits.errors import StorageError
 

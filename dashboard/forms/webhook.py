@@ -11,12 +11,12 @@ from historyapp.models.webhooks import EVENTS
 
 @dataclass(frozen=True, slots=True)
 class WebhookForm:
-    """What stands in the fields."""
+    """The values of the fields."""
 
     url: str = ""
     description: str = ""
     events: Sequence[str] = ()
-    """Those that are ticked."""
+    """The checked events."""
 
     @classmethod
     def read(cls, form: QueryDict) -> "WebhookForm":
@@ -25,10 +25,11 @@ class WebhookForm:
 
     @property
     def chosen(self) -> Sequence[str]:
-        """The events as a webhook stores them. All are an empty list: it gets those of later versions, too.
+        """The events as a webhook stores them. If all are checked, this is an empty list, which includes
+        events of later versions.
 
         Raises:
-            Invalid: when none is ticked.
+            Invalid: when none is checked.
         """
         if not self.events:
             raise Invalid("Choose at least one event.")

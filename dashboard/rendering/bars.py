@@ -1,4 +1,4 @@
-"""A bar of parts that lie one behind another, with their figures: what a request or a context consists of."""
+"""A bar of adjacent parts with their figures: the composition of a request or a context."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ class BarPart:
     label: str
     tokens: int
     share: str
-    """Of the total, as a percentage; empty where it is below zero or there is no total."""
+    """Share of the total as a percentage; empty if it is negative or there is no total."""
     x: str
     width: str
 
@@ -26,9 +26,9 @@ def draw_bar(
 
     Args:
         sizes: kind, label and tokens of each part.
-        width: the tokens for which the whole bar stands.
+        width: the tokens that the whole bar represents.
         total: the tokens of which the parts are shares; 0: no shares.
-        scale: by how much all parts are narrower than their tokens.
+        scale: the factor by which all parts are narrower than their tokens.
     """
     parts: list[BarPart] = []
     before = 0

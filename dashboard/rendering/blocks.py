@@ -20,8 +20,8 @@ PAGE_CHARACTERS = 60_000
 STEP_CHARACTERS = 16_000
 """Characters shown of all blocks of one step together, so that a move of the playhead stays under 30 KB."""
 LEAST_CHARACTERS, RESERVED_CHARACTERS = 200, 4_000
-"""What a block shows where long ones before it have taken the rest: a short command is shown whole. It comes
-from a part of the step's characters that is kept for this."""
+"""Characters of a block after long blocks have used up the rest: enough to show a short command in full. They
+come from a reserved part of the step's characters."""
 ASIDE_CHARACTERS = 400
 """The most characters that are shown of a block that is closed at first."""
 STEP_COMPARISONS = 10_000_000
@@ -99,7 +99,7 @@ class Block:
 
     @property
     def can_be_copied(self) -> bool:
-        """Whether a button to copy it stands at the block itself."""
+        """Whether the block itself has a button that copies it."""
         return self.shape in ("terminal", "screen", "code", "lines", "matches") and bool(self.end)
 
     @property
@@ -151,7 +151,7 @@ class BlockOptions(TypedDict, total=False):
 
 
 class Folder:
-    """Makes the blocks of one step, and shows less of each as their sum grows."""
+    """Makes the blocks of one step. The more they have shown, the less each further block shows."""
 
     def __init__(self) -> None:
         self._left = STEP_CHARACTERS - RESERVED_CHARACTERS
@@ -186,7 +186,7 @@ class Folder:
         end = _end(text, 0, min(most, self._left), HEAD_LINES)
         if end < LEAST_CHARACTERS and len(text) > end:
             end = max(end, _end(text, 0, min(LEAST_CHARACTERS, end + self._reserve), HEAD_LINES))
-        if len(text) - end < 200 and self._left >= len(text):  # not worth a fold
+        if len(text) - end < 200 and self._left >= len(text):  # too short to fold
             end = len(text)
         if language == IMAGE:
             end = len(text)  # which is no part of the page

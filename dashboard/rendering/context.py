@@ -179,7 +179,7 @@ class Changes:
     prefix: PrefixDiff
     cache: CacheEffect
     first_difference: FirstDifference | None
-    """None when both requests are the same."""
+    """None if both requests are equal."""
     prices_as_of: str
     """The date of the price list behind ``cache``."""
     kept: str
@@ -187,9 +187,11 @@ class Changes:
     extra_cost: int
     """Millionths of a dollar that cache writes cost beyond what cache reads save."""
     cached_cost: int | None
-    """Millionths of a dollar for the input if the cache holds all that both share; None without a price."""
+    """Millionths of a dollar for the input if the cache holds everything that both share; None without a
+    price.
+    """
     bill_note: str
-    """What the provider billed for this request, or for the one before it where no step follows."""
+    """What the provider billed for this request, or for the previous one if no step follows."""
     least_cached: int = LEAST_CACHED
     """Tokens below which no cache holds a request."""
 
@@ -206,7 +208,7 @@ class Bill(NamedTuple):
 
 
 def changes(before: BuiltContext, after: BuiltContext, prices: Prices, bill: Bill | None) -> Changes:
-    """Compares two contexts as a provider's prompt cache does, and with what was billed."""
+    """Compares two contexts as a provider's prompt cache does, and adds what was billed."""
     old, new = prefix_bytes(before.request), prefix_bytes(after.request)
     prefix = diff_prefix(old, new)
     difference, at = None, prefix.first_difference

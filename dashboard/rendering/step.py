@@ -94,7 +94,7 @@ class Headline:
     badge: str
     is_bad: bool
     failed: tuple[int, ...]
-    """Where it has several: the numbers of those that failed, of the calls in view."""
+    """The numbers of the failed calls among the shown ones, if the step has several."""
 
     @property
     def short(self) -> str:
@@ -135,7 +135,7 @@ class StepView:
     late_results: list[ResultView]
     """Results that match none of the step's tool calls."""
     more_late: int
-    """The number of late results not shown: repeated ones, and those after the first :data:`CALLS`."""
+    """The number of late results not shown: repeated ones, and all after the first :data:`CALLS`."""
     reviews: list[tuple[core.Review, list[LabelledValue]]]
     summaries: list[SummaryView]
     headline: Headline | None
@@ -225,7 +225,7 @@ def _shown(history: History, step: Step) -> Step:
 
 
 def _inputs_before(history: History, row: Episode, before: Episode | None, folder: Folder) -> list[InputView]:
-    """What stands between a step and the one before it. Takes no query where their rows leave no room for it.
+    """The entries between a step and the one before it. No query is needed if their rows are adjacent.
 
     A step of at most two entries, the first and the last, has no input within it.
     """
@@ -363,7 +363,7 @@ def _headline(drawn: list[CallView], all_calls: int, first_call: int) -> Headlin
 
 
 def _summaries(folder: Folder, covering: list[Summary]) -> list[SummaryView]:
-    """The narrowest first, and of the same steps the newest."""
+    """Narrowest first; of the same steps, newest first."""
     covering = sorted(covering, key=lambda summary: summary.pk, reverse=True)
     covering.sort(key=lambda summary: summary.last_step - summary.first_step)
     views: list[SummaryView] = []

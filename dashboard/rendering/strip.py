@@ -7,13 +7,14 @@ from historyapp.core.strips import MOST_BARS, bars_of
 from historyapp.models import Session
 
 WIDTH, HEIGHT, LEAST = 128, 18, 3
-"""Of the picture and of its lowest bar, in pixels."""
+"""Height of the picture and of its lowest bar, in pixels."""
 WIDEST = 8
 """Pixels from one bar to the next, at most."""
 
 
 def draw_strip(session: Session) -> SafeString:
-    """The picture; empty for a session without steps. Colours are no news: the columns have the figures."""
+    """The picture; empty for a session without steps. The columns have the same figures, so colour is not the
+    only sign."""
     bars = list(bars_of(session.strip, session.live_tail.step))
     if not bars:
         return SafeString()

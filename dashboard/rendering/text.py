@@ -1,4 +1,4 @@
-"""What agents wrote, made safe to look at: nothing is hidden, nothing moves the text around it.
+"""Makes text from agents safe to display: nothing is hidden, and nothing moves the surrounding text.
 
 Terminal colours are kept, other escape sequences dropped; control characters, lone surrogates and
 characters that reorder text ("trojan source") are shown as visible signs.
@@ -65,7 +65,7 @@ def _styled(line: RichText) -> str:
 
 @lru_cache(maxsize=1_024)
 def _class_names(style: Style) -> str:
-    """The classes of a style. What would hide text or make it blink is left out."""
+    """The classes of a style, without those that hide text or make it blink."""
     names = [name for name, is_on in _attributes(style) if is_on]
     for colour, first, first_bright in ((style.color, 30, 90), (style.bgcolor, 40, 100)):
         number = colour.downgrade(ColorSystem.STANDARD).number if colour else None

@@ -83,7 +83,7 @@ def _edit(folder: Folder, key: str, arguments: Mapping[str, Any], names: tuple[s
 def _value(folder: Folder, key: str, name: str, value: Any, path: str) -> LabelledValue:
     if name in _COMMANDS and isinstance(value, list) and value and all(isinstance(w, str) for w in value):
         is_script = len(value) == 3 and value[0].endswith("sh") and value[1] in ("-c", "-lc")
-        value = value[2] if is_script else shlex.join(value)  # of ``bash -lc SCRIPT`` the script
+        value = value[2] if is_script else shlex.join(value)  # the script of ``bash -lc SCRIPT``
     if isinstance(value, str):
         language = _language(name, value, path)
         if language == TERMINAL and len(value) <= SHORT and "\n" not in value.strip():
@@ -141,7 +141,7 @@ def content_text(content: Any) -> str:
 
 
 def tree_block(folder: Folder, key: str, value: Any, label: str = "") -> Block:
-    """A JSON value as a tree. What the tree leaves out is a request away, as text."""
+    """A JSON value as a tree. The values that the tree leaves out can be loaded as text."""
     block = folder.block(key, pretty_json(value), TREE, label, value=value)
     is_whole = tree(value, block.end)[1]
     end = len(block.text) if is_whole else min(block.end, len(block.text) - 1)

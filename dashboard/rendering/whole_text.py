@@ -1,6 +1,6 @@
 """A long text of a step on a page of its own: a part of its lines, and the lines that have a text to find.
 
-Everything is one scan of the text, whatever is looked for.
+Everything takes one scan of the text, whatever is searched.
 """
 
 from collections.abc import Iterator
@@ -14,13 +14,13 @@ from dashboard.rendering.text import visible
 from historyapp.core.searchable import lowered
 
 PAGE_CHARACTERS = 20_000
-"""Of the text on one page."""
+"""Characters of the text on one page."""
 MOST_LINES = 50
 """Lines with the text to find that are listed on one page."""
 MOST_COUNTED = 10_000
 """Lines with it that are counted."""
 LINES_BEFORE = 3
-"""Lines that stand before a line that was found."""
+"""Lines shown before a matching line."""
 AROUND = 80
 """Characters on each side of a match in the list."""
 MOST_MARKED = 1_000
@@ -34,7 +34,7 @@ class FoundLine:
     number: int
     """From 1."""
     start: int
-    """Where a page begins that shows the line."""
+    """The start of the page that shows the line."""
     before: str
     match: str
     after: str
@@ -66,7 +66,7 @@ class WholeText:
 
     @cached_property
     def _lines(self) -> list[tuple[int, int]]:
-        """Of the lines with the wanted text: the number, and where the first match is."""
+        """The numbers of the lines with the wanted text, and where the first match is."""
         return list(_found(self._lowered, lowered(self.wanted))) if self.wanted else []
 
     @property
@@ -104,7 +104,7 @@ class WholeText:
 
     @cached_property
     def page_start(self) -> int:
-        """Where the page begins: as wanted, else at the first line that is listed."""
+        """The start of the page: as requested, otherwise at the first listed line."""
         start = self.start
         if start is None:
             start = self.found[0].start if self.found else 0

@@ -16,7 +16,7 @@ class ListColumn(NamedTuple):
     name: str
     title: str
     order: str = ""
-    """What a click on its head sorts by; empty: the list cannot be sorted by it."""
+    """The sort key of its header; empty if the list cannot be sorted by it."""
     descends: bool = True
     """Whether the first click puts the highest values first."""
     is_number: bool = True

@@ -1,4 +1,4 @@
-"""What the list of sessions can be narrowed to: links with counts, and chips that take a choice back."""
+"""The facets of the list of sessions: links with counts, and chips that remove a filter."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -26,7 +26,7 @@ _DATES = {"today": "today", "7-days": "last 7 days", "30-days": "last 30 days", 
 
 
 class SessionFacetLink(NamedTuple):
-    """A value of a facet. Its link chooses it, or takes it back."""
+    """A value of a facet. Its link adds the filter, or removes it."""
 
     label: str
     url: str
@@ -46,7 +46,7 @@ class FacetGroup(NamedTuple):
 
 
 def facet_groups(filters: SessionFilters, counts: FacetCounts) -> list[FacetGroup]:
-    """All facets of which there is something to choose."""
+    """All facets that offer a choice."""
     facets, outcomes = counts.facets, []
     for name, facet, value, label in _OUTCOMES:
         count, is_on = facets[facet]["true" if value == "with" else "false"], filters.has(name, value)
@@ -62,7 +62,7 @@ def facet_groups(filters: SessionFilters, counts: FacetCounts) -> list[FacetGrou
 
 
 def chosen_chips(filters: SessionFilters) -> list[SessionFacetLink]:
-    """What is chosen. Each link takes one choice back."""
+    """The active filters. Each link removes one."""
     chips = [SessionFacetLink(f"“{visible(filters.q)}”", _url(filters.but(q="")))] if filters.q else []
     words = {("date", value): label for value, label in _DATES.items()} | {
         (name, value): label for name, _, value, label in _OUTCOMES

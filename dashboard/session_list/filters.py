@@ -31,7 +31,7 @@ CHOICES = {
     "failures": tuple(WITH),
     "date": ("", *DAYS, UNDATED_RUNS),
 }
-"""Filters that have one value, and what it may be; empty: the filter is off."""
+"""Filters with one value, and the allowed values; empty turns the filter off."""
 SEVERAL = (*NAMED_FACETS, "tag")
 """Filters that may have several values."""
 
@@ -48,7 +48,7 @@ class SessionFilters:
     failures: str = ""
     """The same for likely failures."""
     date: str = ""
-    """``undated``: only runs whose transcript has no times; else the name of a span that ends today."""
+    """``undated``: only runs whose transcript has no times; otherwise the name of a range that ends today."""
     agent: tuple[str, ...] = ()
     model: tuple[str, ...] = ()
     repository: tuple[str, ...] = ()
@@ -143,7 +143,7 @@ class SessionFilters:
 
     @property
     def criteria(self) -> SessionCriteria:
-        """The same as the database filters by it."""
+        """The criteria for the database query."""
         first = self.first
         if days := DAYS.get(self.date):
             first = timezone.now().astimezone(datetime.UTC).date() - datetime.timedelta(days=days - 1)

@@ -10,9 +10,9 @@ from historyapp.core.call_subjects import KINDS
 from historyapp.models.step_filters import LIKELY_FAILED
 
 _NAMES = {"unseen": "files never seen", "gone": "things compacted away"}
-"""What steps named, by the value of the filter."""
+"""Words for each value of the filter ``names``."""
 _WORDS = {"since": "from", "noted": "bookmarked", "names": "named"}
-"""Words for fields whose name does not say it."""
+"""Words for fields whose name is not clear on its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class FilterChip:
     label: str
     url: str
     count: int | None = None
-    """Steps that it would show; None where that is not known without reading them."""
+    """The number of steps that it would show; None if that is unknown without reading them."""
     is_counting: bool = False
     """Whether a worker is still counting these steps."""
     is_on: bool = False

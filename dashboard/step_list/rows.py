@@ -22,9 +22,9 @@ class ListedStep:
 
     row: Episode
     takes: list[Take]
-    """Those that branch off after it."""
+    """Takes that branch off after the step."""
     summary: Summary | None
-    """The one that covers it."""
+    """The summary that covers the step."""
     turn: TurnFigures | None
     """The turn that begins with it."""
     subagents: list[SubagentRow]
@@ -113,7 +113,7 @@ def mark_notes(location: Location, rows: list[Episode]) -> None:
 
 
 def summaries_by_step(location: Location, rows: list[Episode]) -> dict[int, Summary]:
-    """The summary of each summarised step, without its text: the narrowest, of these the newest."""
+    """The summary of each summarised step, without its text: the narrowest one; among equals the newest."""
     if not rows or not location.shows_inputs:
         return {}
     history, positions = location.history, (rows[0].first_position, rows[-1].last_position)
@@ -158,13 +158,15 @@ class FilteredRows:
     location: Location
     rows: list[MatchingStep]
     earlier: int | None = None
-    """Steps before this one have not been searched; None: all have, or another window links to them."""
+    """Steps before this one have not been searched; None if all have been, or if another window links to
+    them.
+    """
     later: int | None = None
     """Likewise the steps after this one."""
     is_whole: bool = False
     """Whether both sides were searched."""
     moved_turn: int = 0
-    """The turn whose head was above the row after this window, and is now in it; 0: none."""
+    """The turn whose head moved from the row after this window into it; 0 if none did."""
     earlier_step: int = 1
     """The step that the link to earlier matches opens without JavaScript."""
     later_step: int = 1

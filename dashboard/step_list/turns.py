@@ -19,7 +19,7 @@ class TurnFigures:
     first: int
     last: int
     tokens: int
-    """Of the steps and the inputs between them, by our own count."""
+    """Tokens of the steps and the inputs between them, by our own count."""
     errors: int
     """Steps that ended in an error."""
     likely_failures: int

@@ -33,13 +33,13 @@ _STATES = {
 
 @register.filter
 def bulk_title(progress: BulkProgress) -> str:
-    """What was asked for."""
+    """The requested action."""
     return _TITLES[progress.action.kind].format(progress.action.tag)
 
 
 @register.filter
 def bulk_sentence(progress: BulkProgress) -> str:
-    """What was done and what was not: ``12 of 14 sessions tagged, 1 had nothing to do, 1 failed.``"""
+    """The outcome in one sentence: ``12 of 14 sessions tagged, 1 had nothing to do, 1 failed.``"""
     counts, kind = progress.counts, progress.action.kind
     parts = [f"{counts['done']:,} of {progress.total:,} session{pluralize(progress.total)} {_DONE[kind]}"]
     if counts["unchanged"]:

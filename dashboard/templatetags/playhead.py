@@ -190,7 +190,7 @@ def agent(text: object) -> str:
 
 @register.filter
 def tools_beside(row: Episode) -> str:
-    """The names of a step's tools where its icon does not say enough; of one tool how often it was called."""
+    """The names of a step's tools if its icon does not identify them, or how often its one tool ran."""
     says_enough = row.kind not in ("", "other") and bool(outcome_line(row))
     if not says_enough or len(set(row.tool_names)) != 1:
         return names([(mcp_parts(name) or ("", name))[1] for name in row.tool_names])
@@ -200,7 +200,7 @@ def tools_beside(row: Episode) -> str:
 
 @register.filter
 def outcome_line(row: Episode) -> str:
-    """The preview of a step's result; behind the lines of an edit also its thought, if one short sentence."""
+    """The preview of a step's result; for an edit, also its thought if that is one short sentence."""
     shown = row.result_preview or (NO_OUTPUT if row.status == "success" else "")
     if row.kind != "edit" or not shown.startswith(_CHANGED):
         return shown
@@ -266,7 +266,7 @@ def running_time(location: Location, step: Episode) -> SafeString | str:
 
 
 def ago(moment: datetime) -> str:
-    """How long ago something was; the date after a week; "undated" where nobody knows."""
+    """How long ago something was; the date after a week; "undated" if the time is unknown."""
     if known(moment) is None:
         return "undated"
     seconds = (timezone.now() - moment).total_seconds()
@@ -283,7 +283,7 @@ def ago(moment: datetime) -> str:
 
 @register.filter
 def moment(time: datetime) -> SafeString:
-    """A time to the second, in UTC; "undated" where nobody knows."""
+    """A time to the second, in UTC; "undated" if unknown."""
     if known(time) is None:
         return format_html('<span title="{}">undated</span>', "The transcript has no times")
     exact = f"{time:%Y-%m-%d %H:%M:%S} UTC"
@@ -292,7 +292,7 @@ def moment(time: datetime) -> SafeString:
 
 @register.filter
 def clock(time: datetime) -> SafeString:
-    """The time of day to the second; empty where nobody knows."""
+    """The time of day to the second; empty if unknown."""
     if known(time) is None:
         return SafeString()
     markup = '<time datetime="{}" data-shown="clock">{}</time>'

@@ -34,7 +34,7 @@ def folded_in(folded: dict[UUID, FoldedSessions], session: Session) -> FoldedSes
 
 @register.simple_tag
 def sorted_query(filters: SessionFilters, column: ListColumn, order: Order) -> str:
-    """The query string of the list sorted by a column, or the other way round if it is already."""
+    """The query string of the list sorted by a column, or in reverse order if it is already sorted by it."""
     descends = not order.is_descending if order.name == column.order else column.descends
     return filters.but(order=Order(column.order, descends)).query
 

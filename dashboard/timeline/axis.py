@@ -1,4 +1,4 @@
-"""Where the steps of the timeline stand: one beside the other, or by the times at which they ran."""
+"""The horizontal positions of the timeline's steps: side by side, or by the times at which they ran."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -59,7 +59,7 @@ def places_by_time(shares: Sequence[StepShare]) -> tuple[list[Place], list[Pause
 
 
 def _in_order(times: Sequence[tuple[datetime, datetime]]) -> list[tuple[datetime, datetime]]:
-    """The spans, none of which begins before the one before it has ended: a clock may have been set back."""
+    """The spans without overlaps, because a clock may have been set back."""
     spans: list[tuple[datetime, datetime]] = []
     known = times[0][0]
     for begin, end in times:

@@ -81,7 +81,7 @@ class TimelineBar:
             bar += self._failed_parts(box)
         failed = share.errors or share.likely
         if failed:
-            # Of a share of many steps the mark is as dense as the failures are.
+            # For a share of many steps, the density of the mark shows the share of failures.
             part = failed / share.steps
             density = "" if share.steps == 1 else f' opacity="{0.25 + 0.75 * part:.2f}"'
             name = "failed" if share.errors else "likely"
@@ -89,7 +89,7 @@ class TimelineBar:
         return f'<a href="{href}" tabindex="-1"><title>{escape(self.label)}</title>{bar}</a>'
 
     def _failed_parts(self, box: str) -> str:
-        """The parts of a share that failed, from the floor up, as high as they are many."""
+        """The failed parts of a share, from the bottom up. Their height shows their number."""
         parts, floor = "", FLOOR
         for outcome, steps in (("error", self.share.errors), ("likely", self.share.likely)):
             if steps:

@@ -44,7 +44,7 @@ LABEL = 120
 class TimelineMark:
     kind: MarkKind
     step: int
-    """Where the playhead goes; 0: the link leads to another page."""
+    """The step to which the playhead moves; 0 if the link leads to another page."""
     x: str
     label: str
     href: str
@@ -157,7 +157,7 @@ def _forks(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Found]:
 
 
 def _agents(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Found]:
-    """Sub-agents at the step that started them; where it is not known, at the one during which they began."""
+    """Sub-agents at the step that started them; if that is unknown, at the step during which they began."""
     begins = [bar.share.begin for bar in bars]
     known = [begin for begin in begins if begin is not None]
     is_timed = len(known) == len(bars)
@@ -196,7 +196,7 @@ def _bar_during(
 
 
 def _place_after(bars: Sequence[TimelineBar], step: int) -> float | None:
-    """The place behind a step: where the next one begins. None where the timeline does not show it."""
+    """The place after a step, where the next one begins. None if the timeline does not show it."""
     if step < bars[0].first:
         return bars[0].place.start if step == bars[0].first - 1 else None
     bar = bar_at(bars, step)

@@ -9,7 +9,7 @@ from dashboard.timeline.form import TimelineForm
 from dashboard.timeline.shares import MOST_SINGLE, StepShare, read_shares
 
 WIDTH, HEIGHT = 1000, 22
-"""Of the picture's coordinates. The width is stretched to that of the page."""
+"""The size of the picture's coordinates. The width is stretched to the page."""
 FLOOR, LEAST = 16, 3
 """Where the columns of failures stand, and the height of that of a share with one failure."""
 SHORT, LONG = 2, 5
@@ -39,11 +39,11 @@ class Minimap:
     last: int
     """The part that the timeline shows."""
     failures: str
-    """The path of columns that are as high as failures are dense, reported and likely ones."""
+    """The path of the failure columns. Their height shows the density of reported and likely failures."""
     inputs: str
-    """The path of lines from the upper edge where turns of a person begin, longer where these are dense."""
+    """The path of lines from the upper edge where turns begin; longer where turns are denser."""
     compactions: str
-    """Likewise of compactions, from the lower edge."""
+    """The path of lines from the lower edge for compactions; longer where they are denser."""
     hits: str
     """The path of lines where steps have the text that is looked for; closer ones are one."""
     slices: list[MapSlice]

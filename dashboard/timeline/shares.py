@@ -1,4 +1,4 @@
-"""What the timeline shows of each step; in long sessions of each of up to 250 equal shares of the steps."""
+"""The timeline's data for each step; in long sessions, for each of up to 250 equal shares of the steps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -29,17 +29,17 @@ class StepShare:
     likely: int
     """Steps that look like failures and were reported as successes."""
     begin: datetime | None
-    """When its first step began; of several steps, when the step before them ended. None: not known."""
+    """When its first step began; for several steps, when the step before them ended. None if unknown."""
     after: int = -1
     """Position of the output before its first step; 0: there is none. -1: not known."""
     turns: int = 0
     """Turns of a person that begin in it, as far as that is known."""
     compactions: int = 0
-    """Its steps before which the agent compacted its context, likewise."""
+    """The number of its steps before which the agent compacted its context, as far as known."""
     cost: int = 0
     """In millionths of a dollar."""
     context: int = 0
-    """Input tokens of a step, as reported; of several steps the average. 0: not known."""
+    """Input tokens of a step, as reported; for several steps, the average. 0 if unknown."""
 
     @property
     def last(self) -> int:
@@ -111,7 +111,7 @@ def _single(before: StepSample | None, row: StepSample) -> StepShare:
 def _several(before: StepSample | None, row: StepSample) -> StepShare:
     """Differences of running totals."""
     ended = (before.finished_at or before.started_at) if before else None
-    # Of a row in a long history in which much was cut off, only some totals are known.
+    # In a long history with many cuts, only some totals of a row are known.
     is_known = row.anchor > 0 and (before is None or before.anchor > 0)
     return StepShare(
         first=before.number + 1 if before else 1,
@@ -127,7 +127,7 @@ def _several(before: StepSample | None, row: StepSample) -> StepShare:
 
 
 def _risen(before: StepSample | None, row: StepSample, name: str) -> int:
-    """How much a running total grew between two rows."""
+    """The growth of a running total between two rows."""
     then: int = getattr(before, name) if before else 0
     now: int = getattr(row, name)
     return max(0, now - then)

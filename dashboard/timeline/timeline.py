@@ -74,7 +74,7 @@ class Timeline:
     takes: list[TakeBar]
     marks: list[TimelineMark]
     hits: list[str]
-    """The places of steps with the text that is looked for; closer ones are one."""
+    """The places of steps that match the search; close places are merged."""
     falls: list[TimelineLabel]
     """Where the context shrank."""
     pauses: list[TimelineLabel]
@@ -86,7 +86,7 @@ class Timeline:
     has_times: bool
     height: int
     description: str
-    """For people who do not see the picture."""
+    """The text for screen readers."""
     playhead: str
     """The position of the playhead's step; empty where that is outside."""
     minimap: Minimap | None
@@ -212,7 +212,7 @@ def _context_path(bars: Sequence[TimelineBar]) -> str:
 
 
 def _falls(bars: Sequence[TimelineBar]) -> list[TimelineLabel]:
-    """Where the context shrank to less than half: the largest falls that have room, in order."""
+    """Where the context shrank to less than half: the largest drops that have room for a label, in order."""
     found: list[tuple[int, TimelineBar, str]] = []
     before, compactions = 0, 0
     for bar in bars:

@@ -44,7 +44,7 @@ class RecordedCall:
 
     @cached_property
     def outputs(self) -> Any:
-        """What came back: the outputs, or the reason of an error."""
+        """The result: the outputs, or the reason of an error."""
         if self.result is None:
             return None
         if self.result.outputs is None:
@@ -53,7 +53,7 @@ class RecordedCall:
 
     @cached_property
     def answer(self) -> list[MessagePart]:
-        """What came back if it is text, with the additions of the harness apart; empty for other values."""
+        """The result if it is text, with the harness's additions separated; empty for other values."""
         if isinstance(self.outputs, str):
             return message_parts(self.outputs)
         if not are_parts(self.outputs):
@@ -64,7 +64,7 @@ class RecordedCall:
 
     @cached_property
     def text(self) -> str:
-        """The text that came back, without additions of the harness; empty for other values."""
+        """The text of the result, without the harness's additions; empty for other values."""
         return "\n".join(part.text for part in self.answer if not part.tag)
 
     @property
@@ -136,8 +136,8 @@ class ToolView:
 def answer_blocks(
     call: RecordedCall, make: CallBlocks, draw_text: Callable[[str, str], list[Block]]
 ) -> list[Block]:
-    """Everything that came back: texts as ``draw_text`` shows them, additions of the harness closed, images
-    as images, and other values as trees.
+    """The whole result: texts as ``draw_text`` shows them, the harness's additions folded, images as images,
+    and other values as trees.
 
     Args:
         draw_text: gets a text and the end of the key for its block.

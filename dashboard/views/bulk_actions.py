@@ -1,4 +1,4 @@
-"""What people do with many sessions at once: the bar below the list, and the page of an action."""
+"""Bulk actions on sessions: the bar below the list, and the page of an action."""
 
 import time
 from collections.abc import Callable
@@ -36,7 +36,7 @@ LONGEST = 200
 @signed_in
 @require_POST
 def bulk(request: PersonRequest) -> HttpResponse:
-    """Carries out ``action`` on each ``session``. For htmx: what came of it; without htmx: its page.
+    """Carries out ``action`` on each ``session``. For htmx: the outcome; without htmx: the action's page.
 
     Compressions are started only once their cost has been shown. ``compare`` leads to the comparison of two.
     """
@@ -56,7 +56,7 @@ def bulk(request: PersonRequest) -> HttpResponse:
         try:
             cost, was_unknown = _agreed(request)
             check_cost(found, cost, accepts_unknown=was_unknown)
-        except Conflict:  # its cost has risen since it was shown
+        except Conflict:  # the cost has risen since it was shown
             return _answer(request, project, "_bulk_compress.html", shown | {"has_grown": True})
     action = start_bulk_action(project, wanted, actor=actor(request), spender=who)
     if not work_on(action.pk, _after(AT_ONCE_SECONDS), enqueue.wake):
@@ -126,7 +126,7 @@ def _text(request: PersonRequest, name: str) -> str:
 
 def _tag(request: PersonRequest, kind: str) -> str:
     if kind not in (BulkAction.Kind.ADD_TAG, BulkAction.Kind.REMOVE_TAG):
-        return ""  # the field stands beside the other buttons, too
+        return ""  # the field is also beside the other buttons
     tag = " ".join(clean(request.POST.get("tag", "")).split())
     if not tag:
         raise Invalid("Enter a tag in the field Tag, then try again.")

@@ -29,7 +29,7 @@ from historyapp.services.strategy_comparisons import compare_strategies, find_co
 PAGE, ITEMS = 25, 50
 """Runs on one page of the list, and summaries on one page of a run."""
 FRAGMENTS = {"more": "_run_rows.html", "runs": "_runs.html"}
-"""What htmx gets for each of its targets: older runs, or all after a change."""
+"""The template for each htmx target: older runs, or all runs after a change."""
 WATCHED = 60
 """Runs whose progress one request may ask for."""
 

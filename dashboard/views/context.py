@@ -1,4 +1,4 @@
-"""The context panel: the recorded request of a step, or the context after it under any terms (What if)."""
+"""The context panel: the recorded request of a step, or a What if context after it."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -37,7 +37,7 @@ UNLIMITED = 200_000
 """The budget in tokens if neither the session nor the form sets one. A larger context takes seconds."""
 MODES = {"recorded": "Recorded", "what_if": "What if"}
 _TERMS = ("policy", "max_tokens", "format", "model", "view")
-"""An address with one of these asks What if, unless it names a mode."""
+"""An address with one of these parameters shows What if, unless it names a mode."""
 VIEWS = {"contents": "Contents", "diff": "Diff", "messages": "Messages", "json": "JSON"}
 
 
@@ -68,7 +68,7 @@ class ContextForm:
 
     @property
     def options(self) -> WhatIfOptions:
-        """What was chosen here, as it can be saved."""
+        """The chosen options, in the form that can be saved."""
         return WhatIfOptions(self.policy, self.max_tokens, self.format, self.model)
 
     def of_step(self) -> "ContextForm":
@@ -188,7 +188,7 @@ def _context(form: ContextForm) -> dict[str, Any]:
 
 
 def _bill(location: Location) -> Bill:
-    """Of the step after this one, to which the context leads; else of this one."""
+    """The bill of the next step, to which the context leads; otherwise of this one."""
     history, step = location.history, location.step
     is_next = len(history.rows(step, step + 1)) > 1
     output = output_of_step(history, step + is_next)

@@ -24,7 +24,7 @@ from historyapp.models import Episode
 from historyapp.services.rewinds import Target, fork, preview_rewind, rewind
 
 Newest = Literal["input", "result", "answer", "nothing"]
-"""What a request ends with."""
+"""The last part of a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class StartingPoint:
     position: int
     newest: Newest
     preview: str
-    """The beginning of what a request ends with."""
+    """The beginning of the text that a request ends with."""
 
     @property
     def address(self) -> str:
@@ -70,7 +70,7 @@ def _point(location: Location, row: Episode | None, position: int, asked: str = 
 @signed_in
 @require_http_methods(["GET", "HEAD", "POST"])
 def continue_session(request: PersonRequest, session_id: UUID) -> HttpResponse:
-    """The ways to continue from a step, each with what it keeps and cuts off; POST takes one of them."""
+    """The ways to continue from a step, with what each keeps and cuts off; POST carries one out."""
     step = read_number(request.POST, "step") if request.method == "POST" else None
     location = find_location(request, session_id, step)
     if not location.step:

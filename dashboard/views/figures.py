@@ -1,4 +1,4 @@
-"""The figures of a project: what was done in a span of days, what runs now, and what failed lately."""
+"""The figures of a project: activity in a date range, running steps and recent failures."""
 
 from django.http import HttpResponse
 from django.shortcuts import render
@@ -12,7 +12,7 @@ from historyapp.models.recent import newest_failures, running_compressions, sess
 @signed_in
 @require_safe
 def figures(request: PersonRequest) -> HttpResponse:
-    """The page, or for htmx all of it but the tables."""
+    """The page; for htmx, everything except the tables."""
     mine = projects(request)
     project = current_project(request, mine)
     context = {

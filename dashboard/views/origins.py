@@ -1,4 +1,4 @@
-"""Where a step got its names from, and every place of one of them."""
+"""The origins of a step's names, and every place of one name."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""The overview of a session: what the run did, what it took, and what is worth a look."""
+"""The overview of a session: activity, time, tokens, cost and findings."""
 
 from uuid import UUID
 
@@ -17,7 +17,7 @@ from historyapp.services.overview import overview_of
 @signed_in
 @require_safe
 def overview(request: PersonRequest, session_id: UUID) -> HttpResponse:
-    """The page; for htmx only what is computed, or 204 at the same ``revision``."""
+    """The page; for htmx only the computed part, or 204 if ``revision`` has not changed."""
     location = find_location(request, session_id)
     if request.htmx and request.GET.get("revision") == str(location.session.revision):
         return HttpResponse(status=204)

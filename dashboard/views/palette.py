@@ -16,7 +16,7 @@ from historyapp.core.text import clean
 @signed_in
 @require_safe
 def palette(request: PersonRequest) -> HttpResponse:
-    """What matches ``q``: in the project, and in ``session`` at ``step``. For htmx the options alone."""
+    """The results for ``q`` in the project, and in ``session`` at ``step``. For htmx only the options."""
     mine, location = projects(request), _location(request)
     project = location.session.project if location else current_project(request, mine)
     text = clean(request.GET.get("q", ""))[:MOST_CHARACTERS]

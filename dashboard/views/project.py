@@ -1,4 +1,4 @@
-"""What a project allows. Members read it; owners change it."""
+"""The project's settings. Members read them; owners change them."""
 
 from uuid import UUID
 

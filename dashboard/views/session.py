@@ -180,7 +180,7 @@ def take(request: PersonRequest, session_id: UUID, position: int) -> HttpRespons
 @signed_in
 @require_safe
 def news(request: PersonRequest, session_id: UUID) -> HttpResponse:
-    """What has changed on a session's page since ``revision``; 204 when nothing has.
+    """The changes of a session's page since ``revision``; 204 if there are none.
 
     The page has the playhead at ``step`` and shows ``steps`` steps; the newest of them may have changed;
     its reader has seen ``seen`` of them. Without htmx: the page with the playhead at the newest step.

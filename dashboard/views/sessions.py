@@ -33,7 +33,7 @@ BULK_BUTTONS = (
     ("unarchive", "Unarchive"),
     ("compress", "Compress…"),
 )
-"""What can be done with the chosen sessions, each with the title of its button."""
+"""The actions on the selected sessions, each with the title of its button."""
 
 
 @signed_in
@@ -42,7 +42,7 @@ def sessions(request: PersonRequest) -> HttpResponse:
     """The page, or for htmx the results alone (``#results``), or the rows of the next page (``#more``)."""
     mine = projects(request)
     project = current_project(request, mine)
-    after = newest_cursor(project.pk)  # before the list is read: what changes meanwhile is loaded again
+    after = newest_cursor(project.pk)  # read before the list, so that the page reloads any later change
     filters, choice = SessionFilters.read(request.GET), choice_of(request.user)
     order = filters.order or choice.order
     found = filters.apply(Session.objects.filter(project=project))

@@ -1,8 +1,8 @@
 """Share links: the session page for people without an account, at addresses of the link's own.
 
-What is below ``/s/<token>/`` is answered by the views of the session page. The link decides which session
-they find, as of which position, and what they leave out. While they run, the link is the prefix of all
-addresses, and ``dashboard/shared_urls.py`` has the only pages that templates can lead to.
+What is below ``/s/<token>/`` is answered by the views of the session page. The link determines the session,
+its position and what is hidden. While they run, the link is the prefix of all addresses, and
+``dashboard/shared_urls.py`` has the only pages that templates can lead to.
 """
 
 from typing import cast
@@ -29,7 +29,7 @@ NEEDS_INPUTS = frozenset(("raw",))
 def shared(request: PersonRequest, token: str, rest: str) -> HttpResponseBase:
     """A page or fragment of a share link; without ``rest`` the session page at its first step.
 
-    One answer stands for links that never existed, were changed, have expired or were revoked.
+    Links that never existed, were altered, have expired or were revoked get the same response.
     """
     request.user = cast(User, AnonymousUser())
     try:
@@ -44,7 +44,7 @@ def shared(request: PersonRequest, token: str, rest: str) -> HttpResponseBase:
             set_urlconf(None)
     except PlayheadError as error:
         response = plain_page(request, error, is_shared=True)
-    # Nobody on the way keeps it: a revoked link shows nothing any more.
+    # No cache may store it, so that a revoked link shows nothing.
     response["Cache-Control"] = "no-store, private"
     response["X-Robots-Tag"] = "noindex, nofollow"
     response["Referrer-Policy"] = "no-referrer"

@@ -41,7 +41,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 @sensitive_variables("token")
 @require_http_methods(["GET", "HEAD", "POST"])
 def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
-    """Shows a button first: programs that preview links open them, and would use the link up."""
+    """Shows a button first, because programs that preview links would use up the link."""
     if request.method != "POST":
         return render(request, "sign_in_by_link.html", {"minutes": SIGN_IN_MINUTES})
     try:

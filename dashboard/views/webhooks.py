@@ -106,7 +106,7 @@ def _deliveries(request: PersonRequest, row: Webhook) -> dict[str, Any]:
         "older": page[-1].pk if len(found) > PAGE else None,
         "only": state,
         "is_first_page": before is None,
-        # What is tried within seconds is on the page when it has been tried.
+        # A delivery that is tried within seconds appears on the page after the attempt.
         "is_under_way": is_active and any(_is_soon(each, now) for each in page),
     }
 
@@ -155,7 +155,7 @@ def remove_webhook(request: PersonRequest, webhook_id: UUID) -> HttpResponse:
 @signed_in
 @require_safe
 def delivery(request: PersonRequest, webhook_id: UUID, message: str) -> HttpResponse:
-    """What is sent, and what came of each attempt; for htmx, the attempts alone."""
+    """The body of a delivery and the outcome of each attempt; for htmx only the attempts."""
     row = _find(request, webhook_id)
     found = find_delivery(row, message_uuid(message))
     context = {
@@ -200,7 +200,7 @@ def _check_owner(request: PersonRequest, project: Project) -> None:
 
 
 def _show_secret(request: PersonRequest, row: Webhook) -> HttpResponse:
-    """Leads to the webhook, where the secret is shown this once. It is not stored: it is derived."""
+    """Redirects to the webhook, where the secret is shown once. The secret is derived, not stored."""
     request.session[_SHOWN_ONCE] = str(row.pk)
     return redirect("webhook", row.pk)
 

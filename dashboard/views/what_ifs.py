@@ -1,4 +1,4 @@
-"""Saving what the context panel tries, using it for the session, and deleting it."""
+"""Saving the options of the context panel, applying them to the session, and deleting them."""
 
 from uuid import UUID
 
