@@ -38,7 +38,7 @@ Playhead: record, browse and replay what AI agents do.
   playhead --version
 """
 SESSION_COMMANDS = ("sessions", "show", "search", "compare", "tail", "rewind", "fork", "export", "completion")
-"""The commands of ``historyapp.terminal``. They also work on a far server, and then load no Django."""
+"""The commands of ``historyapp.terminal``. They also work on a remote server, and then load no Django."""
 
 
 def main() -> None:
@@ -78,7 +78,7 @@ def main() -> None:
 
 def _run_django(arguments: Sequence[str]) -> None:
     """Runs a management command."""
-    gc.disable()  # what is loaded stays: to look for garbage in it takes a sixth of the start
+    gc.disable()  # loaded modules stay: a garbage collection of them takes a sixth of the start
 
     import django
     from django.core.exceptions import ImproperlyConfigured

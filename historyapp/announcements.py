@@ -1,4 +1,4 @@
-"""Tells the other processes over Redis that something has changed. Without Redis they look for themselves."""
+"""Tells the other processes over Redis that something has changed. Without Redis they poll."""
 
 import logging
 import threading
@@ -14,9 +14,9 @@ log = logging.getLogger(__name__)
 
 CHANNEL = "playhead:changes"
 GATHER_SECONDS = 0.02
-"""Changes of this time are announced together."""
+"""Changes within this time are announced together."""
 RETRY_SECONDS = 5.0
-"""Before Redis is asked again after it has failed. Until then the database is looked at."""
+"""Time until Redis is tried again after a failure. Until then the database is polled."""
 
 
 def announce_changes() -> None:

@@ -5,7 +5,7 @@ no priorities, and fan-out raises. Celery itself does delays (``countdown``): th
 holds it.
 
 Taking a message deletes it. If its worker dies, only the message is lost: messages only wake workers, the
-tables of runs say what is to be done, and the sweep wakes workers again.
+work is stored in the tables of runs, and the sweep wakes workers again.
 """
 
 import logging

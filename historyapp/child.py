@@ -70,5 +70,5 @@ def pipe_to_parent(arguments: list[str]) -> Connection:
 
 
 def limit_processor_time(seconds: float) -> None:
-    """Has the kernel end this process after so much processor time from now; 0 takes the limit back."""
+    """Lets the kernel end this process after this much more processor time; 0 removes the limit."""
     signal.setitimer(signal.ITIMER_PROF, seconds)

@@ -29,7 +29,7 @@ LOOK_SECONDS = 1.0
 COUNT_SECONDS = 15.0
 """Seconds after which it looks again for sessions whose figures a worker counts ahead."""
 FOLLOW_SECONDS = 0.1
-"""Processor time of one look for the figures of projects. A worker is requested for the rest."""
+"""Processor time of one pass over the figures of projects. A worker is requested for the rest."""
 ASK_SECONDS = 300.0
 """Seconds after which it requests a worker again for the same session: a damaged one cannot be counted."""
 

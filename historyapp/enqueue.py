@@ -44,7 +44,7 @@ def want_text_index(sessions: Iterable[UUID]) -> None:
 
 
 def index_imports(reports: Iterable[FileReport]) -> None:
-    """Asks workers to index the texts of what was imported, so that the first search is quick, too.
+    """Asks workers to index the texts of imported sessions, so that the first search is fast too.
 
     Sessions without enough entries for a block are left out: without an index they are searched as quickly.
     """
@@ -87,7 +87,7 @@ def send(task: str, ids: Iterable[UUID], consequence: str) -> None:
 def index_names_of(history: History) -> bool:
     """Indexes the names that can be indexed at once, and asks workers for the rest.
 
-    Returns whether everything is in. A reader goes without the rest where it cannot be stored.
+    Returns whether everything is in. If the rest cannot be stored, the reader does without it.
     """
     try:
         is_complete = catch_up(history.lineage)
@@ -115,7 +115,7 @@ def want_search_index(project: UUID) -> None:
 
 
 def want_bulk_action(action: UUID) -> None:
-    """Asks a worker to go on with an action on many sessions. Without a broker, the next sweep asks again."""
+    """Asks a worker to continue a bulk action. Without a broker, the next sweep asks again."""
     send("bulk_action", [action], f"the bulk action {action} waits for the next sweep")
 
 

@@ -18,7 +18,7 @@ RETRY_MILLISECONDS = 1000
 
 
 class Reader(NamedTuple):
-    """Who reads a stream. It ends when they may no longer read the project."""
+    """The reader of a stream. The stream ends when they may no longer read the project."""
 
     project: UUID
     key: UUID | None = None
@@ -27,13 +27,13 @@ class Reader(NamedTuple):
 
 
 class Subscription(NamedTuple):
-    """What a stream goes on to send."""
+    """The events that a stream sends."""
 
     project: UUID
     session: UUID | None
     """None: the whole project."""
     cursor: Cursor
-    """The client has what precedes it."""
+    """The client already has the events before this cursor."""
     reader: Reader
 
 
@@ -80,12 +80,12 @@ def event_text(change: ReadChange) -> str:
 
 
 def place_text(cursor: Cursor) -> str:
-    """Tells a client where to go on, and nothing else."""
+    """Tells a client only where to continue."""
     return f"id: {cursor}\n\n"
 
 
 def still_allowed(readers: Collection[Reader]) -> set[Reader]:
-    """Those of some readers who may still read their project."""
+    """The readers who may still read their project."""
     keys = ApiKey.objects.filter(pk__in={reader.key for reader in readers if reader.key}, revoked_at=None)
     valid = Q(expires_at=None) | Q(expires_at__gt=timezone.now())
     usable = set(keys.filter(valid).values_list("project_id", "pk"))

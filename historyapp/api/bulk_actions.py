@@ -47,7 +47,7 @@ MaxCost = Annotated[float, Field(ge=0, le=_HIGHEST_COST, allow_inf_nan=False)]
 
 
 class CompressionChoice(RequestBody):
-    """How sessions are to be compressed."""
+    """The options of a compression."""
 
     sessions: SessionIds
     strategy: StrategyName | None = Field(default=None, description=STRATEGY)
@@ -83,9 +83,9 @@ class ExportsIn(RequestBody):
 @raises(Conflict)
 @handles_own_key
 def post_bulk_action(request: ApiRequest, body: BulkActionIn) -> HttpResponseBase:
-    """A worker carries it out, one session after the other. `GET` its address for the outcome of each.
-
-    A compression needs `max_cost` where it calls a provider's model: 409 names the estimate.
+    """A worker carries it out, one session after the other. `GET` its address for the outcome of each. A
+    compression that calls a provider's model needs `max_cost`: otherwise the response is 409 with the
+    estimate.
     """
     if answered := earlier_answer(request):
         return answered
@@ -123,7 +123,7 @@ def read_bulk_action(request: ApiRequest, bulk_id: BulkId) -> HttpResponse:
 @router.delete("/bulk-actions/{bulk_id}", response={200: BulkActionOut}, summary="Cancel a bulk action")
 @raises(Conflict, NotFound)
 def delete_bulk_action(request: ApiRequest, bulk_id: BulkId) -> HttpResponse:
-    """What is done stays. Compressions that it has started are cancelled. 409 if all has ended."""
+    """Changes that are done stay. Compressions that it started are cancelled. 409 if the action has ended."""
     action = find_bulk_action(request.auth.project, bulk_id)
     return reply(_action(progress_of(cancel_bulk_action(action, actor=actor(request)))))
 

@@ -47,7 +47,7 @@ class CapFilter(BaseModel):
 
 
 class CapPatch(RequestBody):
-    """Whose caps change, and to what. Without `session` and `key`: those of the project."""
+    """The new caps, and of what. Without `session` and `key`: of the project."""
 
     model_config = shown({"session": "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d", "daily_cap": 0.5})
 
@@ -59,7 +59,7 @@ class CapPatch(RequestBody):
 
 @router.get("/caps", response=CapPage, summary="List spending caps")
 def list_caps(request: ApiRequest, filter: Query[CapFilter]) -> HttpResponse:
-    """The caps of the project, its sessions and its keys, each with what its present period has spent."""
+    """The caps of the project, its sessions and its keys, each with the amount spent this period."""
     counters = SpendingCounter.objects.capped().filter(project=request.auth.project)
     if filter.session is not None:
         counters = counters.filter(session=filter.session)
@@ -76,7 +76,10 @@ def list_caps(request: ApiRequest, filter: Query[CapFilter]) -> HttpResponse:
 @router.patch("/caps", response=CapPage, summary="Set spending caps")
 @raises(Conflict, Invalid, NotFound, SpendForbidden)
 def patch_caps(request: ApiRequest, changes: CapPatch) -> HttpResponse:
-    """Needs the scopes `admin` and `spend` beside `write`. Answers with the caps of what was changed."""
+    """Needs the scopes `admin` and `spend` in addition to `write`.
+
+    Returns the caps of the changed subject.
+    """
     check_scope(request.auth, "admin")
     Spender(request.auth).check("A spending cap")
     if changes.session is not None and changes.key is not None:
@@ -93,7 +96,7 @@ def patch_caps(request: ApiRequest, changes: CapPatch) -> HttpResponse:
 
 
 def take_limits(given: dict[str, Any]) -> Mapping[str, int | None]:
-    """The caps by period, in millionths of a dollar, taken out of the fields that were given."""
+    """The caps by period, in millionths of a dollar, removed from the given fields."""
     limits: dict[str, int | None] = {}
     for name, period in (("daily_cap", "day"), ("monthly_cap", "month")):
         if name in given:

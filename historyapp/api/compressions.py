@@ -90,7 +90,7 @@ def list_compressions(request: ApiRequest, session_id: SessionId, filter: Query[
 )
 @raises(ModelNotAllowed)
 def read_estimate(request: ApiRequest, session_id: SessionId, filter: Query[EstimateFilter]) -> HttpResponse:
-    """The most tokens and money that it would take. Nothing is started."""
+    """The maximum tokens and cost. Nothing is started."""
     session = find_session(request, session_id)
     found = estimate(session, filter.run_request(), filter.as_of)
     first, last, cost = found.first_step, found.last_step, money(found.cost)

@@ -133,7 +133,10 @@ class ContextFilter(BaseModel):
 
 @router.get("/sessions/{session_id}/contexts", response=ContextOut, summary="Preview a context")
 def read_context(request: ApiRequest, session_id: SessionId, filter: Query[ContextFilter]) -> HttpResponse:
-    """The context that a model would get next, or with `as_of` would have got then. Nothing is recorded."""
+    """The context that a model would get next; with `as_of`, the one at that position.
+
+    Nothing is recorded.
+    """
     session = find_session(request, session_id)
     options = RequestedContext(filter.policy, filter.format, filter.model, as_of=filter.as_of)
     if filter.max_tokens is not None:
@@ -168,7 +171,9 @@ def post_context(request: ApiRequest, session_id: SessionId, body: ContextIn) ->
 
 
 def _settings(session: Session, max_tokens: int | None) -> SessionSettings:
-    """The settings with the budget of these texts: the request's, else the session's, else 1,024 tokens."""
+    """The settings with the budget of these texts: the request's, otherwise the session's, otherwise 1,024
+    tokens.
+    """
     settings = load_settings(session.settings)
     if max_tokens is None and settings.max_tokens == "window":
         max_tokens = INHERITED_BUDGET

@@ -79,8 +79,8 @@ def first_page(
     """The rows of a page, and the cursor of the next page, or None.
 
     Args:
-        rows: the page's, and one more where the list goes on.
-        place: what the cursor says of the page's last row.
+        rows: the page's, and one more if the list continues.
+        place: gives the cursor's values for the page's last row.
     """
     page = rows[:limit]
     return page, encode_cursor(list_name, *place(page[-1])) if len(rows) > limit else None

@@ -74,7 +74,7 @@ class EpisodeFilter(PageQuery):
 
     @property
     def wanted(self) -> StepFilter:
-        """Which steps to list."""
+        """The filter of the requested steps."""
         columns = {"status", "tool", "since", "until", "kind", "file", "turn", "names"}
         named = self.model_dump(include=columns)
         text = None if self.text is None else wanted_text(self.text)
@@ -84,7 +84,7 @@ class EpisodeFilter(PageQuery):
 @router.get("/sessions/{session_id}/episodes", response=EpisodePage, summary="List steps")
 def list_episodes(request: ApiRequest, session_id: SessionId, filter: Query[EpisodeFilter]) -> HttpResponse:
     """With a filter, for example `status`, a page may hold fewer items than `limit`, or none, and still
-    have a `next`: one request looks through a bounded number of steps, and the next one goes on there.
+    have a `next`: one request searches a bounded number of steps, and the next one continues there.
     """
     session = find_session(request, session_id)
     wanted = filter.wanted

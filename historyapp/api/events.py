@@ -50,10 +50,9 @@ class EventPageQuery(EventQuery):
 @raises(CursorExpired, Invalid)
 def list_events(request: ApiRequest, filter: Query[EventPageQuery]) -> HttpResponseBase:
     """What has changed in the project's sessions, in order: a page of JSON, or with `Accept:
-    text/event-stream` a stream of server-sent events that goes on until you close it.
-
-    An event says what changed, not what it contains: read the entries from `first_position` to `position`.
-    Nothing is skipped and nothing comes twice, also after the server or the connection has failed.
+    text/event-stream` a stream of server-sent events that continues until you close it. An event says what
+    changed, without the content: read the entries from `first_position` to `position`. No event is skipped or
+    repeated, even after the server or the connection has failed.
     """
     project = request.auth.project_id
     if MEDIA_TYPE in request.headers.get("Accept", ""):

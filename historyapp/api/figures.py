@@ -67,8 +67,8 @@ class SpanQuery(BaseModel):
 def read_figures(request: ApiRequest, span: Query[SpanQuery]) -> HttpResponse:
     """Sessions, steps, errors, tokens and money of the key's project, by day, agent, model or tool.
 
-    They follow what is recorded within a few seconds. A step belongs to the day, in UTC, on which it began.
-    What a fork inherits counts once, for the session that recorded it.
+    New entries are counted within a few seconds. A step counts on the day, in UTC, on which it began. Steps
+    that a fork shares count once, for the session that recorded them.
     """
     project, last = request.auth.project_id, span.last or timezone.now().astimezone(UTC).date()
     first = span.first or date.fromordinal(max(1, last.toordinal() - DAYS + 1))

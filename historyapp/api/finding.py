@@ -38,7 +38,7 @@ def find_text(request: ApiRequest, session_id: SessionId, query: Query[FindQuery
     """Searches instructions, inputs, thoughts, answers, tool calls with their arguments, results and reviews.
 
     A page may hold fewer items than `limit`, or none, and still have a `next`: one request reads a bounded
-    part of a long session, and the next one goes on there.
+    part of a long session, and the next one continues there.
     """
     session = find_session(request, session_id)
     return reply_or_304(request, session, lambda: _page(session, query))

@@ -1,4 +1,6 @@
-"""What ``root`` applies to all routes: strict query parameters, and one write for each Idempotency-Key."""
+"""The checks that ``root`` applies to all routes: strict query parameters, and one write for each
+Idempotency-Key.
+"""
 
 import hashlib
 import re

@@ -1,4 +1,4 @@
-"""What a session cost, in total and by step."""
+"""The cost of a session, in total and by step."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ _STEPS = "ledger/steps"
 def read_ledger(request: ApiRequest, session_id: SessionId, as_of: AsOf = None) -> HttpResponse:
     """Tokens and money of all live model calls, and the spending caps.
 
-    Its cost does not depend on the session's length.
+    Its time does not depend on the session's length.
     """
     session = find_session(request, session_id)
     caps = [cap_out(cap) for cap in caps_that_hold(session, request.auth)]

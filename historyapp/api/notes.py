@@ -52,7 +52,7 @@ def remove_note(
 
 @router.get("/sessions/{session_id}/notes", response=NotePage, summary="List bookmarks and notes")
 def list_notes(request: ApiRequest, session_id: SessionId, filter: Query[PageQuery]) -> HttpResponse:
-    """Those of live steps, in the order of the steps."""
+    """The bookmarks and notes of live steps, in step order."""
     session = find_session(request, session_id)
 
     def make() -> NotePage:

@@ -1,4 +1,4 @@
-"""Where the names of a step's action stood before."""
+"""The origins of the names in a step's action."""
 
 from typing import Annotated
 
@@ -33,11 +33,9 @@ class OriginsQuery(BaseModel):
 def read_origins(
     request: ApiRequest, session_id: SessionId, number: QueryStep, query: Query[OriginsQuery]
 ) -> HttpResponse:
-    """The paths, URLs, hashes, numbers and names in the step's tool calls, and where each stood before.
-
-    With `name` also every place of one name up to the step, the newest 50.
-    The first request of a long session may find only a part of the log in the index: then `complete` is false
-    and a worker reads the rest.
+    """The paths, URLs, hashes, numbers and names in the step's tool calls, and where each appeared before.
+    With `name`, also the newest 50 places of that name up to the step. The first request of a long session
+    may find only a part of the log in the index: then `complete` is false and a worker reads the rest.
     """
     session = find_session(request, session_id)
     history = History(session, query.as_of)

@@ -1,4 +1,4 @@
-"""What a run did and what it took, in figures that lead to steps."""
+"""The figures of a run, each with steps."""
 
 from datetime import UTC, datetime
 
@@ -36,7 +36,7 @@ from historyapp.wire.overview import (
 router = Router(tags=["overview"])
 
 MOST_STEPS = 100
-"""Of a list of steps that named something."""
+"""The most steps in a list of steps that named something."""
 
 
 @router.get("/sessions/{session_id}/overview", response=OverviewOut, summary="Read a run's overview")

@@ -1,4 +1,4 @@
-"""The key's project and what it allows."""
+"""The key's project and its settings."""
 
 from django.http import HttpResponse
 from ninja import Router
@@ -24,7 +24,7 @@ router = Router(tags=["project"])
 
 
 class ProjectPatch(RequestBody):
-    """Only what is given changes."""
+    """Only the given fields change."""
 
     model_config = shown({"paid_automatic_compression": True, "daily_cap": 5})
 
@@ -48,7 +48,9 @@ def read_project(request: ApiRequest) -> HttpResponse:
 @router.patch("/project", response=ProjectOut, summary="Change the project's settings")
 @raises(Invalid, SpendForbidden)
 def patch_project(request: ApiRequest, changes: ProjectPatch) -> HttpResponse:
-    """Needs the scope `admin` beside `write`; what lets the project spend money needs `spend` too."""
+    """Needs the scope `admin` in addition to `write`; fields that let the project spend money need `spend`
+    too.
+    """
     check_scope(request.auth, "admin")
     given = changes.model_dump(exclude_unset=True)
     limits = take_limits(given)

@@ -1,4 +1,4 @@
-"""Responses: JSON that keeps any text, and 304 where the reader already has the answer."""
+"""Responses: JSON that keeps any text, and 304 if the client already has the response."""
 
 import hashlib
 from collections.abc import Callable
@@ -80,7 +80,7 @@ def reply_or_304(
     """The answer that ``make`` returns; 304 without calling it while the ``If-None-Match`` holds.
 
     Args:
-        state: what the answer depends on apart from the session and the query.
+        state: other state that the response depends on, besides the session and the query.
     """
     query = hashlib.sha256(f"{request.META.get('QUERY_STRING', '')}{state}".encode()).hexdigest()[:8]
     # Weak: it names the state that an answer was made from, not the answer's bytes.

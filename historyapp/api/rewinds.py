@@ -59,7 +59,7 @@ _ONLY_IN_FLIGHT = RewindIn()
 def post_rewind(
     request: ApiRequest, session_id: SessionId, target: RewindIn = _ONLY_IN_FLIGHT
 ) -> HttpResponse:
-    """Nothing is deleted: what is cut off stays as a take."""
+    """Nothing is deleted: the entries that are cut off stay as a take."""
     done = rewind(
         request.auth.project,
         session_id,

@@ -1,4 +1,4 @@
-"""Two runs compared: what they share, where they differ first, and their steps side by side."""
+"""Comparing two runs: their shared part, the first difference, and their steps side by side."""
 
 from functools import partial
 from typing import Any
@@ -66,10 +66,9 @@ class PairQuery(ComparisonQuery):
 @router.get("/compare", response=RunComparisonOut, summary="Compare two runs")
 @raises(Invalid, NotFound)
 def compare(request: ApiRequest, query: Query[ComparisonQuery]) -> HttpResponse:
-    """What two sessions, forks, takes or points in time share, where they differ first, and what each took.
-
-    What forks and takes share is known exactly from their lineages. The steps after it are aligned by their
-    calls. The cost does not depend on the length of the runs.
+    """The shared part of two sessions, forks, takes or points in time, the first difference, and the totals
+    of each. For forks and takes, the shared part is exact: it comes from the lineages. The later steps are
+    aligned by their calls. The time does not depend on the length of the runs.
     """
     found = compare_runs(*query.references(), partial(find_session, request))
     pairs, more = found.steps.page(0, query.limit)

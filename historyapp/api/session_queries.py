@@ -1,4 +1,4 @@
-"""Which sessions a list holds: the parameters of ``GET /sessions`` and of its facets."""
+"""The parameters of ``GET /sessions`` and of its facets."""
 
 from typing import Annotated, Literal
 
@@ -25,7 +25,7 @@ _SORTS = [sign + name for name in ORDERS for sign in ("", "-")]
 
 
 class SessionFilter(BaseModel):
-    """All parameters narrow the list together; several values of one that may be repeated widen it."""
+    """A session must match all parameters. If a parameter is repeated, one of its values is enough."""
 
     q: Annotated[Line, Field(max_length=200)] = Field(
         default="", description="Words; title, agent or tags must contain all of them."
@@ -60,7 +60,7 @@ class SessionFilter(BaseModel):
     )
 
     def chosen(self) -> SessionCriteria:
-        """The same as the database filters by it.
+        """The criteria for the database query.
 
         Raises:
             Invalid: when the span ends before it begins.
@@ -83,7 +83,7 @@ class SessionFilter(BaseModel):
         )
 
     def sessions(self, project: Project) -> SessionQuerySet:
-        """The project's sessions whose ids begin as they should."""
+        """The project's sessions whose ids begin with the given text."""
         found = Session.objects.filter(project=project)
         return found if self.id is None else found.with_prefix(self.id)
 

@@ -57,7 +57,7 @@ _BIG_COLUMNS = ("closed_spans", "fork_spans", "tail", "settings", "metadata")
 
 
 class SettingsIn(SessionSettings):
-    """Session settings. Those that are left out keep their value."""
+    """Session settings. Omitted ones keep their values."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -158,7 +158,7 @@ def make_session(request: ApiRequest, session: SessionIn) -> HttpResponse:
 
 
 def _starter(request: ApiRequest, session: SessionIn) -> Starter | None:
-    """What started a sub-agent.
+    """The position of the tool call that started a sub-agent.
 
     Raises:
         Invalid: when there is no such session or step.
@@ -199,7 +199,7 @@ def count_sessions(request: ApiRequest, filter: Query[SessionFilter]) -> HttpRes
     """How many sessions match, and how many would match with one further value of each facet.
 
     A further tag narrows the list. A further agent, model, repository or folder widens it, and another status
-    replaces the first: their counts leave out what was chosen of the same facet.
+    replaces the first: their counts ignore the values that were chosen in the same facet.
     """
     return reply(facets_out(facet_counts(filter.sessions(request.auth.project), filter.chosen())))
 

@@ -59,7 +59,7 @@ def post_share(request: ApiRequest, session_id: SessionId, share: ShareIn = _DEF
         made = create_share(request.auth.project, session_id, options, actor=actor(request))
         return reply(_share(made), 201)
 
-    # The address is added to the stored answer: what is stored lets nobody in.
+    # The address is added to the stored response: the stored one opens nothing.
     answer = once_per_key(request, make)
     assert isinstance(answer, HttpResponse)
     made = json.loads(answer.content)
@@ -84,7 +84,7 @@ def list_shares(request: ApiRequest, session_id: SessionId, filter: Query[ShareF
 )
 @raises(NotFound)
 def delete_share(request: ApiRequest, session_id: SessionId, share_id: ShareId) -> HttpResponse:
-    """It stops working at once, and stays in the list."""
+    """The link stops working at once, and stays in the list."""
     session = find_session(request, session_id)
     revoke_share(request.auth.project, share_id, session_id=session.pk, actor=actor(request))
     return HttpResponse(status=204)

@@ -70,7 +70,7 @@ def post_comparison(request: ApiRequest, session_id: SessionId, body: Comparison
 def read_comparison(
     request: ApiRequest, session_id: SessionId, comparison_id: ComparisonId, as_of: AsOf = None
 ) -> HttpResponse:
-    """The progress of both sides, what they wrote, and which names they keep that the run needed next."""
+    """The progress of both sides, their summaries, and which names they keep that later steps needed."""
     session = find_session(request, session_id)
     runs = find_comparison(session, comparison_id, as_of)
     return reply_by_content(request, session, _comparison(compare_strategies(session, runs, as_of)))
@@ -84,7 +84,7 @@ def read_comparison(
 def list_comparison_rows(
     request: ApiRequest, session_id: SessionId, comparison_id: ComparisonId, filter: Query[PageQuery]
 ) -> HttpResponse:
-    """The original steps beside what each side made of them, aligned where summaries of both begin and end.
+    """The original steps beside each side's summaries, aligned where summaries of both sides begin and end.
 
     A page ends after `limit` rows, or after 50 steps if that is sooner.
     """

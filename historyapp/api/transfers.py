@@ -44,7 +44,7 @@ def post_import(
     files: File[list[UploadedFile]],
     format: Annotated[ImportFormat | None, Form(description="Null: detected from the content.")] = None,
 ) -> HttpResponseBase:
-    """Importing a file again adds nothing, and a grown file adds what is new.
+    """Importing a file again adds nothing; a file that has grown adds only its new entries.
 
     201 when entries or sessions were added, 200 when all was there already, 422 when nothing could be read at
     all. 409 when nothing was added because another import of the session is running, or it is archived. An
@@ -87,7 +87,9 @@ def post_import(
 def read_export(
     request: ApiRequest, session_id: SessionId, format: ExportFormat = "playhead_jsonl", as_of: AsOf = None
 ) -> StreamingHttpResponse:
-    """Playhead's own format holds everything, takes and forks included; the others hold what is live."""
+    """Playhead's own format contains everything, takes and forks included; the others contain only live
+    entries.
+    """
     session = find_session(request, session_id)
     export = export_session(session, format, as_of=as_of, actor=actor(request))
     disposition = {"Content-Disposition": f'attachment; filename="{export.name}"'}

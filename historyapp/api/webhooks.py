@@ -1,4 +1,5 @@
-"""Webhooks, their deliveries and their tests. All of it needs the scope ``admin``: addresses hold tokens."""
+"""Webhooks, their deliveries and their tests. All endpoints need the scope ``admin``, because addresses often
+contain tokens."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -110,7 +111,7 @@ def list_webhooks(request: ApiRequest, filter: Query[WebhookFilter]) -> HttpResp
 @raises(Conflict, Invalid, AddressNotAllowed)
 @handles_own_key
 def post_webhook(request: ApiRequest, webhook: WebhookIn) -> HttpResponse:
-    """Sends what happens from now on to an address. Only this answer has the `secret`."""
+    """Sends events from now on to an address. Only this response contains the `secret`."""
     check_scope(request.auth, "admin")
 
     def make() -> Webhook:
@@ -141,7 +142,7 @@ def patch_webhook(request: ApiRequest, webhook_id: WebhookId, changes: WebhookPa
 @router.delete("/webhooks/{webhook_id}", response={204: None}, summary="Delete a webhook")
 @raises(NotFound)
 def remove_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
-    """Deletes its deliveries, too. What has not arrived is not sent any more."""
+    """Deletes the webhook and its deliveries. Pending deliveries are not sent."""
     delete_webhook(request.auth.project, webhook_id, actor=actor(request))
     return HttpResponse(status=204)
 
@@ -186,7 +187,7 @@ def list_deliveries(
 )
 @raises(NotFound)
 def read_delivery(request: ApiRequest, webhook_id: WebhookId, delivery_id: DeliveryId) -> HttpResponse:
-    """What is sent, and what came of the newest attempts."""
+    """The body of a delivery, and the outcome of its newest attempts."""
     row = find_delivery(_found(request, webhook_id), delivery_id)
     attempts = [AttemptOut.model_validate(entry) for entry in row.log]
     return reply(fill(FullDeliveryOut, row, **_fields(row), log=attempts))
@@ -199,7 +200,7 @@ def read_delivery(request: ApiRequest, webhook_id: WebhookId, delivery_id: Deliv
 )
 @raises(NotFound, Conflict)
 def post_redelivery(request: ApiRequest, webhook_id: WebhookId, delivery_id: DeliveryId) -> HttpResponse:
-    """Sends the same body with the same `webhook-id`. One that still waits is sent at once."""
+    """Sends the same body with the same `webhook-id`. A pending delivery is sent at once."""
     check_scope(request.auth, "admin")
     row = redeliver(request.auth.project, webhook_id, delivery_id, actor=actor(request))
     return reply(_delivery(row), 201)
@@ -212,7 +213,7 @@ def _found(request: ApiRequest, webhook_id: UUID) -> Webhook:
 
 
 def _with_secret(request: ApiRequest, make: Callable[[], Webhook]) -> HttpResponse:
-    """The answer with the secret, which is added to the stored answer: none is stored."""
+    """The response with the secret. The stored response does not contain it."""
     answer = once_per_key(request, lambda: _answer(make(), 201))
     assert isinstance(answer, HttpResponse)
     made = json.loads(answer.content)

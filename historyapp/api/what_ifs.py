@@ -28,7 +28,7 @@ WhatIfId = Annotated[UUID, id_of("saved What if"), UUID_SCHEMA]
 
 
 class WhatIfIn(RequestBody):
-    """At least one of policy, budget, format and model. Null means what the session's settings say."""
+    """At least one of policy, budget, format and model is required. Null means the session's setting."""
 
     model_config = shown({"name": "small and cheap", "policy": "masked", "max_tokens": 4096})
 
@@ -46,7 +46,7 @@ class WhatIfFilter(BaseModel):
 
 @router.get("/what-ifs", response=WhatIfPage, summary="List saved What ifs")
 def list_what_ifs(request: ApiRequest, filter: Query[WhatIfFilter]) -> HttpResponse:
-    """Those of the key's project, in the order in which they were first saved."""
+    """The What ifs of the key's project, oldest first."""
     found = WhatIf.objects.filter(project=request.auth.project).order_by("pk")
     if filter.cursor is not None:
         (after,) = decode_cursor(_LIST, filter.cursor, UUID)

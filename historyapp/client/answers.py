@@ -1,4 +1,4 @@
-"""Answers that may not be known yet: those to writes that wait in the spool."""
+"""Responses to writes, which are not known while the write waits in the spool."""
 
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -32,8 +32,8 @@ class SpoolableAnswer(Answer):
 
 
 class Appended(SpoolableAnswer, AppendedOut):
-    """What is known of appended entries."""
+    """The response to an append."""
 
 
 class Registered(SpoolableAnswer, RegisteredOut):
-    """What is known of a registered action, result or step."""
+    """The response to a registered action, result or step."""

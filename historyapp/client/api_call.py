@@ -32,7 +32,7 @@ class ApiCall(Generic[T]):
     files: tuple[File, ...] = ()
     """Sent as ``multipart/form-data``, with ``body`` as its fields."""
     idempotency_key: str | None = None
-    """Of a POST; null: one is generated. Retries use the same key."""
+    """The Idempotency-Key of a POST; null: one is generated. Retries use the same key."""
     repeatable: bool = True
     """False if it must not be sent again once its response has begun."""
     silence: float | None = None
@@ -73,12 +73,12 @@ class EventReader(Protocol[R]):
         """The events that are complete with this chunk."""
 
     def resumed(self, first: ApiCall[None]) -> ApiCall[None]:
-        """The request for what follows; only what is complete has been read."""
+        """The request for the following events; only complete events have been read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Followed(Generic[T]):
-    """A stream that goes on until the caller ends it. After a lost connection it goes on where it was."""
+    """A stream that continues until the caller ends it. After a lost connection it continues where it was."""
 
     first: ApiCall[None]
     reader: Callable[[], EventReader[T]]

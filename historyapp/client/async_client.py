@@ -183,7 +183,7 @@ class AsyncPlayhead(http_messages.ServerConnection[httpx.AsyncClient]):
         return spooled()
 
     async def flush(self, timeout: float = 60.0) -> int:
-        """Sends what waits in the spool, as soon as the server is back. Returns how many writes still wait.
+        """Sends the writes in the spool as soon as the server is back. Returns how many writes still wait.
 
         Args:
             timeout: in seconds.
@@ -210,7 +210,7 @@ class AsyncPlayhead(http_messages.ServerConnection[httpx.AsyncClient]):
         return run
 
     async def aclose(self) -> None:
-        """Closes all connections. What waits in the spool stays there; see :meth:`flush`."""
+        """Closes all connections. Writes in the spool stay there; see :meth:`flush`."""
         if self._sender is not None:
             await self._sender.stop()
         await self._http.aclose()

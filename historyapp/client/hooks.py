@@ -61,7 +61,7 @@ def after_parse(
     """Records an action before it runs.
 
     Args:
-        metadata: free: ``usage``, ``cost``, ``model`` …
+        metadata: any fields: ``usage``, ``cost``, ``model`` …
 
     Raises:
         Conflict: while another action is in flight.

@@ -88,7 +88,7 @@ class Spool:
         self.max_bytes, self.patience = max_bytes, patience
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # Agents' texts stand in it, so others must not read it.
+            # It contains agents' texts, so other users must not read it.
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
             with self._open() as file:
                 file.executescript(_TABLES)
@@ -98,7 +98,7 @@ class Spool:
             raise ValueError(detail) from why
 
     def waiting(self, server: str | None = None) -> int:
-        """How many writes wait: for one server, or in all."""
+        """The number of waiting writes: for one server, or in total."""
         query = "SELECT count(*) FROM writes WHERE problem IS NULL AND (?1 IS NULL OR server = ?1)"
         with self._open() as file:
             count: int = file.execute(query, (server,)).fetchone()[0]

@@ -17,7 +17,7 @@ class Sender:
     """One client's access to a spool.
 
     Args:
-        server: only what is meant for it is sent.
+        server: only writes for this server are sent.
         attempt: sends a write once, within the given number of seconds.
     """
 
@@ -32,7 +32,7 @@ class Sender:
         """Keeps a write, and sends it later.
 
         Raises:
-            NotSpooled: when there is no room for it, and what waits cannot be sent either.
+            NotSpooled: when there is no room for it, and the waiting writes cannot be sent either.
         """
         try:
             self.spool.put(write)
@@ -42,7 +42,7 @@ class Sender:
         self.start()
 
     def send_all(self, patience: Patience) -> str:
-        """Sends what waits, with pauses in which the server may come back.
+        """Sends the waiting writes, with pauses in which the server may come back.
 
         Returns:
             Why it is not all sent; empty when it is.
@@ -57,7 +57,7 @@ class Sender:
         raise AssertionError  # unreachable: the count is infinite
 
     def drain(self, seconds: float) -> str:
-        """Sends what waits, in order, until something cannot be sent.
+        """Sends the waiting writes, in order, until one cannot be sent.
 
         Returns:
             Why it is not all sent; empty when it is.
@@ -79,7 +79,7 @@ class Sender:
         return ""
 
     def start(self) -> None:
-        """Sends what waits in the background."""
+        """Sends the waiting writes in the background."""
         with self._guard:
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name="playhead-spool", daemon=True)

@@ -36,7 +36,7 @@ def _listed(describe: Callable[P, Pages[T] | Stream[T] | Followed[T]]) -> Method
 class Playhead(http_messages.ServerConnection[httpx.Client]):
     """A Playhead server, as one API key may use it. Threads may share it; close it, or use it in a ``with``.
 
-    Failed requests are sent again where that may help, and nothing is recorded twice.
+    Failed requests are retried if that may help, and nothing is recorded twice.
 
     Args:
         base_url: scheme, host and port, as in ``http://127.0.0.1:8000``.
@@ -198,7 +198,7 @@ class Playhead(http_messages.ServerConnection[httpx.Client]):
         return spooled()
 
     def flush(self, timeout: float = 60.0) -> int:
-        """Sends what waits in the spool, as soon as the server is back. Returns how many writes still wait.
+        """Sends the writes in the spool as soon as the server is back. Returns how many writes still wait.
 
         Args:
             timeout: in seconds.
@@ -223,7 +223,7 @@ class Playhead(http_messages.ServerConnection[httpx.Client]):
         return run
 
     def close(self) -> None:
-        """Closes all connections. What waits in the spool stays there; see :meth:`flush`."""
+        """Closes all connections. Writes in the spool stay there; see :meth:`flush`."""
         if self._sender is not None:
             self._sender.stop(self._http.close)
         else:

@@ -1,10 +1,10 @@
-"""Two runs side by side: which step of one stands beside which step of the other.
+"""Aligns two runs: pairs each step of one with a step of the other.
 
 Steps that are equal by a key are matched so that as many as possible match (a longest common subsequence).
 Between these, steps that are equal by the next, weaker key are matched, and so on.
 
-The time is bounded: ``len(a) * len(b)`` bits for each key, whatever the steps hold. ``difflib`` has no such
-bound: it takes cubic time where one step recurs.
+The time is bounded: ``len(a) * len(b)`` bits for each key, whatever the steps contain. ``difflib`` has no
+such bound: it takes cubic time if a step recurs.
 """
 
 from collections import defaultdict
@@ -16,14 +16,14 @@ MOST_ALIGNED = 2_000
 
 
 class Pair(NamedTuple):
-    """The indexes of two steps that stand side by side; null where only one side has a step."""
+    """The indexes of two paired steps; null if only one side has a step."""
 
     a: int | None
     b: int | None
 
 
 def align(a: Sequence[Sequence[Hashable]], b: Sequence[Sequence[Hashable]]) -> list[Pair]:
-    """Every step of both sides once, in the order of both; of a gap first the steps of ``a``.
+    """Every step of both sides once, in the order of both; in a gap, the steps of ``a`` come first.
 
     Args:
         a: for each step its keys, the strongest first. All steps have as many keys.
@@ -69,7 +69,7 @@ def common_subsequence(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tup
     compares only hashes, so that unlike steps can match, and takes 12 MB of disk and 4 MB of each process.
 
     Source: Hyyrö, "Bit-parallel LCS-length computation revisited" (2004). A row of the usual table is one
-    integer: a zero bit stands where the length grows.
+    integer: a zero bit marks where the length grows.
     """
     start, end = 0, 0
     shortest = min(len(a), len(b))

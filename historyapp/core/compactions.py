@@ -1,4 +1,4 @@
-"""Follows a log and says what the model no longer saw: the rule of ``historyapp.core.windows``."""
+"""Follows a log: which entries the model no longer saw, by the rule of ``historyapp.core.windows``."""
 
 import sys
 from collections import deque
@@ -10,11 +10,11 @@ from historyapp.core.json import mapping
 from historyapp.core.windows import CLEARED, LogRow, find_window, is_clear
 
 KEPT_ROWS = 1_024
-"""The newest rows from which a compaction may take single ones. Condensers forget what is near."""
+"""The newest rows from which a compaction may take single ones. Condensers forget recent entries."""
 
 
 class SeenRows:
-    """What compactions took away so far.
+    """The entries that compactions have removed so far.
 
     Args:
         newest_first: the rows before the next one; at most :data:`KEPT_ROWS` are read.

@@ -2,7 +2,7 @@
 
 Neutral parts are ``{"type": "text", "text"}`` and ``{"type": "image"}`` with either ``url`` or
 ``media_type`` and base64 ``data``. Every other block stays as its provider wrote it. Each format says which
-blocks it takes; what it does not take, for example an image of an unsupported type, is named in words.
+blocks it accepts; other blocks, for example an image of an unsupported type, are named in words.
 """
 
 import re

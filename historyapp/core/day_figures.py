@@ -1,7 +1,7 @@
-"""What a project did on one day: figures that add up over sessions, agents, models and tools.
+"""A project's figures for one day, which add up over sessions, agents, models and tools.
 
-An entry stores the running totals of its lineage. What it adds is the difference to the entry before, so the
-figures of any entries are known without their bodies.
+An entry stores the running totals of its lineage. Its own figures are the difference from the previous entry,
+so they are known without the body.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from historyapp.core.projection import Totals
 from historyapp.core.usage import NO_CALLS, ModelTotals
 
 NO_DAY = UNDATED.date()
-"""Stands for the day of what has no known time."""
+"""The day of entries without a known time."""
 
 
 class DayFigures(NamedTuple):
@@ -27,9 +27,12 @@ class DayFigures(NamedTuple):
     likely_failures: int = 0
     """Steps that were reported as a success and look like a failure."""
     tokens: int = 0
-    """Of the entries by our own count, each entry once."""
+    """Tokens of the entries by our own count, each entry once."""
     model_calls: int = 0
-    """Those that reported their usage; so do the four kinds of tokens below."""
+    """Model calls that reported their usage.
+
+    The four kinds of tokens below are counted for these calls only.
+    """
     uncached: int = 0
     cache_read: int = 0
     cache_write: int = 0
@@ -37,7 +40,7 @@ class DayFigures(NamedTuple):
     cost: int = 0
     """Reported by the source, in millionths of a US dollar."""
     milliseconds: int = 0
-    """Between tool calls and their results."""
+    """Time between tool calls and their results."""
 
     def plus(self, other: "DayFigures") -> "DayFigures":
         return DayFigures(*map(int.__add__, self, other))
@@ -53,18 +56,18 @@ NO_FIGURES = DayFigures()
 
 
 class FiguresKey(NamedTuple):
-    """What figures belong to. Within one session its agent is the same everywhere."""
+    """The key of figures. The agent is not part of it, because a session has one agent."""
 
     day: date
-    """In UTC, of the step's beginning; :data:`NO_DAY` where that is not known."""
+    """The day in UTC on which the step began; :data:`NO_DAY` if unknown."""
     model: str
-    """As the model calls name it; empty where they name none, which means the session's model."""
+    """The model that the model calls name; empty if they name none, which means the session's model."""
     tool: str
     """The tool of the step's calls, as in the column ``tool`` of its row; empty without tool calls."""
     has_cost: bool
-    """Whether the source reported what the model calls cost. Without it, the price list is asked."""
+    """Whether the source reported the cost of the model calls. Otherwise the price list is used."""
     is_live: bool = True
-    """False in takes: what a rewind has cut off."""
+    """False in takes."""
 
 
 def day_of(moment: datetime) -> date:
@@ -73,15 +76,15 @@ def day_of(moment: datetime) -> date:
 
 
 class Gain(NamedTuple):
-    """What one entry adds."""
+    """The figures that one entry adds."""
 
     figures: DayFigures
     model: str
-    """Of the model call that it reports; empty: it names none."""
+    """The model of the reported model call; empty if it names none."""
 
 
 def gain(before: Totals, after: Totals) -> Gain:
-    """What an entry adds, from the running totals before and after it."""
+    """The figures that an entry adds, computed from the running totals before and after it."""
     figures = DayFigures(
         steps=after.steps - before.steps,
         errors=after.errors - before.errors,

@@ -23,7 +23,7 @@ class LineCount(NamedTuple):
 def edited_lines(arguments: Any) -> LineCount:
     """The lines that an edit adds and removes.
 
-    Of replaced text, common lines at both ends do not count. A file that is written whole counts as added,
+    Equal lines at both ends of a replaced text do not count. A file that is written whole counts as added,
     because the call does not say what was there before.
 
     Args:
@@ -55,7 +55,7 @@ def _of_edit(edit: Mapping[str, Any]) -> LineCount:
 def lines_edited_by(command: Any) -> LineCount | None:
     """The lines that SWE-agent's shell command ``edit 3:4`` changes; None for any other command.
 
-    The form without lines replaces what is between two cursors, which the command does not tell.
+    The form without lines replaces the text between two cursors, which the command does not name.
     """
     if not isinstance(command, str) or not command.startswith(("edit ", _AT_CURSOR)):
         return None  # of most commands, before the pattern
@@ -69,7 +69,7 @@ def lines_edited_by(command: Any) -> LineCount | None:
 
 
 def edits_at_cursor(arguments: Any) -> bool:
-    """Whether an edit tells which lines it writes, and not which ones it replaces."""
+    """Whether an edit gives only the lines that it writes, and not the lines that it replaces."""
     command = arguments.get("command") if isinstance(arguments, Mapping) else None
     return isinstance(command, str) and command.startswith(_AT_CURSOR)
 

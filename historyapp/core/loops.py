@@ -1,4 +1,4 @@
-"""Tells from the rows of a run's newest steps whether the agent likely goes round in circles."""
+"""Detects from the rows of a run's newest steps whether the agent is probably stuck in a loop."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from typing import Literal, Protocol
 
 LoopRule = Literal["same_call_same_result", "alternating_calls", "error_streak"]
 WINDOW = 12
-"""Steps that are looked at."""
+"""The number of steps that are examined."""
 LEAST_SAME, LEAST_TURNS, LEAST_ERRORS = 4, 8, 6
-"""Steps from which each rule speaks of a loop. The overview lists repeated work from fewer."""
+"""The number of steps from which each rule reports a loop. The overview lists shorter repetitions too."""
 _CLIPPED = 200
 """Characters of a preview: a text of this length may go on, and differ there."""
 
@@ -44,7 +44,7 @@ class Loop:
     tool: str
     target: str
     digest: str
-    """Of the calls that come again: the same loop has the same digest while it goes on."""
+    """A digest of the repeated calls: a loop keeps its digest while it continues."""
 
 
 def find_loop(rows: Sequence[LoopRow]) -> Loop | None:
@@ -79,7 +79,7 @@ def _alternating(rows: Sequence[LoopRow]) -> Loop | None:
 
 
 def _errors(rows: Sequence[LoopRow]) -> Loop | None:
-    """Only the step with which a streak is long enough: a longer one is the same loop."""
+    """Only the step at which a streak becomes long enough: a longer streak is the same loop."""
     last, before = rows[-LEAST_ERRORS:], rows[-LEAST_ERRORS - 1 : -LEAST_ERRORS]
     if len(last) < LEAST_ERRORS or not all(map(_failed, last)) or any(map(_failed, before)):
         return None

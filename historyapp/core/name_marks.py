@@ -1,4 +1,4 @@
-"""A text cut into pieces at the names that stand in it, so that a reader sees them in place."""
+"""Splits a text at the names in it, so that a page can mark them in place."""
 
 from collections.abc import Collection
 from typing import NamedTuple
@@ -14,7 +14,7 @@ class TextPiece(NamedTuple):
 
 
 def mark_names(text: str, words: Collection[str], others: Collection[str] = ()) -> list[TextPiece]:
-    """The pieces of a text in their order; together they are the text.
+    """The pieces of a text in order. Joined, they are the text.
 
     Args:
         words: names that are found as whole words, inside longer names too. Their number times the length

@@ -1,8 +1,8 @@
-"""Places of names as sorted whole numbers, and pages of them in few bytes.
+"""Places of names as sorted integers, stored in compact pages.
 
 A place is one number: whether an action has the name, a hash of the name, whether the agent's own words or
-what it was given have it, and the position of the entry. So the places of a name follow each other, and those
-in actions stand apart: "which later action used it" reads few pages.
+what it was given have it, and the position of the entry. So the places of a name are adjacent, and those in
+actions are separate: "which later action used it" reads few pages.
 """
 
 import sys
@@ -30,7 +30,10 @@ _codecs = threading.local()
 
 
 def key_of(text: str) -> int:
-    """34 bits of a hash. Of three million names, one in 5,700 lookups of another name meets one of them."""
+    """34 bits of a hash.
+
+    With three million names, one in 5,700 lookups of another name collides with one of them.
+    """
     digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest) >> (64 - HASH_BITS)
 

@@ -1,4 +1,4 @@
-"""Whether a tool call names a file, told from the call's text as searches have it."""
+"""Whether a tool call names a file, decided from the call's text as searches read it."""
 
 from collections.abc import Iterator
 

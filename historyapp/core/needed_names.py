@@ -1,4 +1,4 @@
-"""The names that a run took from some steps and wrote again later, and whether summaries keep them."""
+"""The names that some steps returned and later steps used, and whether summaries keep them."""
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
@@ -11,17 +11,17 @@ from historyapp.core.results import returned_text
 MOST_NAMES = 200
 """Names that are looked for in each summary."""
 MOST_CHARACTERS = 200_000
-"""Of each result that are searched for names."""
+"""Characters of each result that are searched for names."""
 
 
 class NeededName(NamedTuple):
-    """A name that came back in one of the steps and that a later step wrote in its arguments."""
+    """A name that one of the steps returned and that a later step used in its arguments."""
 
     name: str
     step: int
-    """The step whose result has it first."""
+    """The first step whose result contains it."""
     used_at: int
-    """The first later step that wrote it."""
+    """The first later step that used it."""
 
 
 def needed_names(steps: Iterable[Episode], later: Iterable[Episode]) -> list[NeededName]:
@@ -46,5 +46,5 @@ def needed_names(steps: Iterable[Episode], later: Iterable[Episode]) -> list[Nee
 
 
 def kept(names: Sequence[NeededName], texts: Sequence[str]) -> list[NeededName]:
-    """Those of the names that stand in one of the summaries as a whole word."""
+    """The names that one of the summaries contains as a whole word."""
     return [each for each in names if any(stands_in(each.name, text) for text in texts)]

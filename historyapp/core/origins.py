@@ -1,7 +1,7 @@
-"""Where the identifiers of an action stood before the action.
+"""Where the identifiers of an action appeared before the action.
 
 Each text of an entry is read once for the identifiers in it. Each is stored under a few keys, so that an
-action finds it in another spelling, too: a file by its last two parts, a short hash by its beginning.
+action also finds it in another spelling: a file by its last two parts, a short hash by its beginning.
 """
 
 import re
@@ -28,18 +28,17 @@ from historyapp.core.json import listing, mapping
 from historyapp.core.name_pages import Group, key_of
 
 VERSION = 1
-"""Of the rules that say which names a text has and under which keys they stand. Indexes of another version
-are not read, and made again."""
+"""The version of the rules for names and keys. Indexes of another version are not read but rebuilt."""
 NameKind = Literal["path", "url", "hash", "number", "name"]
 NAME_KINDS: tuple[NameKind, ...] = get_args(NameKind)
 Role = Literal["input", "instruction", "notebook", "summary", "result", "thought", "text", "action"]
 GIVEN: tuple[Role, ...] = ("input", "instruction", "notebook", "summary", "result")
-"""What the agent was given. The other roles are its own words."""
+"""The roles of text that the agent was given. The other roles are its own words."""
 Match = Literal["whole", "end", "parts"]
-"""How a name stood before: letter by letter; with another beginning; or its parts stood, one by one."""
+"""How a name matched: the exact text; with a different beginning; or by its parts."""
 Origin = Literal["given", "own", "nowhere", "unknown"]
-"""Where a name of an action comes from. Given: what the agent was given has it. Own: only its own earlier
-words have it. Unknown: not all that is before the step has been read."""
+"""Where a name of an action comes from. Given: text that the agent was given contains it. Own: only its own
+earlier words contain it. Unknown: not all that is before the step has been read."""
 
 MOST_CHARACTERS = 1_000_000
 """The most characters of an entry that are read for names."""
@@ -71,7 +70,7 @@ class Text(NamedTuple):
 
     role: Role
     part: int
-    """The index of the call or of the result; else 0."""
+    """The index of the call or of the result; otherwise 0."""
     text: str
 
 
@@ -102,7 +101,7 @@ class Lookup(NamedTuple):
 
     match: Match
     keys: tuple[int, ...]
-    """All of them have to be known; the name stands where the first one stands."""
+    """All keys must be known; the place of the first one is the place of the name."""
 
 
 def kind_of(name: str) -> NameKind:
@@ -122,7 +121,7 @@ def group_of(role: Role) -> Group:
 
 
 def lookups(name: str) -> list[Lookup]:
-    """How to find a name, from the same letters to what may be put together from parts."""
+    """The ways to find a name, from the exact text to its parts."""
     kind, parts = kind_of(name), _parts(name)
     found = [Lookup("whole", (key_of(_whole(name, parts)),))]
     if kind == "hash" and "-" not in name:
@@ -140,10 +139,11 @@ def lookups(name: str) -> list[Lookup]:
 
 
 def best_lookup(name: str, firsts: Mapping[int, int]) -> Lookup | None:
-    """The way by which a name stood; None: nowhere. Of a path the earlier of both spellings counts.
+    """The way by which a name was found; None if it appears nowhere. For a path, the earlier of both
+    spellings counts.
 
     Args:
-        firsts: where each known key first stood.
+        firsts: where each known key first appeared.
     """
     found = [way for way in lookups(name) if all(key in firsts for key in way.keys)]
     exact = [way for way in found if way.match != "parts"]
@@ -153,7 +153,7 @@ def best_lookup(name: str, firsts: Mapping[int, int]) -> Lookup | None:
 
 
 def mention_texts(name: str) -> Iterator[str]:
-    """What a name in a text is stored under, see :func:`lookups`."""
+    """The keys under which a name in a text is stored; see :func:`lookups`."""
     kind, parts = kind_of(name), _parts(name)
     yield _whole(name, parts)
     if kind == "hash" and "-" not in name:
@@ -189,7 +189,7 @@ def _pair(parts: Sequence[str]) -> str:
 
 
 def _attribute(name: str) -> str:
-    """What is behind the last dot of a name such as ``contact.playerClass``, where it is an identifier."""
+    """The part after the last dot of a name such as ``contact.playerClass``, where it is an identifier."""
     end = name.rpartition(".")[2]
     return end if end != name and _is_identifier(end) else ""
 
@@ -225,7 +225,7 @@ def texts_of(body: Body, metadata: Mapping[str, Any] | None = None) -> Iterator[
 
 
 def _replacing_texts(body: DebugLog, metadata: Mapping[str, Any]) -> Iterator[str]:
-    """What stands in place of the history from here: items of Codex, or a summary of OpenHands."""
+    """The texts that replace the history from here on: items of Codex, or a summary of OpenHands."""
     for item in listing(metadata.get("replacement_history")):
         yield plain_text(mapping(item).get("content") or "")
     if mapping(mapping(metadata.get("source")).get("condensed")).get("summarised"):
@@ -245,7 +245,7 @@ def result_words(result: ToolResult) -> str:
 
 
 def mentions_of(body: Body, metadata: Mapping[str, Any] | None = None) -> Found:
-    """The keys of all identifiers in an entry, each where it first stands."""
+    """The keys of all identifiers in an entry, each at its first place."""
     found: dict[tuple[Group, int], Mention] = {}
     left, is_whole = MOST_CHARACTERS, True
     for role, part, text in texts_of(body, metadata):
@@ -289,7 +289,7 @@ def names_in(call: ToolCall | UseTool) -> list[str]:
 def files_acted_on(call: ToolCall | UseTool) -> list[str]:
     """The files that have to exist for a call to work: those that it reads, edits or runs.
 
-    Not those that it creates, and no names in what it writes.
+    Files that it creates and names in text that it writes are left out.
     """
     subject = call_subject(call.name, call.arguments)
     arguments = call.arguments if isinstance(call.arguments, Mapping) else {}
@@ -335,7 +335,7 @@ def _is_file_word(word: str, name: str) -> bool:
 
 
 class ResultLine(NamedTuple):
-    """A line of a result with names that stand in no line before it."""
+    """A line of a result with names that no earlier line contains."""
 
     part: int
     line: int

@@ -25,7 +25,7 @@ Part = Literal[
     "unseen", "instruction", "notebook", "tools", "summary", "person", "harness", "results", "assistant",
     "steps", "screen", "overhead", "removed",
 ]  # fmt: skip
-"""What a request consists of. ``steps``, ``screen``, ``overhead`` and ``tools`` are known of snapshots alone.
+"""The parts of a request. ``steps``, ``screen``, ``overhead`` and ``tools`` are known of snapshots alone.
 ``removed`` is what was taken out of the others, below zero."""
 FACTORS = {
     "claude-fable-5": 1.55,
@@ -51,12 +51,12 @@ ATTACHMENT = "@"
 
 
 class Jump(NamedTuple):
-    """Tokens that joined or left the request without a trace in the transcript."""
+    """Tokens that were added to or removed from the request without a trace in the transcript."""
 
     position: int
     """Of the output whose request had them first."""
     tokens: int
-    """Negative where they left."""
+    """Negative if they were removed."""
     reason: Reason = "unknown"
 
 
@@ -127,7 +127,7 @@ class _Count:
         """Of each output since the person's newest input: its tokens now, and after the turn."""
         self._unseen: int | None = None
         self._removed = 0
-        """What was taken out unrecorded, below zero."""
+        """Tokens that were removed without a record; negative."""
         self._last_gap = 0
         self._last_input = 0
         """As last reported."""

@@ -1,9 +1,9 @@
-"""What a result comes to, in few words: lines that were read or changed, matches, the last line printed.
+"""A result in a few words: lines that were read or changed, matches, the last line printed.
 
-Rows of lists show it in place of what harnesses say, such as "The file … has been updated". What the
-arguments tell is noted when the call is made (:func:`call_figures`), so that its result needs no earlier
-entry. A rule that knows nothing better gives an empty text. Appends wait for these rules, so each reads a
-bounded part of a result.
+Rows of lists show it in place of what harnesses say, such as "The file … has been updated". Facts from the
+arguments are stored when the call is made (:func:`call_figures`), so the result needs no earlier entry. A
+rule that finds nothing returns an empty text. Appends wait for these rules, so each reads a bounded part of a
+result.
 """
 
 import re
@@ -57,7 +57,7 @@ _OF_HARNESS = ("Shell cwd was reset to ", "<system-reminder>", "</system-reminde
 
 
 def call_figures(kind: Kind, arguments: Any) -> tuple[int, ...]:
-    """What the arguments tell of the result.
+    """Facts about the result that follow from the arguments.
 
     Returns:
         Of an edit, also by SWE-agent's command, the lines added and removed; where the call does not say
@@ -94,7 +94,7 @@ def _are_numbers(*values: Any) -> bool:
 
 
 def result_fact(check: Check, text: str) -> str:
-    """What the row of a call's success says, or an empty text.
+    """The text in the row of a successful call, or an empty text.
 
     Args:
         text: what the tool returned, without what a harness wrote before it.
@@ -185,7 +185,8 @@ def _found(text: str) -> str:
 
 
 def _places(text: str) -> str:
-    """How many matches or files the lines of a search name. Of a single one nothing: the line says more."""
+    """The number of matches or files that the lines of a search name. Nothing for a single one, because its
+    line says more."""
     read, places = text[:_SEARCHED], list[str]()
     if _MARKED_PLACE.search(read):
         found = (_PLACE.match(line) for line in read.split("\n") if not line.startswith(_NOTES))

@@ -1,4 +1,4 @@
-"""The one token figure and the one money figure of a run, each with where it comes from.
+"""The displayed tokens and cost of a run, each with its source.
 
 Lists, heads of sessions, ledgers and overviews show these, so that they agree.
 """
@@ -14,7 +14,7 @@ MoneySource = Literal["reported", "priced", "reported and priced", "unknown", "n
 
 
 LEAST_WRITTEN = 500
-"""Tokens of outputs from which on a report of less than half of them is worth a word."""
+"""From this many output tokens, the pages say when less than half of them was reported."""
 
 
 class RunTokens(NamedTuple):
@@ -28,7 +28,7 @@ class RunTokens(NamedTuple):
 
     @property
     def shown(self) -> int:
-        """The one figure: input as reported, else the entries by our own count."""
+        """The displayed figure: input as reported, otherwise the entries by our own count."""
         return self.usage.input if self.source == "reported" else self.estimated
 
     def reports_too_little(self, written: int) -> bool:
@@ -40,7 +40,7 @@ class RunTokens(NamedTuple):
 
 
 class RunMoney(NamedTuple):
-    """What the model calls of a run cost."""
+    """The cost of a run's model calls."""
 
     micros: int
     """Millionths of a US dollar. Calls of models without a known price are left out."""
@@ -62,7 +62,7 @@ def tokens_of(totals: Totals) -> RunTokens:
 
 
 def money_of(totals: Totals, default_model: str, prices: Prices) -> RunMoney:
-    """The money of a run. Of each model, what was reported counts; else the price list does.
+    """The cost of a run. For each model, the reported cost counts; otherwise the price list does.
 
     Args:
         default_model: the session's, for calls that do not name one.

@@ -1,7 +1,7 @@
-"""What a search across sessions compares: one document of tokens for each step.
+"""The documents of the search across sessions: one document of tokens for each step.
 
 A document has the inputs before a step, the step's thought, answer, calls and results, and marked tokens for
-its facets (tools, files, commands, status …). It follows from the entries alone, so it can be made again.
+its facets (tools, files, commands, status …). It is computed from the entries alone, so it can be rebuilt.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,18 +19,18 @@ from historyapp.core.search_tokens import tokens_of, whole_names
 from historyapp.core.searchable import Passage
 
 GAP = "\ue000"
-"""Stands between texts, so that no phrase begins in one text and ends in another."""
+"""A separator between texts, so that no phrase spans two texts."""
 MARKS: Mapping[str, str] = {
     "tool": "\ue001", "file": "\ue002", "command": "\ue003", "status": "\ue004", "has": "\ue005",
     "kind": "\ue006", "day": "\ue007", "month": "\ue008", "session": "\ue009", "project": "\ue00a",
 }  # fmt: skip
 """The first character of each facet's tokens. Texts never have a token with one of these."""
 HEAD_CHARACTERS, TAIL_CHARACTERS = 24_000, 8_000
-"""Of each text that is longer than both together, only its beginning and its end are searched."""
+"""If a text is longer than both together, only its beginning and its end are searched."""
 MOST_TOKENS = 15_000
 """Of a step. PostgreSQL counts the places of tokens up to 16,383."""
 MOST_NAMES = 400
-"""Names of a step that can be found as a whole."""
+"""The most names of a step that can be found as a whole."""
 LIKELY_FAILED = "likely_failed"
 _MOST_CALLS = 20
 _BEFORE = {"system_instruction", "memory_notebook", "model_input", "debug_log"}
@@ -44,7 +44,7 @@ class IndexedEntry:
     entry: Entry
     kind: str
     step: int
-    """The running number of the newest step up to it."""
+    """The number of the newest step up to this entry."""
     passages: list[Passage] = field(default_factory=list)
 
 
@@ -55,7 +55,10 @@ class SearchDocument:
     first: int
     last: int
     anchor: int
-    """The position of the output; of inputs without an output, the last one's. It says what is live."""
+    """The position of the output; without an output, that of the last input.
+
+    It decides whether the step is live.
+    """
     step: int
     at: datetime
     tokens: str

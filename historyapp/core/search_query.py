@@ -1,7 +1,7 @@
 """The language of searches across sessions: words, phrases, prefixes and facets, all of which must match.
 
-One step must have all of them. What stands on both sides of an ``AND`` in capitals may be in different steps
-of one session.
+One step must have all of them. The parts on both sides of an ``AND`` in capitals may match different steps of
+one session.
 """
 
 import re
@@ -20,13 +20,13 @@ MOST_TERMS = 24
 MOST_TOKENS_OF_TERM = 40
 MOST_GROUPS = 8
 LEAST_PREFIX = 3
-"""Letters before a ``*``. Fewer would match most of what was ever recorded."""
+"""The least letters before a ``*``. Fewer would match most steps."""
 STEP_FACETS = ("tool", "file", "command", "status", "has", "kind")
-"""Compared with a step."""
+"""Filters that are compared with a step."""
 SESSION_FACETS = ("model", "agent", "tag", "title", "session")
-"""Compared with the session."""
+"""Filters that are compared with the session."""
 NUMBERS = ("cost", "tokens", "steps", "errors")
-"""Of the session, with ``>`` or ``<``."""
+"""Filters by a total of the session, with ``>`` or ``<``."""
 TIMES = ("since", "until")
 TAKES = "takes"
 FACETS = (*STEP_FACETS, *SESSION_FACETS, *NUMBERS, *TIMES, TAKES)
@@ -44,10 +44,10 @@ class Term(NamedTuple):
     """Tokens that must follow each other; the facet's mark is not in them."""
 
     facet: str
-    """Empty for a text."""
+    """The facet; empty for a text."""
     tokens: tuple[str, ...]
     is_prefix: bool = False
-    """Whether the last token may go on."""
+    """Whether the last token is only a prefix."""
     is_excluded: bool = False
 
     def marked(self) -> tuple[str, ...]:
@@ -57,7 +57,7 @@ class Term(NamedTuple):
 
 
 class SessionCondition(NamedTuple):
-    """A text that a session's field has, or a number to compare."""
+    """A text that a session's field must contain, or a number to compare with."""
 
     name: str
     value: str
@@ -67,10 +67,10 @@ class SessionCondition(NamedTuple):
 
 @dataclass(slots=True)
 class SearchQuery:
-    """What to find. All conditions must hold."""
+    """A parsed query. All conditions must hold."""
 
     groups: list[list[Term]] = field(default_factory=lambda: [[]])
-    """For each step that a session must have, its terms; mostly one step."""
+    """The terms for each step that a session must have; usually one step."""
     conditions: list[SessionCondition] = field(default_factory=list)
     since: datetime | None = None
     until: datetime | None = None

@@ -1,4 +1,4 @@
-"""The part of a step that shows why a search found it."""
+"""Snippets: the part of a step that shows the match."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -13,9 +13,9 @@ AROUND = 90
 _WINDOW = 400
 """Characters that are split around a place where a match may be."""
 _MOST_TRIES = 8
-"""Places of one text that are looked at."""
+"""The most places of one text that are examined."""
 _FIRST = ("call", "answer", "input", "thought", "result")
-"""What a snippet shows of a step that was found by facets alone."""
+"""The fields that a snippet shows for a step that was found only by facets."""
 
 
 class Snippet(NamedTuple):
@@ -49,8 +49,8 @@ def _rank(passage: Passage) -> int:
 
 
 def _first_place(text: str, term: Term) -> int | None:
-    """Where a term first stands, or None. A text is split as a whole only where its accents or wide letters
-    may hide the term.
+    """The first place of a term, or None. A text is split as a whole only if its accents or wide letters may
+    hide the term.
     """
     folded = lowered(text)
     at = folded.find(term.tokens[0])

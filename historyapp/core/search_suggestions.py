@@ -1,4 +1,4 @@
-"""What may complete the last word of a search, as far as it follows from the language alone."""
+"""Completions for the last word of a search that follow from the query language alone."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -30,7 +30,7 @@ _VALUES = {
 
 
 class Suggestion(NamedTuple):
-    """A text that may take the place of the last word."""
+    """A text that can replace the last word."""
 
     text: str
     detail: str = ""
@@ -63,7 +63,7 @@ def last_word(text: str) -> LastWord:
 
 
 def facet_names(word: LastWord) -> Iterator[Suggestion]:
-    """The filters whose names begin as the word does; all of them for an empty word."""
+    """The filters whose names begin with the word; all filters for an empty word."""
     if word.facet:
         return
     for name in FACETS:
@@ -78,7 +78,7 @@ def fixed_values(word: LastWord) -> Iterator[Suggestion] | None:
 
 
 def suggested(word: LastWord, values: Iterable[str], detail: str = "") -> Iterator[Suggestion]:
-    """Values as they are written in a query, those that begin as the word first, then those that have it."""
+    """Values as written in a query: first those that begin with the word, then those that contain it."""
     begun, typed = list[str](), word.value.lower()
     inside = list[str]()
     for value in dict.fromkeys(values):

@@ -28,7 +28,7 @@ _UNSPACED = (
 
 
 class TokenPiece(NamedTuple):
-    """The tokens of a run of letters and digits, and where it stands in the text."""
+    """The tokens of a run of letters and digits, and its place in the text."""
 
     tokens: tuple[str, ...]
     start: int
@@ -82,7 +82,7 @@ def is_unspaced(token: str) -> bool:
 def phrase_places(
     found: Iterable[TokenPiece], phrase: tuple[str, ...], *, is_prefix: bool
 ) -> Iterator[range]:
-    """Where some tokens follow each other, as ranges of characters."""
+    """The places where the tokens follow each other, as ranges of characters."""
     held: list[tuple[str, int, int]] = []
     for piece in found:
         for token in piece.tokens:

@@ -29,11 +29,10 @@ _FILLERS = {
 
 
 def widened(text: str) -> str:
-    """The query with ``AND`` between what different steps may have; empty where that changes nothing.
-
-    What names a call (``tool:``, ``file:``, ``has:edit``) stays together, and so does how a command ended
-    (``command:``, ``status:``, ``has:failure``). Each word and phrase is in a part of its own, except that
-    words of a question are read as filters: "edited parser.py and failed its tests" becomes
+    """The query with ``AND`` between parts that different steps may match; empty if that changes nothing.
+    Filters that name a call (``tool:``, ``file:``, ``has:edit``) stay together, and so do those about how a
+    command ended (``command:``, ``status:``, ``has:failure``). Each word and phrase becomes a separate part,
+    except that words of a question are read as filters: "edited parser.py and failed its tests" becomes
     ``file:parser.py has:edit AND has:failure test*``.
     """
     query = SearchQuery()
@@ -62,7 +61,7 @@ def widened(text: str) -> str:
 
 
 def _meant(text: str, words: Sequence[QueryWord]) -> tuple[str, str] | None:
-    """The part and the filter that a word of a question stands for, or None: it is only a word."""
+    """The part and the filter that a word of a question means; None if it is only a word."""
     texts = {word.text.lower().strip(_MARKS) for word in words}
     fails, edits = texts & _FAILED, texts & _EDITED
     if text in fails:

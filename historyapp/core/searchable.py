@@ -1,4 +1,4 @@
-"""The texts of entries that people search, and signatures that tell quickly where a text cannot stand.
+"""The searched texts of entries, and signatures that quickly rule out texts without a match.
 
 A search finds any part of a text, in any case, as it was typed: there is no query language. A signature holds
 the trigrams of about 64 KB of text in about 8 KB, so most of a long session is ruled out without being read.
@@ -13,7 +13,7 @@ from historyapp.core.content import are_parts, plain_text
 from historyapp.core.json import dump_json
 
 FIELDS = ("instruction", "notebook", "input", "thought", "answer", "call", "result", "review", "note")
-"""What a passage is. Stored as indexes: append only."""
+"""Kinds of passages. Stored as indexes: append only."""
 _CODE = {field: code for code, field in enumerate(FIELDS)}
 _AROUND = 60
 """Characters of a snippet on each side of the match."""
@@ -28,7 +28,7 @@ class Passage(NamedTuple):
 
     position: int
     step: int
-    """The step that shows it. An input stands before the step that follows it, which may not exist yet."""
+    """The step that shows it. An input belongs to the next step, which may not exist yet."""
     field: str
     text: str
 
@@ -43,7 +43,7 @@ class Match(NamedTuple):
     match: str
     after: str
     times: int
-    """How often all texts of the entry have it."""
+    """How often the texts of the entry contain it."""
 
 
 def lowered(text: str) -> str:

@@ -26,7 +26,7 @@ class StripMark(NamedTuple):
 
 
 class StripBar(NamedTuple):
-    """What the steps of one bar amount to."""
+    """The summed figures of one bar's steps."""
 
     first_step: int
     last_step: int

@@ -1,4 +1,4 @@
-"""Which tool call started a sub-agent's session."""
+"""Finds the tool call that started a sub-agent's session."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ class SubagentCall(NamedTuple):
 
 
 class SubagentTraits(NamedTuple):
-    """What is known of a sub-agent's session."""
+    """The known facts of a sub-agent's session."""
 
     ids: Sequence[str]
     """Of the call that started it, of the agent and of the session, the surest first; without empty ones."""

@@ -1,4 +1,4 @@
-"""Finds what tells titles apart that begin alike.
+"""Finds the distinguishing part of titles that begin with the same words.
 
 >>> titles = [f"You are working on the repository. Issue: {what}" for what in ("typo", "crash", "test")]
 >>> [title[begin:] for title, begin in zip(titles, distinct_parts(titles))]
@@ -8,13 +8,13 @@
 from collections.abc import Sequence
 
 SHORTEST = 20
-"""Characters of a beginning that titles share; shorter ones are left as they are."""
+"""The least length in characters of a shared beginning that is shortened."""
 MANY = 3
-"""Different titles that begin alike."""
+"""The least number of different titles that share a beginning."""
 
 
 def distinct_parts(titles: Sequence[str]) -> list[int]:
-    """Where in each title the part begins that tells it apart; 0 for a title that begins as few others do."""
+    """The start of each title's distinguishing part; 0 if few others share its beginning."""
     ordered = sorted(set(titles))
     begins = dict.fromkeys(ordered, 0)
     for place in range(len(ordered) - MANY + 1):

@@ -18,11 +18,12 @@ def start_bulk_action(
     model: str | None = None,
     max_cost: float | Literal["unknown"] | None = None,
 ) -> ApiCall[BulkActionOut]:
-    """Does something with many sessions, at most 500. :func:`bulk_action` tells how far it is.
+    """Starts an action on at most 500 sessions. :func:`bulk_action` returns its progress.
 
     Args:
         tag: to add or to remove.
-        max_cost: needed where compressions call a provider's model: the most US dollars by the estimate.
+        max_cost: required if compressions call a provider's model: the highest accepted estimate in US
+            dollars.
 
     Raises:
         Conflict: when compressions would cost more than ``max_cost``.
@@ -34,15 +35,15 @@ def start_bulk_action(
 
 
 def bulk_action(bulk_action_id: Id) -> ApiCall[BulkActionOut]:
-    """How far an action on many sessions is, and the outcome for each of them."""
+    """The progress of a bulk action, and the outcome for each session."""
     return get(at("bulk-actions", bulk_action_id), BulkActionOut)
 
 
 def cancel_bulk_action(bulk_action_id: Id) -> ApiCall[BulkActionOut]:
-    """Begins nothing more of it, and cancels the compressions that it has started.
+    """Stops the action, and cancels the compressions that it started.
 
     Raises:
-        Conflict: when all of it has ended.
+        Conflict: when the action has ended.
     """
     return ApiCall("DELETE", at("bulk-actions", bulk_action_id), BulkActionOut.model_validate)
 
@@ -50,7 +51,7 @@ def cancel_bulk_action(bulk_action_id: Id) -> ApiCall[BulkActionOut]:
 def estimate_bulk_compression(
     sessions: Iterable[Id], *, strategy: str | None = None, model: str | None = None
 ) -> ApiCall[BulkEstimateOut]:
-    """The most tokens and money that compressing the sessions would take. Nothing is started."""
+    """The maximum tokens and cost of compressing the sessions. Nothing is started."""
     body = {"sessions": _ids(sessions), "strategy": strategy, "model": model}
     return post("/bulk-actions/estimate", BulkEstimateOut, body)
 

@@ -18,7 +18,7 @@ from historyapp.wire.compressions import (
 
 
 class ComparisonSide(TypedDict, total=False):
-    """One side of a comparison. Fields that are left out are as the session's settings say."""
+    """One side of a comparison. Omitted fields use the session's settings."""
 
     strategy: str
     model: str
@@ -73,7 +73,7 @@ def compressions(
 
 
 def compression(session_id: Id, run_id: Id, *, as_of: int | None = None) -> ApiCall[RunOut]:
-    """A run's progress, and what failed."""
+    """A run's progress, and the items that failed."""
     return get(at("sessions", session_id, "compressions", run_id), RunOut, as_of=as_of)
 
 
@@ -88,7 +88,7 @@ def cancel_compression(session_id: Id, run_id: Id) -> ApiCall[RunOut]:
 
 
 def retry_compression(session_id: Id, run_id: Id) -> ApiCall[RunOut]:
-    """Retries what failed, or what a cancelled run did not make.
+    """Retries the failed items, or resumes a cancelled run.
 
     Raises:
         Conflict: when there is nothing to retry, or another run is under way.
@@ -107,7 +107,7 @@ def estimate_compression(
     again: bool = False,
     as_of: int | None = None,
 ) -> ApiCall[EstimateOut]:
-    """What :meth:`compress` would cost at most."""
+    """The maximum cost of :meth:`compress`."""
     query = {
         "strategy": strategy,
         "from_step": from_step,
@@ -133,14 +133,14 @@ def compare(
 
 
 def comparison(session_id: Id, comparison_id: Id, *, as_of: int | None = None) -> ApiCall[ComparisonOut]:
-    """A comparison's progress, with both sides' summaries and the names that the run needed next."""
+    """A comparison's progress, with both sides' summaries and the names that later steps needed."""
     return get(at("sessions", session_id, "comparisons", comparison_id), ComparisonOut, as_of=as_of)
 
 
 def comparison_rows(
     session_id: Id, comparison_id: Id, *, limit: int | None = None, as_of: int | None = None
 ) -> Pages[StrategyRowOut]:
-    """The original steps beside what each side made of them.
+    """The original steps beside each side's summaries.
 
     Rows are aligned where summaries of both sides begin and end.
     """

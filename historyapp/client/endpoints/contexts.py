@@ -15,14 +15,14 @@ from historyapp.wire.snapshots import (
 
 
 class RequestOptions(TypedDict, total=False):
-    """Fields that are left out are as the session's settings and its model say."""
+    """Omitted fields use the session's settings and model."""
 
     policy: str
     """How the context is chosen: ``budgeted``, ``episodic`` …"""
     format: str
     """The provider's shape: ``openai_chat``, ``openai_responses``, ``anthropic_messages``, ``plain``."""
     model: str
-    """Whose tokens are counted, and which model is called."""
+    """The model whose tokens are counted, or which is called."""
     max_tokens: int | None
     """Budget of the whole request in tokens; None: no limit."""
     tools: Sequence[Mapping[str, Any]]
@@ -33,15 +33,16 @@ class RequestOptions(TypedDict, total=False):
 
 class ContextOptions(RequestOptions, total=False):
     as_of: int
-    """Build it as the session stood at this position."""
+    """Build the context of the session as it was at this position."""
     record: bool
     """False: no snapshot is kept."""
     count: bool
-    """Have the model's provider count its tokens, too."""
+    """Let the model's provider count the tokens too."""
 
 
 def serve_context(session_id: Id, **options: Unpack[ContextOptions]) -> ApiCall[ContextOut]:
-    """What the model is sent next; see :class:`historyapp.client.ContextOptions`. A snapshot of it is kept.
+    """The next context for the model; see :class:`historyapp.client.ContextOptions`. A snapshot of it is
+    kept.
 
     Raises:
         Invalid: when the budget is too small; ``smallest`` is one that works.
@@ -59,7 +60,7 @@ def context(
     max_tokens: int | None = None,
     as_of: int | None = None,
 ) -> ApiCall[ContextOut]:
-    """The context that a model would get next, or with ``as_of`` would have got then. Nothing is recorded.
+    """The context that a model would get next; with ``as_of``, the one at that position. Nothing is recorded.
 
     Args:
         max_tokens: None: as the session's settings say.

@@ -13,7 +13,7 @@ from historyapp.wire.recorded import RecordedRequestOut, RequestMessageOut
 
 
 class StepQuery(TypedDict, total=False):
-    """Which steps are listed. Without a field, steps of any value are listed."""
+    """Filters of steps. An omitted field does not filter."""
 
     from_step: int | None
     """The first one; negative numbers count from the end."""
@@ -36,7 +36,7 @@ class StepQuery(TypedDict, total=False):
     file: str | None
     """Only steps with a call that reads or changes this file: its path, or the beginning or the end of it."""
     names: str | None
-    """``unseen``: only steps that named files that stood nowhere before; ``gone``: names compacted away."""
+    """``unseen``: only steps that named files that appeared nowhere; ``gone``: names compacted away."""
     text: str | None
     """Only steps that have this text, or whose inputs have it."""
     order: Order | None
@@ -93,7 +93,7 @@ def _messages_page(data: Any) -> Page[RequestMessageOut]:
 def origins(
     session_id: Id, number: int, *, name: str | None = None, as_of: int | None = None
 ) -> ApiCall[OriginsOut]:
-    """Where the names in a step's calls stood before it. With ``name`` also every place of that name."""
+    """Where the names in a step's calls appeared before. With ``name``, also every place of that name."""
     return get(at("sessions", session_id, "episodes", number, "origins"), OriginsOut, name=name, as_of=as_of)
 
 

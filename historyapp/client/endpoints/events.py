@@ -14,7 +14,7 @@ SILENCE = 45.0
 
 @dataclass(slots=True)
 class StreamedEvents:
-    """Reads server-sent events and remembers where to go on."""
+    """Reads server-sent events and remembers where to continue."""
 
     cursor: str | None = None
     rest: bytes = b""
@@ -38,31 +38,30 @@ class StreamedEvents:
                 self.cursor = fields[b"id"].decode("ascii", "replace")
 
     def resumed(self, first: ApiCall[None]) -> ApiCall[None]:
-        """The request for what follows the events that have been read."""
+        """The request for the events after those that have been read."""
         self.rest = b""
         return first if self.cursor is None else replace(first, query={**first.query, "after": self.cursor})
 
 
 def events(*, after: str | None = None, limit: int | None = None) -> ApiCall[EventPage]:
-    """One page of what has changed in the project's sessions, in order.
+    """One page of the changes in the project's sessions, in order.
 
     Args:
         after: ``next`` of the page before, or the cursor of an event; without it the page begins with the
-            oldest change that is kept. ``next`` is never null: send it later to ask for what is new.
+            oldest change that is kept. ``next`` is never null: send it later to get new changes.
     """
     return get("/events", EventPage, after=after, limit=limit)
 
 
 def follow_events(*, after: str | None = None) -> Followed[EventOut]:
-    """What changes in the project's sessions, as it happens, until you end the iteration.
-
-    After a lost connection it goes on where it was: no event is lost or comes twice.
+    """The changes in the project's sessions as they happen, until you end the iteration. After a lost
+    connection it continues where it was: no event is lost or repeated.
 
     Args:
         after: the cursor of an event; without it the stream begins now.
 
     Raises:
-        CursorExpired: when what follows the cursor is no longer kept.
+        CursorExpired: when the changes after the cursor are no longer kept.
     """
     return _followed("/events", after)
 

@@ -17,12 +17,12 @@ def figures(
     tool: str | None = None,
     take: Literal["live", "all"] | None = None,
 ) -> ApiCall[ProjectFiguresOut]:
-    """Sessions, steps, errors, tokens and money of a span of days, the last 30 unless you say which.
+    """Sessions, steps, errors, tokens and cost of a date range; by default of the last 30 days.
 
     Args:
         first, last: days in UTC as dates or as ``2026-01-31``, both included.
-        by: what the items are; days by default.
-        take: ``all`` adds what rewinds have cut off.
+        by: the grouping of the items; by day if omitted.
+        take: ``all`` also counts steps that rewinds cut off.
     """
     days = {"from": first and str(first), "to": last and str(last)}
     return get("/figures", ProjectFiguresOut, by=by, agent=agent, model=model, tool=tool, take=take, **days)

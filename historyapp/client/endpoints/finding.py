@@ -15,7 +15,7 @@ def find(
     limit: int | None = None,
     as_of: int | None = None,
 ) -> Pages[FoundEntry]:
-    """Entries that have a text, oldest first; ``take="all"`` also finds what rewinds cut off."""
+    """Entries that contain a text, oldest first; ``take="all"`` also finds entries that rewinds cut off."""
     return pages(
         at("sessions", session_id, "find"), Page[FoundEntry], q=q, take=take, limit=limit, as_of=as_of
     )

@@ -1,11 +1,11 @@
-"""What a session cost."""
+"""The cost of a session."""
 
 from historyapp.client.api_call import ApiCall, Id, Pages, at, get, pages
 from historyapp.wire.ledger import LedgerOut, StepLedgerOut, StepLedgerPage
 
 
 def ledger(session_id: Id, *, as_of: int | None = None) -> ApiCall[LedgerOut]:
-    """Tokens and money of all live model calls."""
+    """Tokens and cost of all live model calls."""
     return get(at("sessions", session_id, "ledger"), LedgerOut, as_of=as_of)
 
 

@@ -1,4 +1,4 @@
-"""What a run did and what it took."""
+"""The overview of a run."""
 
 from historyapp.client.api_call import ApiCall, Id, at, get
 from historyapp.wire.overview import OverviewOut

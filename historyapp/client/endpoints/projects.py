@@ -9,12 +9,12 @@ from historyapp.wire.projects import ProjectOut
 
 
 def project() -> ApiCall[ProjectOut]:
-    """The project, what it allows and what it has spent."""
+    """The project, its settings and what it has spent."""
     return get("/project", ProjectOut)
 
 
 def change_project(changes: Mapping[str, Any]) -> ApiCall[ProjectOut]:
-    """Changes what is given.
+    """Changes the given fields.
 
     Args:
         changes: any of ``paid_automatic_compression``, ``allowed_models``, and ``daily_cap`` and
@@ -31,7 +31,7 @@ def caps(*, session: Id | None = None, key: str | None = None, limit: int | None
 
     Args:
         session: only the caps of this session.
-        key: only the caps of the API key that begins so.
+        key: only the caps of the API key that begins with this text.
         limit: items of one page.
     """
     return pages("/caps", CapPage, session=session, key=key, limit=limit)

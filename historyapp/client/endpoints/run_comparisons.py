@@ -1,4 +1,4 @@
-"""Two runs compared."""
+"""Comparing two runs."""
 
 from historyapp.client.api_call import ApiCall, Id, Pages, get, pages
 from historyapp.wire.base import Page
@@ -6,7 +6,7 @@ from historyapp.wire.run_comparisons import RunComparisonOut, StepPairOut
 
 
 def compare_sessions(a: Id, b: Id, *, limit: int | None = None) -> ApiCall[RunComparisonOut]:
-    """What two runs share, where they differ first, what each took, and their first steps side by side.
+    """The shared part of two runs, the first difference, their totals, and their first steps side by side.
 
     Args:
         a: the id of a session, ``ID@POSITION`` for a session as it was, or ``ID/takes/POSITION`` for a take.

@@ -1,11 +1,11 @@
-"""Searches of all sessions that the project has saved by name."""
+"""The project's saved searches."""
 
 from historyapp.client.api_call import ApiCall, Id, Pages, at, pages, post
 from historyapp.wire.saved_searches import SavedSearchOut, SavedSearchPage
 
 
 def saved_searches() -> Pages[SavedSearchOut]:
-    """All of the project, by name."""
+    """All saved searches of the project, by name."""
     return pages("/searches", SavedSearchPage)
 
 

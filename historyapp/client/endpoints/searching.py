@@ -11,5 +11,5 @@ def search(q: str, *, limit: int | None = None) -> Pages[SearchItem]:
 
 
 def search_suggestions(q: str) -> ApiCall[SuggestionsOut]:
-    """What may take the place of the last word of a query, from the character ``start`` on."""
+    """Completions for the last word of a query, from the character ``start`` on."""
     return get("/search/suggestions", SuggestionsOut, q=q)

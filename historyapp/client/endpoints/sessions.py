@@ -9,7 +9,7 @@ from historyapp.core.settings import SessionSettings
 from historyapp.wire.sessions import SessionFacets, SessionItem, SessionOut, SessionPage
 
 SettingsIn = SessionSettings | Mapping[str, Any]
-"""Settings that are left out keep their value."""
+"""Omitted settings keep their values."""
 Status = Literal["live", "finished", "archived"]
 
 
@@ -24,7 +24,7 @@ def create_session(
     metadata: Mapping[str, Any] | None = None,
     spawned_by: tuple[Id, int | None] | None = None,
 ) -> ApiCall[SessionOut]:
-    """Makes a session. With an ``id`` of its own an agent finds it again after a crash.
+    """Creates a session. An agent that chooses the ``id`` can find the session again after a crash.
 
     Args:
         spawned_by: of a sub-agent, the session that starts it, and the step whose tool call does or None.
@@ -39,14 +39,14 @@ def create_session(
 
 
 class SessionChoice(TypedDict, total=False):
-    """What the sessions of a list have in common. What is left out does not matter."""
+    """Filters of sessions. An omitted field does not filter."""
 
     q: str
     """Words that title, agent or tags contain."""
     id: str
     """The beginning of the session's id."""
     agent: str | Sequence[str]
-    """Any of them; so are several models, repositories and folders."""
+    """Any of these agents. Several models, repositories and folders work in the same way."""
     model: str | Sequence[str]
     repository: str | Sequence[str]
     folder: str | Sequence[str]
@@ -119,7 +119,7 @@ def annotate_session(
     score_name: str | None = None,
     expected: Mapping[str, Any] | None = None,
 ) -> ApiCall[SessionOut]:
-    """Tags a session, and says of it as a whole what came of it.
+    """Sets the tags, the note and the score of a session.
 
     Args:
         add_tags, remove_tags: the other tags stay.
@@ -128,7 +128,7 @@ def annotate_session(
         expected: any of ``tags``, ``note``, ``score`` and ``score_name`` as you read them.
 
     Raises:
-        Conflict: when something is not as expected. Nothing is changed then.
+        Conflict: when a value is not as expected. Then nothing is changed.
     """
     tags = {"add_tags": list(add_tags) or None, "remove_tags": list(remove_tags) or None}
     number = None if score == "remove" else score

@@ -15,12 +15,12 @@ def share(
     expires_at: datetime | None = None,
     idempotency_key: str | None = None,
 ) -> ApiCall[NewShareOut]:
-    """Makes a link. Whoever has its ``url`` can open it until it expires or is revoked.
+    """Creates a link. Anyone who has its ``url`` can open it until it expires or is revoked.
 
     Args:
-        as_of: the position to show; None: the session as it is, and as it grows.
-        takes: show what rewinds cut off.
-        inputs: show what people wrote, and system instructions.
+        as_of: the position to show; None: the whole session, including later entries.
+        takes: show steps that rewinds cut off.
+        inputs: show text that people wrote, and system instructions.
         expires_at: at most 365 days from now; None: in 30 days.
     """
     fields = {"as_of": as_of, "takes": takes, "inputs": inputs, "expires_at": expires_at}

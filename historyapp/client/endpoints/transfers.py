@@ -13,10 +13,11 @@ Upload = str | PathLike[str] | tuple[str, bytes]
 
 
 def import_files(files: Iterable[Upload], *, format: str | None = None) -> ApiCall[ImportOut]:
-    """Imports transcripts. Importing one again adds nothing, and a grown one adds what is new.
+    """Imports transcripts. Importing a file again adds nothing; a file that has grown adds only its new
+    entries.
 
     Args:
-        format: None: recognised by the content.
+        format: None: detected from the content.
 
     Raises:
         OSError: when a file cannot be read.

@@ -26,7 +26,7 @@ def create_webhook(
     description: str | None = None,
     idempotency_key: str | None = None,
 ) -> ApiCall[NewWebhookOut]:
-    """Sends what happens from now on to a URL. Only this answer has the ``secret``.
+    """Sends events from now on to a URL. Only this response contains the ``secret``.
 
     Args:
         events: which; None: all.
@@ -52,11 +52,11 @@ def change_webhook(
     description: str | None = None,
     state: Literal["active", "paused"] | None = None,
 ) -> ApiCall[WebhookOut]:
-    """Changes what is given.
+    """Changes the given fields.
 
     Args:
         events: an empty list means all events.
-        state: ``active`` also switches on what the server switched off.
+        state: ``active`` also switches on a webhook that the server switched off.
     """
     fields = {"url": url, "events": events, "description": description, "state": state}
     return ApiCall("PATCH", at("webhooks", webhook_id), WebhookOut.model_validate, body=given(fields))
@@ -88,10 +88,10 @@ def send_test_event(webhook_id: Id, *, idempotency_key: str | None = None) -> Ap
 def webhook_deliveries(
     webhook_id: Id, *, state: Literal["pending", "failed"] | None = None, limit: int | None = None
 ) -> Pages[DeliveryOut]:
-    """What is sent to a webhook, the newest first.
+    """The deliveries of a webhook, newest first.
 
     Args:
-        state: only what still waits, or what failed for good.
+        state: only pending deliveries, or only permanently failed ones.
     """
     return pages(at("webhooks", webhook_id, "deliveries"), DeliveryPage, state=state, limit=limit)
 

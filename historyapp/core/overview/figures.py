@@ -25,7 +25,7 @@ from historyapp.core.text import preview
 from historyapp.core.usage import Usage
 
 VERSION = 9
-"""Of the rules and of the state. Stored figures of another version are not read."""
+"""The version of the rules and of the state. Stored figures of another version are not read."""
 MOST_TOOLS, MOST_FILES, MOST_COMMANDS = 100, 300, 200
 """The first names, which have figures of their own. Further tools are added up under the empty name."""
 MOST_STEPS = 8
@@ -35,7 +35,7 @@ MOST_SLOW, MOST_DEAR, MOST_TURNS, MOST_WAITS = 10, 20, 200, 5
 
 @dataclass(slots=True)
 class CallFigures:
-    """What is counted of calls, by tool and by command."""
+    """The figures of calls, by tool and by command."""
 
     errors: int = 0
     """Reported ones."""
@@ -83,7 +83,7 @@ class CommandFigures(CallFigures):
 
 @dataclass(slots=True)
 class StepFigure:
-    """A step among the slowest or the dearest ones."""
+    """A step among the slowest or the most expensive ones."""
 
     step: int
     score: float
@@ -201,7 +201,7 @@ class RunFigures:
         self.sizes.compact(is_partial=is_partial)
 
     def _add_time(self, entry: Entry, spent_by: str) -> None:
-        """Adds the time since the entry before to what it was spent on."""
+        """Adds the time since the previous entry to its category."""
         now, before = milliseconds_of(entry.created_at), self.ended_at
         self.ended_at = now if before is None else max(before, now)
         if before is None:

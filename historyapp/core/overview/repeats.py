@@ -8,7 +8,7 @@ from historyapp.core.overview.step_facts import CallFacts, StepFacts
 RepeatRule = Literal["same_call_same_result", "alternating_calls", "error_streak"]
 RULES: tuple[RepeatRule, ...] = get_args(RepeatRule)
 """``same_call_same_result``: a tool was called again with the same arguments and gave the same result.
-``alternating_calls``: two calls took turns at least three times. ``error_streak``: at least three steps with
+``alternating_calls``: two calls alternated at least three times. ``error_streak``: at least three steps with
 tool calls in a row failed, reported or likely."""
 LEAST_TURNS, LEAST_ERRORS = 6, 3
 """Steps of the shortest finding of the second and of the third rule."""
@@ -33,7 +33,7 @@ class Repeat:
 
 @dataclass(slots=True)
 class RepeatedWork:
-    """What the rules need to know, and what they have found."""
+    """The state of the rules, and their findings."""
 
     seen: dict[str, Repeat] = field(default_factory=dict)
     """By the digests of call and result."""

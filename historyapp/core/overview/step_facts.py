@@ -1,4 +1,4 @@
-"""What the figures need of one step: its tool calls with their results, times and tokens, and its usage."""
+"""The facts of one step for the figures: tool calls with their results, times, tokens and usage."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
