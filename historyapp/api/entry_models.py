@@ -46,13 +46,17 @@ def _variants(suffix: str, base: type[BaseModel], kinds: Iterable[type[Body]], e
 _ENVELOPE = tuple(Envelope.model_fields)
 
 
+_validate = BODY.validator.validate_python
+"""As the adapter's own method, which takes a tenth longer; an append calls it for each entry."""
+
+
 def _draft(value: Any) -> EntryDraft:
     if not isinstance(value, dict) or value.keys().isdisjoint(_ENVELOPE):
-        return EntryDraft(BODY.validate_python(value))
+        return EntryDraft(_validate(value))
     fields = dict(value)
     given = {name: fields.pop(name) for name in _ENVELOPE if name in fields}
     envelope = Envelope.model_validate(given)
-    return EntryDraft(BODY.validate_python(fields), envelope.created_at, envelope.metadata)
+    return EntryDraft(_validate(fields), envelope.created_at, envelope.metadata)
 
 
 _APPENDED = [body for body in BODIES if body is not Rewind]

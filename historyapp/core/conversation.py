@@ -13,7 +13,7 @@ The rule, for the results of one entry in their order:
   reads it as text that names its call.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal, NamedTuple
@@ -120,23 +120,22 @@ class Progress(NamedTuple):
 
     def _take_one(self, result: ToolResult) -> tuple["Progress", list[PairedResult]]:
         """As :meth:`take`, for a result that answers all open calls, as most do."""
-        calls = tuple(dict.fromkeys(self.pending))
-        if not calls:
+        pending, known, status = self.pending, self.statuses, result.status
+        if not pending:
             return self, [PairedResult(result)]
-        known = self.statuses
-        statuses = known if result.status in known else (*known, result.status)
+        calls = ("",) if pending is _ONE_ACTION.pending else tuple(dict.fromkeys(pending))
+        statuses = known if status in known else (*known, status)
         return Progress(NONE_OPEN, statuses, outcome_of(statuses)), [PairedResult(result, calls)]
 
 
 _ONE_ACTION, _ANSWERED = Progress(OpenCalls(("",))), Progress(status="answered")
 
 
-def outcome_of(statuses: Iterable[str]) -> Status:
+def outcome_of(statuses: Collection[str]) -> Status:
     """The worst of several results: a person's interruption, then an error, then success."""
-    found = set(statuses)
-    if "interrupted_by_human" in found:
+    if "interrupted_by_human" in statuses:
         return "interrupted_by_human"
-    return "error" if "error" in found else "success"
+    return "error" if "error" in statuses else "success"
 
 
 def turn_of(
@@ -237,7 +236,7 @@ def call_text(name: str, arguments: Any) -> str:
     """``name(k=repr(v), …)``; arguments that are not an object stand as one ``repr`` (SEMANTICS A)."""
     if not isinstance(arguments, dict):
         return f"{name}({arguments!r})"
-    return f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"
+    return f"{name}({', '.join([f'{key}={value!r}' for key, value in arguments.items()])})"
 
 
 def calls_text(output: ModelOutput) -> str:

@@ -340,7 +340,9 @@ def load_body(kind: str, data: Mapping[str, Any]) -> Body:
 
 def dump_body(body: Body) -> dict[str, Any]:
     """The body as it is stored: without ``kind`` (its own column) and without fields at their default."""
-    return body.model_dump(exclude_defaults=True)  # to which ``kind`` belongs in every body
+    # To the defaults belongs ``kind`` in every body. ``model_dump`` takes 1.5 times as long for a short one.
+    dumped: dict[str, Any] = body.__pydantic_serializer__.to_python(body, exclude_defaults=True)
+    return dumped
 
 
 def text_of(content: Any) -> str:

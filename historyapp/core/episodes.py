@@ -159,7 +159,7 @@ def combine(output: ModelOutput, received: Sequence[PairedResult]) -> ToolResult
     calls = output.tool_calls  # parallel ones often have one name; of two with one id the first counts
     labels = {call.id: f"{call.name} ({n} of {len(calls)})" for n, call in reversed([*enumerate(calls, 1)])}
     texts = "\n".join(f"{labels[each.calls[0]]}: {result_text(each.result)}" for each in answers)
-    match outcome_of(answered.result.status for answered in answers):
+    match outcome_of([answered.result.status for answered in answers]):
         case "error":
             return ToolResult(status="error", reason=texts)
         case "interrupted_by_human":

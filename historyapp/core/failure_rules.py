@@ -187,7 +187,10 @@ def missing_file(lines: Lines, programs: Sequence[str]) -> str:
 
 def refused(lines: Lines, programs: Sequence[str]) -> str:
     """A tool says first that it did not do what it was called for."""
-    return next((line for line in lines[:2] if line.startswith(_REFUSED)), "")
+    for line in lines[:2]:
+        if line.startswith(_REFUSED):
+            return line
+    return ""
 
 
 SIGNS = (

@@ -35,6 +35,7 @@ def prepare(draft: EntryDraft, tokens: int | None = None) -> Prepared:
     """
     body = dump_json(dump_body(draft.body))
     metadata = dump_json(dict(draft.metadata)) if draft.metadata else "{}"
-    if holds_more_values(body, MAX_VALUES) or holds_more_values(metadata, MAX_VALUES):
+    is_long = len(body) > MAX_VALUES or len(metadata) > MAX_VALUES  # else it has fewer
+    if is_long and (holds_more_values(body, MAX_VALUES) or holds_more_values(metadata, MAX_VALUES)):
         raise Invalid(f"An entry holds more than {MAX_VALUES:,} JSON values.")
     return Prepared(draft, entry_tokens(draft.body) if tokens is None else tokens, body, metadata)

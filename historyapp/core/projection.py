@@ -6,11 +6,13 @@ appending never reads earlier entries. The values here are named tuples, which c
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from historyapp.core.call_subjects import CallSubject, Kind, call_subject
 from historyapp.core.conversation import PairedResult, Progress, Status, calls_text
+from historyapp.core.dates import UNDATED
 from historyapp.core.entries import (
     PERSON,
     DebugLog,
@@ -61,6 +63,15 @@ class Totals(NamedTuple):
 
     def dump(self) -> dict[str, Any]:
         """As stored: zeros are left out."""
+        steps, errors, tokens, *further = self
+        if (
+            steps and tokens and further == _NOTHING_FURTHER
+        ):  # without usage; each entry of an append has totals
+            return (
+                {"steps": steps, "errors": errors, "tokens": tokens}
+                if errors
+                else {"steps": steps, "tokens": tokens}
+            )
         stored = {name: value for name, value in zip(self._fields, self, strict=True) if value}
         if self.models:
             stored["models"] = {name: list(totals) for name, totals in self.models.items()}
@@ -97,6 +108,9 @@ class Totals(NamedTuple):
             {**self.models, name: totals},
             orphans,
         )
+
+
+_NOTHING_FURTHER = list(Totals()[3:])
 
 
 class Step(NamedTuple):
@@ -232,9 +246,8 @@ def advance(tail: Tail, entry: Entry, *, excerpts: bool = True) -> Advance:
 
 
 def _begin(tail: Tail, totals: Totals, entry: Entry, output: ModelOutput, *, excerpts: bool) -> Advance:
-    progress, started_at = Progress.begin(output), entry.created_at.isoformat()
+    progress, started_at = Progress.begin(output), _iso(entry.created_at)
     calls: Sequence[UseTool | ToolCall] = (output.use_tool,) if output.use_tool else output.tool_calls
-    names = [call.name for call in calls]
     subject = call_subject(calls[0].name, calls[0].arguments) if calls else None
     before = tail.step or _BEFORE_THE_FIRST
     kinds = before.kind_totals
@@ -245,11 +258,11 @@ def _begin(tail: Tail, totals: Totals, entry: Entry, output: ModelOutput, *, exc
         last_position=entry.position,
         status=progress.status,
         pending=progress.pending,
-        tool_names=tuple([preview(name, 100) for name in names[:20]]),
+        tool_names=tuple([preview(call.name, 100) for call in calls[:20]]),
         input_preview=tail.input_preview,
-        thought_preview=preview(output.thoughts_text or (output.text if names else "")),
-        call_preview=preview(calls_text(output)),
-        result_preview="" if names else preview(output.text),
+        thought_preview=preview(output.thoughts_text or (output.text if calls else "")),
+        call_preview=preview(calls_text(output)) if calls else "",
+        result_preview="" if calls else preview(output.text),
         tokens=entry.tokens,
         started_at=started_at,
         finished_at=None if progress.pending else started_at,
@@ -290,15 +303,12 @@ def _continue(tail: Tail, totals: Totals, step: Step, entry: Entry) -> Advance:
     unpaired: tuple[tuple[int, str | None], ...] = ()
     if isinstance(entry.body, ToolResults):
         changes, unpaired = _answer(step, entry.body, entry)
-    if changes.get("status") == "error" and step.status != "error":
+    if step.status != "error" and changes.get("status") == "error":
         totals = totals._replace(errors=totals.errors + 1)
-    changed = step._replace(
-        last_position=entry.position,
-        tokens=step.tokens + entry.tokens,
-        total_tokens=totals.tokens,
-        total_errors=totals.errors,
-        **changes,
-    )
+    changes["last_position"] = entry.position
+    changes["tokens"] = step.tokens + entry.tokens
+    changes["total_tokens"], changes["total_errors"] = totals.tokens, totals.errors
+    changed = step._replace(**changes)
     after = Tail(totals, changed, tail.input_preview, tail.begins_turn, tail.is_compacted)
     return Advance(after, (changed,), unpaired)
 
@@ -319,11 +329,25 @@ def _answer(
         changes["pending"], changes["statuses"], changes["status"] = progress
         changes["result_preview"] = shown
         changes |= _failure(step, progress.status, answered)
-        changes["finished_at"] = None if progress.pending else entry.created_at.isoformat()
+        changes["finished_at"] = None if progress.pending else _iso(entry.created_at)
     unpaired = tuple([(n, result.tool_call_id) for n, (result, calls) in enumerate(answered) if not calls])
     if unpaired:
         changes["unpaired"] = step.unpaired + len(unpaired)
     return changes, unpaired
+
+
+_newest_moment = (UNDATED, UNDATED.isoformat())
+"""The newest time that was written, and its text: the entries of one append share one."""
+
+
+def _iso(moment: datetime) -> str:
+    """ISO 8601, as the entry has it."""
+    global _newest_moment
+    known, text = _newest_moment
+    if known is not moment:
+        text = moment.isoformat()
+        _newest_moment = moment, text
+    return text
 
 
 def _failure(step: Step, status: Status, answered: Sequence[PairedResult]) -> dict[str, Any]:

@@ -92,7 +92,7 @@ def result_text(result: ToolResult) -> str:
 def further_parts(result: ToolResult) -> list[tuple[str, str]]:
     """The fields of a result that its status does not usually have, as labels and texts."""
     if result.status == "success" and not (result.reason or result.error or result.feedback):
-        return []  # of most results; an append waits for this
+        return []
     usual = _USUAL[result.status]
     texts = {
         "outputs": plain_text(result.outputs),
@@ -114,6 +114,8 @@ def returned_text(result: ToolResult) -> str:
     match result.status:
         case "success":
             words = plain_text(result.outputs)
+            if not (result.reason or result.error or result.feedback):
+                return words if words.strip() else NO_OUTPUT  # most results; an append waits for this
         case "error":
             error = plain_text(result.error.model_dump()) if result.error else ""
             words = "\n\n".join(part for part in (result.reason, error) if part)

@@ -40,10 +40,13 @@ NO_MARKS: Sequence[StripMark] = ()
 
 def bar_ends(steps: int) -> range:
     """The last steps of all bars but the newest one."""
-    width = 1
-    while width * MOST_BARS < steps:
-        width *= 2
+    width = _width(steps)
     return range(width, steps, width)
+
+
+def _width(steps: int) -> int:
+    """The steps of one bar: the smallest power of two with which there are at most 32 bars."""
+    return 1 << (max(steps - 1, 0) // MOST_BARS).bit_length()
 
 
 def mark_of(step: Step) -> StripMark:
@@ -53,9 +56,10 @@ def mark_of(step: Step) -> StripMark:
 
 def extend_strip(stored: str, ended: Step) -> str:
     """The stored totals once another step follows ``ended``. Empty where ``stored`` misses some totals."""
+    width = _width(ended.number + 1)
+    if ended.number % width and width == _width(ended.number):
+        return stored  # after most steps
     before, after = bar_ends(ended.number), bar_ends(ended.number + 1)
-    if before == after:
-        return stored
     marks = load_strip(stored)
     if len(marks) != len(before):
         return ""

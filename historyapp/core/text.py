@@ -50,7 +50,10 @@ def preview(text: str, length: int = 200) -> str:
     head = text[: length + 50]
     is_one_line = head.isprintable() and "  " not in head
     head = head.strip() if is_one_line else " ".join(head.split())
-    if len(head) <= length < len(text):  # white space left less than enough
+    if len(head) > length:
+        shown = head[: length - 1]
+        return f"{shown if is_one_line else clean(shown)}…"  # what is printable has no surrogates, no NUL
+    if length < len(text):  # white space left less than enough
         head = " ".join(text[: length * 4].split())
     return clean(head) if len(head) <= length else clean(head[: length - 1]) + "…"
 

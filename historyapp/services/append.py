@@ -5,7 +5,7 @@ and the session row, however long the session is.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID
@@ -25,6 +25,7 @@ from historyapp.models.history import History
 from historyapp.models.unpaired import UnpairedReason, UnpairedResult, explain_unpaired
 from historyapp.services.changes import note_change
 from historyapp.services.list_columns import set_list_columns
+from historyapp.services.packing import pack_soon
 from historyapp.services.snapshots import link_snapshot
 from historyapp.services.statements import (
     Row,
@@ -95,10 +96,11 @@ def append(
         Invalid: when an entry does not fit: a repeated call id, a call without a name, very long ids.
     """
     prepared = [prepare(draft if lenient else complete(draft)) for draft in drafts]
+    bodies = pack_soon([entry.body for entry in prepared])
     with writing():
         session = lock_session(project, session_id, to_append=True)
         check_position(session, expected_position)
-        return append_locked(session, prepared, lenient=lenient)
+        return append_locked(session, prepared, bodies, lenient=lenient)
 
 
 def complete(draft: EntryDraft) -> EntryDraft:
@@ -120,9 +122,17 @@ def check_position(session: Session, expected: int | None) -> None:
 
 
 def append_locked(
-    session: Session, prepared: Sequence[Prepared], *, lenient: bool = False
+    session: Session,
+    prepared: Sequence[Prepared],
+    bodies: Callable[[], Sequence[str | bytes]] | None = None,
+    *,
+    lenient: bool = False,
 ) -> AppendedEntries:
-    """Appends to a session that the caller has locked; see :func:`append`."""
+    """Appends to a session that the caller has locked; see :func:`append`.
+
+    Args:
+        bodies: gives the bodies as :func:`pack_all` does; null to pack them here.
+    """
     check_open(session)
     now = timezone.now()
     before, changed, entries = session.live_tail, dict[int, Step](), list[Row]()
@@ -131,16 +141,17 @@ def append_locked(
     # An excerpt takes as long as the rest of a step. Those of transcripts and of long batches are computed
     # when a context first reads them.
     excerpts = not lenient and len(prepared) <= EXCERPTS_UP_TO
+    first = session.head + 1
     for number, (draft, tokens, body, metadata) in enumerate(prepared):
-        created_at = draft.created_at or now
-        entry = core.Entry(session.head + 1 + number, draft.body, created_at, draft.metadata, tokens)
+        entry = core.Entry(first + number, draft.body, draft.created_at or now, draft.metadata, tokens)
         if not lenient:
             _check(draft, tail, number)
+        ended = None
         if isinstance(draft.body, ModelOutput):
+            ended = tail.step
             _check_ids(draft.body, number)
-        ended = tail.step
         tail, steps, unpaired = advance(tail, entry, excerpts=excerpts)
-        if ended and tail.step and tail.step.number > ended.number:
+        if ended is not None:
             strip = extend_strip(strip, ended)
         for step in steps:
             changed[step.anchor] = step
@@ -149,7 +160,7 @@ def append_locked(
             unanswering += [UnpairedResult(entry.position, *result) for result in unpaired]
     if entries:
         session.strip = strip
-        insert_entries(session.pk, entries)
+        insert_entries(session.pk, entries, bodies() if bodies else None)
         known = before.step
         if known and known.anchor in changed:
             update_episode(session.pk, changed.pop(known.anchor))
@@ -176,14 +187,15 @@ def check_open(session: Session) -> None:
 def _check(draft: EntryDraft, tail: Tail, number: int) -> None:
     """Refuses an entry that does not fit the log."""
     body = draft.body
-    if isinstance(body, Rewind):
-        raise Invalid(f"entries[{number}] is a rewind. Use POST …/rewinds, which works out its spans.")
     if isinstance(body, ModelOutput):
         _check_calls(body, number)
-    if isinstance(body, ToolResults) and tail.step is None:
-        raise Conflict(NO_ACTION_IN_FLIGHT)
-    if isinstance(body, ModelInput):
+    elif isinstance(body, ToolResults):
+        if tail.step is None:
+            raise Conflict(NO_ACTION_IN_FLIGHT)
+    elif isinstance(body, ModelInput):
         _check_images(body, number)
+    elif isinstance(body, Rewind):
+        raise Invalid(f"entries[{number}] is a rewind. Use POST …/rewinds, which works out its spans.")
 
 
 def _check_calls(body: ModelOutput, number: int) -> None:
@@ -196,7 +208,7 @@ def _check_calls(body: ModelOutput, number: int) -> None:
             where = f"tool_calls[{place}]" if calls else "use_tool"
             raise Invalid(f"entries[{number}].{where} has an empty name. Name the tool that it calls.")
     ids = [call.id for call in calls]
-    if len(set(ids)) < len(ids):
+    if len(ids) > 1 and len(set(ids)) < len(ids):
         repeated = Counter(ids).most_common(1)[0][0]
         raise Invalid(
             f"entries[{number}] has two tool calls with the id {repeated!r}. Give each its own id.",
@@ -205,7 +217,7 @@ def _check_calls(body: ModelOutput, number: int) -> None:
 
 
 def _check_ids(body: ModelOutput, number: int) -> None:
-    length = sum(len(call.id) + 20 for call in body.tool_calls)
+    length = sum([len(call.id) + 20 for call in body.tool_calls]) if body.tool_calls else 0
     if length > MOST_ID_CHARACTERS:
         raise Invalid(
             f"The ids of the {len(body.tool_calls):,} tool calls of entries[{number}] are too long: with 20 "

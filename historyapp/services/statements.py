@@ -6,7 +6,7 @@ The column lists are checked against the models by a test.
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -18,7 +18,7 @@ from historyapp.core.projection import Step, Tail, Totals
 from historyapp.meters import count_entries
 from historyapp.models import Change, CompressionItem, Session
 from historyapp.models.episodes import tool_of
-from historyapp.models.fields import as_uuid, on_sqlite, pack, uuid_value
+from historyapp.models.fields import as_uuid, on_sqlite, pack, pack_all, uuid_value
 from historyapp.models.sql import as_aware, fetch_all, loaded
 
 ENTRY_COLUMNS = (
@@ -101,23 +101,26 @@ class Row(NamedTuple):
     metadata: str
 
 
-def insert_entries(session_id: UUID, entries: Sequence[Row]) -> None:
-    """Adds entries, and counts them once they are committed."""
+def insert_entries(
+    session_id: UUID, entries: Sequence[Row], bodies: Sequence[str | bytes] | None = None
+) -> None:
+    """Adds entries, and counts them once they are committed. ``bodies``: packed, where they are at hand."""
     session = uuid_value(session_id)
     moments = {row.entry.created_at for row in entries}  # most batches have one
     stored = dict(zip(moments, map(stored_moment, moments), strict=True))
+    packed = pack_all([row.body for row in entries]) if bodies is None else bodies
     rows = [
         (
             session,
             entry.position,
-            entry.kind,
+            entry.body.kind,
             stored[entry.created_at],
-            pack(body),
+            body,
             metadata,
             entry.tokens,
             dump_plain(totals.dump()),
         )
-        for entry, totals, body, metadata in entries
+        for (entry, totals, _, metadata), body in zip(entries, packed, strict=True)
     ]
     _execute(_INSERT_ENTRY, rows)
     transaction.on_commit(partial(count_entries, len(rows)))
@@ -249,6 +252,7 @@ def stored_moment(value: datetime) -> Any:
     return connection.ops.adapt_datetimefield_value(value)
 
 
+@lru_cache(16)
 def _from_iso(value: str) -> Any:
     if on_sqlite() and value.endswith(_OFFSET):
         return value.removesuffix(_OFFSET).replace("T", " ")

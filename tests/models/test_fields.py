@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from historyapp.models import Entry, Episode, Project
-from historyapp.models.fields import pack, unpack
+from historyapp.models.fields import pack, pack_all, unpack
 from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.outcomes import OUTCOMES as WORKED_OUT
@@ -32,6 +32,11 @@ LONG = "The parser drops the last line when the file does not end in a newline. 
 @given(st.text() | st.text().map(lambda text: text * 50))
 def test_what_is_packed_comes_back(text: str) -> None:
     assert unpack(pack(text)) == text
+
+
+@given(st.lists(st.text(max_size=30) | st.text(max_size=30).map(lambda text: text * 50)))
+def test_texts_are_packed_together_as_each_alone(texts: list[str]) -> None:
+    assert pack_all(texts) == [pack(text) for text in texts]
 
 
 @pytest.fixture

@@ -57,6 +57,13 @@ def test_a_batch_goes_in_whole_or_not_at_all(project: Project, session: Session)
     assert Session.objects.get().head == 0
 
 
+def test_bodies_of_a_long_batch_come_back_as_they_went_in(project: Project, session: Session) -> None:
+    texts = [f"{number}: {'needle ' * (number % 3) * 40}" for number in range(40)]
+    append(project, session.pk, [said(text) for text in texts])
+    bodies = [entry.core().body for entry in Entry.objects.order_by("position")]
+    assert bodies == [said(text).body for text in texts]
+
+
 @pytest.mark.parametrize("lenient", [False, True])
 def test_the_ids_of_an_outputs_calls_have_a_most_of_characters(
     project: Project, session: Session, lenient: bool

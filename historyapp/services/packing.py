@@ -1,0 +1,19 @@
+"""Compresses the bodies of a long append in a thread of its own.
+
+zstd runs without Python's lock, so the second core compresses while the first one computes the steps.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from historyapp.models.fields import on_sqlite, pack_all
+
+_FEWEST = 20
+"""Entries for which another thread is worth being woken."""
+
+_thread = ThreadPoolExecutor(1, thread_name_prefix="packing")
+
+
+def pack_soon(texts: Sequence[str]) -> Callable[[], Sequence[str | bytes]] | None:
+    """Begins to pack texts; the function that is returned waits for them. None where it does not pay."""
+    return _thread.submit(pack_all, texts).result if len(texts) >= _FEWEST and on_sqlite() else None
