@@ -22,6 +22,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from tests.forking import forked_playhead
 from tests.installation import copy_migrated
 
 ROOT = Path(__file__).parents[1]
@@ -164,9 +165,11 @@ def reader() -> Iterator[Reader]:
         shutil.copytree(first, home, dirs_exist_ok=True)
         environment = _environment(home)
         _write_transcript(home / ".claude" / "projects" / "-home-me-shop")
-        with _started(environment) as printed:
+        with _started(environment) as printed, forked_playhead(home / ".bin", environment):
             address, key = re.findall(r"ready at (\S+)|API key +(\S+)", printed)
-            yield Reader(address[0], home, {**environment, "PLAYHEAD": f"{address[0]}/api/v1", "KEY": key[1]})
+            own = {"PLAYHEAD": f"{address[0]}/api/v1", "KEY": key[1]}
+            own["PATH"] = f"{home / '.bin'}{os.pathsep}{environment['PATH']}"
+            yield Reader(address[0], home, environment | own)
 
 
 def _environment(home: Path) -> dict[str, str]:
