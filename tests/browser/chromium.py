@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
 from playwright.sync_api import sync_playwright
@@ -45,7 +46,8 @@ def find() -> Path | None:
     """The first Chromium of ``CHROMIUM``, the PATH, the usual places and playwright's own folder."""
     named = os.environ.get("CHROMIUM")
     on_path = (shutil.which(name) for name in NAMES)
-    candidates = [named] if named else [*on_path, *PLACES, *_downloaded()]
+    # The last one starts playwright, which takes a second: it is not asked if there is another.
+    candidates = [named] if named else chain(on_path, PLACES, _downloaded())
     return next((Path(place) for place in candidates if place and Path(place).is_file()), None)
 
 

@@ -41,6 +41,8 @@ LOOKS: tuple[tuple[int, Literal["light", "dark"], dict[str, Any]], ...] = (
     (NARROW, "dark", {"rules": LARGE | {"color-contrast": {"enabled": False}}}),
 )
 """Width, scheme and options of axe-core. Contrast depends on the scheme, other rules on the width."""
+QUICK = {"resultTypes": ["violations"], "selectors": False, "preload": False}
+"""Nothing that no rule needs. No rule that is enabled by default reads style sheets of other hosts."""
 NOWHERE = "/nothing"
 LONG = "An unbroken name of 300 characters: " + "x" * 264
 
@@ -57,8 +59,8 @@ def _bulk_action(project: Project, *sessions: Session) -> UUID:
 @pytest.fixture
 def addresses(project: Project) -> list[str]:
     """One address of every kind of page, with much and with odd things to show."""
-    session = record_session(project, 40)
-    rewound = rewind(project, session.pk, Target(to_step=30), reason="the wrong way")
+    session = record_session(project, 12)
+    rewound = rewind(project, session.pk, Target(to_step=10), reason="the wrong way")
     summarise(project, session.pk, (1, 3), SummaryText("looked around"))
     fork(project, session.pk, at_step=3)
     run, first, *_ = _compressions(project, session)
@@ -77,21 +79,21 @@ def addresses(project: Project) -> list[str]:
         NOWHERE,
         "/docs/errors",
         page_of(session),
-        page_of(session, "?step=20"),
-        page_of(session, "?step=35&as_of=" + str(session.head)),
+        page_of(session, "?step=9"),
+        page_of(session, "?step=11&as_of=" + str(session.head)),
         page_of(session, "/rewinds?step=2"),
         page_of(session, f"/rewinds/{rewound.position}/undo"),
-        page_of(session, "/continue?step=20"),
+        page_of(session, "/continue?step=9"),
         page_of(session, "/connect"),
         page_of(session, "/steps/5/raw"),
-        page_of(session, "/context?step=20&view=diff"),
+        page_of(session, "/context?step=9&view=diff"),
         page_of(odd, "/context?view=messages"),
-        page_of(session, "/ledger?step=20"),
+        page_of(session, "/ledger?step=9"),
         page_of(session, "/overview"),
         page_of(session, "?step=2&shown=summary"),
         page_of(session, "/settings"),
         page_of(session, "/annotation"),
-        page_of(session, "/shares?step=20"),
+        page_of(session, "/shares?step=9"),
         f"/bulk/{_bulk_action(project, session, odd)}",
         page_of(session, "/summaries/new?first=1&last=3"),
         page_of(session, "/compressions/new"),
@@ -117,12 +119,12 @@ def addresses(project: Project) -> list[str]:
 
 def _compressions(project: Project, session: Session) -> list[CompressionRun]:
     """A run of which something failed with a long word, the sides of a comparison, and one under way."""
-    wish = RunRequest("simple_extract", 1, 30)
+    wish = RunRequest("simple_extract", 1, 9)
     run = start_run(project, session.pk, wish).run
     carry_out(run.pk, failing=(2, 3))
     CompressionItem.objects.filter(run=run, number=2).update(error="e" * 300)
     CompressionRun.objects.filter(pk=run.pk).update(note="n" * 300, model="m" * 100, actor="a" * 200)
-    sides = start_comparison(project, session.pk, [wish, RunRequest("structured", 1, 30)])
+    sides = start_comparison(project, session.pk, [wish, RunRequest("structured", 1, 9)])
     carry_out(sides[0].pk)
     CompressionItem.objects.filter(run=sides[0], number=1).update(text="t" * 10_000)
     return [run, *sides, start_run(project, session.pk, RunRequest("structured")).run]
@@ -215,7 +217,7 @@ def _look_for_barriers(page: Page, faults: Faults) -> None:
     for width, scheme, options in LOOKS:
         page.set_viewport_size({"width": width, "height": 800})
         page.emulate_media(color_scheme=scheme)
-        found = page.evaluate("options => axe.run(options)", {"resultTypes": ["violations"], **options})
+        found = page.evaluate("options => axe.run(options)", {**QUICK, **options})
         for barrier in found["violations"]:
             places = [node["html"][:100] for node in barrier["nodes"]]
             faults[barrier["id"]].add(f"{page.url}: {scheme}, {width} px: {places}")
