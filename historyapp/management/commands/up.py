@@ -16,7 +16,6 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from uuid_utils.compat import uuid7
 
-from historyapp import demo
 from historyapp.management.command_line import PlayheadCommand, whole_number
 from historyapp.models import Session
 from historyapp.running import orphan_listens
@@ -154,7 +153,9 @@ def demo_is_missing() -> bool:
     """Whether there are no sessions but those of an unfinished demo."""
     if Session.objects.exclude(pk__in=Session.objects.tagged(["demo"]).values("pk")).exists():
         return False
-    return Session.objects.count() < demo.SESSIONS
+    from historyapp.demo import SESSIONS  # and an HTTP client, which takes a tenth of the start
+
+    return Session.objects.count() < SESSIONS
 
 
 def _migrations_on_disk() -> set[tuple[str, str]]:
