@@ -18,11 +18,11 @@ def register_profiles() -> None:
     settings.register_profile("ci", settings.get_profile("all"), max_examples=100 // _PART)
 
 
-def examples(most: int, *, least: int = _PART) -> int:
-    """What the loaded profile tries of the examples that the profile ``all`` tries."""
+def examples(most: int, *, least: int = _PART, part: int = _PART) -> int:
+    """What the loaded profile tries of the examples that the profile ``all`` tries: all, or one in ``part``."""
     if settings.get_current_profile_name() == "all":
         return most
-    return max(most // _PART, min(most, least))
+    return max(most // part, min(most, least))
 
 
 def thorough(*values: Any) -> Any:

@@ -73,16 +73,22 @@ def _in_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def skip_similar_edges(schema: BaseSchema, part: int) -> None:
-    """Of the edges of one sort at one place of an operation, tries the first, and then one in so many."""
-    seen: Counter[Any] = Counter()
+    """Of the edges of one sort, tries the first of each operation, then one in so many.
+
+    It also tries the first for each parameter and each place of a body. Operations share the types of these.
+    """
+    of_operations: Counter[Any] = Counter()
+    of_places: Counter[Any] = Counter()
 
     def is_tried(context: schemathesis.HookContext, case: "schemathesis.Case[Any]") -> bool:
         edge = case.meta and case.meta.phase.data
         if not isinstance(edge, CoveragePhaseData):
             return True
-        sort = (case.operation.label, edge.scenario, edge.parameter_location, edge.parameter, edge.location)
-        seen[sort] += 1
-        return seen[sort] % part == 1 % part
+        operation = (case.operation.label, edge.scenario, edge.parameter_location)
+        place = (edge.scenario, edge.parameter_location, edge.parameter, edge.location)
+        of_operations[operation] += 1
+        of_places[place] += 1
+        return of_operations[operation] % part == 1 % part or of_places[place] == 1
 
     schema.hooks.register_hook_with_name(is_tried, "filter_case")
 
@@ -93,10 +99,17 @@ def skip_similar_edges(schema: BaseSchema, part: int) -> None:
 def test_the_api_does_what_its_document_says() -> None:
     key = key_for(Project.objects.create(name="Alice's"), "schemathesis")
     headers = {"Authorization": f"Bearer {key}"}
-    generation = {**CONFIG["generation"], "max-examples": examples(20, least=2)}
-    config = schemathesis.Config.from_dict({**CONFIG, "generation": generation, "headers": headers})
+    generation, fuzzing = (
+        {**CONFIG["generation"], "max-examples": examples(20, least=2, part=part)} for part in (5, 10)
+    )
+    config = schemathesis.Config.from_dict({
+        **CONFIG,
+        "generation": generation,
+        "phases": {"fuzzing": {"generation": fuzzing}},
+        "headers": headers,
+    })  # fmt: skip
     schema = schemathesis.openapi.from_wsgi("/api/v1/openapi.json", get_wsgi_application(), config=config)
-    skip_similar_edges(schema, 25 // examples(25))
+    skip_similar_edges(schema, 25 // examples(25, least=1, part=25))
     failures: dict[str, str] = {}
     checked: Counter[str] = Counter()
     for event in from_schema(schema).execute():
