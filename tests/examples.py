@@ -19,7 +19,7 @@ def register_profiles() -> None:
 
 
 def examples(most: int, *, least: int = _PART, part: int = _PART) -> int:
-    """What the loaded profile tries of the examples that the profile ``all`` tries: all, or one in ``part``."""
+    """What the loaded profile tries of the examples that ``all`` tries: one in ``part``, or all."""
     if settings.get_current_profile_name() == "all":
         return most
     return max(most // part, min(most, least))

@@ -235,9 +235,7 @@ def test_what_is_left_out_is_named_with_the_reason(alice: Client, project: Proje
 def test_a_long_session_issues_the_queries_of_a_short_one(alice: Client, project: Project) -> None:
     asked = [("ledger", "?step=60"), ("ledger", "?step=-1")]
     shown = [("contents", policy) for policy in POLICIES] + [(view, "budgeted") for view in VIEWS[1:]]
-    asked += [
-        ("context", f"?step=60&view={view}&policy={policy}&max_tokens=2048") for view, policy in shown
-    ]
+    asked += [("context", f"?step=60&view={view}&policy={policy}&max_tokens=2048") for view, policy in shown]
     short, long = (
         {(name, query): _queries(alice, address(session, query, name)) for name, query in asked}
         for session in (long_session(project, 100), long_session(project, 1_000))

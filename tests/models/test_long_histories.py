@@ -1,12 +1,13 @@
 """What a read costs does not grow with the rewinds, takes and forks of a session: queries and rows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
+from pytest_django import DjangoDbBlocker
 
 from historyapp.core.entries import SystemInstruction
 from historyapp.models import Episode, Project, Session, Summary
@@ -24,9 +25,45 @@ from tests.plans import statements
 from tests.services.drafts import act, draft, failed, ok, said
 
 
+class Lasting(NamedTuple):
+    project: Project
+    rewound: Session
+    """Of 90 rewinds, in blocks of four spans."""
+    forked: Session
+    """The eightieth of a fork of forks."""
+
+
+@pytest.fixture(scope="module")
+def lasting(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Lasting]:
+    """Made once for all tests, which only look at it."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        project = Project.objects.create(name="p")
+        deep = forked(project, 80)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("historyapp.core.lineage.BLOCK", 4)
+            long = rewound(project, 90)
+        yield Lasting(project, long, deep)
+        transaction.set_rollback(True)
+
+
 @pytest.fixture
-def project(db: None) -> Project:
-    return Project.objects.create(name="p")
+def project(lasting: Lasting, db: None) -> Project:
+    return lasting.project
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("historyapp.core.lineage.BLOCK", 4)
+
+
+@pytest.fixture
+def rewound_often(lasting: Lasting, small_blocks: None, db: None) -> Session:
+    return lasting.rewound
+
+
+@pytest.fixture
+def deep_fork(lasting: Lasting, db: None) -> Session:
+    return lasting.forked
 
 
 @pytest.fixture
@@ -51,8 +88,8 @@ def queries(read: Callable[[], object]) -> int:
     return len(captured)
 
 
-def history(session: Session) -> History:
-    return History(Session.objects.get(pk=session.pk))
+def history(session: Session, as_of: int | None = None) -> History:
+    return History(Session.objects.get(pk=session.pk), as_of)
 
 
 def tried(project: Project, takes: int) -> Session:
@@ -107,7 +144,7 @@ def test_takes_with_the_same_numbers_are_not_read(project: Project, rows_read: l
 def test_a_search_for_errors_reads_no_failed_takes(
     project: Project, rows_read: list[type], status: str
 ) -> None:
-    past = history(tried(project, 60))
+    past = history(tried(project, 30))
     rows_read.clear()
     found = StepSearch(past, StepFilter(status=status), range(1, 5)).find(50)
     assert ([row.number for row in found.rows], found.more) == ([4], None)
@@ -117,7 +154,7 @@ def test_a_search_for_errors_reads_no_failed_takes(
 def test_a_search_through_spans_finds_steps_by_position_where_few_failures_are_expected(
     project: Project,
 ) -> None:
-    past = history(tried(project, 60))
+    past = history(tried(project, 30))
     long_session(project, 2000)
     Episode.objects.update(status="success")
     with connection.cursor() as cursor:
@@ -129,38 +166,34 @@ def test_a_search_through_spans_finds_steps_by_position_where_few_failures_are_e
     assert [way.by for way in search.accesses if "anchor" not in way.by] == []
 
 
-def test_a_search_in_a_fork_of_forks_takes_few_queries(project: Project) -> None:
-    past = history(forked(project, 40))
-    search = StepSearch(past, StepFilter(status="error"), range(40, 0, -1))
+def test_a_search_in_a_fork_of_forks_takes_few_queries(deep_fork: Session) -> None:
+    search = StepSearch(history(deep_fork), StepFilter(status="error"), range(80, 0, -1))
     assert queries(lambda: search.find(50)) <= 30
-    assert [row.number for row in search.find(50).rows] == list(range(39, 0, -4))
+    assert [row.number for row in search.find(50).rows] == list(range(79, 0, -4))
 
 
 def test_a_step_among_many_spans_is_found_with_few_queries(
-    project: Project, rows_read: list[type], monkeypatch: pytest.MonkeyPatch
+    rewound_often: Session, rows_read: list[type]
 ) -> None:
-    monkeypatch.setattr("historyapp.core.lineage.BLOCK", 4)
-    past = history(rewound(project, 80))
-    assert len(past.lineage.older) == 2
+    past = history(rewound_often)
+    assert len(past.lineage.older) == 3
     rows_read.clear()
     assert queries(lambda: past.row(40)) <= 6  # its rows, each level of blocks, and the live row in full
     assert past.row(40).call_preview == "kept39()"
     assert [row.number for row in past.rows(30, 50)] == list(range(30, 51))
     assert len(rows_read) <= 2 * (23 + 8)
     assert [failure(past, after, True).step for after in (0, 4, 5, 39, 79)] == [4, 8, 8, 40, 80]
-    assert failure(past, 80, True).step is None
+    assert failure(past, 88, True).step is None
     assert queries(lambda: failure(past, 41, True)) <= 8
-    assert [has_later_failure(past, after) for after in (1, 79, 80)] == [True, True, False]
+    assert [has_later_failure(past, after) for after in (1, 87, 88)] == [True, True, False]
     assert queries(lambda: has_later_failure(past, 41)) <= 25
 
 
 def test_rows_and_failures_take_few_queries_at_any_number_of_rewinds(
-    project: Project, rows_read: list[type], monkeypatch: pytest.MonkeyPatch
+    rewound_often: Session, project: Project, rows_read: list[type]
 ) -> None:
-    monkeypatch.setattr("historyapp.core.lineage.BLOCK", 4)
     costs = []
-    for amount in (30, 90):
-        session = rewound(project, amount)
+    for amount, session in ((30, rewound(project, 30)), (90, rewound_often)):
         past = history(session)
         rows_read.clear()
         taken = [
@@ -180,10 +213,8 @@ def test_rows_and_failures_take_few_queries_at_any_number_of_rewinds(
     assert few[1] == many[1] <= 20 + 12
 
 
-@pytest.mark.parametrize("depth", [40, 80])
-def test_reads_of_a_fork_of_forks_take_as_many_queries_at_any_depth(project: Project, depth: int) -> None:
-    child = forked(project, depth)
-    past = history(child)
+def test_reads_of_a_fork_of_forks_take_few_queries(deep_fork: Session) -> None:
+    child, past = deep_fork, history(deep_fork)
     assert len(past.lineage.older[0]) >= 2
     stored = Session.objects.values_list("fork_spans", flat=True).get(pk=child.pk)
     assert len(stored["spans"]) <= 16
@@ -220,28 +251,27 @@ def test_the_first_entry_with_a_total_is_found_in_any_lineage(
 
 
 def test_a_sample_of_a_long_lineage_loads_few_blocks_and_has_equal_distances(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+    rewound_often: Session,
 ) -> None:
-    monkeypatch.setattr("historyapp.core.lineage.BLOCK", 4)
-    past = history(rewound(project, 100))
+    past = history(rewound_often)
     loads: list[int] = []
 
     def read() -> None:
-        for total in spread(past.lineage, 100, 10):
+        for total in spread(past.lineage, 90, 9):
             loads.append(total.steps)
 
     assert queries(read) <= 30
     assert loads == sorted(loads)
     assert all(10 <= later - earlier <= 16 for earlier, later in pairwise(loads))
-    for steps, tokens, errors in spread(past.lineage, 100, 10):
+    for steps, tokens, errors in spread(past.lineage, 90, 9):
         assert past.row(steps).total_tokens <= tokens <= past.row(steps + 1).total_tokens
         assert errors == past.row(steps).total_errors
 
 
 def test_pictures_and_lists_of_a_fork_of_forks_read_little_in_vain(
-    project: Project, rows_read: list[type]
+    deep_fork: Session, rows_read: list[type]
 ) -> None:
-    past = history(forked(project, 80))
+    past = history(deep_fork)
     assert queries(lambda: spread(past.lineage, 80, 4)) <= 12
     rows_read.clear()
     assert [row.number for row in past.rows(1, 10)] == list(range(1, 11))
@@ -252,29 +282,27 @@ def test_pictures_and_lists_of_a_fork_of_forks_read_little_in_vain(
     assert len(rows_read) <= 2 * 20 + 4  # each fork has a row of the step that it goes on from
 
 
-def test_the_spans_of_a_long_lineage_are_read_in_groups(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("historyapp.core.lineage.BLOCK", 4)
-    past = history(rewound(project, 80))
+def test_the_spans_of_a_long_lineage_are_read_in_groups(rewound_often: Session) -> None:
+    past = history(rewound_often, as_of=2 + 80 * 5)  # after 80 rewinds
     assert queries(lambda: past.lineage.spans) <= 8  # of 20 blocks
     assert len(past.lineage.spans) == 80
 
 
 def test_a_search_through_spans_reads_only_what_it_shows_in_full(
-    project: Project, rows_read: list[type], monkeypatch: pytest.MonkeyPatch
+    rewound_often: Session, rows_read: list[type]
 ) -> None:
-    monkeypatch.setattr("historyapp.core.lineage.BLOCK", 4)
-    past = history(rewound(project, 80))
+    past = history(rewound_often)
     rows_read.clear()
-    for within in (range(1, 80), range(79, 0, -1)):
+    for within in (range(1, 90), range(89, 0, -1)):
         found = StepSearch(past, StepFilter(status="error"), within).find(50)
         assert [row.number for row in found.rows] == [n for n in within if n % 4 == 0]
-    assert len(rows_read) == 2 * 19  # though a rewind has made another row of each of these steps
+    assert len(rows_read) == 2 * 22  # though a rewind has made another row of each of these steps
 
 
-def test_what_is_rare_in_ancestors_is_read_once_and_new_summaries_are_found(project: Project) -> None:
-    child = forked(project, 40)
+def test_what_is_rare_in_ancestors_is_read_once_and_new_summaries_are_found(
+    project: Project, deep_fork: Session
+) -> None:
+    child = deep_fork
     assert history(child).instruction == "be brief"
     assert queries(lambda: history(child).instruction) <= 4
     assert child.forked_from_id is not None
