@@ -60,6 +60,11 @@ def page(status: bytes, kind: bytes, body: bytes, *headers: bytes) -> Behaviour:
     return saying(b"\r\n".join(lines) + b"\r\n\r\n" + body)
 
 
+def at_first(behaviour: Behaviour, later: Behaviour) -> Behaviour:
+    """Answers the first request in one way and all others in another."""
+    return lambda server, connection: (behaviour if server.requests == 1 else later)(server, connection)
+
+
 def hanging(server: BadServer, connection: socket.socket) -> None:
     """Takes the request and says nothing."""
     server.closing.wait(60)

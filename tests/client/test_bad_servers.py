@@ -25,6 +25,7 @@ from historyapp.client.outage import Outage
 from tests.client.bad_server import (
     BadServer,
     Behaviour,
+    at_first,
     hanging,
     hanging_after_the_headers,
     page,
@@ -93,6 +94,14 @@ def test_a_call_never_takes_longer_than_its_deadline(ask: Ask, behaviour: Behavi
         with pytest.raises(ServerUnavailable, match=f"no answer from {server.url} in"):
             ask(server.url, 0.4, Wait(1.0))
         assert 0.3 <= time.monotonic() - begun < 1.0 + ALLOWANCE
+
+
+@BOTH
+@pytest.mark.parametrize("behaviour", SLOW)
+def test_a_server_that_was_too_slow_is_asked_again(ask: Ask, behaviour: Behaviour) -> None:
+    answer = page(b"200 OK", b"application/json", b'{"positions": [1], "head": 1}')
+    with BadServer(at_first(behaviour, answer)) as server:
+        ask(server.url, 0.2, Wait(60))
         assert server.requests >= 2
 
 
