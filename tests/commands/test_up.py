@@ -131,7 +131,9 @@ def test_it_listens_on_the_given_host_stops_cleanly_and_keeps_its_key(
     assert len(links) == len(starts)
 
 
-def test_under_nohup_it_outlives_its_terminal(home: Path) -> None:
+def test_under_nohup_it_outlives_its_terminal_and_ctrl_c_for_the_whole_group_stops_it_cleanly(
+    home: Path,
+) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         up = Up(home, "--no-demo")
@@ -142,10 +144,6 @@ def test_under_nohup_it_outlives_its_terminal(home: Path) -> None:
         up.process.wait(timeout=1)
     assert up.get("/readyz") == 200
     assert psutil.Process(up.process.pid).children(recursive=True) == up.family
-    assert up.stop(signal.SIGTERM) == 0
-
-
-def test_ctrl_c_in_a_terminal_reaches_the_whole_group_and_still_stops_cleanly(up: Up) -> None:
     os.killpg(up.process.pid, signal.SIGINT)
     assert up.wait() == 0
 
