@@ -55,7 +55,8 @@ def test_what_was_compacted_away_is_marked(page: Page, session: Session) -> None
     page.get_by_text("Where did it get this from?").click()
     mark = page.locator(".origin-mark.is-gone")
     mark.click()
-    expect(page.locator("#origin-box")).to_contain_text("no longer in what the model saw: compacted away")
+    box = page.locator("#origin-box")
+    expect(box).to_contain_text("The model no longer saw it: it had been compacted away")
 
 
 def test_the_next_step_is_marked_by_itself(page: Page, session: Session) -> None:
