@@ -23,7 +23,7 @@ POSTGRES := tests/api/test_plans.py \
 # What waits for servers, workers and browsers much of the time: it takes longest, so the rest runs beside it
 # with what it leaves of the processors.
 WAITING := tests/browser tests/client tests/commands tests/front/test_server.py tests/services/test_kills.py \
-  $(wildcard tests/test_*.py)
+  tests/services/webhooks/test_running.py $(wildcard tests/test_*.py)
 
 .PHONY: up setup test test-all test-waiting test-sqlite test-postgres lint bench lock
 

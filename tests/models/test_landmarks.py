@@ -201,11 +201,11 @@ def test_the_index_of_a_kind_leads_to_its_entries(session: Session) -> None:
 
 def test_a_jump_among_many_takes_needs_few_queries(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("historyapp.core.lineage.BLOCK", 4)
-    session = rewound(project, 80)
+    session = rewound(project, 40)
     session.refresh_from_db()
     for kind in ("turn", "compaction", "failure", "error", "edit", "take"):
         history = History(session)
         assert history.lineage.older
         with CaptureQueriesContext(connection) as queries:
-            getattr(landmarks, kind)(history, 40, False)
+            getattr(landmarks, kind)(history, 20, False)
         assert len(queries) <= 60, kind

@@ -58,12 +58,13 @@ def test_short_texts_are_found(long: Session) -> None:
     assert positions(long, "Ω") == []
 
 
-@pytest.mark.parametrize("text", ["%", "*", '"', "a AND b", "(", "\\", "' OR 1=1", "\0", "\ud800", "😀"])
-def test_no_character_has_a_special_meaning(long: Session, text: str) -> None:
-    assert positions(long, text) == []
-    append(long.project, long.pk, [said(f"literally {text} here")])
-    long.refresh_from_db()
-    assert positions(long, text) == [602]
+def test_no_character_has_a_special_meaning(long: Session) -> None:
+    texts = ["%", "*", '"', "a AND b", "(", "\\", "' OR 1=1", "\0", "\ud800", "😀"]
+    for number, text in enumerate(texts):
+        assert positions(long, text) == []
+        append(long.project, long.pk, [said(f"literally {text} here")])
+        long.refresh_from_db()
+        assert positions(long, text) == [602 + number]
 
 
 def test_what_a_rewind_cut_off_is_found_only_when_takes_are_asked_for(long: Session) -> None:

@@ -181,8 +181,8 @@ def with_text(value: Any, path: tuple[Any, ...], text: str) -> Any:
 def test_no_text_in_any_place_of_a_file_takes_long(name: str, file: Any, pumps: tuple[str, ...]) -> None:
     sample = [json.loads(line) for line in file.splitlines()] if isinstance(file, str) else file
     slow = []
-    for path in texts(sample):
-        for pump in pumps:
+    for number, path in enumerate(texts(sample)):
+        for pump in pumps if len(pumps) > 2 else [pumps[number % 2]]:
             hostile = with_text(sample, path, pump * (TEXT // len(pump)))
             data = lines(*hostile) if isinstance(file, str) else json.dumps(hostile)
             if seconds(name, data.encode()) > SLOW and seconds(name, data.encode()) > SLOW:

@@ -62,12 +62,12 @@ def check(strategy: Strategy, material: Material, max_length: int) -> SummaryDra
 
 @each
 @pytest.mark.parametrize("told", HOSTILE.values(), ids=HOSTILE)
-@pytest.mark.parametrize("max_length", [1, 2, 40, 300, 8_000])
 def test_a_summary_is_never_too_long_or_empty_and_always_the_same(
-    strategy: Strategy, told: list[ModelOutput], max_length: int
+    strategy: Strategy, told: list[ModelOutput]
 ) -> None:
-    check(strategy, Material(steps(told), task="Fix it"), max_length)
-    check(strategy, Material(steps(told, called("more"), told), (INPUT,)), max_length)
+    for max_length in (1, 2, 40, 300, 8_000):
+        check(strategy, Material(steps(told), task="Fix it"), max_length)
+        check(strategy, Material(steps(told, called("more"), told), (INPUT,)), max_length)
 
 
 @each
@@ -135,7 +135,7 @@ def test_it_quotes_inputs_and_feedback_word_for_word(strategy: Strategy) -> None
 
 @each
 def test_it_quotes_the_user_also_beside_huge_results(strategy: Strategy) -> None:
-    huge = called("\n".join(f"name_{n} = {n}" for n in range(5_000)))
+    huge = called("\n".join(f"name_{n} = {n}" for n in range(1_000)))
     written = check(strategy, Material(steps(*[huge] * 12), (INPUT,)), 1_000)
     assert INPUT in user_words(written)
 

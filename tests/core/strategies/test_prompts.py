@@ -77,7 +77,7 @@ def test_an_attack_in_a_summary_stays_inside_its_tags_in_a_digest() -> None:
 def test_no_prompt_exceeds_the_window_and_requests_are_few(
     strategy: Strategy, unit: str, window: int
 ) -> None:
-    huge = "".join(unit.replace("%d", str(n)) for n in range(30_000))
+    huge = "".join(unit.replace("%d", str(n)) for n in range(10_000))
     model = prompted(strategy, Material(steps(called(huge)), (huge,), huge), window=window)
     assert len(model.asked) <= MAX_CALLS + 1
     for prompt in model.asked:
