@@ -71,7 +71,7 @@ def cost(call: Any) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("forked", "lengths"), [(False, (20, 600)), (True, (600, 1500))], ids=["own", "forked"]
+    ("forked", "lengths"), [(False, (20, 600)), (True, (600, 1200))], ids=["own", "forked"]
 )
 def test_every_call_costs_the_same_number_of_queries_at_any_length(
     alice: Agent, forked: bool, lengths: tuple[int, int]

@@ -1,11 +1,13 @@
 """Policies read only as much of a session as they consume, newest first, whatever its length."""
 
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
+from pytest_django import DjangoDbBlocker
 
 from historyapp.core import entries as core
 from historyapp.core.errors import Invalid
@@ -51,15 +53,27 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return positions
 
 
+@pytest.fixture(scope="module")
+def talks(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[list[Session]]:
+    """A short and a long one, with summaries. Made once for all policies."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        project = Project.objects.create(name="Bob's")
+        made = []
+        for steps in (194, 962):  # alike in how far back outlines begin, and in their numbers' widths
+            session = talk(project, steps)
+            for first in range(steps - 90, steps - 8, 3):
+                summarise(project, session.pk, (first, first + 2), SummaryText(f"listed {first}"))
+            made.append(session)
+        yield made
+        transaction.set_rollback(True)
+
+
 @EVERY
 def test_a_context_of_a_long_talk_reads_no_more_than_that_of_a_short_one(
-    project: Project, read: list[int], policy: str
+    talks: list[Session], db: None, read: list[int], policy: str
 ) -> None:
     costs = []
-    for steps in (194, 962):  # alike in how far back outlines begin, and in their numbers' widths
-        session = talk(project, steps)
-        for first in range(steps - 90, steps - 8, 3):
-            summarise(project, session.pk, (first, first + 2), SummaryText(f"listed {first}"))
+    for session in talks:
         serve(session, RequestedContext(policy=policy, max_tokens=600))
         read.clear()
         with CaptureQueriesContext(connection) as queries:
