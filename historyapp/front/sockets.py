@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket
 import stat
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Set
 from contextlib import suppress
@@ -67,19 +68,28 @@ def peer_of(scope: Scope) -> Peer:
 def surplus(ports: Set[int], most: int, busy: Set[Peer]) -> list[Peer]:
     """Connections to close, so that no address has more than ``most`` to these ports.
 
-    Those without a request come first.
+    Those without a request come first, and of these the ones that have been silent for longest: a client
+    that has just connected is about to send its request.
     """
-    by_address: dict[str, list[Peer]] = defaultdict(list)
+    by_address: dict[str, list[tuple[bool, int, Peer]]] = defaultdict(list)
     for opened in open_sockets():
         with suppress(OSError):  # not connected
             client = opened.getpeername()[:2]
             if opened.getsockname()[1] in ports:
-                by_address[network_of(client[0])].append(client)
-    found = []
+                order = (client in busy, -silent_milliseconds(opened), client)
+                by_address[network_of(client[0])].append(order)
+    found: list[Peer] = []
     for clients in by_address.values():
-        clients.sort(key=busy.__contains__)
-        found += clients[: max(len(clients) - most, 0)]
+        found += [client for *_, client in sorted(clients)[: max(len(clients) - most, 0)]]
     return found
+
+
+def silent_milliseconds(opened: socket.socket) -> int:
+    """How long ago the other side last sent something, or connected; 0 where only Linux would know."""
+    if not hasattr(socket, "TCP_INFO"):
+        return 0
+    info = opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 56)
+    return int.from_bytes(info[52:56], sys.byteorder)  # tcpi_last_data_recv in linux/tcp.h
 
 
 def limit_unread(seconds: float) -> set[int]:

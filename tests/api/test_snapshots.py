@@ -25,8 +25,8 @@ def three(run: Agent) -> Agent:
     return run
 
 
-def taken(run: Agent, **wish: Any) -> str:
-    answer = run.post("/contexts", {"max_tokens": 5000, "policy": "live", **wish})
+def taken(run: Agent, **choice: Any) -> str:
+    answer = run.post("/contexts", {"max_tokens": 5000, "policy": "live", **choice})
     assert answer.status == 201, answer.body
     return str(answer["snapshot"])
 
@@ -64,17 +64,17 @@ def test_a_snapshot_tells_all_that_it_was_made_by(three: Agent) -> None:
 
 def test_a_request_is_rebuilt_whatever_has_happened_since(three: Agent) -> None:
     three.post("/summaries", {"from_step": 1, "to_step": 1, "text": "read the first file"})
-    wishes = [{"policy": policy, "format": format} for policy in POLICIES for format in FORMATS]
-    all_served = [three.post("/contexts", {**wish, "max_tokens": 700}).body for wish in wishes]
+    choices = [{"policy": policy, "format": format} for policy in POLICIES for format in FORMATS]
+    all_served = [three.post("/contexts", {**choice, "max_tokens": 700}).body for choice in choices]
     # At the same head, so that only the snapshot itself can tell that it came later.
     three.post("/summaries", {"from_step": 1, "to_step": 1, "text": "something else"})
     three.patch("", {"model": "claude-opus-4-5", "settings": {"full_message_count": 1, "window_size": 1}})
     three.append({"kind": "system_instruction", "text": "You do something else."})
     grow(three, "call_3")
     three.post("/rewinds", {"episodes": 3})
-    for wish, served in zip(wishes, all_served, strict=True):
+    for choice, served in zip(choices, all_served, strict=True):
         rebuilt = three.get(f"/snapshots/{served['snapshot']}/request")
-        assert rebuilt["matches"] is True, wish
+        assert rebuilt["matches"] is True, choice
         assert rebuilt["request"] == served["request"]
         assert rebuilt["sha256"] == served["sha256"]
         assert rebuilt["note"] is None
@@ -83,9 +83,9 @@ def test_a_request_is_rebuilt_whatever_has_happened_since(three: Agent) -> None:
 def test_a_fork_rebuilds_what_its_parent_gave_it(alice: Agent, three: Agent) -> None:
     fork = alice.within(f"/sessions/{three.post('/forks')['id']}")
     three.post("/summaries", {"from_step": 1, "to_step": 1, "text": "made in the parent, later"})
-    wish = {"policy": "episodic", "max_tokens": 700}
+    choice = {"policy": "episodic", "max_tokens": 700}
     fork.patch("", {"settings": {"full_message_count": 1}})
-    served = fork.post("/contexts", wish).body
+    served = fork.post("/contexts", choice).body
     three.post("/summaries", {"from_step": 1, "to_step": 1, "text": "and once more"})
     assert fork.get(f"/snapshots/{served['snapshot']}/request")["matches"] is True
     assert fork.get(f"/snapshots/{served['snapshot']}/request")["request"] == served["request"]
