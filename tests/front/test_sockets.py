@@ -1,36 +1,51 @@
-"""Which connections of an address are closed when they are too many."""
+"""Sockets are found among the open files, whose locks stay held."""
 
+import os
 import socket
+import sqlite3
+import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
-from historyapp.front.sockets import surplus
+from historyapp.front.sockets import limit_unread, open_sockets, surplus
+
+TRY = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('BEGIN IMMEDIATE')"
 
 
-@pytest.fixture
-def listener() -> Iterator[socket.socket]:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        yield listener
+def test_to_look_for_sockets_releases_no_lock_of_an_open_database(tmp_path: Path) -> None:
+    path = tmp_path / "held.sqlite3"
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("BEGIN IMMEDIATE")
+        limit_unread(10)
+        other = subprocess.run([sys.executable, "-c", TRY, path], capture_output=True, text=True, check=False)
+    assert "database is locked" in other.stderr
 
 
-def connected(listener: socket.socket) -> tuple[socket.socket, socket.socket]:
-    """Both ends of a connection: the client's and the server's."""
-    client = socket.create_connection(listener.getsockname())
-    return client, listener.accept()[0]
+def test_sockets_that_listen_and_their_connections_are_found_and_stay_open() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        limit_unread(7)
+        assert server.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 7000
+        with socket.create_connection(server.getsockname()) as client:
+            found = {opened.getsockname() for opened in open_sockets()}
+            assert {server.getsockname(), client.getsockname()} <= found
+            os.fstat(client.fileno())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux knows how long a connection has been silent")
-def test_the_longest_silent_connection_is_closed_first(listener: socket.socket) -> None:
-    ports = {listener.getsockname()[1]}
-    (first, accepted), (second, also_accepted) = connected(listener), connected(listener)
-    time.sleep(0.05)
-    first.sendall(b"GET ")
-    accepted.recv(4)
-    assert surplus(ports, 1, set()) == [second.getsockname()]
-    assert surplus(ports, 1, {second.getsockname()}) == [first.getsockname()]
-    assert surplus(ports, 2, set()) == []
-    for one in (first, accepted, second, also_accepted):
-        one.close()
+def test_the_longest_silent_connection_is_closed_first() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        ports = {server.getsockname()[1]}
+        first, second = (socket.create_connection(server.getsockname()) for _ in range(2))
+        accepted = [server.accept()[0] for _ in range(2)]
+        time.sleep(0.05)
+        first.sendall(b"GET ")
+        accepted[0].recv(4)
+        assert surplus(ports, 1, set()) == [second.getsockname()]
+        assert surplus(ports, 1, {second.getsockname()}) == [first.getsockname()]
+        assert surplus(ports, 2, set()) == []
+        for one in (first, second, *accepted):
+            one.close()
