@@ -64,14 +64,8 @@ class Totals(NamedTuple):
     def dump(self) -> dict[str, Any]:
         """As stored: zeros are left out."""
         steps, errors, tokens, *further = self
-        if (
-            steps and tokens and further == _NOTHING_FURTHER
-        ):  # without usage; each entry of an append has totals
-            return (
-                {"steps": steps, "errors": errors, "tokens": tokens}
-                if errors
-                else {"steps": steps, "tokens": tokens}
-            )
+        if steps and tokens and further == _NOTHING_FURTHER:  # most entries; an append waits for this
+            return {"steps": steps, **({"errors": errors} if errors else {}), "tokens": tokens}
         stored = {name: value for name, value in zip(self._fields, self, strict=True) if value}
         if self.models:
             stored["models"] = {name: list(totals) for name, totals in self.models.items()}

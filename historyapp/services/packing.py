@@ -15,5 +15,12 @@ _thread = ThreadPoolExecutor(1, thread_name_prefix="packing")
 
 
 def pack_soon(texts: Sequence[str]) -> Callable[[], Sequence[str | bytes]] | None:
-    """Begins to pack texts; the function that is returned waits for them. None where it does not pay."""
-    return _thread.submit(pack_all, texts).result if len(texts) >= _FEWEST and on_sqlite() else None
+    """Begins to pack texts. Returns a function that gives them, or None where it does not pay.
+
+    The function is called while the database is locked, so it never waits for the texts of another append: it
+    packs those that the thread has not begun.
+    """
+    if len(texts) < _FEWEST or not on_sqlite():
+        return None
+    packed = _thread.submit(pack_all, texts)
+    return lambda: pack_all(texts) if packed.cancel() else packed.result()
