@@ -247,7 +247,7 @@ def _write_session(session: Session, tail: Tail, newest: core.Entry, *, wake: bo
 
 
 def _wants_compression(session: Session, tail: Tail) -> bool:
-    """Whether enough finished steps have accumulated; ``compression.automatic`` sets both limits."""
+    """Whether enough finished steps have accumulated; ``compression.start`` sets both limits."""
     if tail.step is None or tail.step.status == "in_flight":
         return False
     steps, tokens = session.compress_at, session.compress_at_tokens

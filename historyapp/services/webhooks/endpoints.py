@@ -164,7 +164,7 @@ def find_webhook(project: Project, webhook_id: UUID) -> Webhook:
     """The project's webhook.
 
     Raises:
-        NotFound: when the project has none of this id, even if another project has.
+        NotFound: when the project has no webhook with this ID. Another project may have one.
     """
     webhook = Webhook.objects.filter(pk=webhook_id, project=project).first()
     if webhook is None:
@@ -187,7 +187,7 @@ def find_delivery(webhook: Webhook, message_id: UUID) -> WebhookDelivery:
     """The webhook's delivery.
 
     Raises:
-        NotFound: when the webhook has none of this id, even if another webhook has.
+        NotFound: when the webhook has no delivery with this ID. Another webhook may have one.
     """
     delivery = WebhookDelivery.objects.filter(webhook=webhook, message_id=message_id).first()
     if delivery is None:
