@@ -113,10 +113,10 @@ def test_every_limit_of_the_api_is_in_one_table() -> None:
     )
     figures = {what: int(figure.replace(",", "")) for what, figure in table.items()}
     assert figures["Tool calls of one `model_output`"] == MOST_CALLS
-    assert figures["Levels of objects and lists within one another"] == MAX_DEPTH
+    assert figures["Levels of nested objects and lists"] == MAX_DEPTH
     assert figures["JSON values in one body"] == MAX_VALUES
     assert figures["Steps in one text of `progress`"] == MOST_STEPS
-    assert figures["Characters of an answer that is kept for an `Idempotency-Key`"] == KEPT_CHARACTERS
+    assert figures["Characters of a response that is stored for an `Idempotency-Key`"] == KEPT_CHARACTERS
     assert next(figure for what, figure in figures.items() if "PLAYHEAD_MAX_BODY" in what) == 32 * 2**20
     schema = deepcopy(api.get_openapi_schema())  # its parts are the same for all who ask
     del schema["components"]["schemas"]["RewindEntry"]  # a span has three parts
