@@ -1,1 +1,1 @@
-"""The only writers. Each function is one thing that can be done, carried out in one transaction."""
+"""The only code that writes. Each function does one thing, in one transaction."""

@@ -52,7 +52,7 @@ def register_result(
 
     Raises:
         NotFound: when the project has no such session.
-        Conflict: when no action is in flight, the head is elsewhere, or the session is archived.
+        Conflict: when no action is in flight, the head is not the expected one, or the session is archived.
     """
     assert isinstance(draft.body, ToolResults)
     tokens = entry_tokens(draft.body)

@@ -1,7 +1,8 @@
 """Changes of a session's tags, note and score, which several people and agents may make at the same time.
 
-Adding and removing a tag says nothing of the other tags, so no such change undoes another one. Who replaces
-a note, a score or all tags can say what they were when they read them, and is refused where they differ now.
+Adding or removing one tag leaves the other tags alone, so such changes never undo each other. A caller that
+replaces a note, a score or all tags can send the values that it read. The change is refused if they differ
+now.
 """
 
 import math
@@ -36,13 +37,13 @@ def current_values(session: Session) -> dict[str, Any]:
 
 
 def check_expected(session: Session, expected: Mapping[str, Any]) -> None:
-    """Checks that nobody has changed what a request replaces.
+    """Checks that nobody has changed the values that a request replaces.
 
     Args:
-        expected: some of the values as whoever asks has read them. The order of tags does not matter.
+        expected: the values that the caller has read, or some of them. The order of tags does not matter.
 
     Raises:
-        Conflict: when one is another now. The error has the current values.
+        Conflict: when one has changed. The error contains the current values.
     """
     current = current_values(session)
     changed = [name for name, value in expected.items() if _comparable(value) != _comparable(current[name])]
@@ -64,7 +65,7 @@ def _comparable(value: Any) -> Any:
 
 
 def _stored(written: str) -> str:
-    """The text as it is stored: browsers end lines in forms by two characters."""
+    """The text as it is stored: with LF line ends, because browsers send CRLF in forms."""
     return clean(written).replace("\r\n", "\n").strip()
 
 
@@ -96,13 +97,13 @@ def check_tag(tag: str) -> None:
 
 
 def annotate(session: Session, changes: Mapping[str, Any], actor: str) -> None:
-    """Changes the note or the score within the caller's transaction, once the session is locked.
+    """Changes the note or the score within the caller's transaction. The session must be locked.
 
     Args:
         changes: any of ``note`` (empty removes it), ``score`` (None removes it) and ``score_name``.
 
     Raises:
-        Invalid: when a text is too long, or the score is no number that can be stored.
+        Invalid: when a text is too long, or the score is not a number that can be stored.
     """
     if not changes:
         return
@@ -136,7 +137,7 @@ def dump_annotation(session: Session) -> dict[str, Any]:
 
 
 def import_annotation(session: Session, given: Mapping[str, Any]) -> None:
-    """Stores the note and the score that a file has for a new session, as far as they are valid."""
+    """Stores a new session's note and score from a file. Invalid values are ignored."""
     note = _stored(text(given.get("note")))[:LONGEST_NOTE]
     score = given.get("score")
     if isinstance(score, bool) or not isinstance(score, (int, float)) or not _is_storable(score):

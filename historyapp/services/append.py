@@ -1,7 +1,7 @@
-"""Appends to the log. Every agent's request comes through here, so this path is kept short.
+"""Appends to the log. Every write of an agent runs this code, so it is kept fast.
 
 One append costs one read of the session row and one write each for its entries, the steps that they change
-and the session row, however long the session is.
+and the session row. The cost does not depend on the session's length.
 """
 
 from collections import Counter
@@ -42,16 +42,16 @@ NO_ACTION_IN_FLIGHT = "Cannot register result for cycle without action"
 MOST_CALLS = 1000
 """The most tool calls of one output. Each append stores the open ones, and each result searches them."""
 MOST_ID_CHARACTERS = 200_000
-"""In the ids of one output's calls, with 20 more for each call. They are stored again by each append until
-their results are here."""
+"""Limit for the ids of one output's tool calls, plus 20 characters a call. Each append stores the ids of open
+calls again."""
 
 EXCERPTS_UP_TO = 20
-"""Entries of one append whose steps get their excerpts at once."""
+"""Up to this many entries, an append computes the excerpts of its steps itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class AppendedEntries:
-    """Where the entries went. ``positions`` has one for each draft, in their order."""
+    """The appended entries. ``positions`` has one position for each draft, in the same order."""
 
     session: Session
     positions: list[int]
@@ -62,7 +62,8 @@ class AppendedEntries:
 
 
 def lock_session(project: Project, session_id: UUID, *, to_append: bool = False) -> Session:
-    """The session, held until the transaction ends; with ``to_append`` only the columns that an append needs.
+    """The session, locked until the transaction ends. ``to_append``: load only the columns that an append
+    needs.
 
     Raises:
         NotFound: when the project has no such session.
@@ -84,7 +85,7 @@ def append(
     expected_position: int | None = None,
     lenient: bool = False,
 ) -> AppendedEntries:
-    """Appends entries in one transaction: all of them or none.
+    """Appends entries in one transaction.
 
     Args:
         expected_position: the head that the caller saw; null to append wherever the head is.
@@ -93,7 +94,8 @@ def append(
     Raises:
         NotFound: when the project has no such session.
         Conflict: when the head is not ``expected_position``, or the session is archived.
-        Invalid: when an entry does not fit: a repeated call id, a call without a name, very long ids.
+        Invalid: when an entry is not valid: two tool calls with one id, a tool call without a name, very long
+            ids.
     """
     prepared = [prepare(draft if lenient else complete(draft)) for draft in drafts]
     bodies = pack_soon([entry.body for entry in prepared])
@@ -104,7 +106,8 @@ def append(
 
 
 def complete(draft: EntryDraft) -> EntryDraft:
-    """An output filled in from its raw message; see :func:`historyapp.core.actions.completed`."""
+    """The output with the fields that its raw message contains; see
+    :func:`historyapp.core.actions.completed`."""
     body = draft.body
     if not isinstance(body, ModelOutput) or body.raw_message is None:
         return draft
@@ -131,15 +134,15 @@ def append_locked(
     """Appends to a session that the caller has locked; see :func:`append`.
 
     Args:
-        bodies: gives the bodies as :func:`pack_all` does; null to pack them here.
+        bodies: returns the bodies as :func:`pack_all` does; None to pack them here.
     """
     check_open(session)
     now = timezone.now()
     before, changed, entries = session.live_tail, dict[int, Step](), list[Row]()
     tail, strip = before, session.strip
     unanswering: list[UnpairedResult] = []
-    # An excerpt takes as long as the rest of a step. Those of transcripts and of long batches are computed
-    # when a context first reads them.
+    # Computing an excerpt takes as long as the rest of a step. Excerpts of transcripts and of long batches
+    # are computed when a context first reads them.
     excerpts = not lenient and len(prepared) <= EXCERPTS_UP_TO
     first = session.head + 1
     for number, (draft, tokens, body, metadata) in enumerate(prepared):
@@ -185,7 +188,7 @@ def check_open(session: Session) -> None:
 
 
 def _check(draft: EntryDraft, tail: Tail, number: int) -> None:
-    """Refuses an entry that does not fit the log."""
+    """Raises ``Invalid`` for an entry that cannot be appended."""
     body = draft.body
     if isinstance(body, ModelOutput):
         _check_calls(body, number)

@@ -13,14 +13,15 @@ from historyapp.services.keys import bootstrap_key, create_sign_in_link
 from historyapp.services.transactions import writing
 
 _STARTING = 7_453_201_880
-"""PostgreSQL's advisory lock of servers that start; any number that nothing else uses."""
+"""The key of PostgreSQL's advisory lock for servers that start. Nothing else uses this number."""
 
 
 @contextmanager
 def one_start_at_a_time() -> Iterator[None]:
-    """Holds back other servers that start on the same PostgreSQL database, until the block ends.
+    """Makes other servers that start on the same PostgreSQL database wait until the block ends.
 
-    They would migrate at once, and each create the owner and the project. SQLite has one server.
+    Without it, two servers would migrate at the same time, and each would create an owner and a project. A
+    SQLite database has one server.
     """
     if on_sqlite():
         yield
@@ -30,7 +31,7 @@ def one_start_at_a_time() -> Iterator[None]:
     try:
         yield
     finally:
-        if connection.is_usable():  # else the lock went with the connection
+        if connection.is_usable():  # otherwise the lock was released with the connection
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_advisory_unlock(%s)", [_STARTING])
 

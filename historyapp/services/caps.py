@@ -1,4 +1,4 @@
-"""Setting the spending caps of projects, sessions and API keys, and reading what each has left."""
+"""Sets the spending caps of projects, sessions and API keys, and reads how much of each is left."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ from historyapp.services.transactions import writing
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """A cap, with what its present day or month has spent. In millionths of a dollar."""
+    """A cap, with the amount spent in the current day or month. In millionths of a dollar."""
 
     counter: SpendingCounter
     limit: int
     spent: int
     reserved: int
-    """By calls that are under way."""
+    """For running model calls."""
 
     @property
     def left(self) -> int:
@@ -40,7 +40,7 @@ def set_caps(
 ) -> None:
     """Sets the caps of the project, or of one of its sessions or API keys.
 
-    What has been spent in the present period counts, also what was spent before there was a cap.
+    Everything spent in the current period counts, including what was spent before the cap was set.
 
     Args:
         limits: by period, in millionths of a dollar; None removes a cap.
@@ -67,7 +67,8 @@ def set_caps(
 
 
 def caps_of(counters: Sequence[SpendingCounter], now: datetime | None = None) -> list[Cap]:
-    """The caps of counters that have one, all of one project, with what their present periods have spent."""
+    """The caps of the counters that have one, with the amounts spent in the current periods. The counters
+    belong to one project."""
     moment = now or timezone.now()
     project = {counter.project_id for counter in counters}
     under_way = list(SpendingReservation.objects.filter(project__in=project, expires_at__gte=moment))
@@ -75,18 +76,21 @@ def caps_of(counters: Sequence[SpendingCounter], now: datetime | None = None) ->
     for counter in counters:
         counter.begin_period(moment)
         reserved = sum(row.amount for row in under_way if row.counts_in(counter))
-        reserved = min(reserved, counter.counted)  # the two are read one after the other
+        reserved = min(
+            reserved, counter.counted
+        )  # they are read by two queries, between which reservations may end
         caps.append(Cap(counter, counter.limit or 0, counter.counted - reserved, reserved))
     return caps
 
 
 def project_caps(project: Project) -> list[Cap]:
-    """The caps of the project itself, the day's first."""
+    """The project's own caps, the daily one first."""
     return caps_of(list(SpendingCounter.objects.of_project(project.pk).capped().order_by("period")))
 
 
 def caps_that_hold(session: Session, key: ApiKey | None = None) -> list[Cap]:
-    """The caps that a model call in the session counts in: of project, session, its ancestors and the key."""
+    """The caps that apply to a model call in the session: of the project, the session, its ancestors and the
+    key."""
     payer = Payer(session.project_id, session.pk, None if key is None else key.pk)
     order = ("session_id", "period")
     return caps_of(

@@ -1,4 +1,4 @@
-"""Notes what changed in a session, for the feed of events; see ``historyapp.models.changes``."""
+"""Records what changed in a session, for the feed of events; see ``historyapp.models.changes``."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -24,7 +24,7 @@ _listeners: list[Callable[[], None]] = []
 
 
 def on_change(listener: Callable[[], None]) -> None:
-    """Has a function called after each commit of this process that changes a session.
+    """Registers a function that is called after each commit of this process that changes a session.
 
     It must return at once and raise nothing: a request waits for it.
     """
@@ -34,7 +34,7 @@ def on_change(listener: Callable[[], None]) -> None:
 def note_change(
     session: Session, kind: ChangeKind, first_position: int | None = None, last_position: int | None = None
 ) -> None:
-    """Adds a change within the caller's transaction, once the session is locked.
+    """Adds a change within the caller's transaction. The session must be locked.
 
     Args:
         first_position, last_position: of the entries that were appended.
@@ -52,7 +52,7 @@ def note_run(run: "CompressionRun") -> None:
 
 
 def note_refusal(session_id: UUID, cap: SpendingCounter) -> None:
-    """Adds a change when a cap has refused a call of a session, the first time in its day or month."""
+    """Adds a change when a cap refuses a model call of a session for the first time in its day or month."""
     with writing():
         counters = SpendingCounter.objects.filter(pk=cap.pk).exclude(refused_on=cap.starts_on)
         session = Session.objects.filter(pk=session_id).only("project_id").first()
@@ -67,9 +67,9 @@ def _add(change: Change) -> None:
 
 
 def prune_changes(older_than: timedelta) -> int:
-    """Deletes old changes, in portions. Returns how many.
+    """Deletes old changes, in batches. Returns how many.
 
-    In each project the newest of them stays, and says to readers that there were older ones.
+    The newest of them stays in each project, so that readers can tell that older ones existed.
     """
     before, deleted = timezone.now() - older_than, 0
     kept = Change.objects.exclude(kind=ChangeKind.PRUNED)
@@ -77,7 +77,7 @@ def prune_changes(older_than: timedelta) -> int:
         ordered = Change.objects.filter(project=oldest.project_id).order_by("transaction_id", "id")
         some = [change for change in ordered[:PRUNED_AT_ONCE] if change.at < before]
         if not some:
-            break  # a change of a long transaction comes before it, and waits for the next time
+            break  # an older change of a long transaction is deleted the next time
         with writing():
             Change.objects.filter(pk=some[-1].pk).update(kind=ChangeKind.PRUNED)
             deleted += Change.objects.filter(pk__in=[change.pk for change in some[:-1]]).delete()[0]
@@ -85,9 +85,9 @@ def prune_changes(older_than: timedelta) -> int:
 
 
 def adopt_changes() -> int:
-    """Puts the changes of a restored database before all that follow. Returns how many there were.
+    """Sorts the changes of a restored database before all later ones. Returns how many there were.
 
-    A dump may come from a PostgreSQL that had counted more transactions than this one.
+    The dump may come from a PostgreSQL server whose transaction ids are higher than this one's.
     """
     if on_sqlite():
         return 0

@@ -1,4 +1,4 @@
-"""Building the context for an agent's next model call (DESIGN 6 to 8)."""
+"""Builds the context for an agent's next model call (DESIGN 6 to 8)."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ Request = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class RequestedContext:
-    """A requested context. The session gives policy, format and model if they are None."""
+    """A requested context. The session's settings replace a policy, format or model that is None."""
 
     policy: str | None = None
     format: str | None = None
@@ -42,7 +42,7 @@ class RequestedContext:
 
 @dataclass(frozen=True, slots=True)
 class ContextSpec:
-    """Everything besides the log that determines a context: the same spec gives the same bytes."""
+    """All inputs of a context other than the log. The same log and spec give the same bytes."""
 
     policy: str
     format: str
@@ -52,7 +52,7 @@ class ContextSpec:
     factor: float
     tools: Sequence[Mapping[str, Any]]
     screen_tokens: int
-    """The part of the budget that a live screen takes."""
+    """The tokens of the budget that a live screen takes."""
 
     @property
     def meter(self) -> RequestMeter:
@@ -67,9 +67,9 @@ class BuiltContext:
     manifest: Manifest
     request: Request
     tokens: int
-    """Of the whole request, by our count."""
+    """Tokens of the whole request, by our count."""
     sha256: str
-    """Of the request's canonical bytes, without the live screen."""
+    """SHA-256 of the request's canonical bytes, without the live screen."""
 
 
 def resolve_options(
@@ -78,10 +78,10 @@ def resolve_options(
     """The spec of a requested context.
 
     Args:
-        correction: what is known of the model's tokens.
+        correction: corrects our count of the model's tokens.
 
     Raises:
-        Invalid: for a policy or format that does not exist; it lists those that do.
+        Invalid: for a policy or format that does not exist; the error lists those that do.
     """
     settings = load_settings(session.settings)
     model = model_of(session, requested)
@@ -90,7 +90,7 @@ def resolve_options(
         try:
             format = ProviderRouter().route(model).provider.format
         except Invalid:
-            format = DEFAULT_FORMAT  # many servers accept it
+            format = DEFAULT_FORMAT  # many servers accept this format
     meter = meter_for(format, model, learned_factor(correction))
     return ContextSpec(
         policy=policy_named(requested.policy or settings.policy).name,
@@ -127,7 +127,7 @@ def build(past: OutlinedPast, spec: ContextSpec, live_screen: str = "") -> Built
 
 
 def count_by_provider(project: Project, built: BuiltContext) -> int:
-    """Tokens of the request as its model's provider counts them.
+    """The tokens of the request, counted by the model's provider.
 
     Raises:
         Invalid: when the provider is unknown, has no key, takes another format or cannot count.
@@ -164,7 +164,7 @@ def _with_screen(context: Context, spec: ContextSpec, live_screen: str) -> Conte
     screen = spec.meter.write(InputMessage(0, live_screen, "live_screen"))
     context = replace(context, live_screen=screen)
     segments = list(context.manifest.segments)
-    if segments and segments[-1].source == "overhead":  # the screen changes it
+    if segments and segments[-1].source == "overhead":  # the screen changes the cached format
         segments.pop()
     segments.append(Segment(source="live_screen", tokens=spec.screen_tokens))
     if overhead := spec.meter.added(context):

@@ -1,4 +1,4 @@
-"""Factors that correct our token counts, learned from what providers bill.
+"""Factors that correct our token counts, learned from the usage that providers bill.
 
 OpenAI's models are counted exactly. Tokens of all others are estimated, and each model call's usage improves
 the estimate.
@@ -17,12 +17,13 @@ LEAST, MOST = 0.5, 4.0
 
 
 def correction_of(project_id: UUID, model: str) -> TokenCorrection | None:
-    """What is known of a model's tokens, or None before its first call."""
+    """The correction for a model's tokens, or None before its first call."""
     return TokenCorrection.objects.filter(project_id=project_id, model=model).first() if model else None
 
 
 def learned_factor(correction: TokenCorrection | None) -> float | None:
-    """The model's tokens for each of ours, or None if ours are exact or nothing has been learned yet."""
+    """The number of the model's tokens for one of ours; None if our count is exact or nothing is learned
+    yet."""
     if correction is None or not correction.ours or encoding_for(correction.model) is not None:
         return None
     # Rounded up to hundredths: otherwise contexts would change with every call.
@@ -30,11 +31,11 @@ def learned_factor(correction: TokenCorrection | None) -> float | None:
 
 
 def learn(project_id: UUID, model: str, *, ours: int, estimated: int, billed: int) -> None:
-    """Learns from the usage of one model call.
+    """Updates the correction with the usage of one model call.
 
     Args:
         ours: tokens by our count, uncorrected.
-        estimated: the same, corrected by what was known before the call.
+        estimated: the same, corrected with the factor before the call.
     """
     if not (model and ours and LEAST <= billed / ours <= MOST):
         return

@@ -1,4 +1,4 @@
-"""Exporting sessions. Files are streamed, so the memory used does not depend on a session's length."""
+"""Exports sessions. Files are streamed, so the memory used does not depend on a session's length."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -41,7 +41,7 @@ def export_session(session: Session, format: str, *, as_of: int | None = None, a
     history = History(session, as_of)
     with writing():
         add_audit_record(session.project_id, actor, "export", session.pk, {"format": format})
-    # A name that every file system accepts; the end of the id tells sessions with one title apart.
+    # A name that every file system accepts. The end of the id distinguishes sessions with the same title.
     words = re.sub(r"[^A-Za-z0-9]+", "-", session.title).strip("-").lower()[:60]
     name = f"{words or 'session'}-{str(session.pk)[-6:]}{exporter.suffix}"
     if exporter.live_only:
@@ -90,7 +90,7 @@ def _described(
     head: int,
     notes: Iterable[StepNote] | None = None,
 ) -> ExportSession:
-    """The session to write; with ``notes`` also what people and agents say of the session as a whole."""
+    """The session to write. With ``notes``, including the note and the score of the whole session."""
     shared = min(session.fork_position, head)
     parent = (str(session.forked_from_id), shared) if session.forked_from_id else None
     return ExportSession(

@@ -1,8 +1,8 @@
-"""Faults of the database: its disk is full, it is damaged, read-only, locked by another program, or away.
+"""Faults of the database: a full disk, damage, a read-only file, a lock of another program, no connection.
 
 Each process remembers the newest fault for a minute or until a write succeeds, for ``/readyz`` and the pages.
-Damage is noted in the data folder, for all processes. Nothing is written then until a start finds the
-database whole again.
+Damage is recorded in the data folder, for all processes. Nothing is written until a check at a start finds no
+damage.
 """
 
 import logging
@@ -30,11 +30,11 @@ from historyapp.wire.problems import (
 log = logging.getLogger(__name__)
 
 REMEMBERED = 60.0
-"""Seconds for which a fault is shown after it was seen last. The same fault is logged as often."""
+"""A fault is shown for this many seconds after it last occurred. It is logged once in this time."""
 START_SECONDS = 2.0
-"""A start waits this long for the check of the database, which then continues in the background."""
+"""A start waits this many seconds for the check of the database, which then continues in the background."""
 CHECK_SECONDS = 3600.0
-"""Between two checks in the background; more where one takes longer than a hundredth of this."""
+"""Seconds between two checks in the background; more if a check takes longer than a hundredth of it."""
 
 _DETAILS: dict[type[StorageFailed], str] = {
     DiskFull: "The disk of the database is full or refuses writes. Nothing was written. Free some space.",
@@ -46,7 +46,7 @@ _DETAILS: dict[type[StorageFailed], str] = {
 _READ_ONLY_SERVER = "The database accepts no writes: it is a standby, or its operator has made it read-only."
 _RETRY_AFTER: dict[type[StorageFailed], int] = {DatabaseLocked: 1, DatabaseUnreachable: 2}
 _PRIMARY = 0xFF
-"""SQLite's extended codes hold the primary code in the lowest byte."""
+"""The lowest byte of SQLite's extended codes is the primary code."""
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _BY_CODE: dict[int, type[StorageFailed]] = {
     sqlite3.SQLITE_FULL: DiskFull,
@@ -73,23 +73,23 @@ _BY_SQLSTATE: dict[str, type[StorageFailed]] = {
     **dict.fromkeys(("57P01", "57P02", "57P03", "57P05"), DatabaseUnreachable),
     **dict.fromkeys(("08000", "08001", "08003", "08004", "08006"), DatabaseUnreachable),
 }
-"""Of PostgreSQL."""
+"""PostgreSQL's error codes."""
 _DAMAGED_STATES = ("XX001", "XX002")
 
 
 class _Memory:
-    """What this process has seen."""
+    """The newest fault of this process."""
 
     fault: StorageFailed | None = None
     seen = 0.0
     logged: dict[type[StorageFailed], float] = {}
     damage = ""
     looked = -REMEMBERED
-    """When damage was last looked for because of an error."""
+    """When an error last caused a check for damage."""
 
 
 def fault_of(error: BaseException | None) -> StorageFailed | None:
-    """The fault that an error of the database stands for, or None."""
+    """The fault that caused an error of the database, or None."""
     if error is None:
         return None
     cause = error.__cause__ or error  # Django wraps the driver's errors
@@ -103,14 +103,14 @@ def fault_of(error: BaseException | None) -> StorageFailed | None:
     elif state:
         kind = _BY_SQLSTATE.get(state)
     elif connection.vendor == "postgresql" and isinstance(error, (OperationalError, InterfaceError)):
-        kind = DatabaseUnreachable  # psycopg gives a state only to errors that the server has sent
+        kind = DatabaseUnreachable  # in psycopg, only errors from the server have a state
     else:
         kind = None
     return _fault(kind) if kind else None
 
 
 def _is_unreadable_text(cause: BaseException) -> bool:
-    """Text of the file that is not UTF-8: of a row, or of a garbled schema that SQLite quotes."""
+    """Whether text in the file is not UTF-8: in a row, or in a damaged schema that SQLite quotes."""
     if isinstance(cause, UnicodeDecodeError):
         places = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(cause.__traceback__)]
         return places[-1:] == [base.__file__]
@@ -130,20 +130,20 @@ def note(error: BaseException | None) -> StorageFailed | None:
     if now > _Memory.logged.get(type(fault), -REMEMBERED) + REMEMBERED:
         _Memory.logged[type(fault)] = now
         log.error("The database cannot be used (%s): %s. %s", fault.code, str(cause).strip(), _space())
-    if not isinstance(fault, DatabaseUnreachable):  # every page and check finds that out itself
+    if not isinstance(fault, DatabaseUnreachable):  # pages and health checks notice this themselves
         _Memory.fault, _Memory.seen = fault, now
     return fault
 
 
 def note_success() -> None:
-    """A write has succeeded: the disk has space and the database is writable."""
+    """Clears the fault after a successful write: the disk has space and the database is writable."""
     if _Memory.fault:
         _Memory.logged.pop(type(_Memory.fault), None)
         _Memory.fault = None
 
 
 def current() -> StorageFailed | None:
-    """The fault that keeps the database from being used, or None."""
+    """The current fault, or None."""
     if _known_damage():
         return _fault(DatabaseCorrupt)
     if _Memory.fault and time.monotonic() < _Memory.seen + REMEMBERED:
@@ -162,9 +162,9 @@ def refuse_damaged() -> None:
 
 
 def damage_behind_an_error() -> StorageFailed | None:
-    """The damage that may have caused an error which no code expects: rows of a damaged file make no sense.
+    """The damage that may have caused an unexpected error: rows of a damaged file can contain anything.
 
-    The file is checked for it at most once a minute, for at most two seconds.
+    The file is checked at most once a minute, for at most two seconds.
     """
     now = time.monotonic()
     if not _known_damage() and now > _Memory.looked + REMEMBERED:
@@ -175,7 +175,7 @@ def damage_behind_an_error() -> StorageFailed | None:
 
 
 def check_at_start() -> str:
-    """The first damage that is found within two seconds, or an empty text.
+    """The first damage found within two seconds, or an empty text.
 
     If the database was damaged before, the check is complete and takes as long as it needs. If it finds
     nothing, the damage counts as repaired.
@@ -206,7 +206,7 @@ def check_database(seconds: float | None = None, *, thorough: bool = False) -> s
     """The first damage of the SQLite file, or an empty text. PostgreSQL has checksums of its own.
 
     Args:
-        seconds: the check ends after this time, as if nothing had been found.
+        seconds: the check ends after this time, without a result.
         thorough: compare indexes with their tables too, which takes several times as long.
     """
     if connection.vendor != "sqlite":
@@ -223,7 +223,7 @@ def check_database(seconds: float | None = None, *, thorough: bool = False) -> s
             (found,) = file.execute(f"PRAGMA {check}(1)").fetchone()
     except sqlite3.DatabaseError as error:
         return str(error) if error.sqlite_errorcode & _PRIMARY in _DAMAGED else ""
-    except UnicodeDecodeError:  # SQLite's message quotes a garbled schema
+    except UnicodeDecodeError:  # SQLite's message quotes a damaged schema
         return "malformed database schema"
     return "" if found == "ok" else str(found)
 
@@ -235,7 +235,7 @@ def _fault(kind: type[StorageFailed]) -> StorageFailed:
 
 
 def _known_damage() -> bool:
-    # Before each write: a Path and its exists() would take four times as long.
+    # Runs before each write. A Path and its exists() would take four times as long.
     return bool(_Memory.damage) or os.path.exists(_marker())  # noqa: PTH110
 
 
@@ -244,17 +244,17 @@ def _note_damage(cause: str) -> None:
         return
     _Memory.damage = cause
     log.critical("The database is damaged: %s. Nothing is written until it is repaired. %s", cause, _space())
-    with suppress(OSError):  # then only this process knows
+    with suppress(OSError):  # then only this process refuses writes
         Path(_marker()).write_text(f"{cause}\n")
 
 
 def _marker() -> str:
-    """The path of the file that notes damage."""
+    """The path of the file that records damage."""
     return f"{settings.PLAYHEAD_HOME}/damaged"
 
 
 def _space() -> str:
-    """The database and the free space, for the log."""
+    """The database and its free disk space, for the log."""
     name = str(connection.settings_dict["NAME"])
     if connection.vendor != "sqlite":
         return f"Database {name} on PostgreSQL."

@@ -1,4 +1,4 @@
-"""Executing a request once, however often it is sent (the ``Idempotency-Key`` header)."""
+"""Carries out a request once, even if it is sent several times (the ``Idempotency-Key`` header)."""
 
 import re
 from collections.abc import Callable, Collection
@@ -14,10 +14,11 @@ from historyapp.services.transactions import writing
 
 KEPT = timedelta(days=7)
 KEPT_CHARACTERS = 1 << 20
-"""A longer response is not kept. A short request can have one of many MB: a recorded context."""
+"""A longer response is not kept. Even a short request can have a response of many MB, such as a recorded
+context."""
 _PURGE_EVERY = 100
 _KEPT_KEYS = 1_000
-"""The newest keys stay even if they seem old: the clock may be wrong."""
+"""The newest keys are kept at any age, because the clock may be wrong."""
 _PER_STATEMENT = 500
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 _PURGED = 409
@@ -34,13 +35,13 @@ class StoredResponse:
     status: int
     body: str
     sessions: frozenset[UUID] = frozenset()
-    """The sessions that the request or the response concerns. The response is emptied when one is purged."""
+    """The sessions in the request or the response. The response is emptied when one is purged."""
     replayed: bool = False
-    """Whether it is the response to an earlier, equal request."""
+    """Whether it is the stored response to an earlier, equal request."""
 
 
 def earlier(project: Project, key: str, fingerprint: str) -> StoredResponse | None:
-    """The response to an earlier request with the same key, or None for a new key.
+    """The response to an earlier request with the same key, or None if the key is new.
 
     Raises:
         Invalid, Conflict: as :func:`once`.
@@ -53,13 +54,14 @@ def earlier(project: Project, key: str, fingerprint: str) -> StoredResponse | No
 def once(
     project: Project, key: str, fingerprint: str, carry_out: Callable[[], StoredResponse]
 ) -> StoredResponse:
-    """The response of ``carry_out``, or the stored one if the same request came before with the same key.
+    """The response of ``carry_out``, or the stored response if the same request was sent before with this
+    key.
 
     Storing the key and carrying out the request are one transaction, so the second of two equal requests
     waits for the first. A failed request stores no key: nothing was written, and a retry may succeed.
 
     Raises:
-        Invalid: for a malformed key, and for a key that came before with another request.
+        Invalid: for a malformed key, and for a key that was used for another request.
         Conflict: when the session of the earlier request was purged, or its response was too long to keep.
     """
     _check(key)
@@ -81,10 +83,10 @@ def once(
 
 
 def forget_responses(project: Project, purged: Collection[UUID]) -> None:
-    """Empties the stored responses that concern one of these sessions, within the caller's transaction.
+    """Empties the stored responses about these sessions, within the caller's transaction.
 
-    The keys stay, so that a repeated request is refused and does not make the session again. Rows of earlier
-    versions do not name their sessions. They are emptied too.
+    The keys stay, so that a repeated request is refused and does not create the session again. Rows of
+    earlier versions do not name their sessions, so all of them are emptied.
     """
     gone = {str(id) for id in purged}
     if not gone:
@@ -109,7 +111,7 @@ def _replayed(row: IdempotencyKey, fingerprint: str) -> StoredResponse:
     if row.fingerprint != fingerprint:
         raise Invalid("This Idempotency-Key was used for another request. Use a new key.")
     if row.status == _PURGED:
-        raise Conflict("This request was carried out before, but its session was purged since.")
+        raise Conflict("This request was carried out before, but its session has since been purged.")
     if row.status == _TOO_LONG:
         raise Conflict(
             "This request was carried out before, but its response was too long to keep (over "

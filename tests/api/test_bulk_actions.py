@@ -51,7 +51,7 @@ def test_a_tag_is_added_and_removed(alice: Agent, sessions: list[str]) -> None:
     found = alice.get(f"/bulk-actions/{started['id']}")
     assert (found["state"], found["done"], found["unchanged"], found["total"]) == ("finished", 2, 1, 3)
     assert [item["state"] for item in found["items"]] == ["unchanged", "done", "done"]
-    assert found["items"][0]["reason"] == "It already has the tag."
+    assert found["items"][0]["reason"] == "The session already has the tag."
     assert all(session.tags == ["to read"] for session in Session.objects.all())
     removed = finished(alice, "remove_tag", sessions[:2], tag="to read")
     assert removed["done"] == 2

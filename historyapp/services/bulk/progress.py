@@ -1,4 +1,4 @@
-"""How far an action on many sessions has come, and the outcome for each of them."""
+"""The progress of an action on many sessions, and the outcome for each session."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class ItemProgress:
 
     session: UUID
     title: str
-    """Empty also where there is no such session."""
+    """Also empty if there is no such session."""
     exists: bool
     state: str
     reason: str
@@ -31,7 +31,7 @@ class ItemProgress:
 
 @dataclass(frozen=True, slots=True)
 class BulkProgress:
-    """An action and the outcome for its sessions. There are at most 500 of them."""
+    """An action and the outcome for each of its sessions, at most 500."""
 
     action: BulkAction
     items: list[ItemProgress]
@@ -44,17 +44,17 @@ class BulkProgress:
 
     @property
     def active(self) -> bool:
-        """Whether something of it waits or is under way."""
+        """Whether an item is waiting or running."""
         return self.action.state == BulkAction.State.RUNNING or bool(self.counts[UNDER_WAY])
 
     @property
     def state(self) -> str:
-        """``running``, ``finished`` or ``cancelled``: of started compressions too."""
+        """``running``, ``finished`` or ``cancelled``. It is ``running`` while a started compression runs."""
         return BulkAction.State.RUNNING if self.active else self.action.state
 
     @property
     def ended(self) -> int:
-        """Sessions of which nothing is left to do."""
+        """The number of sessions whose item has ended."""
         return self.total - self.counts[BulkItem.State.WAITING] - self.counts[UNDER_WAY]
 
     @property
@@ -63,7 +63,7 @@ class BulkProgress:
 
 
 def progress_of(action: BulkAction) -> BulkProgress:
-    """How far an action has come. Three queries, whatever the number of its sessions."""
+    """The progress of an action. Takes three queries, whatever the number of sessions."""
     items = list(action.items.order_by("number"))
     sessions = Session.objects.filter(
         project_id=action.project_id, pk__in=[item.session_id for item in items]

@@ -24,15 +24,15 @@ _PRUNED_AT_ONCE = 200
 
 @dataclass(frozen=True, slots=True)
 class BulkRequest:
-    """An action and the sessions that it is for."""
+    """An action and its sessions."""
 
     kind: str
     sessions: Sequence[UUID]
     tag: str = ""
-    """To add or to remove."""
+    """The tag to add or to remove."""
     strategy: str = ""
     model: str = ""
-    """Of compressions; empty: as each session's settings say."""
+    """For compressions. Empty: each session's settings decide."""
 
     @property
     def run_request(self) -> RunRequest:
@@ -41,7 +41,7 @@ class BulkRequest:
 
 @dataclass(frozen=True, slots=True)
 class RefusedSession:
-    """A session that an action cannot be carried out on, and why."""
+    """A session that an action cannot change, and why."""
 
     session: UUID
     title: str
@@ -53,7 +53,7 @@ class BulkEstimate:
     """The most that compressing many sessions would do."""
 
     sessions: int = 0
-    """Those with something to compress."""
+    """The number of sessions with something to compress."""
     steps: int = 0
     summaries: int = 0
     calls: int = 0
@@ -61,12 +61,12 @@ class BulkEstimate:
     tokens_in: int = 0
     tokens_out: int = 0
     cost: int | None = 0
-    """In millionths of a dollar; None: a model's price is not known."""
+    """In millionths of a dollar; None if a model's price is not known."""
     prices_as_of: str = ""
     models: list[str] = field(default_factory=list)
-    """Those of providers that it would call."""
+    """The providers' models that would be called."""
     nothing_to_do: int = 0
-    """Sessions without steps to compress."""
+    """The number of sessions without steps to compress."""
     refused: list[RefusedSession] = field(default_factory=list)
 
     def add(self, found: RunEstimate) -> None:
@@ -106,7 +106,7 @@ def check_sessions(sessions: Sequence[UUID]) -> list[UUID]:
 def estimate_compressions(
     project: Project, request: BulkRequest, spender: Spender = OPERATOR
 ) -> BulkEstimate:
-    """What compressing the sessions would cost at most. Nothing is started.
+    """The maximum cost of compressing the sessions. Nothing is started.
 
     Raises:
         Invalid: for no sessions or too many of them.
@@ -165,10 +165,10 @@ def start_bulk_action(
 
 
 def check_cost(found: BulkEstimate, accepted: int | None, *, accepts_unknown: bool = False) -> None:
-    """Checks that compressions cost no more than somebody has agreed to. Nothing spends money unasked.
+    """Checks that the cost of compressions does not exceed what the caller has accepted.
 
     Args:
-        accepted: in millionths of a dollar; None: nothing was agreed to.
+        accepted: in millionths of a dollar; None: the caller has accepted no cost.
 
     Raises:
         Conflict: when the estimate is higher, or unknown and that was not accepted.
@@ -192,7 +192,7 @@ def check_cost(found: BulkEstimate, accepted: int | None, *, accepts_unknown: bo
 
 
 def find_bulk_action(project: Project, id: UUID) -> BulkAction:
-    """Raises ``NotFound`` when the project has no such action."""
+    """The project's action. Raises ``NotFound`` when there is none with this id."""
     found = BulkAction.objects.filter(project=project, pk=id).first()
     if found is None:
         raise NotFound(f"There is no bulk action {id}.")
@@ -200,10 +200,10 @@ def find_bulk_action(project: Project, id: UUID) -> BulkAction:
 
 
 def cancel_bulk_action(action: BulkAction, *, actor: str = "") -> BulkAction:
-    """Begins nothing more of an action, and cancels the compressions that it has started. What is done stays.
+    """Cancels the waiting items of an action and the compressions that it has started. Finished items stay.
 
     Raises:
-        Conflict: when all of it has ended already.
+        Conflict: when all items have ended already.
     """
     with writing():
         action = BulkAction.objects.select_for_update().get(pk=action.pk)
@@ -227,7 +227,7 @@ def cancel_bulk_action(action: BulkAction, *, actor: str = "") -> BulkAction:
 
 
 def prune_bulk_actions(before: datetime) -> None:
-    """Deletes actions that ended long ago, in portions."""
+    """Deletes actions that ended before this time, in batches."""
     while some := list(BulkAction.objects.older_than(before).values_list("pk", flat=True)[:_PRUNED_AT_ONCE]):
         with writing():
             BulkAction.objects.filter(pk__in=some).delete()

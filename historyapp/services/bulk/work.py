@@ -1,7 +1,8 @@
-"""Carries out an action on many sessions, each in a transaction, so that a worker may die at any moment.
+"""Carries out an action on many sessions. Each session has its own transaction, so a worker may die at any
+time.
 
-The row of the action is locked while one of its sessions is changed. Two workers at the same action therefore
-take turns, and what is cancelled begins no further session.
+The row of the action is locked while one of its sessions is changed. So two workers on the same action take
+turns, and no session is begun after the action was cancelled.
 """
 
 import logging
@@ -24,16 +25,16 @@ from historyapp.wire.problems import StorageFailed
 log = logging.getLogger(__name__)
 
 Outcome = tuple[str, str]
-"""State and reason of an item."""
+"""An item's state and the reason."""
 _DONE: Outcome = (BulkItem.State.DONE, "")
 
 
 def work_on(action_id: UUID, should_stop: Callable[[], bool], wake: Callable[[UUID], None]) -> bool:
-    """Goes on with an action until nothing is left to begin, or it is cancelled. Returns whether that is so.
+    """Works on an action until no item is waiting. Returns whether none is.
 
     Args:
-        should_stop: asked before each session.
-        wake: tells workers of a compression run that was started.
+        should_stop: called before each session.
+        wake: wakes workers for a compression run that was started.
     """
     while not should_stop():
         with writing():
@@ -68,20 +69,20 @@ def _carry_out(action: BulkAction, item: BulkItem) -> Outcome:
 
 
 def _change(action: BulkAction, item: BulkItem) -> Outcome:
-    """Changes the session's tags or status, unless it is as wanted already."""
+    """Changes the session's tags or status if necessary."""
     session = lock_session(action.project, item.session_id)
     kinds, statuses = BulkAction.Kind, Session.Status
     has_tag, is_archived = action.tag in session.tags, session.status == statuses.ARCHIVED
     table: dict[str, tuple[bool, str, dict[str, object]]] = {
-        kinds.ADD_TAG: (has_tag, "It already has the tag.", {"add_tags": [action.tag]}),
-        kinds.REMOVE_TAG: (not has_tag, "It does not have the tag.", {"remove_tags": [action.tag]}),
-        kinds.ARCHIVE: (is_archived, "It is already archived.", {"status": statuses.ARCHIVED}),
-        kinds.UNARCHIVE: (not is_archived, "It is not archived.", {"status": statuses.FINISHED}),
+        kinds.ADD_TAG: (has_tag, "The session already has the tag.", {"add_tags": [action.tag]}),
+        kinds.REMOVE_TAG: (not has_tag, "The session does not have the tag.", {"remove_tags": [action.tag]}),
+        kinds.ARCHIVE: (is_archived, "The session is already archived.", {"status": statuses.ARCHIVED}),
+        kinds.UNARCHIVE: (not is_archived, "The session is not archived.", {"status": statuses.FINISHED}),
     }
     is_unchanged, reason, changes = table[action.kind]
     if is_unchanged:
         return BulkItem.State.UNCHANGED, reason
-    with writing():  # a part of the transaction: an error undoes this part alone
+    with writing():  # a savepoint: an error undoes only this session's change
         change_session(action.project, session.pk, changes, actor=action.actor)
     return _DONE
 
@@ -92,7 +93,7 @@ def _compress(action: BulkAction, item: BulkItem) -> Outcome:
     with writing():
         started = start_run(action.project, item.session_id, request, actor=action.actor, spender=spender)
     if started.joined:
-        return BulkItem.State.UNCHANGED, "A compression of it is already running."
+        return BulkItem.State.UNCHANGED, "A compression of this session is already running."
     item.run_id = started.run.pk
     if not started.run.active:
         return BulkItem.State.UNCHANGED, started.run.note

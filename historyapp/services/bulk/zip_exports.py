@@ -1,4 +1,5 @@
-"""Exports of many sessions as one zip file, made while it is read: nothing is held in memory whole."""
+"""Exports many sessions as one zip file. The file is made while it is sent, so it is never in memory as a
+whole."""
 
 import re
 import zipfile
@@ -17,9 +18,9 @@ from historyapp.services.bulk.start import check_sessions
 from historyapp.services.exports import export_session
 
 INDEX = "index.json"
-"""The last file: what the others are, and which sessions are missing and why."""
+"""The last file lists the others, and the missing sessions with the reasons."""
 _PIECE = 64 * 1024
-"""Bytes that are handed on at once, as far as there are so many."""
+"""The size of the chunks that are sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class ZipExport:
 
 
 class _Sink:
-    """What zipfile writes into; it is emptied again and again."""
+    """The file object that ``zipfile`` writes to. :meth:`taken` empties it."""
 
     def __init__(self) -> None:
         self._parts = list[bytes]()
@@ -43,13 +44,13 @@ class _Sink:
         return len(data)
 
     def flush(self) -> None:
-        """Asked for by zipfile."""
+        """``zipfile`` calls it."""
 
     def close(self) -> None:
-        """Asked for by zipfile's type."""
+        """Part of the type that ``zipfile`` expects."""
 
     def taken(self, at_least: int = 1) -> Iterator[bytes]:
-        """What has been written, once it has so many bytes."""
+        """The bytes written so far, if there are at least this many."""
         if self._size >= at_least:
             yield b"".join(self._parts)
             self._parts.clear()
@@ -99,7 +100,7 @@ def _entry(name: str) -> zipfile.ZipInfo:
 
 
 def _free_name(name: str, id: UUID, taken: set[str]) -> str:
-    """The name, with the whole id where another session's file has it already."""
+    """The name, or one with the whole id if another file has this name."""
     if name not in taken:
         return name
     stem, dot, suffix = name.partition(".")

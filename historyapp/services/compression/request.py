@@ -1,4 +1,4 @@
-"""A requested run before it starts: its strategy, its steps, its model, and what it costs at most."""
+"""Resolves a requested run before it starts: its strategy, its steps, its model and its maximum cost."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -20,7 +20,7 @@ from historyapp.services.spending import check_model
 from historyapp.wire.problems import ModelNotAllowed
 
 DEFAULT_MODEL, FALLBACK_MODEL = SessionSettings().llm_name, "claude-haiku-4-5"
-"""The default summary model, and the one that replaces it where only Anthropic has a key."""
+"""The default summary model, and its replacement if only Anthropic has a key."""
 NOT_TURNED_ON = (
     "Automatic runs use the local summariser: this project has not turned on paid models for them. "
     "An owner can do so in the project's settings."
@@ -41,17 +41,17 @@ class ChosenModel:
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """A request for a run. The session's settings decide what is null."""
+    """A request for a run. The session's settings replace each None."""
 
     strategy: str | None = None
     from_step: int | None = None
-    """Negative numbers count from the end. Without bounds: all but the newest detailed steps."""
+    """Negative numbers count from the end. Without bounds: all steps but the newest, which stay in full."""
     to_step: int | None = None
     model: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Of the strategy."""
+    """The strategy's options."""
     again: bool = False
-    """Whether steps that have a summary of this strategy are summarised again."""
+    """Whether to summarise steps again that have a summary of this strategy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class ResolvedRequest:
 
 @dataclass(frozen=True, slots=True)
 class RunEstimate:
-    """The most that a run would do. Steps that have a summary already are included."""
+    """The most that a run would do. Steps that already have a summary are included."""
 
     strategy: str
     model: str
@@ -81,12 +81,12 @@ class RunEstimate:
     last_step: int
     summaries: int
     calls: int
-    """Of the model; long steps may need more."""
+    """Model calls; long steps may need more."""
     tokens_before: int
     tokens_in: int
     tokens_out: int
     cost: int | None
-    """In millionths of a dollar; null: the model's price is not known."""
+    """In millionths of a dollar; None if the model's price is not known."""
     prices_as_of: str
     """The date of the price list behind ``cost``."""
 
@@ -96,7 +96,7 @@ class RunEstimate:
 
 
 def resolve_request(session: Session, request: RunRequest, as_of: int | None = None) -> ResolvedRequest:
-    """The request with the session's settings filled in, in constant time.
+    """The request with defaults from the session's settings. Takes constant time.
 
     Raises:
         Invalid: for an unknown strategy, option or model, or steps that are not in the live history.
@@ -124,7 +124,7 @@ def resolve_request(session: Session, request: RunRequest, as_of: int | None = N
 
 
 def estimate(session: Session, request: RunRequest, as_of: int | None = None) -> RunEstimate:
-    """What the run would cost at most; with ``as_of``, what it would have cost then.
+    """The maximum cost of the run. ``as_of``: the cost at that position.
 
     Raises:
         Invalid: as :func:`resolve_request`.
@@ -134,7 +134,7 @@ def estimate(session: Session, request: RunRequest, as_of: int | None = None) ->
     check_model(session.project, resolved.model.name)
     steps, strategy, model = resolved.steps, resolved.strategy, resolved.model
     tokens = 0
-    if steps:  # from the running totals, whatever the number of steps
+    if steps:  # from running totals, so the number of steps does not matter
         history = History(session, as_of)
         first, last = history.row(steps.start), history.row(steps.stop - 1)
         tokens = last.total_tokens - first.total_tokens + first.tokens
@@ -167,10 +167,11 @@ def estimate(session: Session, request: RunRequest, as_of: int | None = None) ->
 def choose_model(
     strategy: Strategy, requested: str | None, settings: SessionSettings, project: Project | None = None
 ) -> ChosenModel:
-    """The model of a run: the requested one, else that of the session's settings.
+    """The model of a run: the requested one, otherwise the one in the session's settings.
 
-    Where the settings' model has no key here, another replaces it, and the note says so: for the default
-    model the other provider's, if that has a key and the project allows it, else the local summariser.
+    If that model's provider has no key, another model replaces it and the note says so. The default model is
+    replaced by the other provider's, if that has a key and the project allows it. Otherwise the local
+    summariser is used.
 
     Raises:
         Invalid: when the requested model is unknown or has no key.
@@ -203,14 +204,14 @@ def choose_model(
 
 
 def _with_key(model: str) -> str:
-    """``provider:model``. Raises ``Invalid``, which names the variable, where the provider has no key."""
+    """``provider:model``. Raises ``Invalid``, which names the variable, if the provider has no key."""
     route = ProviderRouter().route(model)
     route.provider.sdk()
     return f"{route.provider.name}:{route.model}"
 
 
 def choose_automatic_model(chosen: ChosenModel, project: Project) -> ChosenModel:
-    """The model of an automatic run: a provider's only where the project turned that on and allows it."""
+    """The model of an automatic run: ``local``, unless the project allows paid models for such runs."""
     if chosen.calls_provider and not project.paid_automatic_compression:
         return ChosenModel(LOCAL, NOT_TURNED_ON)
     try:

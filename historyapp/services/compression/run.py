@@ -1,7 +1,7 @@
-"""Works on a run: plans and claims its items, has their summaries made side by side, and stores them.
+"""Works on a run: plans and claims its items, makes their summaries in parallel, and stores them.
 
-A worker may die at any moment. Other workers take its items when its claims expire, and what it had stored
-stays. So only the model calls that were under way are paid for twice.
+A worker may die at any time. Stored summaries stay, and other workers take its items when its claims expire.
+So only the running model calls are paid for twice.
 """
 
 import logging
@@ -37,17 +37,17 @@ from historyapp.wire.problems import StorageFailed
 log = logging.getLogger(__name__)
 
 WITHOUT_MODEL = 50
-"""Items made together where no model is called: storing each by itself would cost more than making it."""
+"""Items in one batch if no model is called: storing an item alone takes longer than making its summary."""
 REST = 2
 """Seconds without writing after each second of writing."""
 BUSY_REST = 1.0
-"""Seconds between two writes while an agent appends to the session: agents go first."""
+"""Seconds between two writes while an agent appends to the session: agents have priority."""
 LOOK = 1.0
-"""Seconds after which a worker notices at the latest that its run was cancelled."""
+"""A worker notices within this many seconds that its run was cancelled."""
 PAGE = 500
 """Steps that one transaction plans."""
 MOST_TOKENS = 200_000
-"""Of the steps of several items that one claim takes: all of them are held in memory."""
+"""Limit for the tokens of one claim's steps, which are all in memory. A single item may have more."""
 LONGEST_TASK = 2000
 """Characters of the session's first input that each prompt repeats."""
 
@@ -59,22 +59,23 @@ class Job(NamedTuple):
 
 
 def work_on(run_id: UUID, stopping: Callable[[], bool] = lambda: False, writer: Writer | None = None) -> None:
-    """Works on a run until nothing is left to begin.
+    """Works on a run until no item is left to begin.
 
     Args:
-        stopping: whether the worker is to end. Nothing more is begun then.
-        writer: writes the summaries; None: this process does. Workers use one that can be ended.
+        stopping: returns whether the worker must stop. Then no further item is begun.
+        writer: writes the summaries; by default this process does. Workers pass one whose process can be
+            killed.
     """
     try:
         if plan(run_id):
-            with suppress(CompressionRun.DoesNotExist):  # deleted with its session meanwhile
+            with suppress(CompressionRun.DoesNotExist):  # the session was deleted meanwhile
                 _Worker(run_id, stopping, writer or InlineWriter()).work()
     except (DatabaseError, InterfaceError, StorageFailed):
-        raise  # the sweep wakes a worker for the run again
+        raise  # the sweep wakes a worker for this run
     except Exception as error:
         if stopping():
             raise
-        log.exception("The run %s is broken off", run_id)
+        log.exception("The run %s has failed", run_id)
         reason = f"The run stopped at an unexpected {type(error).__name__}; the worker's log has details."
         break_off(run_id, reason)
 
@@ -83,13 +84,13 @@ def work_on(run_id: UUID, stopping: Callable[[], bool] = lambda: False, writer: 
 def _threads(provider: str) -> ThreadPoolExecutor:
     """The threads for a provider's model calls, shared by all runs of this process.
 
-    Extracts have threads of their own. So a provider that does not answer delays no other.
+    Summaries without a model have their own threads. So a provider that does not answer delays no other run.
     """
     return ThreadPoolExecutor(settings.PLAYHEAD_CONCURRENCY, thread_name_prefix=f"summarise {provider}")
 
 
 class _Worker:
-    """One task's share of a run. Its thread alone uses the database; pool threads make the summaries."""
+    """One task's part of a run. Only its own thread uses the database; pool threads make the summaries."""
 
     def __init__(self, run_id: UUID, stopping: Callable[[], bool], writer: Writer) -> None:
         self._run = CompressionRun.objects.select_related("session").get(pk=run_id)
@@ -100,17 +101,17 @@ class _Worker:
         self._items_each = 1 if calls_model else WITHOUT_MODEL
         self._owner: UUID = uuid7()
         self._claimed: deque[Job] = deque()
-        """Not begun."""
+        """Claimed, but not begun."""
         self._under_way: set[Future[list[ItemResult]]] = set()
         self._results: list[ItemResult] = []
-        """Not stored."""
+        """Ready, but not stored."""
         self._head, self._busy = 0, True
-        """The session's head at the last write, and whether it had grown by then: an agent is appending."""
+        """The session's head at the last write, and whether it had changed, because an agent is appending."""
         self._next_write = self._next_renewal = 0.0
         self._all_claimed = False
-        """Whether the last claim got less than it asked for: other workers hold the rest."""
+        """Whether the last claim got fewer items than requested: other workers hold the rest."""
         self._ended = False
-        """Whether the run had ended when last looked at: it was cancelled, or others finished it."""
+        """Whether the run had ended at the last check: it was cancelled, or other workers finished it."""
 
     def work(self) -> None:
         try:
@@ -119,7 +120,7 @@ class _Worker:
                 if not self._under_way:
                     time.sleep(max(0, self._next_write - time.monotonic()))
                 enough = self._summariser.calls_model and len(self._results) >= self._at_once
-                if enough or time.monotonic() >= self._next_write:  # what is paid for does not wait long
+                if enough or time.monotonic() >= self._next_write:  # paid results are stored soon
                     self._write()
                     self._begin()
                 if self._under_way:
@@ -135,7 +136,7 @@ class _Worker:
             self._under_way.add(_threads(self._summariser.provider).submit(self._summarise, jobs))
 
     def _summarise(self, jobs: Sequence[Job]) -> list[ItemResult]:
-        """In a pool thread. Nothing where the run ended while the jobs waited for the thread."""
+        """Makes summaries in a pool thread; none if the run ended while the jobs waited for the thread."""
         return [] if self._ended or self._stopping() else [self._summariser.summarise(*job) for job in jobs]
 
     def _write(self) -> None:
@@ -143,13 +144,13 @@ class _Worker:
         begun = time.monotonic()
         if self._results:
             if any(result.fatal or result.unreachable for result in self._results):
-                # The run may fail them, or claim them again.
+                # The run may end and fail these items, or claim them again.
                 release(self._owner, [job.item.pk for job in self._claimed])
                 self._claimed.clear()
             head = store(self._run.pk, self._owner, self._results)
             self._results = []
             self._busy, self._head = head != self._head, head
-        # As many items are claimed as are under way, so that no thread waits for the database.
+        # As many items are claimed ahead as are running, so that no thread waits for the database.
         wanted = self._at_once * self._items_each
         few_left = len(self._claimed) <= wanted / 2 and not (self._all_claimed and self._under_way)
         if few_left and not self._stopping():
@@ -165,20 +166,20 @@ class _Worker:
         self._next_write = now + (BUSY_REST if self._busy else REST * (now - begun))
 
     def _wait(self) -> None:
-        """Until a summary is ready, or the next write is due."""
+        """Waits until a summary is ready or the next write is due."""
         pause = self._next_write - time.monotonic() if self._results else LOOK
         pause = max(0, min(pause, settings.PLAYHEAD_CLAIM_SECONDS / 3))
         ready, self._under_way = wait(self._under_way, pause, FIRST_COMPLETED)
         self._results += [result for future in ready for result in future.result()]
         self._ended = not CompressionRun.objects.active().filter(pk=self._run.pk).exists()
         if self._ended:
-            self._claimed.clear()  # released in the end
+            self._claimed.clear()  # :meth:`work` releases the claims
 
 
 def plan(run_id: UUID) -> bool:
     """Creates the run's items, in pages. After a crash, continues without creating an item twice.
 
-    Returns whether the run is planned now. False when it has ended, or was deleted.
+    Returns whether the run is planned: False if it has ended or was deleted.
     """
     after: int | None = None
     while True:
@@ -200,7 +201,7 @@ def plan(run_id: UUID) -> bool:
 
 
 def _plan_page(run: CompressionRun, after: int, number: int) -> int:
-    """Creates the items of the next steps. Returns the last step that was planned."""
+    """Creates the items of the next steps. Returns the last planned step."""
     history = History(run.session, run.head)
     batch = load_settings(run.session.settings).compression_batch_size
     size = batch if STRATEGIES[run.strategy].covers == "batch" else 1
@@ -235,7 +236,8 @@ def _plan_page(run: CompressionRun, after: int, number: int) -> int:
 
 
 def _summarised_steps(run: CompressionRun, history: History, rows: list[Episode], reach: int) -> set[int]:
-    """Numbers of the steps that have a summary of the run's strategy, which may end ``reach`` steps later."""
+    """The numbers of the steps that have a summary of the run's strategy. It may end up to ``reach`` steps
+    later."""
     end = rows[-1].number + reach
     later = history.rows(min(end, history.steps), end)
     positions = rows[0].first_position, (later or rows)[-1].last_position
@@ -247,7 +249,7 @@ def _summarised_steps(run: CompressionRun, history: History, rows: list[Episode]
 
 
 def claim(run_id: UUID, owner: UUID, most: int) -> list[CompressionItem]:
-    """Takes up to ``most`` items, in order, that no other worker holds; none when the run has ended."""
+    """Claims up to ``most`` items, in order, that no other worker holds; none if the run has ended."""
     now = timezone.now()
     until = now + timedelta(seconds=settings.PLAYHEAD_CLAIM_SECONDS)
     with writing():
@@ -280,7 +282,7 @@ def renew(owner: UUID) -> None:
 
 
 def release(owner: UUID, items: Collection[int] | None = None) -> None:
-    """Gives up the owner's claims on items that are not finished: on these, or on all."""
+    """Releases the owner's claims on unfinished items: on these, or on all."""
     with writing():
         claimed = CompressionItem.objects.filter(claim=owner, state=CompressionItem.State.CLAIMED)
         if items is not None:
@@ -289,7 +291,7 @@ def release(owner: UUID, items: Collection[int] | None = None) -> None:
 
 
 def read_jobs(run: CompressionRun, items: Sequence[CompressionItem]) -> list[Job]:
-    """The items with what they summarise. Steps that follow one another are read together."""
+    """The items with the texts that they summarise. Adjacent steps are read together."""
     history = History(run.session, run.head)
     first = next(iter(history.entries(kinds=("model_input",), limit=1)), None)
     body = first.core().body if first else None

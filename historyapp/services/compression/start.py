@@ -1,7 +1,7 @@
-"""Starts compression runs, on request or by a session's settings. Finds, cancels and retries them.
+"""Starts compression runs, on request or because of a session's settings. Finds, cancels and retries them.
 
-The session row holds the step and token counts at which an automatic run may be due, so that an append only
-compares. Workers look for sessions that are due, decide, and set the next counts.
+The session row stores the step and token counts at which an automatic run may be due, so an append only
+compares numbers. Workers find such sessions, start runs and set the next counts.
 """
 
 import logging
@@ -57,7 +57,7 @@ def start_run(
     spender: Spender = OPERATOR,
     automatic: bool = False,
 ) -> RunStart:
-    """Stores a run for workers to carry out. Joins the session's active run where there is one.
+    """Stores a run for the workers. If the session has an active run, returns that one.
 
     Raises:
         NotFound: when the project has no such session.
@@ -126,7 +126,7 @@ def create_run(session: Session, resolved: ResolvedRequest, actor: str, **flags:
 
 
 def runs_of(session: Session, as_of: int | None = None) -> RunQuerySet:
-    """A session's runs; with ``as_of`` those that were requested by then.
+    """A session's runs. ``as_of``: those requested up to this position.
 
     Raises:
         Invalid: when ``as_of`` lies beyond the head.
@@ -140,7 +140,7 @@ def find_run(session: Session, id: UUID, as_of: int | None = None) -> Compressio
     """One of a session's runs.
 
     Raises:
-        NotFound: when the session has no run with this id, or had none yet at the position.
+        NotFound: when the session has no run with this id, or it was requested after ``as_of``.
         Invalid: when ``as_of`` lies beyond the head.
     """
     found = runs_of(session, as_of).filter(pk=id).first()
@@ -150,7 +150,7 @@ def find_run(session: Session, id: UUID, as_of: int | None = None) -> Compressio
 
 
 def cancel_run(run: CompressionRun, *, actor: str = "") -> CompressionRun:
-    """Ends a run. Model calls under way are finished and their summaries kept, since they are paid for.
+    """Cancels a run. Running model calls are finished and their summaries kept, because they are paid for.
 
     Raises:
         Conflict: when it has ended already.
@@ -172,7 +172,7 @@ def cancel_run(run: CompressionRun, *, actor: str = "") -> CompressionRun:
 
 
 def retry_run(run: CompressionRun, *, actor: str = "", spender: Spender = OPERATOR) -> CompressionRun:
-    """Resumes a run: with the items that failed, or with what was left when it was cancelled.
+    """Resumes a run with its failed items, or with the items that were left when it was cancelled.
 
     Raises:
         Conflict: when nothing is left, another run of the session is active, or the session is archived.
@@ -202,7 +202,7 @@ def retry_run(run: CompressionRun, *, actor: str = "", spender: Spender = OPERAT
 
 
 def set_thresholds(session: Session) -> None:
-    """Computes ``THRESHOLDS`` from the settings and from what has been compressed. The caller saves them."""
+    """Computes ``THRESHOLDS`` from the settings and the last compressed step. The caller saves them."""
     settings = load_settings(session.settings)
     session.compressed_to = min(session.compressed_to, session.steps)
     session.compression_due = False
@@ -216,7 +216,7 @@ def set_thresholds(session: Session) -> None:
 
 
 def _token_share(settings: SessionSettings, model: str) -> int | None:
-    """Tokens older than the newest steps that make a run due; None: their number does not matter."""
+    """A run is due at this many tokens before the newest steps; None: tokens do not matter."""
     budget = settings.budget(model)
     if settings.compression_share is None or budget is None:
         return None
@@ -224,7 +224,7 @@ def _token_share(settings: SessionSettings, model: str) -> int | None:
 
 
 def _tokens_to(session: Session, step: int) -> int:
-    """Of the live history up to the end of a step; 0 for step 0."""
+    """The tokens of the live history up to the end of a step; 0 for step 0."""
     return History(session).row(step).total_tokens if step else 0
 
 
@@ -236,7 +236,7 @@ def set_thresholds_after(session: Session, run: CompressionRun) -> None:
         session.compressed_to = min(session.compressed_to, failed.first_step - 1)
     set_thresholds(session)
     if session.compress_at is not None and failed is not None:
-        # Failed items are retried with the next steps, not at once and for ever.
+        # Failed items are retried together with the next steps, not at once in an endless loop.
         settings = load_settings(session.settings)
         session.compress_at = session.steps + settings.compression_batch_size
         session.compress_at_tokens = None
@@ -260,7 +260,7 @@ def runs_left() -> list[UUID]:
 
 
 def compress_if_due(session_id: UUID) -> CompressionRun | None:
-    """Starts the run that a session's settings ask for now; None when they ask for none."""
+    """Starts the automatic run of a session, if one is due."""
     with writing():
         sessions = Session.objects.select_for_update(of=("self",)).select_related("project")
         session = sessions.filter(pk=session_id).first()
@@ -295,7 +295,7 @@ def _start_automatically(session: Session) -> CompressionRun | None:
 
 
 def _automatic_range(session: Session, settings: SessionSettings) -> tuple[int, int]:
-    """The first and last step to compress now; the first is after the last when there are too few."""
+    """The first and last step to compress now. The first is greater than the last if there are too few."""
     history, first = History(session), session.compressed_to + 1
     last = session.steps - settings.detailed_steps
     newest = history.tail.step

@@ -1,4 +1,4 @@
-"""Stores the results of items as summaries, and ends the run when nothing is left."""
+"""Stores the results of items as summaries, and ends the run when no item is left."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -24,16 +24,16 @@ from historyapp.services.totals import count_end, count_model_calls
 from historyapp.services.transactions import writing
 
 HIGHEST_LEVEL = 10
-"""Of digests of digests."""
+"""The highest level of digests of digests."""
 FIX = "Fix this, then retry, or choose another model or strategy."
 MOST_READ = 1000
-"""Summaries that one digest takes at most, from the newest back."""
+"""A digest considers at most this many summaries, from the newest back."""
 
 
 def store(run_id: UUID, owner: UUID, results: Sequence[ItemResult]) -> int:
-    """Stores results in one short transaction; of items that the owner no longer holds, only what they cost.
+    """Stores results in one short transaction. If another worker has taken an item, only its cost is stored.
 
-    Returns the session's head, which tells whether an agent is appending.
+    Returns the session's head, which shows whether an agent is appending.
     """
     by_item = {result.item: result for result in results}
     with writing():
@@ -56,12 +56,12 @@ def store(run_id: UUID, owner: UUID, results: Sequence[ItemResult]) -> int:
         _add_figures(run, [item for item, _ in mine], results)
         answered = run.done or any(result.draft for result in results)
         last = next((r for r in results if r.fatal or (r.unreachable and not answered)), None)
-        if last is not None and run.active:  # 1,000 calls with a wrong key would all fail
+        if last is not None and run.active:  # all further calls would fail too, for example with a wrong key
             waiting = run.items.filter(state=CompressionItem.State.WAITING)
             failed = waiting.update(state=CompressionItem.State.FAILED, error=preview(last.error, 1000))
             CompressionRun.objects.filter(pk=run.pk).update(failed=F("failed") + failed)
         if changed:
-            touch(run.session_id, changed)  # late: from here on, agents that append wait
+            touch(run.session_id, changed)  # last, because from here on agents that append wait
             note_change(run.session, ChangeKind.SUMMARIES)
         note_run(run)
         _count_model_calls(run, results)
@@ -71,9 +71,10 @@ def store(run_id: UUID, owner: UUID, results: Sequence[ItemResult]) -> int:
 def _create_summaries(
     run: CompressionRun, items: Sequence[tuple[CompressionItem, ItemResult]], made_at: int
 ) -> set[UUID]:
-    """Summaries for the positions that the steps had when the run was requested. Returns their sessions.
+    """Stores summaries at the positions that the steps had when the run was requested. Returns their
+    sessions.
 
-    If a rewind has cut the steps off meanwhile, their summaries belong to the take.
+    If a rewind has cut off the steps meanwhile, the summaries belong to the take.
     """
     lineage = run.session.lineage(run.head)
     summaries = []
@@ -129,16 +130,18 @@ def _count_model_calls(run: CompressionRun, results: Sequence[ItemResult]) -> No
 
 
 def finish(run_id: UUID) -> bool:
-    """Ends a run that has nothing left to do.
+    """Ends a run if no item is left.
 
-    Returns whether there is an item to begin after all: a digest, or one that a dead worker left.
+    Returns whether there is an item to begin: a digest, or an item of a dead worker.
     """
     now = timezone.now()
     with writing():
         run = CompressionRun.objects.select_for_update().get(pk=run_id)
         if not run.active:
             return False
-        session = Session.objects.select_for_update().get(pk=run.session_id)  # always after the run
+        session = Session.objects.select_for_update().get(
+            pk=run.session_id
+        )  # locked after the run, as everywhere
         if run.items.open().exists():
             return run.items.claimable(now).exists()
         if _add_digest(session, run):
@@ -163,7 +166,8 @@ def finish(run_id: UUID) -> bool:
 
 
 def break_off(run_id: UUID, reason: str) -> None:
-    """Ends a run that cannot go on, unless other workers hold items of it. What is left waits for a retry.
+    """Ends a run that cannot continue, unless other workers hold items of it. Its other items wait for a
+    retry.
 
     Args:
         reason: a sentence for people.
@@ -183,7 +187,7 @@ def break_off(run_id: UUID, reason: str) -> None:
 
 
 def _add_digest(session: Session, run: CompressionRun) -> bool:
-    """Adds an item that digests the oldest summaries, when those side by side are too long together."""
+    """Adds an item that digests the oldest summaries, if the summaries are too long in total."""
     failed = run.items.filter(level__gte=3, state=CompressionItem.State.FAILED)
     if not run.done or run.trial or STRATEGIES[run.strategy].covers != "batch" or failed.exists():
         return False
@@ -193,7 +197,7 @@ def _add_digest(session: Session, run: CompressionRun) -> bool:
     if length <= longest or len(ranges) < 2:
         return False
     parts: list[Summary] = []
-    for summary in ranges:  # until the rest leaves half of the length to the digest and to later summaries
+    for summary in ranges:  # until half of the length is left for the digest and later summaries
         if len(parts) >= 2 and length <= longest // 2:
             break
         parts.append(summary)
@@ -218,9 +222,10 @@ def _add_digest(session: Session, run: CompressionRun) -> bool:
 
 
 def _live_ranges(session: Session, run: CompressionRun) -> list[Summary]:
-    """Live summaries of ranges that no higher one covers, oldest first.
+    """The live summaries of ranges that no digest covers, oldest first.
 
-    Those of later steps than the run's are left to a later run: a digest is stored where its run stood.
+    Summaries of steps after the run's are left to a later run, because a digest is stored as of its run's
+    head.
     """
     lineage, then = History(session).lineage, session.lineage(run.head)
     ranges = Summary.objects.filter(level__gte=2)

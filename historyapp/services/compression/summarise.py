@@ -1,4 +1,4 @@
-"""Makes the summary of one item by the run's strategy, with the run's model, and counts its cost."""
+"""Makes the summary of one item with the run's strategy and model, and counts its cost."""
 
 import functools
 import logging
@@ -49,38 +49,38 @@ log = logging.getLogger(__name__)
 LIMITS = TimeLimits(connect=10, read=60, total=120)
 UNEXPECTED = "An unexpected {}; the worker's log has details."
 LONGEST_PAUSE = 60
-"""Seconds for which all workers stop calling a provider that asked one of them to wait."""
+"""The longest time, in seconds, that all workers pause when a provider asks one of them to wait."""
 
 
 @dataclass(frozen=True, slots=True)
 class ItemUsage:
-    """What one item's model calls used."""
+    """The usage of one item's model calls."""
 
     calls: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
     cost: int | None = 0
-    """In millionths of a dollar; null: the price is not known."""
+    """In millionths of a dollar; None if the price is not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class ItemResult:
     item: int
-    """Its primary key."""
+    """The item's primary key."""
     draft: SummaryDraft | None = None
-    """Null: the item failed."""
+    """None if the item failed."""
     error: str = ""
     tokens: int = 0
-    """Of the draft."""
+    """Tokens of the draft."""
     usage: ItemUsage = ItemUsage()
     fatal: bool = False
-    """Whether every other item would fail for the same reason: no key, no such model, no money."""
+    """Whether every other item would fail for the same reason: no key, an unknown model, a reached cap."""
     unreachable: bool = False
-    """Whether the provider did not answer. Where it has answered no item of the run yet, the run ends."""
+    """Whether the provider did not answer. If it has answered no item of the run yet, the run ends."""
 
 
 class Summariser:
-    """Makes the summaries of a run's items, in any thread. A failure is a result too."""
+    """Makes the summaries of a run's items, in any thread. A failure is returned as a result."""
 
     def __init__(self, run: CompressionRun, writer: Writer) -> None:
         chosen = load_settings(run.session.settings)
@@ -91,7 +91,7 @@ class Summariser:
         if note:
             with writing():
                 locked = CompressionRun.objects.select_for_update().get(pk=run.pk)
-                if note not in locked.note:  # several workers may find the same
+                if note not in locked.note:  # several workers may find the same error
                     locked.note = " ".join(filter(None, (locked.note, note)))
                     locked.save(update_fields=("note",))
         self._request = WriteRequest(
@@ -107,13 +107,14 @@ class Summariser:
         self._payer = Payer(run.session.project_id, run.session_id, run.api_key_id, automatic)
 
     def summarise(self, item: CompressionItem, source: Material | list[str]) -> ItemResult:
-        """``source``: steps, or the texts of summaries for a digest."""
+        """Summarises an item. ``source``: steps, or for a digest the texts of summaries."""
         model: MeteredModel | None = None
         try:
             model = MeteredModel(self._model, self._payer) if self.calls_model else None
             request = replace(self._request, source=source)
             if not isinstance(source, Material):
-                # Half of the length is left to later summaries: else the next one would need a digest again.
+                # Half of the length is left for later summaries: otherwise the next one would need another
+                # digest.
                 request = replace(request, max_length=max(1, request.max_length // 2))
             draft, tokens = self._writer.write(request, model.complete if model else None)
             result = ItemResult(item.pk, draft, tokens=tokens)
@@ -123,7 +124,7 @@ class Summariser:
             )
             result = ItemResult(item.pk, error=f"{_steps(item).capitalize()}: {error.detail}")
         except PlayheadError as error:
-            # When a provider fails, every item fails for the same reason: it is logged once.
+            # If a provider fails, every item fails for the same reason, which is logged once.
             given = getattr(error, "provider_message", "") or getattr(error, "provider_status", None)
             reason = type(error), given
             if reason not in self._logged:
@@ -136,7 +137,7 @@ class Summariser:
                 "Item %s of the run %s failed: %s at %s", item.number, item.run_id, error.name, error.place
             )
             result = ItemResult(item.pk, error=UNEXPECTED.format(error.name))
-        except Exception as error:  # one item's failure must not cost the others their summaries
+        except Exception as error:  # the other items must still get their summaries
             log.exception("Item %s of the run %s failed", item.number, item.run_id)
             result = ItemResult(item.pk, error=UNEXPECTED.format(type(error).__name__))
         return replace(result, usage=model.usage) if model else result
@@ -157,10 +158,10 @@ def _is_fatal(error: PlayheadError) -> bool:
 
 
 class MeteredModel:
-    """The run's model for one item. ``usage`` grows with each call, also with those that fail."""
+    """The run's model for one item. Each call adds to ``usage``, failed ones included."""
 
     def __init__(self, model: str, payer: Payer | None) -> None:
-        """``payer``: whose spending is counted and capped; None: nobody's."""
+        """``payer``: whose caps the calls count in; None: no cap applies."""
         self._model, self._payer = model, payer
         self._provider = ProviderRouter().route(model).provider
         self._price = price_list().of(model)
@@ -170,9 +171,9 @@ class MeteredModel:
         """The completion's text.
 
         Raises:
-            NotSummarised: when the model refuses, or reaches its output limit without a word.
+            NotSummarised: when the model refuses, or reaches its output limit without any text.
             Invalid, ModelCallError: as ``call_model``.
-            CapReached: when the call does not fit into a spending cap.
+            CapReached: when a spending cap leaves too little for the call.
         """
         provider = self._provider.name
         format = format_named(self._provider.format)
@@ -189,7 +190,7 @@ class MeteredModel:
             with short_connection():
                 reservation.fail(error)
             if isinstance(error, (ModelCallError, ValueError, Invalid)):
-                self._add_usage(Usage())  # providers do not report what they bill for a failed call
+                self._add_usage(Usage())  # providers do not report the cost of a failed call
             raise
         text = completion.output.text
         counted = Usage(input=sent, output=count_tokens(text))
@@ -223,17 +224,19 @@ class MeteredModel:
 
 
 def _before_retry(provider: str, reservation: Reservation, failure: ModelCallError, wait: float) -> None:
-    """Reserves the attempt, if the failed one may be billed, and lets all workers pause where they must."""
+    """Reserves the next attempt, if the failed one may be billed, and makes all workers pause if
+    necessary."""
     with short_connection():
         reservation.retry(failure, wait)
-    if isinstance(failure, LimitReached):  # it holds for all calls with a key together
+    if isinstance(failure, LimitReached):  # a provider's limit applies to all calls with a key
         until = time.time() + min(wait, LONGEST_PAUSE)
         with _without_redis():
             cache.set(f"playhead:pause:{provider}", until, timeout=LONGEST_PAUSE)
 
 
 def _wait_for_turn(provider: str) -> None:
-    """Waits until the provider's pause is over, then for the rate limit that is set for it here, if any."""
+    """Waits until the provider's pause is over, then for the provider's rate limit in our settings, if
+    any."""
     with _without_redis():
         pause = (cache.get(f"playhead:pause:{provider}") or 0) - time.time()
         if pause > 0:
@@ -251,11 +254,11 @@ def _wait_for_turn(provider: str) -> None:
 
 @contextmanager
 def _without_redis() -> Iterator[None]:
-    """While Redis is away, each worker goes on without what they share."""
+    """If Redis fails, the worker continues without the shared limits."""
     if not settings.REDIS_URL:
         yield
         return
-    from redis import RedisError  # loaded only where there is one
+    from redis import RedisError  # loaded only if Redis is used
 
     try:
         yield
@@ -265,5 +268,5 @@ def _without_redis() -> Iterator[None]:
 
 @functools.cache
 def _limiter() -> MovingWindowRateLimiter:
-    """In Redis it limits all workers together."""
+    """The rate limiter. With Redis it limits all workers together."""
     return MovingWindowRateLimiter(storage_from_string(settings.REDIS_URL or "memory://"))

@@ -1,8 +1,9 @@
-"""Writes summaries in a process that can be ended. This module is both ends of its pipe.
+"""Writes summaries in a process that can be killed. This module is both ends of its pipe.
 
-Summaries that call a model have threads of their own, so that many can wait for it, but only one thread works
-at a time. What the process uses of processor time is that thread's, and the kernel ends the process when it
-is too much. The parent knows who worked, and lets all others be written again. The process loads no Django.
+Summaries that call a model have their own threads, so that many can wait for it, but only one thread works at
+a time. So the processor time of the process is that thread's, and the kernel kills the process when it uses
+too much. The parent knows which summary was being written, and has all others written again. The process does
+not load Django.
 """
 
 import os
@@ -28,29 +29,29 @@ from historyapp.core.vocabularies import tokenizer
 
 MODULE = "historyapp.services.compression.writers"
 MOST_STARTS = 3
-"""Processes that end before they work on anything, after which a summary fails."""
+"""A summary fails after this many processes that ended without working on it."""
 NICENESS = 10
-"""As of the worker: agents and people go first."""
+"""The same as a worker's: agents and people have priority."""
 BASE_SECONDS = 10.0
 SECONDS_PER_MB = 20.0
-"""Processor time for one summary between two model calls, by the size of what it summarises. Real steps take
-a tenth of it."""
+"""The limit for a summary's processor time between two model calls grows with the size of its input. Real
+steps take a tenth of it."""
 
 
 class Writer(Protocol):
     """Writes summaries, in any thread."""
 
     def write(self, request: WriteRequest, complete: Complete | None) -> Written:
-        """Raises what strategies raise, and :class:`NotSummarised` when it takes too long."""
+        """Raises the strategies' errors, and :class:`NotSummarised` if it takes too long."""
         ...
 
     def language_note(self, name: str) -> str:
-        """What to tell people about a spaCy model that cannot be used; else empty."""
+        """Why a spaCy model cannot be used, for people; otherwise empty."""
         ...
 
 
 class InlineWriter:
-    """Writes in this process and thread, for as long as it takes."""
+    """Writes in this process and thread, without a time limit."""
 
     def write(self, request: WriteRequest, complete: Complete | None) -> Written:
         return write(request, complete)
@@ -60,11 +61,11 @@ class InlineWriter:
 
 
 class SummaryTookTooLong(NotSummarised):
-    """Writing a summary took more processor time than the length of its steps explains."""
+    """Writing a summary took more processor time than the limit for the length of its steps."""
 
 
 class WriterFault(Exception):
-    """Writing a summary raised something unexpected in the writer process."""
+    """Writing a summary raised an unexpected error in the writer process."""
 
     def __init__(self, name: str, place: str) -> None:
         super().__init__(name, place)
@@ -72,11 +73,11 @@ class WriterFault(Exception):
 
 
 class _Ended(Exception):
-    """The writer process has ended while it did not work on this summary."""
+    """The writer process has ended while this summary was waiting."""
 
     def __init__(self, while_working: bool) -> None:
         self.while_working = while_working
-        """Whether it worked on another one."""
+        """Whether the process was working on another summary."""
 
 
 class _Reply(NamedTuple):
@@ -85,20 +86,20 @@ class _Reply(NamedTuple):
 
 
 class _WriterProcess:
-    """One writer process and the summaries that it writes."""
+    """One writer process and its summaries."""
 
     def __init__(self, module: str) -> None:
         self._child = Child(module)
         self._lock = Lock()
-        """Of writing to the pipe, and of the fields below."""
+        """Protects writes to the pipe, and the fields below."""
         self._inboxes: dict[int, SimpleQueue[_Reply]] = {}
         self.ended = False
         self._working: tuple[int, float] | None = None
-        """The summary that the process works on, and the seconds that it may take."""
+        """The summary that the process is working on, and its limit in seconds."""
         Thread(target=self._receive, daemon=True).start()
 
     def begin(self, kind: str, number: int, content: Any) -> SimpleQueue[_Reply]:
-        """Sends a request; the answers come into the returned queue."""
+        """Sends a request. The returned queue receives the replies."""
         inbox = SimpleQueue[_Reply]()
         with self._lock:
             self._inboxes[number] = inbox
@@ -111,14 +112,14 @@ class _WriterProcess:
             if self.ended and number in self._inboxes:
                 self._inboxes.pop(number).put(_Reply("ended", True))
             elif not self.ended:
-                with suppress(OSError):  # it has just ended: the inbox will say so
+                with suppress(OSError):  # the process has just ended: the inbox gets an "ended" reply
                     self._child.pipe.send_bytes(data)
 
     def stop(self) -> None:
         self._child.stop()
 
     def _receive(self) -> None:
-        """In a thread: passes on what the process sends, until it ends."""
+        """Runs in a thread: delivers the replies of the process until it ends."""
         with suppress(EOFError, OSError):
             while True:
                 kind, number, content = pickle.loads(self._child.pipe.recv_bytes())  # noqa: S301 ours
@@ -142,14 +143,14 @@ class _WriterProcess:
 
 
 class _RepeatableCalls:
-    """The model calls of one summary. When it is written again, they have the same answers."""
+    """The model calls of one summary. If it is written again, they return the same answers."""
 
     def __init__(self, complete: Complete) -> None:
         self._complete = complete
         self._answers: list[tuple[SummaryPrompt, str | NotSummarised]] = []
         self._next = 0
         self.error: Exception | None = None
-        """Of the last call, where it failed."""
+        """The error of the last call, if it failed."""
 
     def repeat_from_start(self) -> None:
         self._next = 0
@@ -173,7 +174,7 @@ class _RepeatableCalls:
 
 
 class ProcessWriter:
-    """Writes in another process, which starts with the first summary. May be shared by threads."""
+    """Writes in another process, which starts with the first summary. Threads may share it."""
 
     def __init__(self, module: str = MODULE) -> None:
         self._module = module
@@ -182,7 +183,7 @@ class ProcessWriter:
         self._numbers = count(1)
 
     def start(self, language: str) -> None:
-        """Starts the process and has it load a spaCy model, and does not wait for it."""
+        """Starts the process and makes it load a spaCy model, without waiting."""
         self._process().begin("language", next(self._numbers), language)
 
     def stop(self) -> None:
@@ -195,10 +196,10 @@ class ProcessWriter:
         return str(self._with_process(partial(self._answer_prompts, "language", name, None)))
 
     def write(self, request: WriteRequest, complete: Complete | None) -> Written:
-        """As :class:`Writer` says. Where another summary ended the process, no model call is made again.
+        """See :class:`Writer`. If the process ends because of another summary, no model call is repeated.
 
         Raises:
-            WriterFault: where a strategy raises something unexpected.
+            WriterFault: when a strategy raises an unexpected error.
         """
         again = _RepeatableCalls(complete) if complete else None
         content = request, complete is not None
@@ -206,7 +207,7 @@ class ProcessWriter:
         return written
 
     def _with_process(self, work: Callable[[_WriterProcess], Any]) -> Any:
-        """Does the work with another process when one has ended over the work of others."""
+        """Does the work; again with another process if one has ended because of another summary."""
         idle_ends = 0
         while True:
             process = self._process()
@@ -258,15 +259,15 @@ class ProcessWriter:
 
 
 WRITER = ProcessWriter()
-"""Of this process. It starts the writer process with the first summary."""
+"""This process's writer. It starts the writer process with the first summary."""
 
 
 class _CallFailed(Exception):
-    """The model call failed. The parent knows why."""
+    """The model call failed. The parent has the error."""
 
 
 class _Server:
-    """The writer process' own side."""
+    """The side of the pipe in the writer process."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
@@ -274,7 +275,7 @@ class _Server:
         self._answers: dict[int, SimpleQueue[str | NotSummarised | None]] = {}
 
     def serve(self) -> None:
-        """Starts summaries and passes on the answers of models, until the parent has gone."""
+        """Starts summaries and delivers the models' answers, until the parent has ended."""
         while True:
             data = self._pipe.recv_bytes()
             kind, number, content = pickle.loads(data)  # noqa: S301 our own process wrote it
@@ -290,7 +291,7 @@ class _Server:
                 if calls_model:
                     Thread(target=write, daemon=True).start()
                 else:
-                    write()  # a thread would take as long to start as the summary
+                    write()  # starting a thread would take as long as the summary
 
     def _load_language(self, number: int, name: str) -> None:
         with self._working:
@@ -308,7 +309,7 @@ class _Server:
             raise answer or _CallFailed
 
         with self._working:
-            load_language(request.language)  # without a limit: it depends on no step
+            load_language(request.language)  # without a limit: loading does not depend on the steps
         self._begin(number, allowed)
         try:
             self._send("done", number, write(request, complete if calls_model else None))
@@ -325,7 +326,7 @@ class _Server:
             self._working.release()
 
     def _begin(self, number: int, allowed: float) -> None:
-        """Waits until no other summary is worked on."""
+        """Waits until no other summary is being written."""
         self._working.acquire()
         self._send("working", number, allowed)
         limit_processor_time(allowed)

@@ -1,1 +1,1 @@
-"""Figures of runs and of projects by day, counted ahead of their readers."""
+"""Figures of runs, and of projects by day. They are counted before somebody reads them."""

@@ -1,7 +1,7 @@
 """Turns a session's own entries into figures, from their running totals and the rows of steps.
 
-No bodies are read. What an entry adds depends only on entries before it, so any part of a session can be
-counted alone: a rewind moves what it cuts off from live history to takes.
+No bodies are read. The figures of an entry depend only on the entries before it, so any part of a session can
+be counted alone. A rewind moves the figures of the cut-off entries from live history to takes.
 """
 
 from bisect import bisect_right
@@ -30,7 +30,7 @@ class _StepRow(NamedTuple):
 
 
 class CountedEntry(NamedTuple):
-    """What an entry adds."""
+    """The figures of an entry."""
 
     position: int
     key: FiguresKey
@@ -38,11 +38,11 @@ class CountedEntry(NamedTuple):
 
 
 class CountedStep(NamedTuple):
-    """What a step's row adds once results are there. It may change while the row is the newest one."""
+    """The figures of a step that has results. They may change while the step is the newest one."""
 
     anchor: int
     position: int
-    """Of the results. If they are in a take, so are the figures."""
+    """The position of the results. If they are in a take, so are the figures."""
     key: FiguresKey
     figures: DayFigures
 
@@ -60,7 +60,7 @@ class CountedPart:
         self._keys: dict[int, FiguresKey] = {}
 
     def entries(self) -> Iterator[CountedEntry]:
-        """What each entry adds, in order."""
+        """The figures of each entry, in order."""
         before = self._totals_at(self._first - 1)
         own = Entry.objects.filter(session=self._session, position__range=(self._first, self._last))
         rows = own.order_by("position").values_list("position", "kind", "created_at", "totals")
@@ -72,7 +72,7 @@ class CountedPart:
             before = after
 
     def steps(self) -> Iterator[CountedStep]:
-        """What each row adds, in order: of the steps that begin here, and of the one before."""
+        """The figures of the steps that begin in this part, and of the one before, in order."""
         for row in self._rows:
             figures = DayFigures()
             if row.last_position > row.anchor and self._is_answered_here(row):
@@ -95,7 +95,8 @@ class CountedPart:
         return key._replace(model=added.model, has_cost=has_cost) if added.figures.model_calls else key
 
     def _key_of(self, row: _StepRow) -> FiguresKey:
-        """The key of a step. Its output may be before this part, or in the session it was forked from."""
+        """The key of a step. Its output may be before this part, or in the session that this one was forked
+        from."""
         if row.anchor not in self._keys:
             key, output = FiguresKey(day_of(row.started_at), "", row.tool, False), row.first_position
             if output > self._session.fork_position:
@@ -105,7 +106,7 @@ class CountedPart:
         return self._keys[row.anchor]
 
     def _is_answered_here(self, row: _StepRow) -> bool:
-        """Whether the results that ended a step follow its row, which a rewind or a fork may have copied."""
+        """Whether the results of a step follow its row. A rewind or a fork may have copied the row."""
         if row.first_position == row.anchor:
             return True
         following = (row.anchor + 1, row.last_position)

@@ -1,4 +1,4 @@
-"""Counts figures by day again and compares them with what is stored, for ``rebuild-projections``."""
+"""Counts figures by day again and compares them with the stored ones, for ``rebuild-projections``."""
 
 from collections import defaultdict
 from uuid import UUID
@@ -17,10 +17,10 @@ _FIGURES_AT = 1 + len(FiguresKey._fields)
 
 
 def recount_days(session: Session) -> list[str]:
-    """Counts a session's figures from its beginning; says if they differ from those that were stored."""
+    """Counts a session's figures from its beginning. Reports whether they differ from the stored ones."""
     known = CountedSession.objects.filter(pk=session.pk)
     if not known.exists():
-        return []  # the feed has not reached it
+        return []  # the session has not been counted yet
     _count(session)
     before = set(stored_rows(session.pk))
     known.update(version=0)
@@ -35,7 +35,7 @@ def _count(session: Session) -> None:
 
 
 def rebuild_days(project: Project, *, check_only: bool = False) -> int:
-    """Adds up a project's figures from those of its sessions. Returns how many rows differed."""
+    """Adds up a project's figures from its sessions'. Returns how many rows differed."""
     with writing():
         of_sessions = SessionDay.objects.filter(session__project=project)
         named = of_sessions.annotate(

@@ -1,7 +1,8 @@
-"""Counts what sessions add to their project's figures by day; see ``historyapp.models.day_figures``.
+"""Counts the figures by day of sessions and adds them to their projects'; see
+``historyapp.models.day_figures``.
 
-What a session adds is worked out without a lock and then stored in one transaction, if no other process has
-counted the session meanwhile. Counting goes on where it stopped, so it costs what is new.
+A session's figures are computed without a lock and then stored in one transaction, unless another process has
+counted the session meanwhile. Counting continues where it stopped, so only new entries cost time.
 """
 
 from collections import defaultdict
@@ -21,7 +22,7 @@ from historyapp.services.figures.day_rows import Agents, Own, add_to_days
 from historyapp.services.transactions import writing
 
 VERSION = 1
-"""Of the rules. Sessions that were counted by others are counted anew."""
+"""The version of the rules. Sessions that were counted by another version are counted again."""
 SESSIONS_AT_ONCE = 50
 _COLUMNS = (
     "project", "agent", "model", "created_at", "head", "closed_spans", "tail_start", "forked_from",
@@ -32,16 +33,16 @@ _STATE = ("project", "version", "head", "agent", "model", "began", "newest")
 
 @dataclass(slots=True)
 class _Addition:
-    """What a session adds since it was counted last."""
+    """The changes of figures since a session was last counted."""
 
     was: CountedSession | None
     now: CountedSession | None
-    """None: the session was deleted."""
+    """None if the session was deleted."""
     removes: bool = False
-    """Whether what was stored of the session is taken away first."""
+    """Whether to subtract the session's stored figures first."""
     own: Own = field(default_factory=lambda: defaultdict(DayFigures))
     agents: Agents = field(default_factory=lambda: defaultdict(DayFigures))
-    """What the project's rows change, by agent."""
+    """The changes of the project's rows, by agent."""
     entries: int = 0
     is_complete: bool = True
 
@@ -54,12 +55,13 @@ class _Addition:
         self.add(key, NO_FIGURES.minus(figures))
 
     def move(self, key: FiguresKey, figures: DayFigures, *, is_live: bool) -> None:
-        """Moves figures from takes to the live history, or from there to takes."""
+        """Moves figures from takes to the live history, or back."""
         self.take_back(key._replace(is_live=not is_live), figures)
         self.add(key._replace(is_live=is_live), figures)
 
     def rename(self, rows: Iterable[tuple[FiguresKey, DayFigures]]) -> None:
-        """Moves what is stored to the names that hold now; without any, takes it away."""
+        """Moves the stored figures to the current project and agent; subtracts them if the session was
+        deleted."""
         for key, figures in rows:
             assert self.was is not None
             self._add_to_agent(self.was, key, NO_FIGURES.minus(figures))
@@ -72,7 +74,8 @@ class _Addition:
 
 
 def count_part(project: UUID, ids: Sequence[UUID]) -> list[UUID]:
-    """Counts some sessions of a project, about :data:`AT_ONCE` entries. Returns those that have more."""
+    """Counts about :data:`AT_ONCE` entries of some sessions of a project. Returns the sessions that have
+    more."""
     some = sorted(ids[:SESSIONS_AT_ONCE])
     sessions = Session.objects.filter(project=project, pk__in=some).only(*_COLUMNS).in_bulk()
     counted = CountedSession.objects.in_bulk(some)
@@ -91,7 +94,7 @@ def count_part(project: UUID, ids: Sequence[UUID]) -> list[UUID]:
 
 
 def _addition(project: UUID, session: Session | None, was: CountedSession | None) -> _Addition | None:
-    """What a session adds, or None if nothing has changed."""
+    """The changes of a session's figures, or None."""
     if session is None:
         if was is None or was.project_id != project:
             return None
@@ -150,10 +153,10 @@ def _advance(addition: _Addition, session: Session, now: CountedSession) -> None
 
 
 def _move(addition: _Addition, session: Session, lineage: Lineage, but: int) -> None:
-    """Moves what rewinds have cut off, or restored, of the entries that are counted.
+    """Moves the figures of counted entries that rewinds have cut off or restored.
 
     Args:
-        but: the anchor of the row that is not counted at present.
+        but: the anchor of a row that is not counted now.
     """
     assert addition.now is not None
     counted = addition.now.head
@@ -191,7 +194,7 @@ def _load_newest(stored: Any) -> CountedStep | None:
 
 
 def stored_rows(session: UUID) -> list[tuple[FiguresKey, DayFigures]]:
-    """What is stored of a session."""
+    """A session's stored figures."""
     rows = SessionDay.objects.filter(session_id=session)
     keys = rows.values_list(*FiguresKey._fields, *DayFigures._fields)
     width = len(FiguresKey._fields)
@@ -203,13 +206,13 @@ def _state(counted: CountedSession) -> list[Any]:
 
 
 def _store(additions: Sequence[_Addition]) -> None:
-    """Stores what sessions add, but for those that another process has counted meanwhile."""
+    """Stores the changes of sessions, except those that another process has counted meanwhile."""
     if not additions:
         return
     ids = [counted.pk for one in additions if (counted := one.now or one.was)]
     with writing():
         new = [one.now for one in additions if one.was is None and one.now is not None]
-        # Whoever inserts the row first counts: others find it changed.
+        # The first process to insert the row counts the session; the others find the row changed.
         placeholders = [CountedSession(session_id=one.pk, project_id=one.project_id) for one in new]
         CountedSession.objects.bulk_create(placeholders, ignore_conflicts=True)
         locked = {

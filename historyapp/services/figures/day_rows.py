@@ -1,4 +1,4 @@
-"""Writes the rows of ``historyapp.models.day_figures``: adds to them, and drops those that become empty."""
+"""Updates the rows of ``historyapp.models.day_figures`` and deletes those that become zero."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -10,9 +10,9 @@ from historyapp.core.day_figures import DayFigures, FiguresKey
 from historyapp.models.fields import uuid_value
 
 Own = dict[FiguresKey, DayFigures]
-"""Of one session."""
+"""The figures of one session."""
 Agents = dict[tuple[UUID, str, FiguresKey], DayFigures]
-"""By project and agent."""
+"""The figures of projects, by project and agent."""
 
 _KEY = FiguresKey._fields
 _FIGURES = DayFigures._fields
@@ -43,7 +43,7 @@ def add_to_days(sessions: Mapping[UUID, Own], agents: Agents) -> None:
 
 
 def _add(statements: tuple[str, str], rows: Iterable[tuple[tuple[Any, ...], FiguresKey, DayFigures]]) -> None:
-    # Sorted: two processes that add to the same rows in different orders would wait for each other.
+    # Sorted, because two processes that update the same rows in different orders could deadlock.
     some = sorted((row for row in rows if row[2]), key=lambda row: row[:2])
     if not some:
         return

@@ -1,6 +1,6 @@
 """Follows the feed of changes and counts the sessions that have changed; see ``services.day_figures``.
 
-What was there before the feed was followed is counted first, in the order of the sessions' ids.
+Existing sessions are counted first, in the order of their ids.
 """
 
 import logging
@@ -25,7 +25,7 @@ COUNTED = (
     ChangeKind.SESSION_CREATED, ChangeKind.ENTRIES, ChangeKind.REWIND, ChangeKind.SESSION_CHANGED,
     ChangeKind.SESSION_DELETED,
 )  # fmt: skip
-"""The changes after which figures differ."""
+"""The kinds of change that change figures."""
 _BEHIND = (
     "SELECT project.id FROM historyapp_project AS project "
     "LEFT JOIN historyapp_figuresprogress AS done ON done.project_id = project.id "
@@ -36,9 +36,9 @@ _BEHIND = (
 
 
 def follow_changes(should_stop: Callable[[], bool]) -> bool:
-    """Counts what has changed in all projects, until nothing is left or ``should_stop``.
+    """Counts the changes of all projects, until nothing is left or ``should_stop()``.
 
-    Returns whether something is left. A session that cannot be counted is logged and left out.
+    Returns whether something is left. A session that cannot be counted is logged and skipped.
     """
     for (id,) in fetch_all(_BEHIND, []):
         project = as_uuid(id)
@@ -52,13 +52,13 @@ def follow_changes(should_stop: Callable[[], bool]) -> bool:
 
 
 def stops_after(seconds: float) -> Callable[[], bool]:
-    """A function that is true once this thread has used so many seconds of processor time."""
+    """A function that returns True once this thread has used this many seconds of processor time."""
     end = time.thread_time() + seconds
     return lambda: time.thread_time() > end
 
 
 def _begin(project: UUID) -> FiguresProgress:
-    """Begins to follow the feed at its end, before all sessions are counted."""
+    """Stores the end of the feed as the cursor, before the existing sessions are counted."""
     cursor = newest_cursor(project)
     progress = FiguresProgress(project_id=project, transaction_id=cursor.transaction_id, change_id=cursor.id)
     _save(progress)
@@ -75,7 +75,7 @@ def _go_on(progress: FiguresProgress, should_stop: Callable[[], bool]) -> bool:
     except CursorExpired:
         progress.__dict__.update(_begin(project).__dict__)
         return True
-    # A deleted session's id may have been given to another one.
+    # The id of a deleted session may have been used again.
     deleted = {change.session for change in page.changes if change.kind == ChangeKind.SESSION_DELETED}
     if deleted:
         with writing():
@@ -92,7 +92,7 @@ def _go_on(progress: FiguresProgress, should_stop: Callable[[], bool]) -> bool:
 
 
 def _count_existing(progress: FiguresProgress, should_stop: Callable[[], bool]) -> bool:
-    """Counts sessions that were there before. Returns True: the feed is read next."""
+    """Counts the existing sessions. Returns True, because the feed is read next."""
     project = progress.project_id
     sessions = Session.objects.filter(project=project)
     if progress.counted_to is not None:
@@ -109,7 +109,7 @@ def _count_existing(progress: FiguresProgress, should_stop: Callable[[], bool]) 
 
 
 def _count_all(project: UUID, ids: list[UUID], should_stop: Callable[[], bool]) -> bool:
-    """Counts some sessions. Returns False if it was stopped before they were all complete."""
+    """Counts some sessions. Returns False if it was stopped before the end."""
     while ids:
         ids = _count_some(project, ids)
         if ids and should_stop():
@@ -118,7 +118,7 @@ def _count_all(project: UUID, ids: list[UUID], should_stop: Callable[[], bool]) 
 
 
 def _count_some(project: UUID, ids: list[UUID]) -> list[UUID]:
-    """As :func:`count_part`. A session that cannot be counted is left out, so that the others are counted."""
+    """Like :func:`count_part`, but skips a session that cannot be counted."""
     try:
         return count_part(project, ids)
     except (DatabaseError, StorageFailed):

@@ -1,4 +1,4 @@
-"""Reads a project's figures of any span of days, by day, agent, model or tool. No entries are read."""
+"""Reads a project's figures for a range of days, by day, agent, model or tool. No entries are read."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -18,14 +18,14 @@ from historyapp.services.prices import price_list
 
 Grouping = Literal["day", "agent", "model", "tool"]
 MOST_DAYS = 3660
-"""Days of one span: ten years."""
+"""The longest range: ten years."""
 MOST_GROUPS = 200
-"""Agents, models or tools that are listed: those with the most steps."""
+"""At most this many agents, models or tools are listed: those with the most steps."""
 
 
 @dataclass(frozen=True, slots=True)
 class FiguresQuery:
-    """Which figures are wanted."""
+    """The figures that a reader requests."""
 
     first: date
     last: date
@@ -34,7 +34,7 @@ class FiguresQuery:
     model: str | None = None
     tool: str | None = None
     take: Literal["live", "all"] = "live"
-    """``all``: with what rewinds have cut off."""
+    """``all``: including what rewinds have cut off."""
 
     def __post_init__(self) -> None:
         if self.first > self.last:
@@ -48,14 +48,14 @@ class FiguresQuery:
 
     @property
     def before(self) -> "FiguresQuery | None":
-        """The span of the same length before it; None where the calendar begins later."""
+        """The range of the same length before this one; None if it begins before the calendar."""
         if (self.first - date.min).days < self.days:
             return None
         length = timedelta(days=self.days)
         return replace(self, first=self.first - length, last=self.last - length)
 
     def rows(self, project: UUID, days: Q | None = None) -> "QuerySet[ProjectDay]":
-        """The rows that are added up."""
+        """The rows of the range."""
         span = Q(day__range=(self.first, self.last)) & ~Q(day=NO_DAY)
         names = {
             name: value for name in ("agent", "model", "tool") if (value := getattr(self, name)) is not None
@@ -66,13 +66,13 @@ class FiguresQuery:
 
 @dataclass(slots=True)
 class GroupFigures:
-    """Figures with their money."""
+    """Figures with their cost."""
 
     figures: DayFigures = NO_FIGURES
     micros: int = 0
-    """What the model calls cost, in millionths of a US dollar: as reported, else by the price list."""
+    """The cost of the model calls in millionths of a US dollar, as reported or by the price list."""
     unpriced: set[str] = field(default_factory=set)
-    """Models without a known price, whose calls the money leaves out."""
+    """Models without a known price. Their calls are not included in the cost."""
 
     def add(self, model: str, *, has_cost: bool, figures: DayFigures) -> None:
         """Adds figures of one model."""
@@ -87,7 +87,7 @@ class GroupFigures:
 
 
 def grouped(project: UUID, query: FiguresQuery, by: Grouping) -> dict[Any, GroupFigures]:
-    """The figures by day in order, or by name with the most steps first, at most :data:`MOST_GROUPS`."""
+    """The figures by day, in order, or by name, the most steps first and at most :data:`MOST_GROUPS`."""
     groups = _added_up(query.rows(project), by)
     if by == "day":
         return dict(sorted(groups.items()))
@@ -95,7 +95,7 @@ def grouped(project: UUID, query: FiguresQuery, by: Grouping) -> dict[Any, Group
 
 
 def grouped_by_names(project: UUID, query: FiguresQuery) -> dict[Grouping, dict[str, GroupFigures]]:
-    """As :func:`grouped` by agent, model and tool. The rows of the span are added up once for all three."""
+    """The same by agent, model and tool. The rows of the range are read once for all three."""
     names: tuple[Grouping, ...] = ("agent", "model", "tool")
     sums = {f"sum_{name}": Sum(name) for name in DayFigures._fields}
     rows = query.rows(project).order_by().values_list(*names, "has_cost").annotate(**sums)
@@ -120,7 +120,7 @@ def _ranked(groups: dict[Any, GroupFigures]) -> dict[Any, GroupFigures]:
 
 
 def total_of(groups: Iterable[GroupFigures]) -> GroupFigures:
-    """All groups together."""
+    """The sum of all groups."""
     total = GroupFigures()
     for group in groups:
         total.figures = total.figures.plus(group.figures)
@@ -130,17 +130,17 @@ def total_of(groups: Iterable[GroupFigures]) -> GroupFigures:
 
 
 def total_in(project: UUID, query: FiguresQuery | None) -> GroupFigures:
-    """The figures of a whole span."""
+    """The figures of the whole range."""
     return total_of(_added_up(query.rows(project), "is_live").values()) if query else GroupFigures()
 
 
 def undated(project: UUID, query: FiguresQuery) -> GroupFigures:
-    """The figures of what has no known time, which no span contains."""
+    """The figures of entries without a known time, which no range contains."""
     return total_of(_added_up(query.rows(project, Q(day=NO_DAY)), "is_live").values())
 
 
 def is_current(project: UUID) -> bool:
-    """Whether everything that was recorded so far is counted."""
+    """Whether everything recorded so far is counted."""
     progress = FiguresProgress.objects.filter(project=project, is_complete=True).first()
     newest = newest_cursor(project)
     return progress is not None and (progress.transaction_id, progress.change_id) >= newest

@@ -1,8 +1,9 @@
-"""Computes the figures of a run: from the newest checkpoint on, as far as a request has time for.
+"""Computes the figures of a run, starting from the newest checkpoint, within the time limit of a request.
 
-An append does nothing for it. Every :data:`INTERVAL` steps the computation stores a checkpoint, so a reader
-adds up the steps since the newest one. Workers count ahead in sessions that were imported or have grown
-lately. Where they have not, a request does a part, stores how far it came, and the next one goes on.
+An append does not update them. The computation stores a checkpoint every :data:`INTERVAL` steps, so a reader
+only counts the steps since the newest one. Workers count in advance for sessions that were imported or have
+grown lately. For other sessions, each request counts a part and stores a checkpoint, from which the next one
+continues.
 """
 
 import time
@@ -29,18 +30,20 @@ from historyapp.wire.problems import StorageFailed
 INTERVAL = 250
 """Steps between two checkpoints."""
 SECONDS = 0.18
-"""Processor time for which one request computes."""
+"""The limit for one request's processor time, in seconds."""
 LOOKS_AT_CLOCK = 16
-"""Steps after which a request looks at the time."""
+"""A request checks the time after this many steps."""
 PART_SECONDS = 0.5
-"""The same for a worker, which then looks whether it is to stop."""
+"""The same for a worker, which then checks whether it must stop."""
 AHEAD = 1000
-"""Steps without a checkpoint from which a worker counts ahead. Fewer, one request counts."""
+"""A worker counts in advance from this many steps without a checkpoint on. A request can count fewer
+itself."""
 RECENT, MOST_RECENT = timedelta(minutes=10), 50
-"""Sessions that were made, or whose newest entry happened, within this time are looked at."""
+"""Only sessions that were created or have an entry within this time are considered."""
 KINDS = ("model_output", "tool_results", "model_input", "system_instruction", "memory_notebook", "debug_log")
 AT_ONCE, TOKENS_AT_ONCE = 256, 200_000
-"""Entries whose bodies are in memory at the same time, and their tokens. A single entry may have more."""
+"""Limits for the entries whose bodies are in memory at once, and for their tokens. A single entry may have
+more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ class CountedRun:
 
     figures: RunFigures
     steps: int
-    """Of the whole history."""
+    """The number of steps of the whole history."""
 
     @property
     def is_complete(self) -> bool:
@@ -63,11 +66,11 @@ class _Counting:
     figures: RunFigures
     lineage: Lineage
     stored_at: int
-    """Steps of the newest checkpoint."""
+    """The number of steps at the newest checkpoint."""
     checkpoints: list[FiguresCheckpoint] = field(default_factory=list)
 
     def add_checkpoint(self, output: CoreEntry) -> None:
-        """Notes the figures of everything before an output."""
+        """Adds a checkpoint with the figures of everything before an output."""
         session = UUID(self.lineage.session_at(output.position))
         state, steps = dump_figures(self.figures), self.figures.steps
         row = FiguresCheckpoint(
@@ -78,13 +81,15 @@ class _Counting:
 
 
 def count_run(history: History, seconds: float | None = None) -> CountedRun:
-    """The figures of a history; of its first steps where the time is not enough for all.
+    """The figures of a history, or of its first steps if the time is not enough for all.
 
     Args:
-        seconds: of processor time, how long to compute; None: until all steps are counted.
+        seconds: the limit for processor time; None: no limit.
     """
     counted = _count(history, seconds)
-    with suppress(DatabaseError, StorageFailed):  # they only save time: a full disk must not close the page
+    with suppress(
+        DatabaseError, StorageFailed
+    ):  # checkpoints only save time: a full disk must not break the page
         store(counted.checkpoints)
     return CountedRun(counted.figures, history.steps)
 
@@ -92,12 +97,12 @@ def count_run(history: History, seconds: float | None = None) -> CountedRun:
 def sessions_behind() -> list[UUID]:
     """Sessions that were imported or have grown lately and have many steps after their newest checkpoint.
 
-    Reads no entries. Keys of sessions begin with the time at which they were made.
+    Reads no entries. Session ids begin with the time at which the session was created.
     """
     since = timezone.now() - RECENT
     first = UUID(int=int(since.timestamp() * 1000) << 80)
     long = Session.objects.filter(steps__gte=AHEAD).order_by()
-    # With the projects, an index finds them; one query for both conditions would read all sessions.
+    # With the projects, an index finds the sessions. One query for both conditions would read all sessions.
     grown = long.filter(project__in=Project.objects.all(), last_entry_at__gte=since)
     recent = [*long.filter(pk__gte=first)[:MOST_RECENT], *grown[:MOST_RECENT]]
     behind: dict[UUID, None] = {}
@@ -110,10 +115,11 @@ def sessions_behind() -> list[UUID]:
 
 
 def count_ahead(session_id: UUID, should_stop: Callable[[], bool]) -> None:
-    """Counts a session's figures and stores them, in parts. Nothing where it was deleted meanwhile.
+    """Counts a session's figures and stores them, in parts. Does nothing if the session was deleted
+    meanwhile.
 
     Raises:
-        DatabaseError: when a part cannot be stored: counting would begin with the same part again.
+        DatabaseError: when a part cannot be stored. Otherwise the same part would be counted for ever.
     """
     while not should_stop():
         session = Session.objects.filter(pk=session_id).first()
@@ -127,7 +133,7 @@ def count_ahead(session_id: UUID, should_stop: Callable[[], bool]) -> None:
 
 
 def store(checkpoints: Sequence[FiguresCheckpoint]) -> None:
-    """Stores checkpoints, in place of those that an earlier version stored."""
+    """Stores checkpoints. They replace those of an earlier version."""
     if not checkpoints:
         return
     with writing():
@@ -157,7 +163,7 @@ def _count(history: History, seconds: float | None) -> _Counting:
 
 
 def _runs(lineage: Lineage, after: int) -> Iterator[list[CoreEntry]]:
-    """What was recorded before the first output, then each output with what follows it."""
+    """The entries before the first output, then each output with the entries after it."""
     run: list[CoreEntry] = []
     for entry in _entries(lineage, after):
         if isinstance(entry.body, ModelOutput) and run:
@@ -169,7 +175,7 @@ def _runs(lineage: Lineage, after: int) -> Iterator[list[CoreEntry]]:
 
 
 def _entries(lineage: Lineage, after: int) -> Iterator[CoreEntry]:
-    """Live entries after a position. Bodies are read a few at a time, because some are large."""
+    """The live entries after a position. Bodies are read a few at a time, because some are large."""
     sizes = Entry.objects.only("session", "position", "tokens")
     while window := list(sizes.live(lineage, after=after, limit=AT_ONCE)):
         tokens = accumulate(row.tokens for row in window)
@@ -180,7 +186,7 @@ def _entries(lineage: Lineage, after: int) -> Iterator[CoreEntry]:
 
 
 def recount(session: Session) -> list[str]:
-    """Computes a session's checkpoints again, at the same outputs; names those that differ.
+    """Computes a session's checkpoints again, at the same outputs. Returns the differences.
 
     A fork reads its parent's checkpoints, so recount parents first.
     """
@@ -199,7 +205,7 @@ def recount(session: Session) -> list[str]:
 
 
 def _checkpoint_at(session: Session, position: int) -> FiguresCheckpoint | None:
-    """The checkpoint before an output of a session's own, or None where it has no output there."""
+    """The checkpoint before one of a session's own outputs, or None if there is no output at the position."""
     if not session.fork_position < position <= session.head:
         return None
     history = History(session, position)

@@ -1,1 +1,1 @@
-"""Importing transcripts: from a file to entries in the log."""
+"""Imports transcripts: reads files and appends their entries to the log."""

@@ -1,4 +1,4 @@
-"""Importing a transcript file, or only reporting what it holds."""
+"""Imports a transcript file, or only reports its content."""
 
 import logging
 from collections import Counter
@@ -23,7 +23,7 @@ from historyapp.services.transactions import writing
 log = logging.getLogger(__name__)
 
 MOST_VARIANTS = 50
-"""Beginnings of one session. The file is read again for each that it is compared with."""
+"""The most different beginnings of one session. The file is read again for each comparison."""
 OnProgress = Callable[[int], None]
 """Called after each operation with the number of bytes read so far."""
 
@@ -37,14 +37,15 @@ def import_file(
     on_progress: OnProgress | None = None,
     process: ParserProcess | None = None,
 ) -> FileReport:
-    """Imports one transcript. Importing it again adds nothing; a grown file adds only what is new.
+    """Imports one transcript. Importing it again adds nothing; if the file has grown, only new entries are
+    added.
 
     Args:
         format: the name of an importer, or None to detect it.
-        process: parses the file. It is faster for large files, and the kernel can end it.
+        process: parses the file. It is faster for large files, and the kernel can kill it.
 
     Returns:
-        The report. If nothing of the file can be read, its ``error`` is set; this does not raise.
+        The report. If the file cannot be read, its ``error`` is set and nothing is raised.
 
     Raises:
         Invalid: for a format that does not exist.
@@ -65,7 +66,7 @@ def import_file(
 def inspect_file(
     source: Source, *, format: str | None = None, on_progress: OnProgress | None = None
 ) -> FileReport:
-    """The report that :func:`import_file` would give, with nothing stored and nothing counted as added."""
+    """The report of :func:`import_file`, without storing anything or counting entries as added."""
     chosen, report, sessions = _importer(format), FileReport(source.name), dict[str, SessionReport]()
     kept = set[str]()
     with _reported_errors(report):
@@ -117,7 +118,7 @@ def _import(
     on_progress: OnProgress | None,
     process: ParserProcess | None,
 ) -> None:
-    """Reads the file; again from its start if one of its sessions turns out to begin differently."""
+    """Reads the file; again from its start if one of its sessions begins differently from the stored one."""
     variants: Counter[str] = Counter()
     while True:
         job = ImportJob(project, report, variants)
@@ -130,7 +131,7 @@ def _import(
                         if on_progress is not None:
                             on_progress(parser.position)
             except (UnreadableTranscript, OSError) as error:
-                failure = error  # what came before it is kept
+                failure = error  # the entries before the error are kept
             job.finish()
         except DifferentBeginning as other:
             variants.update(_differing(str(other), job, importer, source, process))
@@ -151,7 +152,7 @@ def _import(
 def _differing(
     known: str, job: ImportJob, importer: Importer, source: Source, process: ParserProcess | None
 ) -> set[str]:
-    """All sessions that begin differently, found at once: each further reading of the file takes long."""
+    """All sessions that begin differently, found in one pass, because reading the file takes long."""
     others = ImportJob(job.project, job.report, job.variants)
     with suppress(UnreadableTranscript, OSError), open_parser(importer, source, process=process) as parser:
         return {known} | others.compare(parser)
@@ -161,7 +162,7 @@ def _differing(
 def _suggest_format(
     report: FileReport, source: Source, chosen: Importer | None, process: ParserProcess | None
 ) -> None:
-    """Sets the error if a file holds nothing of the requested format and looks like another one."""
+    """Sets the error if a file has no session in the requested format and looks like another format."""
     if chosen is None or report.sessions or report.error:
         return
     try:

@@ -1,4 +1,4 @@
-"""Writing the bookmarks and notes that Playhead's own export holds."""
+"""Stores the bookmarks and notes of Playhead's own export format."""
 
 from collections.abc import Sequence
 
@@ -12,10 +12,10 @@ from historyapp.services.summaries import touch
 
 
 def write_notes(session: Session, notes: Sequence[AddNote]) -> None:
-    """Writes notes on steps of a session that the caller has locked.
+    """Stores notes on steps of a session that the caller has locked.
 
-    Leaves out notes on steps that have one already, and those at positions that hold no output. A session has
-    at most :data:`~historyapp.models.notes.MOST_NOTES` notes; the rest is left out too.
+    Skips notes on steps that have one already, notes at positions without an output, and all notes beyond
+    :data:`~historyapp.models.notes.MOST_NOTES` in a session.
 
     Args:
         notes: with positions of the session.

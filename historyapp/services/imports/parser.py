@@ -1,8 +1,8 @@
-"""Parsing a transcript, in this process or in another one that runs beside it.
+"""Parses a transcript, in this process or in a parser process.
 
-A large file takes about as long to parse, with its tokens counted, as to store, and Python runs one thread
-at a time. The other process sends plain values in batches and waits while too many bytes are unsent, so both
-processes hold a few batches at most, whatever the file's size.
+Parsing a large file and counting its tokens takes about as long as storing it, and Python runs one thread at
+a time. The parser process sends plain values in batches and waits while too many bytes are unsent. So both
+processes hold only a few batches in memory, whatever the file's size.
 """
 
 import gc
@@ -39,20 +39,20 @@ from historyapp.services.imports.time_limit import (
 
 MODULE = "historyapp.services.imports.parser_process"
 BATCH = 250
-"""The most operations of a batch."""
+"""The most operations in a batch."""
 BATCH_SIZE = 2 * 1024 * 1024
-"""A batch is sent once it has this many bytes, however few operations it has."""
+"""A batch is sent when it reaches this many bytes."""
 MOST_UNSENT = 8 * 1024 * 1024
-"""The most bytes that wait to be received: the storing process receives in bursts."""
+"""The most unsent bytes. The storing process receives in bursts."""
 BUFFER = 256 * 1024
 """Bytes read from the file at once."""
 PROCESS_MIN_SIZE = 16 * 1024 * 1024
-"""The least size, in bytes, of a file worth another process: it takes time to start and to fill a batch."""
+"""The least file size, in bytes, for a parser process, which takes time to start and to fill a batch."""
 ENDED = "The process that parsed the file has ended. Import the file again."
 
 
 class ParsedOperation(NamedTuple):
-    """An operation, and its entry if the entry has been prepared."""
+    """An operation, and its entry if that has been prepared."""
 
     operation: Operation
     prepared: Prepared | None = None
@@ -63,8 +63,8 @@ class InlineParser:
     """Parses in this process and does not prepare entries.
 
     Raises:
-        UnreadableTranscript: while it is read, when nothing of the file can be read in this format.
-        OSError: while it is read, when the file cannot be read.
+        UnreadableTranscript: during iteration, when the file cannot be read in this format.
+        OSError: during iteration, when the file cannot be opened or read.
     """
 
     def __init__(self, importer: Importer, source: Source) -> None:
@@ -81,10 +81,10 @@ class InlineParser:
 
 
 class ProcessParser:
-    """Receives what another process parses and prepares. Raises the errors of :class:`InlineParser`."""
+    """Receives the operations of a parser process. Raises the errors of :class:`InlineParser`."""
 
     def __init__(self, pipe: Connection, ended: Callable[[], UnreadableTranscript]) -> None:
-        """``ended``: makes the error for a process that has ended."""
+        """``ended``: returns the error for a process that has ended."""
         self._pipe, self._ended_error = pipe, ended
         self.position = 0
         self.ended = False
@@ -105,7 +105,7 @@ class ProcessParser:
         """The content of the next message."""
         try:
             message = marshal.loads(self._pipe.recv_bytes())  # noqa: S302 our own process wrote it
-        except (EOFError, OSError):  # between messages, or within one
+        except (EOFError, OSError):  # the pipe was closed between messages, or within one
             raise self._ended_error() from None
         kind, self.position, content = message
         self.ended = kind != "batch"
@@ -115,13 +115,14 @@ class ProcessParser:
 
 
 class ParserProcess:
-    """A process that parses one file after another. It starts with the first and ends with the ``with``.
+    """A process that parses one file after another. It starts with the first file and ends with the ``with``
+    block.
 
-    The kernel ends it when a file takes far too much processor time. The next file gets a new process.
+    The kernel kills it when a file takes far too much processor time. The next file gets a new process.
 
     Args:
-        idle_seconds: after so long without a file the process ends. The next file starts another.
-        module: what the process runs.
+        idle_seconds: the process ends after this time without a file. The next file starts another.
+        module: the module that the process runs.
     """
 
     def __init__(self, idle_seconds: float = 3600, module: str = MODULE) -> None:
@@ -136,7 +137,7 @@ class ParserProcess:
 
     @property
     def pid(self) -> int | None:
-        """Of the process, if one has been started."""
+        """The process id, if a process has been started."""
         return self._child.pid if self._child else None
 
     def detect(self, source: Source) -> Importer:
@@ -169,9 +170,9 @@ class ParserProcess:
                 self._stop()
 
     def _request(self, task: str, source: Source) -> Connection:
-        """Sends a file to the process, whose answers come through the returned pipe.
+        """Sends a file to the process. The returned pipe receives its messages.
 
-        The process may have ended since the last file, because it was idle: then another one is started.
+        If the process has ended since the last file, because it was idle, another one is started.
         """
         if self._child is not None:
             with suppress(EOFError, OSError):
@@ -186,10 +187,10 @@ class ParserProcess:
 
     def _send(self, child: Child, task: str, source: Source) -> Connection:
         child.pipe.send((task, source.folder, source.name))
-        if not source.folder:  # an upload has no path
+        if not source.folder:  # an uploaded file has no path
             with on_disk(source.stream) as file:
                 send_handle(child.pipe, file.fileno(), child.pid)
-        child.pipe.recv_bytes()  # the process has begun
+        child.pipe.recv_bytes()  # the process has begun to parse
         return child.pipe
 
     def _end_error(self, allowed: float) -> UnreadableTranscript:
@@ -203,7 +204,7 @@ class ParserProcess:
 
 
 def on_disk(stream: BinaryIO) -> AbstractContextManager[Any]:
-    """An open file with the stream's content, which has a descriptor."""
+    """An open file on disk with the stream's content."""
     stream.seek(0)
     with suppress(UnsupportedOperation):
         stream.fileno()
@@ -222,13 +223,13 @@ def open_parser(
 
 
 def relax_garbage_collection() -> None:
-    """Collects garbage less often: an import makes many objects and hardly any cycles."""
+    """Collects garbage less often: an import creates many objects and hardly any cycles."""
     gc.freeze()
     gc.set_threshold(50_000, 50, 50)
 
 
 def serve_files(pipe: Connection, idle_seconds: float) -> None:
-    """Runs in the other process: receives files and sends back what they hold, until none comes."""
+    """Runs in the parser process: receives files and sends back their operations, until it is idle."""
     relax_garbage_collection()
     with ThreadPoolExecutor(max_workers=1) as executor:
         try:
@@ -237,21 +238,22 @@ def serve_files(pipe: Connection, idle_seconds: float) -> None:
                 path = Path(folder, name) if folder else recv_handle(pipe)
                 _send_file(BatchSender(pipe, executor), task, path, name, folder)
         except (EOFError, ConnectionError):
-            return  # the other side has gone
+            return  # the storing process has ended
 
 
 class BatchSender:
-    """Sends in a thread: a pipe accepts a message only while the other side receives."""
+    """Sends messages in a thread, because a pipe blocks until the other side receives."""
 
     def __init__(self, pipe: Connection, executor: Executor) -> None:
         self._pipe, self._executor = pipe, executor
         self._unsent: deque[tuple[Future[None], int]] = deque()
 
     def send(self, kind: str, position: int, content: Any = None) -> None:
-        """Waits while too many bytes are unsent, and after the last message until all are sent.
+        """Sends a message. Waits while too many bytes are unsent, and after the last message until all are
+        sent.
 
         Raises:
-            ConnectionError: when the other side has gone; for a batch perhaps only with the next message.
+            ConnectionError: when the other side has closed the pipe. For a batch, the next call may raise it.
         """
         message = marshal.dumps((kind, position, content))
         self._unsent.append((self._executor.submit(self._pipe.send_bytes, message), len(message)))
@@ -285,7 +287,7 @@ def _send_file(sender: BatchSender, task: str, path: Path | int, name: str, fold
 
 
 def _batches(operations: Iterator[Operation]) -> Iterator[list[Any]]:
-    """Operations as they are sent, including those that precede an error."""
+    """The operations in batches, including those before an error."""
     batch, size = list[Any](), 0
     try:
         for operation in operations:
@@ -302,7 +304,7 @@ def _batches(operations: Iterator[Operation]) -> Iterator[list[Any]]:
 
 
 def _dump(operation: Operation) -> tuple[Any, int]:
-    """An operation as plain values (pickling models is slow), and its approximate size in bytes."""
+    """An operation as plain values, because pickling models is slow, and its approximate size in bytes."""
     if not isinstance(operation, Append):
         pickled = pickle.dumps(operation)
         return pickled, len(pickled)

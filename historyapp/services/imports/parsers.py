@@ -1,4 +1,4 @@
-"""The parser processes of a web server. They start when files come and end when they have been idle."""
+"""The parser processes of a web server. They start on demand and end when they have been idle."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from django.conf import settings
 from historyapp.services.imports.parser import ParserProcess
 
 MOST = 4
-"""Processes at once, each about 110 MB. Further imports wait for one."""
+"""The most processes at once, each about 110 MB. Further imports wait for one."""
 
 
 class Parsers:
@@ -23,7 +23,7 @@ class Parsers:
     def lend(self) -> Iterator[ParserProcess]:
         with self._free:
             try:
-                parser = self._idle.pop()  # the one used last: the others become idle and end
+                parser = self._idle.pop()  # the one used last, so that the others become idle and end
             except IndexError:
                 parser = ParserProcess(settings.PLAYHEAD_IDLE_SECONDS)
             try:

@@ -8,12 +8,12 @@ from historyapp.core.entries import ModelOutput, ToolResults
 from historyapp.core.importers.base import Append, Operation, RewindTo, Skipped
 
 MOST_SKIPPED = 1000
-"""Skipped records that a report names; the rest are only counted."""
+"""A report lists at most this many skipped records; the rest are only counted."""
 
 
 @dataclass(slots=True)
 class Counts:
-    """What a transcript holds of a session, whether this import or an earlier one stored it."""
+    """What a transcript contains of a session, whether stored by this import or an earlier one."""
 
     entries: int = 0
     steps: int = 0
@@ -23,7 +23,7 @@ class Counts:
     unpaired_calls: int = 0
     """Tool calls without a result."""
     unpaired_results: int = 0
-    """Results that answer no tool call of the step they follow."""
+    """Results without a tool call in their step."""
     added: int = 0
     """Entries that this import added to the log, rewinds included."""
     progress: Progress = field(default_factory=Progress)
@@ -46,7 +46,7 @@ class Counts:
             self.unpaired_results += sum(not calls for _, calls in answered)
 
     def end_step(self) -> None:
-        """Counts the tool calls that are still open: no later result can answer them."""
+        """Counts the tool calls that are still open. No later result can answer them."""
         self.unpaired_calls += len(self.progress.pending)
         self.progress = Progress()
 
@@ -59,18 +59,18 @@ class SessionReport:
     source_id: str
     title: str
     new: bool
-    """Whether this import made the session."""
+    """Whether this import created the session."""
     counts: Counts
 
     @property
     def changed(self) -> bool:
-        """Whether this import made the session or added to it. A fork can be new and have no own entry."""
+        """Whether this import created the session or added to it. A new fork can have no own entries."""
         return self.new or self.counts.added > 0
 
 
 @dataclass(slots=True)
 class FileReport:
-    """What was read of a file, what was skipped and why."""
+    """What was read from a file, what was skipped and why."""
 
     name: str
     format: str = ""
@@ -80,9 +80,9 @@ class FileReport:
     skipped_count: int = 0
     damaged_count: int = 0
     error: str = ""
-    """Why reading stopped before the end of the file, or could not start."""
+    """Why reading stopped before the end of the file, or did not start."""
     retryable: bool = False
-    """Whether the error is about the session's state: importing the same file later may succeed."""
+    """Whether the error depends on the session's state, so that importing the same file later may succeed."""
     unknown_format: bool = False
 
     def skip(self, skipped: Skipped) -> None:
@@ -101,7 +101,7 @@ class FileReport:
 
     @property
     def changed(self) -> bool:
-        """Whether the import made or changed any session."""
+        """Whether the import created or changed any session."""
         return any(session.changed for session in self.sessions)
 
     def total(self, name: str) -> int:

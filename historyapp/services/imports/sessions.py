@@ -1,4 +1,4 @@
-"""The sessions of one transcript while it is imported: existing ones are found, others are made."""
+"""The sessions of one transcript during its import: existing ones are found, others are created."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -33,28 +33,28 @@ from historyapp.services.summaries import touch
 from historyapp.services.transactions import writing
 
 MOST_TAGS = 50
-"""As the API has it: lists show all tags of each session."""
+"""The same limit as in the API, because lists show all tags of each session."""
 
 
 def may_be_empty(start: SessionStart, format: str) -> bool:
-    """Whether a session without entries is stored. In most formats it means that the format is wrong."""
+    """Whether a session without entries is stored. In most formats it is a sign of the wrong format."""
     return format == PLAYHEAD_JSONL.name or start.forked_from is not None
 
 
 class ImportJob:
-    """The sessions of one file while it is imported.
+    """The sessions of one file during its import.
 
     Args:
-        variants: by source id, how many imported sessions of this id begin differently.
+        variants: by source id, the number of imported sessions that have this id and begin differently.
     """
 
     def __init__(self, project: Project, report: FileReport, variants: Counter[str]) -> None:
         self.project, self.format, self.report, self.variants = project, report.format, report, variants
         self.starts: dict[str, SessionStart] = {}
         self.writers: dict[str, SessionWriter] = {}
-        """Only of sessions that have an entry."""
+        """Only for sessions that have an entry."""
         self.ignored: set[str] = set()
-        """Sessions that this file holds in part and an imported transcript in full."""
+        """Sessions that this file contains in part and an imported transcript in full."""
         self.new: set[str] = set()
 
     def add(self, parsed: ParsedOperation) -> None:
@@ -76,7 +76,7 @@ class ImportJob:
                     self.starts[id] = start
 
     def compare(self, operations: Iterable[ParsedOperation]) -> set[str]:
-        """The sessions of a file that begin differently from what has been imported. Stores nothing."""
+        """The sessions of a file that begin differently from the imported ones. Stores nothing."""
         found: set[str] = set()
         sources: dict[str, SessionWriter | None] = {}
         for parsed in operations:
@@ -122,7 +122,7 @@ class ImportJob:
         )
 
     def _writer(self, id: str) -> SessionWriter:
-        """The writer of an announced session. The session is made with its first entry."""
+        """The writer of an announced session. The session is created with its first entry."""
         if id not in self.writers:
             start = self.starts[id]
             try:
@@ -134,7 +134,7 @@ class ImportJob:
         return self.writers[id]
 
     def _source(self, start: SessionStart) -> ImportSource:
-        """How far the session has been imported. The first import makes the session."""
+        """How far the session has been imported. The first import creates the session."""
         variant = self.variants[start.session]
         source = self._sources(start.session).filter(variant=variant).first()
         if source is None and not variant:
@@ -145,11 +145,11 @@ class ImportJob:
         return source
 
     def _replace_partial_copy(self, start: SessionStart) -> ImportSource | None:
-        """The source of a partial copy of this session, reset so that the whole copy is imported; or None.
+        """The source of a partial copy of this session, reset so that the complete copy is imported; or None.
 
-        Claude Code repeats parts of a sub-agent's session in the file of the agent that started it; the
-        sub-agent's own file has all of it. Both become one session, in whichever order they are imported:
-        the entries of the partial copy become a take.
+        Claude Code repeats parts of a sub-agent's session in the file of the agent that started it. The
+        sub-agent's own file is complete. Both become one session, whichever is imported first. The entries of
+        the partial copy become a take.
         """
         if not start.partial_copy:
             return None
@@ -195,7 +195,10 @@ class ImportJob:
 
     def _new_session(self, start: SessionStart) -> Session:
         own_id = _uuid(start.session)
-        open_statuses = {Session.Status.LIVE, Session.Status.FINISHED}  # an archived one accepts no entries
+        open_statuses = {
+            Session.Status.LIVE,
+            Session.Status.FINISHED,
+        }  # an archived session accepts no entries
         session = Session(
             id=own_id if own_id and not Session.objects.filter(pk=own_id).exists() else uuid7(),
             project=self.project,
@@ -215,7 +218,7 @@ class ImportJob:
         try:
             settings = dump_settings(load_settings(start.settings))
             if settings.get("llm_name", LOCAL) != LOCAL and self.project.paid_automatic_compression:
-                del settings["llm_name"]  # a file must not choose what the project pays for
+                del settings["llm_name"]  # a file must not choose a model that the project pays for
                 self.report.skip(Skipped(1, "the session's settings: llm_name: choose it in Playhead"))
             return settings
         except ValidationError as error:
@@ -225,9 +228,9 @@ class ImportJob:
             return {}
 
     def _link(self, source: ImportSource) -> None:
-        """Links sub-agents' sessions to their parent's, in whichever order they are imported.
+        """Links sub-agents' sessions to their parent's, whichever is imported first.
 
-        The parent may also be a session that was exported from here: its source id is then its own id.
+        The parent may be a session that was exported from this server. Then its source id is its own id.
         """
         others = ImportSource.objects.filter(project=self.project, format=self.format).exclude(pk=source.pk)
         children = set(others.filter(spawned_by=source.source_id).values_list("session_id", flat=True))

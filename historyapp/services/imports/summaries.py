@@ -1,4 +1,4 @@
-"""Writing a transcript's summaries: many at once, with a few queries for all of them."""
+"""Stores a transcript's summaries in bulk, with a few queries for all of them."""
 
 from bisect import bisect_right
 from collections import defaultdict
@@ -21,9 +21,9 @@ _EntryKey = tuple[str, int]
 
 
 def write_summaries(session: Session, summaries: Sequence[AddSummary]) -> None:
-    """Writes up to about a thousand summaries of a session that the caller has locked.
+    """Stores up to about a thousand summaries of a session that the caller has locked.
 
-    Leaves out summaries that exist already and those of ranges that the session does not have.
+    Skips summaries that exist already and those of ranges that are not in the session.
 
     Args:
         summaries: with positions of the session.
@@ -55,14 +55,16 @@ def write_summaries(session: Session, summaries: Sequence[AddSummary]) -> None:
 def _placed(
     session: Session, summaries: Sequence[AddSummary]
 ) -> list[tuple[AddSummary, _EntryKey, _EntryKey]]:
-    """The summaries whose ranges the session has, in the given order, each with its first and last entry."""
+    """The summaries whose ranges are in the session, in the given order, each with its first and last
+    entry."""
     rewinds = list(session.rewinds().order_by("position").values_list("position", flat=True))
     placed: dict[int, tuple[AddSummary, _EntryKey, _EntryKey]] = {}
     until, path = 0, Lineage()
     for number, one in sorted(enumerate(summaries), key=lambda pair: pair[1].last_position):
         if not 1 <= one.first_position <= one.last_position <= session.head:
             continue
-        # The lineage that has the range ends at the next rewind, or at the head. It is kept for the next one.
+        # The lineage that contains the range ends at the next rewind, or at the head. It is kept for the next
+        # summary.
         place = bisect_right(rewinds, one.last_position)
         end = rewinds[place] - 1 if place < len(rewinds) else session.head
         if end != until:
@@ -74,7 +76,7 @@ def _placed(
 
 
 def _entry_at(path: Lineage, position: int) -> _EntryKey | None:
-    """The entry at a position of the path, or the entry before it if the path has none there."""
+    """The entry at a position of the path, or the nearest entry before it."""
     owner = path.session_at(position)
     if owner is None:
         position = path.cut(position).last

@@ -1,4 +1,4 @@
-"""Ends the parsing of a file that takes far more processor time than its size explains."""
+"""Stops parsing a file that takes far more processor time than usual for its size."""
 
 import os
 import signal
@@ -13,17 +13,17 @@ from historyapp.core.importers.base import Importer, Operation, Source
 
 BASE_SECONDS = 10.0
 SECONDS_PER_MB = 2.0
-"""Real transcripts take less than a tenth of it, also on a slow machine."""
+"""Real transcripts take less than a tenth of this time, even on a slow machine."""
 GRACE = 3.0
-"""More seconds after which the kernel ends a parser process that could not be interrupted."""
+"""This many seconds later, the kernel kills a parser process that could not be interrupted."""
 _AGAIN = 0.5
-"""Seconds after which reading is interrupted again, if something has caught the first error."""
+"""Reading is interrupted again after this many seconds, in case the parser has caught the first error."""
 
 Value = TypeVar("Value")
 
 
 class TookTooLong(UnreadableTranscript):
-    """Reading a file took more processor time than its size explains."""
+    """Reading a file took more processor time than its size allows."""
 
 
 def seconds_allowed(source: Source) -> float:
@@ -39,10 +39,11 @@ def too_long(allowed: float) -> TookTooLong:
 
 
 def with_time_limit(operations: Iterator[Operation], source: Source) -> Iterator[Operation]:
-    """The operations of a file. Only processor time for parsing counts.
+    """The operations of a file. Only processor time of parsing counts.
 
-    In a main thread, Python code and patterns are interrupted. In other threads, the time is checked after
-    each operation: an operation that may not end belongs into a parser process, which the kernel can end.
+    In a main thread, Python code and regular expressions are interrupted. In other threads, the time is
+    checked after each operation. An operation that may not end must run in a parser process, which the kernel
+    can kill.
 
     Raises:
         TookTooLong: when parsing took longer than ``seconds_allowed``.

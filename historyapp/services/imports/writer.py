@@ -1,8 +1,9 @@
-"""Writing one session of one transcript into the log.
+"""Writes one session of one transcript into the log.
 
-Every operation gets a digest, chained to the one before it. Operations that an earlier import stored are only
-compared, so importing again adds nothing and a grown file adds what is new. Each batch is written in one
-transaction together with how far the file has been imported: a kill loses at most the current batch.
+Every operation gets a digest, chained to the previous one. Operations that an earlier import stored are only
+compared, so importing again adds nothing, and a file that has grown adds only new entries. Each batch is
+stored in one transaction together with the progress of the import. A killed import loses at most the current
+batch.
 """
 
 import hashlib
@@ -33,32 +34,33 @@ from historyapp.services.transactions import writing
 BATCH = 1000
 """The most operations written in one transaction."""
 REWIND_COST = 40
-"""A rewind takes as long as about this many entries, and other writers wait until the transaction ends."""
+"""A rewind takes about as long as this many entries. Other writers wait until the transaction ends."""
 BATCH_SIZE = 8 * 1024 * 1024
-"""A batch is written once it has this many bytes, however few operations it has."""
+"""A batch is written when it reaches this many bytes."""
 _PLACES = frozenset({"line", "index", "message", "row", "condensed", "hosted"})
-"""Fields of ``metadata.source`` that say where in the file a record is. A blank line at the top of a file
-changes them all, and a sub-agent's records have other ones in a file of their own: digests leave them out.
-Earlier versions did not read ``condensed`` and ``hosted``: their files can still be imported again."""
+"""Fields of ``metadata.source`` that say where a record is in the file. Digests leave them out: a blank line
+at the top of a file changes them all, and they differ between a sub-agent's own file and its parent's.
+Earlier versions did not read ``condensed`` and ``hosted``. Files that they imported can still be imported
+again."""
 _DIGEST_PREFIX = "c"
-"""Marks the digests of this version. Those of earlier versions covered the places and are plain hex."""
+"""The prefix of this version's digests. Those of earlier versions include these fields and are plain hex."""
 _DIGEST_LENGTH = 64
 
 
 class DifferentBeginning(Exception):
-    """A session of this id has been imported before, from a file that begins differently."""
+    """A session with this id was imported before, from a file that begins differently."""
 
 
 class _SourceOperation(NamedTuple):
     operation: Append | RewindTo
     number: int
-    """1, 2, 3 … within the session."""
+    """The number within the session, from 1."""
     position: int
-    """Within the source."""
+    """The position within the source."""
     digest: str
-    """Of this operation and all before it."""
+    """The digest of this operation and all before it."""
     earlier_digest: str = ""
-    """The digest of earlier versions, if the source was imported by one; else empty."""
+    """The digest of earlier versions, if one of them imported the source; otherwise empty."""
     prepared: Prepared | None = None
     """The entry of an ``Append``."""
     tokens_counted: bool = True
@@ -75,38 +77,38 @@ class SessionWriter:
         self.start, self.source, self.counts = start, source, Counts()
         self._settled = source.settled
         self._provisional: list[str] = source.provisional_digests
-        """Digests of what the last import read at the file's end, which may have changed since."""
+        """Digests of the operations at the file's end in the last import. They may have changed since."""
         known = (source.settled_digest, *self._provisional)
         self._by_earlier_version = any(digest and not digest.startswith(_DIGEST_PREFIX) for digest in known)
         self._last_equal: _SourceOperation | None = None
-        """Set once an operation differs from the last import: the operation before it."""
+        """The last operation that equals the last import's; None until one differs."""
         self._waiting: list[_SourceOperation] = []
         self._waiting_size = self._waiting_cost = 0
         self._summaries: list[AddSummary] = []
         self._notes: list[AddNote] = []
         self._time = start.created_at
         self._head_before = source.session.head if source.settled else 0
-        """A summary that this import adds was not made before this head."""
+        """The least head at which a summary of this import can have been made."""
         position = start.forked_from[1] if start.forked_from else 0
         self._newest = _SourceOperation(RewindTo(start.session, 0), 0, position, "")
         self._newest_settled = self._newest
-        """The newest operation that a grown file will give again."""
+        """The newest operation that will be the same when the file has grown."""
 
     @property
     def is_comparing(self) -> bool:
-        """Whether what comes next was stored by an earlier import."""
+        """Whether an earlier import stored the next operation."""
         return self._newest.number < self._settled
 
     def add(self, parsed: ParsedOperation) -> None:
-        """Takes the session's next operation, in the file's order.
+        """Adds the session's next operation, in the file's order.
 
         Raises:
-            DifferentBeginning: when the file does not begin with what was imported of this session.
+            DifferentBeginning: when the file's beginning differs from the imported session.
             Conflict: when another import changed the session meanwhile.
         """
         operation = parsed.operation
         if isinstance(operation, AddSummary):
-            self._summaries.append(operation)  # apart: an old range can get a new summary
+            self._summaries.append(operation)  # not compared: an old range can get a new summary
             if len(self._summaries) >= BATCH and self._newest.number >= self._settled:
                 self._write_summaries()
             return
@@ -138,9 +140,10 @@ class SessionWriter:
             self.flush()
 
     def _numbered(self, parsed: ParsedOperation, operation: Append | RewindTo) -> _SourceOperation:
-        """The operation with its number, digest and entry. If it has no time, it gets the previous one's.
+        """The operation with its number, digest and entry. If it has no time, it gets that of the previous
+        one.
 
-        The first ones have no previous one: :meth:`_dated` gives them a time.
+        :meth:`_dated` gives a time to those at the beginning.
         """
         draft = operation.draft
         if draft is not None and draft.created_at is not None:
@@ -152,7 +155,7 @@ class SessionWriter:
             operation = replace(operation, draft=draft._replace(created_at=self._time))
         prepared = parsed.prepared
         if isinstance(operation, Append):
-            # Tokens are counted once the entry is known to be new.
+            # Tokens are counted later, if the entry is new.
             prepared = (prepared or prepare(operation.draft, tokens=0))._replace(draft=operation.draft)
         before = self._newest
         return _SourceOperation(
@@ -166,15 +169,15 @@ class SessionWriter:
         )
 
     def finish(self) -> None:
-        """Writes what is still waiting.
+        """Writes the waiting operations.
 
         Raises:
-            DifferentBeginning: when the file is shorter than what was imported and not a beginning of it.
+            DifferentBeginning: when the file is shorter than the imported one and not the beginning of it.
         """
         self.counts.end_step()
         if self.is_comparing:
-            # Provisional operations at the end of the shorter file need not be in the longer one. The entries
-            # before the last one are not compared.
+            # Provisional operations at the end of the shorter file need not be in the longer one. Only the
+            # last entry is compared.
             last = self._newest_settled if self._newest_settled.number else self._newest
             if isinstance(last.operation, Append):
                 position = shifted(self.source, last.position)
@@ -191,7 +194,7 @@ class SessionWriter:
                 write_notes(lock_session(self.source.project, self.source.session_id), placed)
 
     def _write_summaries(self) -> None:
-        """Writes the waiting summaries, after the entries that they cover."""
+        """Writes the waiting summaries. The entries that they cover are written first."""
         if not self._summaries:
             return
         if self._waiting:
@@ -211,7 +214,7 @@ class SessionWriter:
         return replace(summary, first_position=first, last_position=last, made_at=made_at)
 
     def flush(self) -> None:
-        """Writes the waiting operations and how far the file has been imported, in one transaction."""
+        """Writes the waiting operations and the progress of the import, in one transaction."""
         self._waiting = self._dated()
         entries = [
             waiting.prepared._replace(tokens=entry_tokens(waiting.prepared.draft.body))
@@ -224,7 +227,7 @@ class SessionWriter:
             now, before = (
                 (one.settled, one.settled_digest, one.provisional_digests) for one in (source, self.source)
             )
-            if now != before:  # any import of the session changes these
+            if now != before:  # every import of the session changes these
                 raise Conflict(f"Another import of {self.start.session} is under way. Import it again later.")
             session = lock_session(source.project, source.session_id)
             status, head = session.status, session.head
@@ -245,9 +248,9 @@ class SessionWriter:
         self.counts.added += session.head - head
 
     def _dated(self) -> list["_SourceOperation"]:
-        """What is waiting, all with a time: that of the first dated one, or :data:`UNDATED`.
+        """The waiting operations, all with a time: that of the first dated one, or :data:`UNDATED`.
 
-        An append without a time happens now. The import's time must never become the run's.
+        An append without a time would get the current time, which is not the time of the run.
         """
         drafts = [waiting.operation.draft for waiting in self._waiting]
         times = [draft.created_at if draft else None for draft in drafts]
@@ -287,13 +290,13 @@ def _at(waiting: _SourceOperation, time: datetime) -> _SourceOperation:
 
 
 def _beginning(session: Session, entries: list[Prepared | None]) -> datetime:
-    """When the run began: the first known time of its own entries, unless the file says it."""
+    """When the run began: as the file says, otherwise the first known time of its own entries."""
     times = (known(entry.draft.created_at) for entry in entries if entry)
     return known(session.created_at) or next(filter(None, times), None) or UNDATED
 
 
 def _cut_off_changed_end(session: Session, source: ImportSource, last_equal: _SourceOperation) -> None:
-    """Rewinds to the last operation that is still the same; what follows it becomes a take."""
+    """Rewinds to the last operation that is still the same. The entries after it become a take."""
     kept = last_equal.number - source.settled
     source.provisional_digests = source.provisional_digests[:kept]
     to_position = shifted(source, last_equal.position) if kept else source.settled_position
@@ -303,7 +306,7 @@ def _cut_off_changed_end(session: Session, source: ImportSource, last_equal: _So
 
 
 def _shift(source: ImportSource, position: int, by: int) -> None:
-    """Notes that from this source position on, entries are ``by`` positions further in the session."""
+    """Records that from this source position on, entries are ``by`` positions later in the session."""
     if by != (source.shifts[-1][1] if source.shifts else 0):
         source.shifts.append([position, by])
 
@@ -330,7 +333,7 @@ def _digest(before: str, operation: Append | RewindTo, prepared: Prepared | None
 
 
 def earlier_digest(before: str, operation: Append | RewindTo, prepared: Prepared | None) -> str:
-    """The digest that earlier versions stored: of the content and the places."""
+    """The digest that earlier versions stored, which includes :data:`_PLACES`."""
     return _hash(before, operation, prepared, prepared.metadata if prepared else "")
 
 
