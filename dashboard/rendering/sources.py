@@ -3,7 +3,7 @@
 from historyapp.core.run_costs import RunMoney
 
 TOKEN_SOURCES = {
-    "reported": "As reported by the provider, of all model calls together.",
+    "reported": "As reported by the provider, for all model calls together.",
     "estimated": "Estimated: no provider reported its usage.",
 }
 
@@ -18,6 +18,6 @@ def money_source(money: RunMoney) -> str:
         case "reported and priced":
             return f"As reported; other models priced with the price list of {money.prices_as_of}."
         case "unknown":
-            return f"Unknown: the price list of {money.prices_as_of} has none of the models."
+            return f"Unknown: the price list of {money.prices_as_of} lists none of the models."
         case "none":
             return "Unknown: no usage was reported."

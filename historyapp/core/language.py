@@ -102,7 +102,8 @@ def _load(name: str) -> tuple[SpacyLanguage, str]:
         code, pipeline = "en", spacy.blank("en")
     pipeline.add_pipe("sentencizer")
     note = (
-        f"The spaCy model {name[:100]!r} {fault}: sentences are found by the rules for {code!r}, and no "
-        "names of people, places and organisations. docs/compression.md says how to install one."
+        f"The spaCy model {name[:100]!r} {fault}. Sentences are found by the rules for "
+        f"{code!r}; names of people, places and organisations are not found. "
+        "docs/compression.md says how to install one."
     )
     return SpacyLanguage(pipeline, has_names=False), note

@@ -26,8 +26,8 @@ _SOURCES = {
     "snapshot": "The output names the snapshot of this request.",
     "served": "This is the newest context that Playhead served just before the step.",
     "transcript": "Rebuilt from the imported transcript.",
-    "log": "The agent did not record its request. This is everything that was live before the step; "
-    "what the agent left out is unknown.",
+    "log": "The agent did not record its request. This is everything that was live before the step. "
+    "The agent may have left out some of it.",
 }
 
 
@@ -56,8 +56,8 @@ def unseen_note(tokens: RequestTokens) -> str:
         note += ", results of the provider's own tools" if "hosted" in reasons else ""
         note += ", and other text that the agent added." if "unknown" in reasons else "."
     else:
-        note = f"The request had about {_rounded(-unseen):,} tokens fewer than the transcript holds: "
-        note += "the agent left something out. It is unknown what."
+        note = f"The request had about {_rounded(-unseen):,} tokens fewer than the transcript. "
+        note += "The agent left out parts of it; which ones is unknown."
     return f"{note} {_difference(tokens)}".strip()
 
 
@@ -87,12 +87,12 @@ def window_note(request: RecordedRequest) -> str:
     earlier = f"Steps 1 to {first - 1:,}" if first > 2 else "Step 1" if first == 2 else ""
     match window.begins:
         case "compaction":
-            note = f"{earlier or 'What came before'} had been compacted by the agent into a summary."
+            note = f"{earlier or 'Everything before it'} had been compacted by the agent into a summary."
         case "cleared":
-            note = f"{earlier or 'What came before'} had been cleared from the context."
+            note = f"{earlier or 'Everything before it'} had been cleared from the context."
         case "older":
             note = f"{earlier or 'Older entries'} would not fit into the model's window. "
-            note += "Whether the model saw any of it is unknown."
+            note += "Whether the model saw any of them is unknown."
         case _:
             note = ""
     if window.forgotten:
@@ -107,11 +107,10 @@ def change_note(request: RecordedRequest, changes: RequestChanges | None) -> str
     before, at = request.step - 1, _first_byte(changes)
     match changes.place:
         case "removed":
-            note = (
-                f"The request has about {_rounded(request.removed):,} tokens fewer than step {before:,} and "
-            )
-            note += "what was added would make. Something was removed, as agents do with old results and "
-            return f"{note}providers with the thoughts of earlier turns. The transcript does not name it."
+            note = f"The request has about {_rounded(request.removed):,} tokens fewer than that of "
+            note += f"step {before:,} plus what was added. Something was removed, as agents do with "
+            note += "old results and providers with the thoughts of earlier turns. "
+            return f"{note}The transcript does not name it."
         case "instruction":
             return f"The instruction has changed since step {before:,}{at}."
         case "history" if request.snapshot:
@@ -120,7 +119,7 @@ def change_note(request: RecordedRequest, changes: RequestChanges | None) -> str
             return f"The agent replaced its history since step {before:,}. The requests differ{at}."
     added = _added(request, changes)
     byte = "" if changes.first_byte is None else f" (byte {changes.first_byte:,})"
-    return f"{added} First byte that differs: the end of the request before{byte}. Nothing was lost."
+    return f"{added} First byte that differs: the end of the previous request{byte}. Nothing was removed."
 
 
 def _first_byte(changes: RequestChanges) -> str:
@@ -170,6 +169,7 @@ def cost_note(request: RecordedRequest, changes: RequestChanges | None) -> str:
         return ""
     billed = "unknown" if request.billed is None else dollar_text(request.billed)
     if request.billed is not None and request.billed <= changes.cached_cost * (1 + _CLOSE):
-        return f"The provider read what both requests share from its cache; billed: {billed}."
+        return f"The provider read the shared part of both requests from its cache. It billed {billed}."
     cost = dollar_text(changes.cached_cost)
-    return f"With the whole shared part read from a cache the model call costs {cost}; billed: {billed}."
+    note = f"If the whole shared part were read from a cache, the model call would cost {cost}."
+    return f"{note} Billed: {billed}."

@@ -45,7 +45,7 @@ function localTime(utc) {
 for (const field of document.querySelectorAll(FIELD)) {
   const words = field.closest("label")?.firstChild;
   if (words?.nodeType === Node.TEXT_NODE) words.data = words.data.replace(" (UTC)", "");
-  field.title = `In your zone, ${Intl.DateTimeFormat().resolvedOptions().timeZone}`;
+  field.title = `In your time zone (${Intl.DateTimeFormat().resolvedOptions().timeZone})`;
   const given = field.getAttribute("value");
   if (given) field.value = localTime(given);
 }

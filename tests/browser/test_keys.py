@@ -159,7 +159,7 @@ def test_on_a_keyboard_with_other_letters_the_keys_are_where_the_latin_ones_are(
 def test_keys_can_be_turned_off_and_stay_so(page: Page, session: Session) -> None:
     page.goto(page_of(session, "?step=6"))
     page.keyboard.press("?")
-    page.get_by_label("Single keys act on this page").uncheck()
+    page.get_by_label("Use single-key shortcuts on this page").uncheck()
     page.keyboard.press("Escape")
     page.keyboard.press("j")
     page.reload()
@@ -168,7 +168,7 @@ def test_keys_can_be_turned_off_and_stay_so(page: Page, session: Session) -> Non
     expect(page.locator("[data-search]")).not_to_be_focused()
     step_is(page, 6)
     page.locator("[data-help]").click()
-    page.get_by_label("Single keys act on this page").check()
+    page.get_by_label("Use single-key shortcuts on this page").check()
     page.keyboard.press("Escape")
     page.keyboard.press("j")
     step_is(page, 7)

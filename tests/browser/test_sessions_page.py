@@ -111,7 +111,7 @@ def test_days_are_chosen_by_a_form(page: Page, project: Project) -> None:
     record_session(project, 1, title="today")
     page.goto("/?agent=demo")
     page.get_by_label("To", exact=True).fill("2020-01-01")
-    page.get_by_role("button", name="Show these days").click()
+    page.get_by_role("button", name="Apply dates").click()
     expect(page.get_by_role("heading", name="No sessions found")).to_be_visible()
     page.get_by_role("link", name="to 2020-01-01 remove").click()
     expect(page.locator(".sessions .title")).to_have_text(["today"])

@@ -55,13 +55,13 @@ def test_chosen_sessions_are_changed_by_a_form(plain: Page, session: Session) ->
     other = record_session(session.project, 1, title="Audit the ledgers")
     plain.goto("/")
     for one in (session, other):
-        plain.get_by_label(f"Choose {one}").check()
+        plain.get_by_label(f"Select {one}").check()
     plain.get_by_placeholder("Tag", exact=True).fill("to read")
     plain.get_by_role("button", name="Add tag").click()
     expect(plain.get_by_text("2 of 2 sessions tagged.")).to_be_visible()
     plain.get_by_role("link", name="Back to the sessions").click()
     expect(plain.locator(".sessions .tag")).to_have_text(["to read", "to read"])
-    plain.get_by_label(f"Choose {session}").check()
+    plain.get_by_label(f"Select {session}").check()
     plain.get_by_role("button", name="Compress…").click()
     plain.get_by_role("button", name="Compress 1 session").click()
     expect(plain.get_by_text("1 under way")).to_be_visible()
@@ -70,7 +70,7 @@ def test_chosen_sessions_are_changed_by_a_form(plain: Page, session: Session) ->
     expect(plain.get_by_text("1 of 1 session compressed.")).to_be_visible()
     plain.goto("/")
     for one in (session, other):
-        plain.get_by_label(f"Choose {one}").check()
+        plain.get_by_label(f"Select {one}").check()
     plain.get_by_role("button", name="Compare").click()
     expect(plain).to_have_url(re.compile(r"/compare\?a=.*&b="))
 

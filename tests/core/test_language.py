@@ -19,7 +19,7 @@ def test_a_model_that_is_not_installed_is_replaced_by_rules_and_a_note() -> None
     found, note = load_language(ENGLISH)
     assert found.sentences("It failed. Why? Nobody knows!") == ["It failed.", " Why?", " Nobody knows!"]
     assert found.names("Ada Lovelace lived in London.") == []
-    assert note.startswith("The spaCy model 'en_core_web_sm' is not installed: ")
+    assert note.startswith("The spaCy model 'en_core_web_sm' is not installed. ")
 
 
 @pytest.mark.parametrize(

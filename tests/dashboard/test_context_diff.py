@@ -32,7 +32,7 @@ def test_the_diff_shows_what_was_added_and_what_a_cache_can_reuse(alice: Client,
     assert re.search(r"Saved by caching \$0\.00[1-9]\d*", shown)
     assert f"Prices as of {load_prices().as_of}." in shown
     assert "Input with this cache $0.0" in shown
-    assert "That is the end of the request before: nothing was lost." in shown
+    assert "That is the end of the previous request: nothing was removed." in shown
     assert "The request continues here" in shown
 
 

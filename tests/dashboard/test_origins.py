@@ -127,6 +127,6 @@ def listed(client: Client, session: Session, query: str) -> list[str]:
 
 def test_the_step_list_is_filtered_by_what_steps_named(alice: Client, named: Session) -> None:
     assert listed(alice, named, "names=gone") == ["9"]
-    assert "named things compacted away" in text(alice.get(f"/sessions/{named.pk}?names=gone"))
+    assert "uses names compacted away" in text(alice.get(f"/sessions/{named.pk}?names=gone"))
     assert listed(alice, named, "names=unseen&step=8") == list("123458")
     assert alice.get(f"/sessions/{named.pk}?names=else").status_code == 422

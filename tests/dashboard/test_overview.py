@@ -47,7 +47,7 @@ def test_what_the_tables_leave_out_is_said(alice: Client, project: Project) -> N
     session = create_session(project)
     calls = [act("bash", command=f"make target-{n}") for n in range(45)]
     append(project, session.pk, [each for call in calls for each in (call, ok())])
-    assert "28 further commands; 5 more only in the API" in text(alice.get(address(session)))
+    assert "28 more commands; 5 more only in the API" in text(alice.get(address(session)))
 
 
 @pytest.mark.parametrize(("reported", "is_said"), [(2, True), (5_000, False)])

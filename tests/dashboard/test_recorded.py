@@ -171,11 +171,11 @@ def test_messages_come_in_pages_with_their_steps(alice: Client, project: Project
 def test_a_cache_that_held_everything_is_not_compared_with_one_that_costs_more(
     alice: Client, imported: Session
 ) -> None:
-    compared = "With the whole shared part read from a cache the model call costs"
+    compared = "If the whole shared part were read from a cache, the model call would cost"
     assert compared in panel(alice, imported, "?step=2")
     append(imported.project, imported.pk, [billed(88_000, 87_990)])
     whole = panel(alice, imported, "?step=3")
-    assert "The provider read what both requests share from its cache; billed: $" in whole
+    assert "The provider read the shared part of both requests from its cache. It billed $" in whole
     assert compared not in whole
 
 

@@ -204,7 +204,7 @@ def test_what_was_taken_out_unrecorded_is_said_and_the_cache_tells_how_much_was_
     assert not changes.is_missed
     words = " ".join(notes(request, changes))
     assert "Something was removed" in words
-    assert "Nothing was lost" not in words
+    assert "Nothing was removed" not in words
 
 
 def test_the_cost_with_a_cache_stands_beside_what_was_billed(session: Session) -> None:
@@ -214,7 +214,7 @@ def test_the_cost_with_a_cache_stands_beside_what_was_billed(session: Session) -
     assert request.billed
     assert changes.cached_cost
     assert changes.cached_cost < request.billed
-    assert "read from a cache the model call costs" in " ".join(notes(request, changes))
+    assert "read from a cache, the model call would cost" in " ".join(notes(request, changes))
 
 
 def test_without_a_price_the_cost_with_a_cache_is_unknown(session: Session) -> None:
@@ -274,7 +274,7 @@ def test_two_snapshots_are_compared_byte_by_byte(session: Session) -> None:
     assert changes.place == "end"
     assert changes.first_byte
     words = " ".join(notes(seen(session, 2), changes))
-    assert f"the end of the request before (byte {changes.first_byte:,}). Nothing was lost." in words
+    assert f"the end of the previous request (byte {changes.first_byte:,}). Nothing was removed." in words
 
 
 def test_two_snapshots_with_other_instructions_differ_where_the_instructions_do(session: Session) -> None:

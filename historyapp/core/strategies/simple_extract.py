@@ -30,7 +30,7 @@ _LONGEST_TOKEN = 128
 class ExtractOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    max_tokens: int = Field(MAX_TOKENS, ge=LEAST_TOKENS, le=10_000, description="Most tokens for one step.")
+    max_tokens: int = Field(MAX_TOKENS, ge=LEAST_TOKENS, le=10_000, description="Maximum tokens of a step.")
 
 
 def write(material: Material, resources: Resources) -> SummaryDraft:
