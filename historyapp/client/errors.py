@@ -1,4 +1,4 @@
-"""Errors that only the client has; the others are :mod:`historyapp.wire.problems`' and the core's."""
+"""Errors that only the client raises. The others are in ``wire.problems`` and ``core.errors``."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,19 +8,19 @@ from historyapp.wire.problems import ServerFailed, error_class
 
 
 class NotPlayhead(ServerFailed):
-    """The server is not Playhead: it sent HTML or another API's answer. The text says what to check."""
+    """The server is not Playhead: it sent HTML or another API's response. The message says what to check."""
 
 
 class NotSpooled(PlayheadError):
-    """The server cannot be reached, and the spool cannot take the write either: it is recorded nowhere."""
+    """The write was not recorded: the server cannot be reached, and the spool is full or unusable."""
 
 
 class NotYetKnown(PlayheadError, AttributeError):
-    """A write that waits in the spool has no position and no number until the server has it."""
+    """The write is still in the spool: it has no position and no number until the server has recorded it."""
 
 
 def error_of(problem: Mapping[str, Any]) -> PlayheadError:
-    """The error that a problem document stands for; it must have a ``status``."""
+    """The exception of a problem document, which must have a ``status``."""
     error = error_class(str(problem.get("type", "")).rpartition("#")[2], problem["status"])
     fields = {name: value for name, value in problem.items() if name != "detail"}
     return error(str(problem.get("detail") or problem.get("title") or "no details"), **fields)

@@ -1,7 +1,7 @@
 """The ASGI application: it waits for clients in the event loop, and runs WSGI handlers in threads.
 
-A request takes a thread once its body is here and gives it back before the client has read the response, so
-a client that stalls costs others nothing.
+A request gets a thread when its body has arrived, and returns the thread before the client has read the
+response. So a stalled client does not slow other clients.
 """
 
 import asyncio
@@ -45,29 +45,29 @@ Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 CALL_THREADS, SPARE_CALL_THREADS, TRANSFER_THREADS = 48, 16, 2
 """Model calls mostly wait for a provider. Transfers use the processor: more threads only slow others."""
 CALL_SPACING = 0.02
-"""Seconds. Fifty calls a second may begin, each with about 15 ms of computing."""
+"""Seconds between two model calls. Each computes for about 15 ms, so fifty a second may begin."""
 LONG = ("calls", "transfers")
 """Pools of requests that may take long, so that a client may have fewer of them at once."""
 SHORT = ("reads", "writes")
 SWITCH_SECONDS = 0.001
-"""After which a thread that computes lets others run. With Python's default of 5 ms, each of the many times
-that an append waits for the disk would cost it as long while an export is written.
+"""A computing thread lets others run after this time. An append waits for the disk many times. While an
+export is written, each wait would take 5 ms longer with Python's default.
 """
 COLLECT_AFTER = 2000
-"""New objects that are left after which Python looks for cycles of garbage, which can hold a long body. With
-its default of 700 it looks several times in each POST of 100 steps. Modules are never looked through, which
-held all threads for 75 ms.
+"""The threshold of the garbage collector, in new objects. A cycle of garbage can hold a long body. With
+Python's default of 700 the collector runs several times in each POST of 100 steps. Modules are frozen:
+collecting them stopped all threads for 75 ms.
 """
 PAUSE, MOST_PAUSE = 0.002, 0.05
-"""Seconds for which an export stops after each piece, while short requests run."""
+"""Seconds of one pause, and of all pauses, after each chunk of an export while short requests run."""
 MOST_DIGITS = 100
-"""Of the length of a body."""
+"""The most digits of a Content-Length."""
 REFUSED = "refused"
-"""The route of refused requests in ``/metrics``: their address has not been looked at."""
+"""The route of refused requests in ``/metrics``: their paths are not resolved."""
 
 
 class Beginning(NamedTuple):
-    """Of a stream of events."""
+    """The start of a stream of events."""
 
     head: Head
     text: bytes
@@ -78,7 +78,7 @@ class Front:
     """Serves a WSGI application.
 
     Args:
-        threads: of requests that read, and as many of requests that write. As many again are spare.
+        threads: of the pool for reads, and of the pool for writes. Each has the same number of spare threads.
     """
 
     def __init__(self, application: Wsgi, limits: Limits, threads: int) -> None:
@@ -112,19 +112,19 @@ class Front:
                 await self._answer(scope, receive, send, self._connections)
 
     def _prepare(self, send: Send) -> Connections:
-        """What can be done only once the server listens."""
+        """Does what has to wait until the server listens."""
         settle()
         announce_changes()
         listen(self._streams.wake)
-        # granian's takes effect when it is called, in any thread. Others must be awaited in the event loop.
+        # granian's send() takes effect when called, in any thread. That of other servers must be awaited.
         self._sends_from_threads = type(getattr(send, "__self__", None)).__module__ == "granian._granian"
         return Connections(self._limits.stall_seconds, self._limits.client_connections)
 
     async def _live(self, receive: Receive, send: Send) -> None:
-        """Notes the signal to stop: the server itself first waits for requests, and only then tells us."""
+        """Handles the stop signal: the server waits for open requests before ``lifespan.shutdown``."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            # The event loop, which granian asks, learns of the signal in another way.
+            # granian's own event loop is notified of the signal in another way.
             with suppress(ValueError):  # not in the main thread
                 signal.signal(number, lambda *_: loop.call_soon_threadsafe(self._stop))
         while True:
@@ -175,7 +175,7 @@ class Front:
             connections.busy.discard(peer)
 
     async def _respond(self, outbox: Outbox, scope: Scope, receive: Receive, send: Send) -> Beginning | None:
-        """Sends the response. One that begins a stream of events is returned instead."""
+        """Sends the response. Returns the start of a stream of events instead of sending it."""
         try:
             head = await outbox.head
             if head is None:
@@ -195,7 +195,7 @@ class Front:
         return None
 
     async def _follow(self, beginning: Beginning, scope: Scope, receive: Receive, send: Send) -> None:
-        """Sends a stream of events until the client closes it or may not go on."""
+        """Sends a stream of events until the client closes it or loses access."""
         status, headers = beginning.head
         headers = [header for header in headers if header[0] != b"content-length"]
         with self._streams.followed(beginning.subscription) as stream:
@@ -216,7 +216,7 @@ class Front:
     def _run(
         self, environ: dict[str, Any], outbox: Outbox, send: Send, is_transfer: bool, waited: float
     ) -> None:
-        """Runs in a thread: calls the application and passes its response on."""
+        """Calls the application and sends its response. Runs in a thread."""
         started: list[Head] = []
 
         def start_response(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> None:
@@ -241,10 +241,10 @@ class Front:
                 body = b"".join(response)
                 outbox.subscription = getattr(response, "subscription", None)
                 if outbox.subscription is not None:
-                    pass  # the event loop goes on with it
+                    pass  # the event loop sends the rest
                 elif len(body) > IN_MEMORY:
                     outbox.begin(started[0])
-                    outbox.write(body)  # to a file: a slow reader would hold the memory
+                    outbox.write(body)  # to a file, so that a slow reader holds no memory
                     body = None
                 elif self._sends_from_threads and len(body) <= PIECE:
                     outbox.sent = True
@@ -259,7 +259,7 @@ class Front:
                 getattr(response, "close", lambda: None)()
             environ["wsgi.input"].close()
             self._projects.learn(outbox.client, key_project.get())
-        # The event loop is woken once, as the last step: earlier it would compete with this thread.
+        # The event loop is woken once, at the end. Earlier it would compete with this thread.
         outbox.end(started[0] if started else None, body)
 
     def _give_way(self) -> None:
@@ -269,7 +269,7 @@ class Front:
             time.sleep(PAUSE)
 
     async def _send(self, scope: Scope, send: Send, head: Head, body: bytes) -> None:
-        """Sends a response that is complete. A reader that stalls loses its connection."""
+        """Sends a complete response. The connection is closed if the reader stalls."""
         status, headers = head
         await send({"type": "http.response.start", "status": status, "headers": headers})
         pieces = [body] if len(body) <= PIECE else [body[n : n + PIECE] for n in range(0, len(body), PIECE)]
@@ -285,11 +285,11 @@ class Front:
             if not await self._send_piece(scope, send, piece):
                 return
         if outbox.failed:
-            self._close(scope)  # otherwise half a response would look whole
+            self._close(scope)  # otherwise a part of the response would look complete
         await send({"type": "http.response.body", "body": b""})
 
     async def _send_piece(self, scope: Scope, send: Send, piece: bytes) -> bool:
-        """False when the client did not read in time; its connection is then closed."""
+        """Returns False and closes the connection if the client does not read in time."""
         wait = self._deadlines.begin(self._limits.stall_seconds)
         try:
             await send({"type": "http.response.body", "body": piece, "more_body": True})
@@ -315,14 +315,14 @@ def _make_pools(threads: int, patience: float) -> dict[str, Pool]:
         "reads": keeping("reads", threads, spare=threads),
         "writes": keeping("writes", threads, spare=threads),
         "calls": ending("model calls", CALL_THREADS, spare=SPARE_CALL_THREADS, spacing=CALL_SPACING),
-        # To check a password takes a third of a second of computing, on purpose.
+        # Checking a password takes a third of a second of computing, by design.
         "passwords": ending("passwords", 1),
         "transfers": ending("exports and imports", TRANSFER_THREADS, spare=TRANSFER_THREADS),
     }
 
 
 def settle() -> None:
-    """Prepares Python for serving, once everything is loaded."""
+    """Prepares Python for serving. Called when everything is imported."""
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.collect()
     return_free_memory()  # importing leaves 5 MB
@@ -331,14 +331,14 @@ def settle() -> None:
 
 
 def _send_at_once(send: Send, head: Head, body: bytes) -> None:
-    """Sends a response in this thread, which saves the client the wait for the event loop."""
+    """Sends a response in this thread, so that the client does not wait for the event loop."""
     status, headers = head
     send({"type": "http.response.start", "status": status, "headers": headers})
     send({"type": "http.response.body", "body": body})
 
 
 def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The chunks put together: each piece wakes the event loop, and an entry can be small."""
+    """Joins small chunks, because each one that is sent wakes the event loop."""
     gathered: list[bytes] = []
     size = 0
     for chunk in chunks:
@@ -359,10 +359,10 @@ async def _when_closed(receive: Receive, end: Callable[[], object]) -> None:
 
 
 def _length_of(headers: dict[bytes, bytes]) -> int:
-    """The length of the body to read: none of a chunked one, which the API then refuses.
+    """The length of the body to read. 0 for a chunked body, which the API then refuses.
 
     Raises:
-        Malformed: for a length of very many digits, which Python does not read.
+        Malformed: if the length has too many digits for Python to parse.
     """
     length = headers.get(b"content-length", b"")
     if not length.isdigit() or b"transfer-encoding" in headers:
@@ -373,7 +373,7 @@ def _length_of(headers: dict[bytes, bytes]) -> int:
 
 
 def pool_name(method: str, path: str) -> str:
-    """Which threads serve a request: those of short ones never wait for what takes long."""
+    """The pool that serves a request. Short requests never wait for long ones."""
     if method == "POST" and path.startswith("/api/") and path.endswith("/calls"):
         return "calls"
     if path.endswith("/export") or "/exports/" in path:
@@ -381,9 +381,9 @@ def pool_name(method: str, path: str) -> str:
     if method == "POST" and path.removeprefix("/api/v1") in ("/imports", "/exports"):
         return "transfers"
     if method == "POST" and path.removeprefix("/api/v1").startswith("/bulk"):
-        return "reads"  # what compressing 500 sessions costs takes long to estimate, and writes few rows
+        return "reads"  # estimating the cost of 500 compressions takes long, and writes few rows
     if path.startswith("/api/") and path.endswith("/contexts"):
-        return "reads"  # one of a long session computes for many seconds, and writes one row
+        return "reads"  # a context of a long session takes many seconds, and writes one row
     if method == "POST" and (path == "/sign-in" or path.startswith("/admin/")):
         return "passwords"
     return "reads" if method in ("GET", "HEAD", "OPTIONS") else "writes"

@@ -1,4 +1,4 @@
-"""Reading a request's body before a thread is taken, with limits on its size and its time."""
+"""Reads a request's body before the request gets a thread, with limits on its size and its time."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -19,26 +19,27 @@ IN_MEMORY = 1 << 19
 append of 100 steps (300 KB) 0.3 ms.
 """
 MOST_FORM = 1 << 20
-"""The most bytes of a form of a page: Django makes many small objects of it before it knows who sent it."""
+"""The most bytes of an HTML form: Django parses it into many small objects before it checks the sender."""
 ALL_IN_MEMORY = 1 << 26
-"""Bytes of all bodies together that are kept in memory. Further ones go to files, however short they are."""
+"""The most bytes of all bodies in memory. When they are used up, every further body goes to a file."""
 DISK_RETRY_SECONDS = 10
 READ_AWAY = 4
 """A body of up to this many times the limit is read before it is refused.
 
-Most clients look for an answer only after all is sent. The sender of a longer one sees the connection close.
+Most clients read the response only after they have sent the whole body. The sender of a longer body sees the
+connection close.
 """
 
 
 def most_bytes(path: str, media_type: bytes, limits: Limits) -> int:
-    """The most bytes that a body for this address may have."""
+    """The most bytes of a request body for this path."""
     may_be_long = path.startswith("/api/") or path == "/imports"
     is_form = media_type.lower().startswith(b"application/x-www-form-urlencoded")
     return limits.max_body if may_be_long and not is_form else min(MOST_FORM, limits.max_body)
 
 
 class BodyRoom:
-    """Counts the bodies that are kept, by their announced lengths. Only the event loop calls it."""
+    """Counts the bytes of the bodies of open requests. Only the event loop calls it."""
 
     def __init__(self, limits: Limits) -> None:
         self._min_free_disk = limits.min_free_disk
@@ -46,10 +47,10 @@ class BodyRoom:
 
     @contextmanager
     def keep(self, length: int) -> Iterator[bool]:
-        """Room for a body while the block runs: True in memory, False in a file.
+        """Reserves room for a body while the block runs. Yields True for memory, False for a file.
 
         Raises:
-            ServerUnavailable: when files would fill the disk.
+            ServerUnavailable: if the file would fill the disk.
         """
         if length <= IN_MEMORY and self._in_memory + length <= ALL_IN_MEMORY:
             self._in_memory += length
@@ -60,7 +61,7 @@ class BodyRoom:
             return
         if not disk_has_room(self._in_files + length, self._min_free_disk):
             raise ServerUnavailable(
-                "The server has too little disk for bodies that arrive. Send the request again later.",
+                "The server has too little free disk space for the request's body. Retry later.",
                 retry_after=DISK_RETRY_SECONDS,
             )
         self._in_files += length
@@ -73,18 +74,18 @@ class BodyRoom:
 async def read_body(
     length: int, most: int, receive: Receive, limits: Limits, deadlines: Deadlines, *, in_memory: bool
 ) -> IO[bytes]:
-    """The whole body, from its beginning.
+    """Reads the whole body. The returned file is at its start.
 
     Args:
-        length: of the body, as its sender announced it.
-        most: the most bytes that are accepted.
-        in_memory: whether it is kept there, and not in a temporary file.
+        length: the Content-Length of the request.
+        most: the most bytes to accept.
+        in_memory: keep the body in memory, not in a temporary file.
 
     Raises:
-        TooLarge: beyond ``most`` bytes.
-        BodyTooSlow: when it stalls, is slower than ``min_rate``, or takes longer than ``body_seconds``.
-        Malformed: when the client sends no more of it.
-        ServerUnavailable: when the server stops meanwhile.
+        TooLarge: if the body is longer than ``most``.
+        BodyTooSlow: if the body stalls, is slower than ``min_rate``, or takes longer than ``body_seconds``.
+        Malformed: if the client stops sending before the end.
+        ServerUnavailable: if the server stops meanwhile.
     """
     if length > READ_AWAY * limits.max_body:
         raise _too_large(most, limits)
@@ -100,7 +101,7 @@ async def read_body(
             raise
         wait.task.uncancel()
         if deadlines.stopping:
-            raise ServerUnavailable("The server stops. Send the request again.", retry_after=2) from None
+            raise ServerUnavailable("The server is stopping. Retry the request.", retry_after=2) from None
         raise BodyTooSlow(
             f"The body did not arrive in time. Send at least {limits.min_rate:,} bytes a second, all of it "
             f"within {limits.body_seconds:g} seconds, without a pause of {limits.stall_seconds:g} seconds."
@@ -124,7 +125,7 @@ async def _receive_file(
 async def _receive(
     length: int, receive: Receive, limits: Limits, wait: ClientWait, file: IO[bytes] | None
 ) -> None:
-    """Receives the body into ``file``, or drops it."""
+    """Receives the body into ``file``, or discards it if ``file`` is None."""
     begun = wait.deadline - limits.stall_seconds
     received = 0
     while True:

@@ -1,10 +1,10 @@
-"""Time limits on waiting for clients: for their bodies, and until they read."""
+"""Time limits on waiting for clients: for their bodies, and for their reading of responses."""
 
 import asyncio
 from dataclasses import dataclass
 
 TICK = 0.25
-"""Seconds between two looks, which is how late a limit may hold."""
+"""Seconds between two checks. A task is cancelled up to this long after its limit."""
 
 
 @dataclass(slots=True)
@@ -19,7 +19,7 @@ class ClientWait:
 class Deadlines:
     """Cancels tasks that wait for longer than their limit.
 
-    One look for all tasks costs a request less than a timer of its own, which ``asyncio.timeout`` would set.
+    One check for all tasks costs less than a timer for each request, as ``asyncio.timeout`` would set.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Deadlines:
         self.stopping = False
 
     def begin(self, seconds: float) -> ClientWait:
-        """The current task waits for its client, for at most ``seconds``, until ``end``."""
+        """Starts the limit of the current task, which waits for its client. ``end`` stops it."""
         loop = asyncio.get_running_loop()
         if self._loop is None:
             self._loop = loop
@@ -43,7 +43,7 @@ class Deadlines:
         self._waits.pop(wait.task, None)
 
     def stop(self) -> None:
-        """Cancels all that wait now, and from now on whatever begins to wait."""
+        """Cancels all waiting tasks, and from now on every task that begins to wait."""
         self.stopping = True
         self._cancel(float("inf"))
 

@@ -1,4 +1,4 @@
-"""From ASGI's description of a request to WSGI's (PEP 3333)."""
+"""Converts an ASGI scope to a WSGI environment (PEP 3333)."""
 
 import sys
 from functools import lru_cache
@@ -29,7 +29,7 @@ def headers_of(scope: Scope) -> dict[bytes, bytes]:
 
 
 def environ_of(scope: Scope, headers: dict[bytes, bytes], body: IO[bytes]) -> dict[str, Any]:
-    """The WSGI environment. Text is latin-1, as the standard asks."""
+    """The WSGI environment. Text is latin-1, as PEP 3333 requires."""
     raw = scope.get("raw_path") or scope["path"].encode()
     path = unquote_to_bytes(raw) if b"%" in raw else raw
     server, client = scope.get("server") or ("", 0), scope.get("client") or ("", 0)
@@ -53,7 +53,7 @@ def environ_of(scope: Scope, headers: dict[bytes, bytes], body: IO[bytes]) -> di
 
 @lru_cache(maxsize=512)
 def _variable(name: bytes) -> str:
-    """The variable of a header; empty for one with an underscore, which could pose as another header."""
+    """The variable of a header. Empty for a name with an underscore, which could imitate another header."""
     if b"_" in name:
         return ""
     text = name.decode("latin-1").upper().replace("-", "_")

@@ -9,12 +9,12 @@ from uuid import UUID
 from historyapp.wire.problems import TooManyRequests
 
 PER_ADDRESS = 4
-"""An address may use this many times what a key may use: a proxy brings the requests of many keys."""
+"""An address may use this many times as much as a key: a proxy sends the requests of many keys."""
 CALLS_PER_ADDRESS = 3
-"""As above, of model calls: fewer than there are threads for them, so that others find one."""
+"""The same factor for model calls. It is smaller, so that one address cannot use all of their threads."""
 RETRY_SECONDS = 1
 MOST_KEYS = 10_000
-"""Whose projects are remembered."""
+"""The most clients whose project is cached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,32 +23,32 @@ class Limits:
 
     max_body: int
     body_seconds: float
-    """The longest time for a whole body."""
+    """Seconds for receiving a whole body."""
     stall_seconds: float
-    """The longest time without progress, both for a body that is sent and for a response that is read."""
+    """Seconds without progress, both in receiving a body and in sending a response."""
     min_rate: int
-    """Bytes a second that a body must bring once ``stall_seconds`` have passed."""
+    """The lowest rate of a body in bytes a second, after the first ``stall_seconds``."""
     queue_seconds: float
-    """The longest wait for a thread."""
+    """The longest wait for a thread, in seconds."""
     client_requests: int
     client_calls: int
-    """Model calls, exports and imports at once."""
+    """Concurrent model calls, exports and imports of one client."""
     client_bytes: int
-    """Bodies of all requests that have not ended."""
+    """Bytes of the bodies of one client's open requests."""
     client_streams: int
-    """Open streams of events."""
+    """Open streams of events of one client."""
     client_connections: int
     """Open connections of one address."""
     min_free_disk: int
-    """Bytes that bodies and responses in temporary files leave free on the disk."""
+    """Free disk space that temporary files of bodies and responses must leave."""
     client_unread: int
-    """Responses of one client that wait in temporary files."""
+    """Unread responses of one client in temporary files."""
     all_unread: int
-    """As above, of all clients together."""
+    """Unread responses of all clients in temporary files."""
 
 
 class Clients:
-    """Counts what each key and each address uses now. Only the event loop calls it, so it needs no lock."""
+    """Counts what each key and each address uses. Only the event loop calls it, so it needs no lock."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -62,11 +62,11 @@ class Clients:
         """Counts a request while the block runs.
 
         Args:
-            client: as of :func:`client_of`.
+            client: the result of :func:`client_of`.
             size: the length of the body.
 
         Raises:
-            TooManyRequests: when the client is at one of its limits.
+            TooManyRequests: if the client has reached one of its limits.
         """
         clients = [(address.encode(), PER_ADDRESS), (client, 1)]
         for one, factor in clients:
@@ -91,7 +91,7 @@ class Clients:
         """Counts a stream of events while the block runs.
 
         Raises:
-            TooManyRequests: when the client has too many.
+            TooManyRequests: if the client has too many streams open.
         """
         clients = [(address.encode(), PER_ADDRESS), (client, 1)]
         for one, factor in clients:
@@ -132,17 +132,17 @@ class Clients:
 
 
 class Projects:
-    """Which project the key of a client belongs to, as far as requests have shown it."""
+    """A cache of the projects of clients' keys, filled by the requests of these keys."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, bytes] = {}
 
     def of(self, client: bytes) -> bytes:
-        """The project of the client's key; the client itself while it is unknown, or without a key."""
+        """The project of the client's key. The client's id if it has no key or the project is not cached."""
         return self._known.get(client, client)
 
     def learn(self, client: bytes, project: UUID | None) -> None:
-        """Notes the project whose key a request had, if it had one. May be called in any thread."""
+        """Caches the project of a request's key, if it had a key. May be called in any thread."""
         if project is not None and client not in self._known:
             if len(self._known) >= MOST_KEYS:
                 self._known.clear()
@@ -150,14 +150,14 @@ class Projects:
 
 
 def client_of(path: str, authorization: bytes, address: str) -> bytes:
-    """Who sends a request: the holder of a key, or without one everybody at the address.
+    """The client that sends a request: an API key or, without one, an IP address.
 
-    Only the API knows keys: with invented ones, somebody who is signed in would be many clients of pages.
+    Pages ignore keys: with invented keys, one person who is signed in would count as many clients.
     """
     if not path.startswith("/api/"):
         authorization = b""
-    # As the API reads the header: one key must not become several clients by space or by ``bearer``.
+    # Parsed as the API does: spaces or ``bearer`` in lower case must not make several clients of one key.
     scheme, _, token = authorization.decode("latin-1").partition(" ")
     key = token.strip() if scheme.lower() == "bearer" else ""
-    # Neither the key nor anything that it can be recovered from stays in memory.
+    # Only a hash stays in memory, from which the key cannot be recovered.
     return blake2b(key.encode(), digest_size=16).digest() if key else b"without a key: " + address.encode()

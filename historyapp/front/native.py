@@ -1,7 +1,7 @@
-"""Addresses that are answered in the event loop, without a thread, and the answers of the server itself.
+"""Paths that are served in the event loop, without a thread, and the server's own error responses.
 
-What is slow and mostly waits belongs here: a coroutine costs a few kilobytes, a thread a database connection.
-Nothing here may block: the event loop serves everybody.
+Requests that mostly wait belong here: a coroutine takes a few kilobytes, a thread a database connection.
+Nothing here may block, because the event loop serves all clients.
 """
 
 from collections.abc import Awaitable, Callable
@@ -18,11 +18,11 @@ from historyapp.wire.problems import MEDIA_TYPE, problem_type
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 NativeRoute = Callable[[Scope, Receive, Send], Awaitable[None]]
-"""An ASGI application for one address. Nobody has checked the request's key, length or rate."""
+"""An ASGI application for one path. The request's key, length and rate have not been checked."""
 
 
 async def health(scope: Scope, receive: Receive, send: Send) -> None:
-    """Says that the process runs, even while all threads are busy."""
+    """Reports that the process runs, even while all threads are busy."""
     is_read = scope["method"] in ("GET", "HEAD")
     status, body = (200, b"ok\n") if is_read else (405, b"Only GET and HEAD.\n")
     headers = [
@@ -39,7 +39,7 @@ NATIVE: dict[str, NativeRoute] = {"/healthz": health}
 
 
 def refusal(path: str, headers: dict[bytes, bytes], error: PlayheadError) -> tuple[Head, bytes]:
-    """A problem document for the API, a sentence for pages. The connection ends: its body may be unread."""
+    """A problem document for the API, plain text for pages. Closes the connection: the body may be unread."""
     sent = [(b"connection", b"close"), (b"x-content-type-options", b"nosniff"), _request_id(headers)]
     if (seconds := error.fields.get("retry_after")) is not None:
         sent.append((b"retry-after", str(seconds).encode()))

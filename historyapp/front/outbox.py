@@ -1,4 +1,4 @@
-"""A response on its way from the thread that makes it to the client that reads it."""
+"""Passes a response from the thread that makes it to the client that reads it."""
 
 import asyncio
 import logging
@@ -18,21 +18,21 @@ log = logging.getLogger(__name__)
 
 IN_MEMORY = 1 << 18
 PIECE = 1 << 16
-"""Bytes that are sent at once; a client must read them within the time limit."""
+"""Bytes of one send. A client must read them within the time limit."""
 FILE = 1 << 23
-"""Bytes after which the next file begins: one that is read leaves the disk before all is written."""
+"""The size of one temporary file. A file is deleted when it is read, before the response is complete."""
 AT_ONCE = 1 << 20
-"""Bytes that are written at once. The reader can go on between two of these."""
+"""Bytes of one write to a file. The event loop can read between two writes."""
 
 Head = tuple[int, list[tuple[bytes, bytes]]]
 
 
 class ClientGone(Exception):
-    """Nobody reads the response any more."""
+    """The client no longer reads the response."""
 
 
 class UnreadFile:
-    """Bytes that are written once and read once, in a temporary file without a name."""
+    """An anonymous temporary file that is written once and read once."""
 
     def __init__(self) -> None:
         self._file = TemporaryFile(buffering=0)  # noqa: SIM115  the outbox closes it
@@ -55,15 +55,15 @@ class UnreadFile:
 
 
 class Outbox:
-    """Holds what is not sent yet, so that a slow reader never holds a thread for long.
+    """Buffers what is not sent yet, so that a slow reader never holds a thread for long.
 
-    Beyond 256 KB temporary files hold it: a thread writes an export as fast as it can make it, and then
-    serves the next request. Where there is no more room for files, the thread waits for the reader, but only
-    for the time that a reader may stall; then the response is broken off.
+    Beyond 256 KB the buffer is in temporary files: a thread writes an export as fast as it can make it, and
+    then serves the next request. If there is no room for files, the thread waits for the reader. The response
+    is aborted if the reader stalls for too long.
 
     Args:
-        client: whose bytes are counted, as of :func:`historyapp.front.limits.client_of`.
-        aside: the context in which a thread waits for the reader, as of :meth:`Pool.aside`.
+        client: the client that the bytes count for, see :func:`historyapp.front.limits.client_of`.
+        aside: :meth:`Pool.aside`, the context in which a thread waits for the reader.
     """
 
     def __init__(
@@ -84,24 +84,24 @@ class Outbox:
         self._ended = self._abandoned = False
         self._waiter: asyncio.Future[None] | None = None
         self.head: asyncio.Future[Head | None] = loop.create_future()
-        """None when the thread has sent the response itself."""
+        """None if the thread has sent the response itself."""
         self.failed = False
-        """The application failed in the middle of a stream."""
+        """The application failed during a stream."""
         self.sent = False
         """The thread has sent the whole response."""
         self.subscription: Subscription | None = None
-        """The response is the beginning of a stream of events."""
+        """Set if the response starts a stream of events."""
         self.body: bytes | None = None
-        """The whole body, or None if it is streamed."""
+        """The whole body, or None if the response is streamed."""
 
     # In the thread:
 
     def begin(self, head: Head) -> None:
-        """Sends the head of a response that ``write`` adds piece by piece."""
+        """Sends the head of a response whose body ``write`` sends in chunks."""
         self._loop.call_soon_threadsafe(self._set_head, head)
 
     def write(self, chunk: bytes) -> None:
-        """Raises ClientGone when the client has closed the connection or reads too slowly."""
+        """Raises ClientGone if the client has closed the connection or reads too slowly."""
         view = memoryview(chunk)
         for start in range(0, len(chunk), AT_ONCE):
             piece = view[start : start + AT_ONCE]
@@ -125,7 +125,7 @@ class Outbox:
             return True
 
     def _write_to_file(self, piece: memoryview) -> None:
-        """Writes a piece that has been counted."""
+        """Writes a chunk that ``UnreadBytes`` has counted already."""
         counted = len(piece)
         try:
             with self._lock:
@@ -139,7 +139,7 @@ class Outbox:
             self._unread.give_back(self.client, counted)
 
     def _break_off(self) -> None:
-        """Drops what is not sent. The connection is closed, so that the part does not look whole."""
+        """Drops what is not sent, and closes the connection so that the part does not look complete."""
         if not self._abandoned:
             self.failed = True
             log.warning(
@@ -151,11 +151,11 @@ class Outbox:
         raise ClientGone
 
     def end(self, head: Head | None, body: bytes | None) -> None:
-        """Sends a whole response, or ends the one that has begun."""
+        """Sends a complete response, or ends the one that has begun."""
         self._loop.call_soon_threadsafe(self._finish, head, body)
 
     def wait_for_loop(self, most: float) -> None:
-        """Waits until the event loop has run what is due now, for at most ``most`` seconds."""
+        """Waits until the event loop has run its ready callbacks, for at most ``most`` seconds."""
         done = threading.Event()
         with suppress(RuntimeError):  # the server has stopped
             self._loop.call_soon_threadsafe(done.set)
@@ -164,12 +164,12 @@ class Outbox:
     # In the event loop:
 
     def refuse(self, error: PlayheadError) -> None:
-        """Whoever waits for the head gets this error, unless the response has begun."""
+        """Raises this error where the head is awaited, unless the response has begun."""
         if not self.head.done():
             self.head.set_exception(error)
 
     async def read(self) -> bytes:
-        """The next piece, as soon as there is one; empty at the end, and once nobody reads any more."""
+        """Waits for the next chunk. Empty at the end, and after ``abandon``."""
         while True:
             with self._lock:
                 if self._abandoned:
@@ -181,7 +181,7 @@ class Outbox:
             await self._waiter
 
     def abandon(self) -> None:
-        """Nothing more is read. The thread finds out when it writes the next piece."""
+        """Stops reading. The thread gets ClientGone when it writes the next chunk."""
         with self._lock:
             self._abandoned = True
             self._chunks.clear()

@@ -1,4 +1,4 @@
-"""Threads that run the WSGI application, in pools, so that long requests never take those of short ones."""
+"""Pools of threads that run the WSGI application. Long requests never take the threads of short ones."""
 
 import asyncio
 import queue
@@ -13,17 +13,17 @@ from typing import NamedTuple
 from historyapp.wire.problems import ServerUnavailable
 
 IDLE_SECONDS = 60
-"""After which a thread without work ends and its database connection is closed, unless the pool keeps it."""
+"""An idle thread ends after this time and closes its database connection, unless the pool keeps threads."""
 MOST_WAITING = 2000
-"""More than one address may have at once, so that it cannot fill a pool for others."""
+"""The longest queue of a pool. One address may send fewer requests, so it cannot fill the queue."""
 
 
 class Client(NamedTuple):
-    """Who sends a request: a key, or everybody at an address without one."""
+    """The sender of a request: an API key or, without one, an IP address."""
 
     id: bytes
     project: bytes
-    """What its threads count for together with those of the project's other keys; otherwise the same id."""
+    """The project, whose keys share a count of threads. The same as ``id`` if the project is not known."""
 
 
 @dataclass(slots=True)
@@ -33,26 +33,26 @@ class PoolJob:
     refuse: Callable[[ServerUnavailable], None]
     loop: asyncio.AbstractEventLoop
     claim: threading.Lock = field(default_factory=threading.Lock)
-    """Taken once, by the thread that runs the job or by the timer that refuses it."""
+    """Acquired once: by the thread that runs the job or by the timer that refuses it."""
     expiry: asyncio.TimerHandle | None = None
-    """Only a job that has to wait for a thread has one."""
+    """The timer that refuses a waiting job."""
     begun: float = 0.0
-    """When it began to wait."""
+    """When the job began to wait."""
 
 
 class Pool:
-    """Starts a thread when a job finds none free. ``submit()`` runs in the event loop.
+    """Starts a thread if a job finds none free. ``submit()`` must be called in the event loop.
 
-    Where jobs wait, each client gets a thread in turn, however many jobs others have. So that long jobs never
-    stop those of others, a client gets another thread only while it has fewer than are free, and a project
-    that has no thread gets one of the spare threads.
+    If jobs wait, clients get threads in turn, whatever the number of their jobs. Two rules keep long jobs
+    from blocking other clients: a client gets another thread only while it has fewer than are free, and a
+    project that has no thread gets a spare one.
 
     Args:
-        patience: seconds that a job waits for a thread.
-        keeps_threads: even if they have nothing to do. Spare threads are never kept.
-        spare: more threads than ``threads``, one for each project that has none.
-        spacing: seconds between the beginnings of two jobs. Many that begin at once would compute at
-            once, and Python runs one thread at a time.
+        patience: the longest wait for a thread, in seconds.
+        keeps_threads: idle threads are kept, except for spare ones.
+        spare: threads beyond ``threads``, at most one for each project that has none.
+        spacing: seconds between the starts of two jobs. Python runs one thread at a time, so many jobs that
+        start together would slow each other.
     """
 
     def __init__(
@@ -70,14 +70,14 @@ class Pool:
         self._patience = patience
         self._keeps_threads = keeps_threads
         self._ready: queue.SimpleQueue[PoolJob] = queue.SimpleQueue()
-        """Jobs whose turn it is. Each has a thread that is idle or that starts."""
+        """Jobs with a thread that is idle or starting."""
         self._jobs: dict[bytes, deque[PoolJob]] = {}
-        """Jobs that wait, by client; the client whose turn is next comes first."""
+        """Waiting jobs by client. The client whose turn is next comes first."""
         self._pending = 0
-        """Jobs that wait or run."""
+        """Waiting and running jobs."""
         self._threads = self._idle = 0
         self._busy = 0
-        """Jobs that have a thread. Those that wait for their client do not count, here and below."""
+        """Jobs that have a thread. Here and below, jobs that wait for their client are not counted."""
         self._running: Counter[bytes] = Counter()
         """Busy threads by client."""
         self._of_project: Counter[bytes] = Counter()
@@ -88,15 +88,15 @@ class Pool:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a job runs or waits. May be read in any thread."""
+        """Whether a job runs or waits. Any thread may read it."""
         return self._pending > 0
 
     def submit(
         self, client: Client, run: Callable[[float], object], refuse: Callable[[ServerUnavailable], None]
     ) -> None:
-        """Calls ``run`` in a thread; or ``refuse`` in the event loop, when no thread becomes free in time.
+        """Calls ``run`` in a thread, or ``refuse`` in the event loop if no thread becomes free in time.
 
-        ``run`` gets the seconds that it waited for a thread.
+        The argument of ``run`` is the seconds that the job waited for a thread.
         """
         if self._pending >= self._most + MOST_WAITING:
             refuse(self._busy_error(f"{MOST_WAITING} requests wait for a thread for {self.name}."))
@@ -112,7 +112,7 @@ class Pool:
 
     @contextmanager
     def aside(self, client: Client) -> Iterator[None]:
-        """In the thread of a job, which waits for its client meanwhile: another job may run instead."""
+        """Lets another job run while this job waits for its client. Called in the job's thread."""
         with self._lock:
             self._count(client, -1)
             self._hand_out()
@@ -123,7 +123,7 @@ class Pool:
                 self._count(client, 1)
 
     def _hand_out(self) -> None:
-        """Gives threads to the jobs that may have one now. The caller holds the lock."""
+        """Gives threads to the waiting jobs that may have one. The caller holds the lock."""
         while self._jobs:
             id = next((id for id, jobs in self._jobs.items() if self._may_run(jobs[0].client)), None)
             if id is None:
@@ -170,13 +170,13 @@ class Pool:
                 self._hand_out()
 
     def _take(self) -> PoolJob | None:
-        """The next job for this thread, or None when it should end."""
+        """The next job for this thread, or None if the thread should end."""
         while True:
             try:
                 return self._ready.get(timeout=None if self._keeps_all() else IDLE_SECONDS)
             except queue.Empty:
                 with self._lock:
-                    # Where no thread counts as idle, a job is on its way to this one.
+                    # If no thread counts as idle, a job has been put into the queue for this one.
                     if self._idle and not self._keeps_all():
                         self._idle -= 1
                         self._threads -= 1

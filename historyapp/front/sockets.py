@@ -1,4 +1,4 @@
-"""What granian does not do with its sockets: close those that nobody reads from or that are too many."""
+"""Closes granian's connections that stall, and those beyond the limit of an address. granian does neither."""
 
 import asyncio
 import os
@@ -13,23 +13,23 @@ from historyapp.front.environ import Scope
 from historyapp.network import network_of
 
 GATHER_SECONDS = 0.05
-"""Connections are closed together after this time, since each look goes through all open files."""
+"""Connections are closed in batches, because each batch goes through all open files."""
 LOOK_SECONDS = 1.0
-"""How often the connections of each address are counted."""
+"""Seconds between two counts of each address's connections."""
 
 Peer = tuple[str, int]
 """Address and port of a client."""
 
 
 class Connections:
-    """Closes connections that granian keeps. Belongs to the event loop; made once the server listens."""
+    """Closes connections that granian keeps. Used in the event loop; created when the server listens."""
 
     def __init__(self, stall_seconds: float, most: int) -> None:
-        """Begins to count.
+        """Starts counting connections.
 
         Args:
-            stall_seconds: the kernel closes connections whose client reads nothing for this long.
-            most: connections that one address may have open.
+            stall_seconds: the kernel closes a connection if its client reads nothing for this long.
+            most: the most open connections of one address.
         """
         self._loop = asyncio.get_running_loop()
         self._most = most
@@ -40,7 +40,7 @@ class Connections:
         self._loop.call_later(LOOK_SECONDS, self._look)
 
     def close(self, client: Peer) -> None:
-        """Closes the connection of a client in a moment, whatever of its response is still unread."""
+        """Closes a client's connection with the next batch, even if the response is not read."""
         if not self._to_close:
             self._loop.call_later(GATHER_SECONDS, self._close_gathered)
         self._to_close.add(client)
@@ -60,16 +60,16 @@ class Connections:
 
 
 def peer_of(scope: Scope) -> Peer:
-    """The client of a request. granian gives its port as a text, the standard as a number."""
+    """The client of a request. granian gives the port as a string, the standard as an integer."""
     host, port = scope.get("client") or ("", 0)
     return host, int(port)
 
 
 def surplus(ports: Set[int], most: int, busy: Set[Peer]) -> list[Peer]:
-    """Connections to close, so that no address has more than ``most`` to these ports.
+    """The connections to close so that no address has more than ``most`` to these ports.
 
-    Those without a request come first, and of these the ones that have been silent for longest: a client
-    that has just connected is about to send its request.
+    Connections without a request come first, the longest silent ones before others: a client that has just
+    connected is about to send its request.
     """
     by_address: dict[str, list[tuple[bool, int, Peer]]] = defaultdict(list)
     for opened in open_sockets():
@@ -85,7 +85,7 @@ def surplus(ports: Set[int], most: int, busy: Set[Peer]) -> list[Peer]:
 
 
 def silent_milliseconds(opened: socket.socket) -> int:
-    """How long ago the other side last sent something, or connected; 0 where only Linux would know."""
+    """The time since the peer connected or last sent data. 0 on other systems than Linux."""
     if not hasattr(socket, "TCP_INFO"):
         return 0
     info = opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 56)
@@ -93,10 +93,10 @@ def silent_milliseconds(opened: socket.socket) -> int:
 
 
 def limit_unread(seconds: float) -> set[int]:
-    """Has the kernel close a connection whose client reads nothing for this long.
+    """Makes the kernel close a connection if its client reads nothing for this long.
 
-    New connections inherit the option of the socket that listens. granian opens that one in Rust and does
-    not hand it out, so it is looked up among the files of this process.
+    New connections inherit the option from the listening socket. granian opens it in Rust and does not expose
+    it, so it is looked up among the open files of this process.
 
     Returns:
         The ports that this process listens on.
@@ -112,10 +112,10 @@ def limit_unread(seconds: float) -> set[int]:
 
 
 def open_sockets() -> Iterator[socket.socket]:
-    """The internet sockets of this process, each until the next one is asked for.
+    """The internet sockets of this process. Each is valid until the next one is read.
 
-    No descriptor is duplicated or closed here: to close a duplicate of SQLite's database file would release
-    all locks that this process holds on it (POSIX), and others would then overwrite what it writes.
+    No descriptor is duplicated or closed here. On POSIX, closing a duplicate of SQLite's database file
+    releases all locks that this process holds on it, and other processes could then overwrite its writes.
     """
     for name in os.listdir("/dev/fd"):  # noqa: PTH208  names, which Path would only wrap
         descriptor = int(name)

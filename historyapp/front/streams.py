@@ -1,8 +1,8 @@
-"""Open streams of events. All of them wait in the event loop; one thread reads for all.
+"""Open streams of events. All of them wait in the event loop; one thread reads the database for all.
 
-A feed follows one project and hands each change to the streams that want it. A stream that is new, or that
-has fallen behind, reads what it lacks in another thread. A client that reads nothing loses its
-connection.
+A feed follows one project and passes each change to the streams that subscribe to it. A stream that is new or
+has fallen behind reads the missed changes in another thread. The connection is closed if a client stops
+reading.
 """
 
 import asyncio
@@ -25,14 +25,14 @@ from historyapp.wire.problems import CursorExpired
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.1
-"""How often the database is asked whether there may be new changes of other processes."""
+"""Seconds between two polls of the database for changes of other processes."""
 GATHER_SECONDS = 0.01
-"""Changes of this time are read together."""
+"""Changes within this time are read together."""
 HEARTBEAT_SECONDS = 15.0
 MOST_WAITING = 1000
-"""Events that wait for one reader. Then they are dropped, and read again from the database."""
+"""The most events that wait for one reader. Beyond it they are dropped and read again from the database."""
 RETRY_SECONDS = 1.0
-"""Before the database is asked again after an error."""
+"""Seconds before the database is polled again after an error."""
 
 
 class OpenStream:
@@ -41,9 +41,9 @@ class OpenStream:
     def __init__(self, subscription: Subscription) -> None:
         self.subscription = subscription
         self.cursor = subscription.cursor
-        """Up to here everything has been sent or waits to be sent."""
+        """The last change that was sent or is queued."""
         self.is_behind = False
-        """What follows ``cursor`` is to be read from the database."""
+        """Whether the changes after ``cursor`` must be read from the database."""
         self.ended = False
         self._texts: list[str] = []
         self._news = asyncio.Event()
@@ -60,16 +60,16 @@ class OpenStream:
 
     @property
     def must_read(self) -> bool:
-        """Whether what is to be sent next is in the database only."""
+        """Whether the next change to send is not queued, only in the database."""
         return self.is_behind and not self._texts and not self.ended
 
     def end(self) -> None:
-        """Nothing more is read: the reader is gone or may not go on, or the server stops."""
+        """Ends the stream: the reader is gone or has lost access, or the server stops."""
         self.ended = True
         self._news.set()
 
     async def next_text(self) -> str:
-        """What is to be sent next; after a time without news where to go on."""
+        """Waits for the next text to send. After a time without changes it is a heartbeat with the cursor."""
         if not self.is_behind:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._news.wait(), HEARTBEAT_SECONDS)
@@ -83,7 +83,7 @@ class Feed:
 
     def __init__(self, cursor: Cursor) -> None:
         self.cursor = cursor
-        """What precedes it has been handed out."""
+        """Changes up to here have been passed to the streams."""
         self._streams: dict[UUID | None, set[OpenStream]] = defaultdict(set)
 
     @property
@@ -130,24 +130,24 @@ class Streams:
         return sum(len(feed.streams) for feed in self._feeds.values())
 
     def wake(self) -> None:
-        """There may be new changes. May be called in any thread."""
+        """Signals that there may be new changes. May be called in any thread."""
         if self._feeds and self._loop is not None:
             with suppress(RuntimeError):  # the event loop has ended
                 self._loop.call_soon_threadsafe(self._news.set)
 
     def stop(self) -> None:
-        """Ends all streams. Their readers connect again."""
+        """Ends all streams. Their readers reconnect."""
         for feed in self._feeds.values():
             for stream in feed.streams:
                 stream.end()
 
     @contextmanager
     def followed(self, subscription: Subscription) -> Iterator[OpenStream]:
-        """A stream, which is handed events while the block runs."""
+        """A stream that receives events while the block runs."""
         stream, project = OpenStream(subscription), subscription.project
         feed = self._feeds.setdefault(project, Feed(subscription.cursor))
         feed.add(stream)
-        self._progress = None  # a new feed may begin before the newest change
+        self._progress = None  # a new feed may start before the newest change
         self._news.set()
         if self._task is None or self._task.done():
             self._loop = asyncio.get_running_loop()
@@ -160,20 +160,20 @@ class Streams:
                 del self._feeds[project]
 
     async def texts(self, stream: OpenStream) -> AsyncIterator[str]:
-        """What a stream sends, in order, until it is ended."""
+        """The texts of a stream, in order, until it ends."""
         while not stream.ended:
             yield await stream.next_text()
             while stream.must_read:
                 yield await self._missed(stream)
 
     async def _missed(self, stream: OpenStream) -> str:
-        """What a stream that has fallen behind lacks, or a part of it."""
+        """The changes that a stream has missed, or a part of them."""
         subscription = stream.subscription
         try:
             read = partial(changes_since, subscription.project, stream.cursor, session=subscription.session)
             page: ChangePage = await self._in_thread(self._catching_up, read)
         except CursorExpired:
-            stream.end()  # the reader connects again and is told
+            stream.end()  # the reader reconnects and gets the error
             return ""
         except DatabaseError as error:
             await _wait_after(error)
@@ -184,7 +184,7 @@ class Streams:
         return "".join(map(event_text, page.changes)) + place_text(stream.cursor)
 
     async def _follow(self) -> None:
-        """Reads what is new for all feeds, as long as there are any."""
+        """Reads new changes for all feeds, until there are no feeds."""
         while self._feeds:
             try:
                 await self._look()
@@ -222,7 +222,7 @@ class Streams:
                 return
 
     async def _end_forbidden(self) -> None:
-        """Ends the streams of readers that may no longer read their project."""
+        """Ends the streams of readers that have lost access to their project."""
         streams = [stream for feed in self._feeds.values() for stream in feed.streams]
         readers = {stream.subscription.reader for stream in streams}
         allowed: Collection[Reader] = await self._in_thread(self._reader, partial(still_allowed, readers))
@@ -235,7 +235,7 @@ class Streams:
 
 
 def _reading(read: Callable[[], Any]) -> Any:
-    """Calls a function that reads the database. After an error the connection is opened anew."""
+    """Calls a function that reads the database. Reopens the connection after an error."""
     try:
         return read()
     except DatabaseError:

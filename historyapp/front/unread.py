@@ -1,4 +1,4 @@
-"""How many bytes of responses wait in temporary files for clients that read slowly."""
+"""Limits the bytes of responses that wait in temporary files for slow readers."""
 
 import os
 import threading
@@ -10,17 +10,17 @@ from tempfile import gettempdir
 from historyapp.front.limits import Limits
 
 WRITERS = 8
-"""Threads that may wait for readers at once, of all clients. Other threads run instead of them."""
+"""The most threads that may wait for readers at once. Other threads run in their place."""
 LEAST_SHARE = 0.1
-"""Share of a small disk that stays free, where ``spare`` is more than that."""
+"""The share of a small disk to keep free, if it is less than ``spare``."""
 Aside = AbstractContextManager[None]
 
 
 class UnreadBytes:
-    """Shares the room for unread responses among clients. May be used in any thread.
+    """Divides the room for unread responses among clients. Any thread may use it.
 
-    A client may fill at most ``client_unread``, and never more than what is left free. So however many
-    clients fill their shares, the next one finds room too.
+    A client may fill at most ``client_unread``, and never more than what it leaves free. So there is room for
+    the next client, whatever the number of clients that use their shares.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -30,13 +30,13 @@ class UnreadBytes:
         self._waiting: set[bytes] = set()
 
     def take(self, client: bytes, size: int, is_gone: Callable[[], bool], aside: Callable[[], Aside]) -> bool:
-        """Waits until there is room, at most ``stall_seconds``. Counts the bytes, or returns False.
+        """Waits for room, for at most ``stall_seconds``. Counts the bytes and returns True, or returns False.
 
-        A second thread that would wait for the same client, or beyond ``WRITERS``, does not wait.
+        Returns False at once if another thread waits for the same client, or ``WRITERS`` threads wait.
 
         Args:
-            is_gone: whether the client has closed its connection.
-            aside: a context in which the thread waits.
+            is_gone: returns whether the client has closed its connection.
+            aside: the context in which the thread waits.
         """
         with self._changed:
             if not self._has_room(client, size):
@@ -47,9 +47,9 @@ class UnreadBytes:
             return True
 
     def give_back(self, client: bytes, size: int) -> None:
-        """The bytes are not in a file any more. Threads that wait look again whether they have room."""
+        """Releases bytes that are no longer in a file, and wakes waiting threads."""
         if not size and not self._waiting:
-            return  # as after most requests; a thread that begins to wait now looks first whether it may
+            return  # True for most requests. A thread that begins to wait now checks for room first.
         with self._changed:
             self._held[client] -= size
             if not self._held[client]:
@@ -59,7 +59,7 @@ class UnreadBytes:
 
     @property
     def total(self) -> int:
-        """The bytes of all clients that wait in files."""
+        """The bytes of all clients in files."""
         return self._held.total()
 
     def _has_room(self, client: bytes, size: int) -> bool:
@@ -81,7 +81,7 @@ class UnreadBytes:
 
 
 def disk_has_room(size: int, spare: int) -> bool:
-    """Whether the disk of the temporary folder takes this many bytes and keeps ``spare`` free."""
+    """Whether the disk of the temporary folder has room for these bytes and ``spare`` more."""
     disk = os.statvfs(gettempdir())
     free, whole = disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize
     return free - size >= min(spare, LEAST_SHARE * whole)

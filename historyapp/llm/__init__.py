@@ -1,5 +1,5 @@
-"""Model calls: a request in, a stream of deltas out, the same for every provider.
+"""Model calls: from a request to a stream of deltas, with the same types for every provider.
 
-``model_calls.call_model`` makes a call; ``completions.collect`` turns its deltas into one ``model_output``.
-The SDKs are imported at the first call: they take seconds, and most processes never call a model.
+``model_calls.call_model`` calls a model. ``completions.collect`` makes one ``model_output`` of the deltas.
+The SDKs are imported at the first model call: importing takes seconds, and most processes never call a model.
 """

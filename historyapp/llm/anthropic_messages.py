@@ -21,7 +21,7 @@ from historyapp.llm.sdks import anthropic_sdk
 from historyapp.llm.transport import Event
 
 DEFAULT_MAX_TOKENS = 8192
-"""Anthropic requires a limit; every current model can write this much."""
+"""The default of ``max_tokens``, which Anthropic requires. Every current model supports this many."""
 
 _REASONS: dict[str, FinishReason] = {
     "end_turn": "stop",
@@ -37,7 +37,7 @@ _THINKING_BLOCKS = ("thinking", "redacted_thinking")
 
 
 class MessagesStreamReader:
-    """Reads ``message_*`` and ``content_block_*`` events as the SDK's own accumulator does."""
+    """Combines ``message_*`` and ``content_block_*`` events like the SDK's accumulator."""
 
     def __init__(self) -> None:
         self._message: dict[str, Any] = {}
@@ -66,7 +66,7 @@ class MessagesStreamReader:
                 self._complete = True
 
     def _usage(self, counts: dict[str, Any]) -> Iterator[UsageDelta]:
-        """Counts are cumulative; those that are missing or null have not changed."""
+        """Updates the usage. Counts are cumulative; a count that is missing or null has not changed."""
         known = {name: count for name, count in counts.items() if count is not None}
         usage = {**(self._message.get("usage") or {}), **known}
         self._message["usage"] = usage
@@ -78,7 +78,7 @@ class MessagesStreamReader:
         self._parts[index] = []
         match block["type"]:
             case "text":
-                # Citations split a text into adjacent blocks; any other block begins a new paragraph.
+                # Citations split a text into adjacent blocks. Any other block starts a new paragraph.
                 if self._last_text >= 0 and self._last_text != index - 1:
                     yield TextDelta(text="\n\n")
                 self._last_text = index

@@ -1,4 +1,4 @@
-"""A streamed response as one ``model_output``."""
+"""Combines a streamed response into one ``model_output``."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,16 +26,16 @@ class Completion:
     started: StartedDelta
     finished: FinishedDelta
     usage: UsageDelta | None
-    """Null when the provider reported none."""
+    """Null if the provider did not report it."""
 
     @property
     def tokens(self) -> Usage:
-        """Zeros when the provider reported none."""
+        """Zeros if the provider did not report usage."""
         return self.usage.usage if self.usage else Usage()
 
 
 class CompletionBuilder:
-    """Adds up deltas. :class:`RestartedDelta` drops those before it."""
+    """Combines deltas. A :class:`RestartedDelta` drops the earlier ones."""
 
     def __init__(self) -> None:
         self._reset()
@@ -66,10 +66,10 @@ class CompletionBuilder:
                 self._reset()
 
     def completion(self) -> Completion:
-        """The response.
+        """The complete response.
 
         Raises:
-            ValueError: when it is not complete.
+            ValueError: if the response is not complete.
         """
         started, finished = self._started, self._finished
         if started is None or finished is None:
@@ -85,18 +85,18 @@ class CompletionBuilder:
 
     def _tool_call(self, index: int, response_id: str) -> ToolCall:
         deltas = self._tool_calls[index]
-        # The first id and name count: some servers repeat them in every delta. A few give no id at all,
-        # without which the tool call could have no result.
+        # Only the first id and name are used: some servers repeat them in every delta. A few servers send no
+        # id, and a tool call without an id could have no result.
         id = next((delta.id for delta in deltas if delta.id), f"call_{response_id}_{index}")
         name = next((delta.name for delta in deltas if delta.name), "")
         return ToolCall(id=id, name=name, arguments=arguments_of("".join(d.arguments for d in deltas)))
 
 
 def collect(deltas: Iterable[ModelOutputDelta]) -> Completion:
-    """All deltas of a model call as its completion.
+    """Combines all deltas of a model call.
 
     Raises:
-        ValueError: when they end before the response does.
+        ValueError: if the deltas end before the response is complete.
     """
     builder = CompletionBuilder()
     for delta in deltas:

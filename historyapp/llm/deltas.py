@@ -1,4 +1,4 @@
-"""The parts of a streamed response: frozen values, tagged by ``kind``."""
+"""The parts of a streamed response: frozen dataclasses with a ``kind``."""
 
 from typing import Annotated, Any, Literal
 
@@ -12,7 +12,7 @@ FinishReason = Literal["stop", "tool_calls", "length", "refusal", "paused", "oth
 
 
 class StartedDelta(StoredModel):
-    """The response has begun. Provider, model and id are as the provider names them."""
+    """The start of the response. The model and the id are the provider's."""
 
     kind: Literal["started"] = "started"
     provider: Text
@@ -21,19 +21,19 @@ class StartedDelta(StoredModel):
 
 
 class TextDelta(StoredModel):
-    """The next part of the text, or of a refusal in words."""
+    """The next part of the text or of a refusal."""
 
     kind: Literal["text"] = "text"
     text: Text
 
 
 class ThoughtDelta(StoredModel):
-    """The next part of the reasoning, or a finished block of it."""
+    """The next part of the reasoning, or a finished block of reasoning."""
 
     kind: Literal["thought"] = "thought"
     text: Text = ""
     block: dict[Text, Any] | None = None
-    """The whole opaque block, signature or encrypted content included, as it must be sent back."""
+    """The whole opaque block with its signature or encrypted content, as it must be sent back."""
 
 
 class ToolCallDelta(StoredModel):
@@ -41,40 +41,40 @@ class ToolCallDelta(StoredModel):
 
     kind: Literal["tool_call"] = "tool_call"
     index: int = Field(ge=0)
-    """Of the tool call in the response: 0, 1, 2, …"""
+    """The place of the tool call in the response: 0, 1, 2, …"""
     id: Text | None = None
     name: Text | None = None
     arguments: Text = ""
 
 
 class UsageDelta(StoredModel):
-    """Tokens so far; the last one is final."""
+    """The tokens so far. The last delta of this kind is final."""
 
     kind: Literal["usage"] = "usage"
     usage: Usage
     raw: dict[Text, Any]
-    """As the provider reported it."""
+    """The provider's usage object, unchanged."""
 
 
 class FinishedDelta(StoredModel):
-    """The response is complete."""
+    """The end of the response."""
 
     kind: Literal["finished"] = "finished"
     reason: FinishReason
     provider_reason: Text
-    """As the provider named it."""
+    """The provider's word for it, unchanged."""
     message: dict[Text, Any]
-    """The whole response as the provider would have sent it unstreamed."""
+    """The whole response, as the provider would have sent it without streaming."""
 
 
 class SilentDelta(StoredModel):
-    """Nothing has come for some seconds. Lets the reader cancel the call; no part of the response."""
+    """Sent after some seconds without data, so that the reader can cancel the model call. No content."""
 
     kind: Literal["silent"] = "silent"
 
 
 class RestartedDelta(StoredModel):
-    """The stream broke and the call is retried: drop every delta before this one."""
+    """The stream broke and the model call is retried. Drop every delta before this one."""
 
     kind: Literal["restarted"] = "restarted"
     attempt: int = Field(ge=2)

@@ -1,6 +1,6 @@
-"""Errors of model calls, the same for every SDK. No error ever holds a key.
+"""Errors of model calls, the same for every SDK. No error contains a key.
 
-A fault of the request or the configuration (an unknown model, no key) is ``core.errors.Invalid``.
+An invalid request or configuration (an unknown model, a missing key) raises ``core.errors.Invalid``.
 """
 
 import re
@@ -16,7 +16,7 @@ from historyapp.core.json import DUMP_ERRORS, dump_json
 from historyapp.core.text import preview
 
 LONGEST_MESSAGE = 500
-"""Characters of a provider's error message that an error repeats."""
+"""The most characters of a provider's error message in an error."""
 
 _KEYLIKE = re.compile(r"\b(?:sk|pk|rk|key)-[\w*.-]{4,}|Bearer\s+\S+", re.IGNORECASE)
 
@@ -25,7 +25,7 @@ _TAG = re.compile(r"<[^<>]*>")
 
 
 class ModelCallError(PlayheadError):
-    """Base of all. ``retryable`` says whether the same request may succeed later."""
+    """The base class. ``retryable``: whether the same request may succeed later."""
 
     code = "model-call-failed"
     reason: ClassVar[str] = "failed"
@@ -49,14 +49,14 @@ class ModelCallError(PlayheadError):
         self.provider_message = provider_message
         self.retryable = retryable
         self.retry_after = retry_after
-        """Seconds that the provider asks to wait; null when it does not say."""
+        """Seconds that the provider asks to wait, or null."""
         self.attempts = 1
         self.never_sent = False
-        """Whether there was no connection, so that the provider has nothing to bill."""
+        """Whether the connection failed, so that the provider bills nothing."""
         self._set_detail()
 
     def add_target(self, model: str, address: str) -> None:
-        """Adds which call failed: the requested model, and the server that was called."""
+        """Adds the requested model and the server to the message."""
         self.fields |= {"model": model, "address": address, "attempts": self.attempts}
         self._set_detail(f"Model {model} at {address}, {self.attempts} attempt{'s' * (self.attempts != 1)}.")
 
@@ -67,37 +67,37 @@ class ModelCallError(PlayheadError):
 
 
 class RequestRefused(ModelCallError):
-    """The provider refuses this request, and would refuse it again."""
+    """The provider refuses this request. A retry would be refused too."""
 
     reason = "request-refused"
 
 
 class KeyRefused(ModelCallError):
-    """The key is wrong, or may not do this."""
+    """The API key is invalid or lacks a permission."""
 
     reason = "key-refused"
 
 
 class LimitReached(ModelCallError):
-    """A rate limit, which passes, or a spending limit, which does not."""
+    """A rate limit, which can be retried, or a spending limit, which cannot."""
 
     reason = "limit-reached"
 
 
 class ProviderFailed(ModelCallError):
-    """The provider is overloaded or broken."""
+    """The provider is overloaded or has an internal error."""
 
     reason = "provider-failed"
 
 
 class ProviderUnreachable(ModelCallError):
-    """No connection, or it broke before the response began."""
+    """The connection failed, or it broke before the response began."""
 
     reason = "provider-unreachable"
 
 
 class TimedOut(ModelCallError):
-    """The provider was silent for too long, or the whole call took too long."""
+    """The provider sent nothing for too long, or the whole model call took too long."""
 
     reason = "timed-out"
 
@@ -109,9 +109,9 @@ class ResponseBroken(ModelCallError):
 
 
 def without_keys(text: str, *secrets: str) -> str:
-    """A provider's error text as one line of bounded length, without anything that is or looks like a key.
+    """A provider's error text as one short line, without anything that is or looks like an API key.
 
-    A page of HTML, as proxies send it, is cut down to its text.
+    Of an HTML page, as proxies send it, only the text is kept.
     """
     for secret in filter(None, secrets):
         text = text.replace(secret, "[key]")
@@ -121,7 +121,7 @@ def without_keys(text: str, *secrets: str) -> str:
     return _KEYLIKE.sub("[key]", preview(text, LONGEST_MESSAGE))
 
 
-# A stream has status 200 whatever happens: there the error's type or code says what it is.
+# A stream's status is always 200. In a stream the type or code of the error determines its meaning.
 _STATUS_OF_TYPE = {
     "authentication_error": 401,
     "bio_policy": 400,
@@ -137,7 +137,7 @@ _STATUS_OF_TYPE = {
     "request_too_large": 413,
     "timeout_error": 504,
 }
-# 429 as well, but waiting does not help.
+# These have status 429 too, but waiting does not help.
 _SPENT = {
     "billing_hard_limit_reached",
     "contract_spend_limit_reached",
@@ -147,7 +147,7 @@ _SPENT = {
 
 
 def retry_after(headers: Mapping[str, str], now: Callable[[], float] = time.time) -> float | None:
-    """Seconds that a provider asks to wait: ``retry-after-ms``, else ``Retry-After``, a number or a date."""
+    """Seconds that a provider asks to wait: ``retry-after-ms``, else ``Retry-After`` (a number or a date)."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
             seconds = float(headers[name]) * unit
@@ -168,10 +168,10 @@ def error_from(
     headers: Mapping[str, str] = MappingProxyType({}),
     secret: str = "",
 ) -> ModelCallError:
-    """The error for a provider's error object.
+    """Makes an exception from a provider's error object.
 
-    ``status`` is the HTTP status, null inside a stream. The response's ``headers`` may say whether and when
-    to retry. ``secret`` is the key.
+    ``status`` is the HTTP status, or None inside a stream. The ``headers`` of the response may say whether
+    and when to retry. ``secret`` is the API key, which is removed from the message.
     """
     error = body.get("error", body) if isinstance(body, Mapping) else body
     fields = error if isinstance(error, Mapping) else {}
@@ -193,7 +193,7 @@ def error_from(
 
 
 def _message(error: Any) -> str:
-    """The message of an error object, else the whole object. OpenAI and Anthropic name it ``message``."""
+    """The message of an error object, or the whole object as JSON. OpenAI and Anthropic use ``message``."""
     if isinstance(error, str):
         return error
     if not isinstance(error, Mapping) or not error:
@@ -208,7 +208,7 @@ def _message(error: Any) -> str:
 
 
 def _meaning(status: int, *, spent: bool) -> tuple[type[ModelCallError], str, bool]:
-    """Class, sentence and whether to retry. The SDKs also retry 408, 409, 429 and everything from 500 up."""
+    """Exception class, message and whether to retry. Like the SDKs, retries 408, 409, 429 and 5xx."""
     if status in (401, 403):
         return KeyRefused, "{provider} does not accept the key for this", False
     if status == 402 or spent:

@@ -19,14 +19,14 @@ def call_model(
     limits: TimeLimits | None = None,
     retries: RetryPolicy | None = None,
 ) -> Generator[ModelOutputDelta]:
-    """The deltas of the response as they come, up to :class:`historyapp.llm.deltas.FinishedDelta`.
+    """Yields the deltas of the response as they arrive. The last is a ``FinishedDelta``.
 
-    Nothing is sent before the first delta is read. Closing the generator cancels the call: it closes the
-    connection to the provider.
+    The request is sent when the first delta is read. Closing the generator closes the connection to the
+    provider, which cancels the model call.
 
     Raises:
-        Invalid: for a request that cannot be sent: unknown model, no key, wrong options.
-        ModelCallError: when the call fails and cannot be retried, or the retries are used up.
+        Invalid: if the request cannot be sent: unknown model, missing key, invalid options.
+        ModelCallError: if the model call fails and cannot be retried, or the retries are used up.
     """
     route = (router or ProviderRouter()).route(request.model)
     deadline = Deadline(limits or TimeLimits())
@@ -41,11 +41,11 @@ def call_model(
 def count_tokens(
     request: ModelRequest, *, router: ProviderRouter | None = None, limits: TimeLimits | None = None
 ) -> int:
-    """Tokens of the whole request, counted by its provider.
+    """The tokens of the whole request, as counted by its provider.
 
     Raises:
-        Invalid: when the provider cannot count it, and as in :func:`call_model`.
-        ModelCallError: when the count fails.
+        Invalid: if the provider cannot count the request, and as in :func:`call_model`.
+        ModelCallError: if counting fails.
     """
     route = (router or ProviderRouter()).route(request.model)
     deadline = Deadline(limits or TimeLimits(connect=5, read=30, total=30))
@@ -55,7 +55,7 @@ def count_tokens(
 
 @contextmanager
 def _add_target_on_failure(model: str, route: Route) -> Iterator[None]:
-    """Errors name the model and the server: a project may use several."""
+    """Adds the model and the server to errors, because a project may use several."""
     try:
         yield
     except ModelCallError as error:

@@ -1,4 +1,4 @@
-"""OpenAI's chat completions, and compatible servers."""
+"""OpenAI's Chat Completions API, and compatible servers."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -26,13 +26,13 @@ _REASONS: dict[str, FinishReason] = {
 }
 _TEXTS = ("content", "refusal")
 _THOUGHTS = ("reasoning_content", "reasoning")
-"""How compatible servers stream reasoning; OpenAI does not."""
+"""Fields in which compatible servers stream reasoning. OpenAI does not stream it."""
 _BLOCKS = "reasoning_details"
-"""Reasoning that compatible servers expect back."""
+"""Fields of reasoning that compatible servers require in the next request."""
 
 
 class ChatStreamReader:
-    """Reads ``chat.completion.chunk`` objects. Usage follows the finish reason, in a chunk of its own."""
+    """Reads ``chat.completion.chunk`` objects. Usage comes in a separate chunk after the finish reason."""
 
     def __init__(self) -> None:
         self._started = False
@@ -81,7 +81,7 @@ class ChatStreamReader:
         return ToolCallDelta(index=index, id=part.get("id"), name=function.get("name"), arguments=arguments)
 
     def _index(self, part: dict[str, Any]) -> int:
-        """The index of the part's tool call: as the server says, or by its id where it says nothing."""
+        """The index of the part's tool call. If the server sends none, the index is found by the id."""
         key = part.get("index")
         if key is None:
             key = part.get("id") or next(reversed(self._indexes), None)
@@ -98,7 +98,7 @@ class ChatStreamReader:
         if "refusal" in self._parts:
             reason = "refusal"
         elif self._tool_calls and reason == "stop":
-            reason = "tool_calls"  # some compatible servers say stop, as OpenAI does when a tool was forced
+            reason = "tool_calls"  # some compatible servers send "stop", as OpenAI does if a tool was forced
         return FinishedDelta(reason=reason, provider_reason=self._reason, message=self._message())
 
     def _message(self) -> dict[str, Any]:

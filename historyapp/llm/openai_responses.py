@@ -1,4 +1,4 @@
-"""OpenAI's Responses API, used without its server-side state."""
+"""OpenAI's Responses API, without server-side state."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -22,20 +22,20 @@ from historyapp.llm.transport import Event
 TITLE = "OpenAI"
 _TOOL_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 _SENT_AGAIN = ("message", *_TOOL_CALLS)
-"""Items that the next request repeats; those of OpenAI's own tools stay in the raw message."""
+"""Items that the next request repeats. Items of OpenAI's own tools are only in the raw message."""
 _INCOMPLETE: dict[str, FinishReason] = {"max_output_tokens": "length", "content_filter": "refusal"}
 _KEPT = ("id", "object", "created_at", "model", "status", "incomplete_details", "output")
-"""Of a response. The rest repeats the request with its instructions and tools."""
+"""The fields of a response to keep. The others repeat the request with its instructions and tools."""
 
 
 class ResponsesReader:
-    """Reads ``response.*`` events. An item's last event repeats the whole item; so does the response's."""
+    """Reads ``response.*`` events. The last event of an item or of the response repeats its whole content."""
 
     def __init__(self) -> None:
         self._items: dict[int, dict[str, Any]] = {}
         self._tool_calls: dict[int, int] = {}
         self._streamed: dict[int, int] = {}
-        """Characters sent as deltas, by output index."""
+        """Characters already sent as deltas, by output index."""
         self._has_text = self._has_thought = self._refused = False
         self._response: dict[str, Any] | None = None
 
@@ -85,7 +85,7 @@ class ResponsesReader:
         return ToolCallDelta(index=self._tool_calls[index], arguments=text)
 
     def _done(self, index: int, item: dict[str, Any]) -> Iterator[ModelOutputDelta]:
-        """Keeps the item, and sends what no delta has sent: not every server streams everything."""
+        """Stores the item and sends the part that was not streamed: not every server streams everything."""
         if index not in self._streamed:
             yield from self._add_item(index, item)
         self._items[index] = item
@@ -109,7 +109,7 @@ class ResponsesReader:
             yield UsageDelta(usage=usage_of({"usage": usage, "usage_convention": "openai"}), raw=usage)
 
     def _reasoning(self) -> Iterator[ThoughtDelta]:
-        """Reasoning can only be sent again with the item after it; a web search item is not sent again."""
+        """Reasoning can only be sent back with the item after it. Web search items are not sent back."""
         sent, blocks = True, list[dict[str, Any]]()
         for _, item in sorted(self._items.items(), reverse=True):
             if item["type"] != "reasoning":
@@ -142,7 +142,7 @@ PROVIDER = Provider(
     context_fields=("tools", "instructions", "input"),
     limit_field="max_output_tokens",
     reserved=("background", "conversation", "previous_response_id"),
-    # Nothing is stored there, so reasoning comes back encrypted, to be sent again.
+    # Nothing is stored at OpenAI, so reasoning is requested encrypted and sent back.
     defaults={"store": False, "include": ["reasoning.encrypted_content"]},
     reader=ResponsesReader,
     count_path="/responses/input_tokens",

@@ -1,4 +1,4 @@
-"""A model provider: how its requests are written, and how its streamed responses are read."""
+"""A model provider: writes its requests and reads its streamed responses."""
 
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,47 +18,47 @@ from historyapp.llm.transport import Connection, Deadline, Event
 class ResponseReader(Protocol):
     """Reads one streamed response.
 
-    Both methods may raise ``ModelCallError``, and ``KeyError``, ``TypeError`` and similar errors for events
-    that do not follow the provider's API.
+    Both methods may raise ``ModelCallError``. Events that do not follow the provider's API may raise
+    ``KeyError``, ``TypeError`` and similar errors.
     """
 
     def read(self, event: Event) -> Iterator[ModelOutputDelta]: ...
 
     def finish(self) -> FinishedDelta | None:
-        """The last delta, or None when the response is not complete."""
+        """The last delta, or None if the response is not complete."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One way to call a model."""
+    """One API for calling models."""
 
     name: str
     title: str
     """For people."""
     format: str
-    """The name of its context format."""
+    """The name of the context format that it accepts."""
     sdk: Callable[[], Sdk]
     path: str
     context_fields: Collection[str]
-    """Fields of its requests that the context may set."""
+    """Request fields that the context may set."""
     limit_field: str
-    """The field for ``max_output_tokens``."""
+    """The request field for ``max_output_tokens``."""
     reserved: Collection[str]
-    """Fields that options cannot set."""
+    """Request fields that options cannot set."""
     defaults: Mapping[str, Any]
-    """Fields of every request; options may replace those that are not reserved."""
+    """Default request fields. Options may override those that are not reserved."""
     reader: Callable[[], ResponseReader]
     count_path: str | None = None
     count_fields: Collection[str] = ()
-    """Fields of the request that count as tokens."""
+    """Request fields that count as tokens."""
 
     def stream(self, request: ModelRequest, model: str, deadline: Deadline) -> Generator[ModelOutputDelta]:
-        """One attempt. Closing it closes the connection.
+        """Streams one attempt. Closing the generator closes the connection.
 
         Raises:
-            Invalid: when the request cannot be written for this provider, or there is no key.
-            ModelCallError: when it fails.
+            Invalid: if the request cannot be written for this provider, or the key is missing.
+            ModelCallError: if the attempt fails.
         """
         body = self.body(request, model)
         connection = Connection(self.sdk(), self.title, deadline)
@@ -79,11 +79,11 @@ class Provider:
         yield last
 
     def count(self, request: ModelRequest, model: str, deadline: Deadline) -> int:
-        """The request's tokens, counted by the provider.
+        """The request's tokens, as counted by the provider.
 
         Raises:
-            Invalid: when the provider cannot count such requests.
-            ModelCallError: when the count fails.
+            Invalid: if the provider cannot count such requests.
+            ModelCallError: if counting fails.
         """
         if self.count_path is None:
             raise Invalid(f"{self.title} does not count the tokens of requests for `{self.name}:` models.")
@@ -96,14 +96,14 @@ class Provider:
         return tokens
 
     def address(self) -> str:
-        """The server that is called, as ``https://host``: its path may be private."""
+        """The server, as ``https://host``. The path is left out because it may be private."""
         return str(self.sdk().client.base_url.copy_with(raw_path=b"/")).rstrip("/")
 
     def body(self, request: ModelRequest, model: str) -> dict[str, Any]:
         """The body of the request.
 
         Raises:
-            Invalid: when the context belongs to another format, or an option cannot be set.
+            Invalid: if the context belongs to another format, or an option cannot be set.
         """
         if foreign := sorted(set(request.context) - set(self.context_fields)):
             own = _listed(self.context_fields)
@@ -117,7 +117,7 @@ class Provider:
         fields = {**self.defaults, "model": model, "stream": True, **request.options, **request.context}
         if limit is not None:
             fields[self.limit_field] = limit
-        body: dict[str, Any] = clean_value(fields)  # formats render clean texts; options hold anything
+        body: dict[str, Any] = clean_value(fields)  # options may contain anything
         try:
             dump_json(body)
         except DUMP_ERRORS:

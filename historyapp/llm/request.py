@@ -7,16 +7,17 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """``model`` may name its provider (``anthropic:claude-…``); see ``router``."""
+    """A request to a provider. ``model`` may name the provider (``anthropic:claude-…``), see ``router``."""
 
     model: str
     context: Mapping[str, Any]
-    """As the provider's format renders it: ``messages``, ``instructions`` and ``input``, or ``system`` and
-    ``messages``; and ``tools``."""
+    """The context in the provider's format: ``messages``, ``instructions`` and ``input``, or ``system`` and
+    ``messages``; and ``tools``.
+    """
     max_output_tokens: int | None = None
-    """Null: as many as the provider allows, or its default where it requires a number."""
+    """Null: the provider's limit, or our default if the provider requires a number."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Further fields of the provider's request, unchanged: ``temperature``, ``thinking`` …"""
+    """Other fields of the provider's request, unchanged: ``temperature``, ``thinking`` …"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,6 @@ class TimeLimits:
 
     connect: float = 10
     read: float = 180
-    """Between two parts of a response, and before the first."""
+    """Seconds between two parts of a response, and before the first."""
     total: float = 900
-    """The whole call with its retries and the waits between them."""
+    """Seconds of the whole model call, including retries and the waits between them."""

@@ -1,8 +1,8 @@
 """Retries of failed model calls.
 
-The SDKs' own retries are off. Anthropic's sleeps for as long as ``Retry-After`` says, even for weeks; neither
-knows the time limit of the call; and neither retries a failure inside a stream, so that a second loop would
-be needed, which multiplies the first.
+The SDKs' own retries are disabled. Anthropic's SDK sleeps for the whole ``Retry-After``, even for weeks.
+Neither SDK knows the time limit of the model call or retries a failure inside a stream. A second loop would
+be needed, and the attempts would multiply.
 """
 
 import random
@@ -22,25 +22,25 @@ class RetryPolicy:
     """Times are in seconds."""
 
     attempts: int = 4
-    """At most, including the first."""
+    """The most attempts, including the first."""
     first_wait: float = 0.5
-    """Doubles with each attempt, up to 8, where the provider does not say how long to wait."""
+    """The first wait if the provider does not ask for one. Doubles with each attempt, up to 8."""
     longest_wait: float = 60
-    """A call is not retried where the provider asks for more."""
+    """The longest wait. A model call is not retried if the provider asks for a longer one."""
     restarts: int = 1
-    """How often to retry a response that broke after its first words: it is paid for again."""
+    """The most retries of a response that broke after it began. Each of them is billed again."""
     sleep: Callable[[float], None] = time.sleep
     on_retry: Callable[[ModelCallError, float], None] | None = None
-    """Called before each wait with its reason and its seconds."""
+    """Called before each wait with the error and the seconds."""
     random: Callable[[], float] = random.random
 
     def wait(self, failure: ModelCallError, attempt: int) -> float | None:
-        """Seconds before the next attempt, or None for no retry. ``attempt`` counts from 1."""
+        """Seconds before the next attempt, or None for no retry. ``attempt`` starts at 1."""
         if not failure.retryable or attempt >= self.attempts:
             return None
         requested = failure.retry_after
         if requested:
-            # Never earlier than requested, and not all callers at once.
+            # Jitter only adds to the requested time, so no retry comes too early.
             return requested * (1 + 0.1 * self.random()) if requested <= self.longest_wait else None
         return float(
             min(self.first_wait * 2 ** (attempt - 1), 8, self.longest_wait) * (1 - 0.25 * self.random())
@@ -50,10 +50,10 @@ class RetryPolicy:
 def with_retries(
     attempt: Callable[[], Generator[ModelOutputDelta]], policy: RetryPolicy, deadline: Deadline
 ) -> Generator[ModelOutputDelta]:
-    """The deltas of all attempts, up to the first that succeeds. :class:`RestartedDelta` says which to drop.
+    """Yields the deltas of all attempts up to the first success. :class:`RestartedDelta` marks each restart.
 
     Raises:
-        ModelCallError: that of the last attempt.
+        ModelCallError: the error of the last attempt.
     """
     number, restarts = 1, 0
     while True:

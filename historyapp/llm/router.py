@@ -1,4 +1,4 @@
-"""Which provider a model belongs to."""
+"""Chooses the provider of a model."""
 
 import re
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ PROVIDERS: Mapping[str, Provider] = MappingProxyType(
     }
 )
 LOCAL = "local"
-"""The extractive summariser, which no provider serves."""
+"""The extractive summariser, which runs without a provider."""
 
 _NAMES = (
     (re.compile(r"(ft:)?(gpt|chatgpt|codex)-.+|(ft:)?o\d.*", re.IGNORECASE), "openai"),
@@ -26,23 +26,23 @@ _NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A provider, and the model as that provider names it."""
+    """A provider and the provider's name of the model."""
 
     provider: Provider
     model: str
 
 
 class ProviderRouter:
-    """Picks a provider by ``provider:model``, or by what the model's name begins with."""
+    """Chooses a provider by ``provider:model``, or by the prefix of the model's name."""
 
     def __init__(self, providers: Mapping[str, Provider] = PROVIDERS) -> None:
         self._providers = providers
 
     def route(self, model: str) -> Route:
-        """Where to call the model.
+        """The provider of a model.
 
         Raises:
-            Invalid: when nothing serves it; it names what there is.
+            Invalid: if no provider serves it. The message lists the providers.
         """
         prefix, colon, name = model.partition(":")
         if prefix == LOCAL:

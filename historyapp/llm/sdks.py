@@ -1,6 +1,7 @@
-"""The official SDKs' clients: imported at the first call, and kept until key or address changes.
+"""Clients of the official SDKs, created at the first model call and cached by key and base URL.
 
-Keys come from the environment and go nowhere else. The SDKs' own retries are off: see ``retries``.
+Keys come from the environment and are passed to nothing but the SDKs, whose own retries are disabled: see
+``retries``.
 """
 
 import os
@@ -16,10 +17,10 @@ from historyapp.core.errors import Invalid
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Sdk:
-    """A provider's SDK with a client."""
+    """A provider's SDK and a client of it."""
 
     module: ModuleType
-    """Both SDKs use the same names for their errors and ``Stream``."""
+    """Both SDKs use the same names for their exceptions and for ``Stream``."""
     client: Any
     key: str
 

@@ -1,7 +1,7 @@
-"""Reads a stream that may be silent for long, without blocking the reader.
+"""Reads a stream that may pause for long, without blocking the reader.
 
-A generator cannot be closed while it waits for bytes. So another thread reads it, and the reader gets None
-every few seconds of silence: a chance to notice that its own client is gone.
+A generator cannot be closed while it waits for bytes. So another thread reads it. The reader gets None after
+every few seconds without data, and can then check whether its own client is gone.
 """
 
 from collections.abc import Callable, Generator
@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 PAUSE = 5.0
-"""Seconds of silence."""
+"""Seconds without data after which the reader gets None."""
 JOIN_SECONDS = 5.0
-"""How long to wait for the thread to end; it ends with its connection at the latest."""
+"""Seconds to wait for the thread to end. It ends at the latest when its connection is closed."""
 
 
 _END = object()
@@ -24,11 +24,11 @@ _END = object()
 def read_in_thread(
     stream: Generator[T], abort: Callable[[], None], *, pause: float | None = None
 ) -> Generator[T | None]:
-    """The items of a generator, and None for each ``pause`` seconds (:data:`PAUSE`) without one.
+    """Yields the items of a generator, and None for each ``pause`` seconds without an item.
 
     Args:
-        stream: runs in another thread, from beginning to end. Its errors are raised here.
-        abort: makes it stop waiting; called from this thread when the reader stops before the end.
+        stream: the generator. It runs in another thread. Its exceptions are raised here.
+        abort: makes the generator stop waiting. Called in this thread if the reader stops before the end.
     """
     items = SimpleQueue[Any]()
     stopped = Event()

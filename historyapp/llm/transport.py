@@ -1,4 +1,4 @@
-"""HTTP requests to a provider through its SDK, and the JSON events of the response."""
+"""Sends HTTP requests to a provider through its SDK, and reads the JSON events of the response."""
 
 import socket
 import time
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     import httpx2
 
 MAX_RESPONSE = 64 * 1024 * 1024
-"""Bytes of one streamed response."""
+"""The most bytes of one streamed response."""
 
 Event = dict[str, Any]
 
 
 class Deadline:
-    """The time at which a model call must be over."""
+    """The time at which a model call must end."""
 
     def __init__(self, limits: TimeLimits, clock: Callable[[], float] = time.monotonic) -> None:
         self.limits = limits
@@ -36,12 +36,12 @@ class Deadline:
         self._end = clock() + limits.total
 
     def left(self) -> float:
-        """Seconds; 0 or less when it has passed."""
+        """Remaining seconds. 0 or less after the deadline."""
         return self._end - self._clock()
 
 
 class Connection:
-    """A provider's SDK for one attempt. ``provider`` is its name for people."""
+    """A provider's SDK for one attempt. ``provider`` is its display name."""
 
     def __init__(self, sdk: Sdk, provider: str, deadline: Deadline) -> None:
         self._sdk = sdk
@@ -50,21 +50,21 @@ class Connection:
         self._response: httpx2.Response | None = None
 
     def post(self, path: str, body: Mapping[str, Any]) -> Event:
-        """The JSON object of the response.
+        """Sends a POST and returns the JSON object of the response.
 
         Raises:
-            ModelCallError: for any other response.
+            ModelCallError: if the response is an error or not a JSON object.
         """
         with self._failures():
             response = self._sdk.client.post(path, cast_to=object, body=body, options=self._options())
         return self._event(response)
 
     def events(self, path: str, body: Mapping[str, Any]) -> Generator[Event]:
-        """The events of a streamed response, unchanged. Closing it closes the connection.
+        """Yields the events of a streamed response, unchanged. Closing the generator closes the connection.
 
         Raises:
-            ModelCallError: when there is no response, or the stream breaks. A stream can also end early
-                without an error: the caller checks whether it is complete.
+            ModelCallError: if there is no response, or the stream breaks. A stream can also end early without
+                an error, so the caller must check that the response is complete.
         """
         kind = self._sdk.module.Stream[object]
         with self._failures():
@@ -82,7 +82,7 @@ class Connection:
                 self._response = None
 
     def abort(self) -> None:
-        """Ends the response that another thread waits for; that thread gets an error."""
+        """Closes the response. A thread that waits for it gets an error."""
         response = self._response
         network = response.extensions.get("network_stream") if response is not None else None
         connected = network.get_extra_info("socket") if network is not None else None
@@ -113,7 +113,7 @@ class Connection:
         raise self._broken(f"answered with {kind[:100] or 'nothing'!r} instead of a stream", message)
 
     def _bounded(self, stream: Any) -> Any:
-        """The bytes of a response, up to the limits of size and time. Pings do not extend the time."""
+        """The bytes of a response, with limits of size and time. Pings do not extend the time."""
         from httpx2 import SyncByteStream
 
         deadline, too_late, broken = self._deadline, self._too_late, self._broken
@@ -148,7 +148,7 @@ class Connection:
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
-        """The SDK's and the network's errors as ours. Theirs hold the key, so they are dropped."""
+        """Replaces errors of the SDK and of the network by ours. The originals may contain the key."""
         try:
             yield
         except ModelCallError:
@@ -193,7 +193,7 @@ class Connection:
 
 
 def _is_unconnected(error: Exception) -> bool:
-    """Whether the request failed before there was a connection to send it on."""
+    """Whether the request failed before a connection was open."""
     import httpx2
 
     unconnected = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)

@@ -53,7 +53,7 @@ def test_bodies_that_would_fill_the_disk_are_refused(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("historyapp.front.unread.os.statvfs", lambda _: os.statvfs_result(fields))
     room = BodyRoom(small_limits(min_free_disk=10 * MB))
     with room.keep(6 * MB):
-        with pytest.raises(ServerUnavailable, match="too little disk"), room.keep(6 * MB):
+        with pytest.raises(ServerUnavailable, match="too little free disk space"), room.keep(6 * MB):
             pass
         with room.keep(4 * MB), room.keep(1000) as in_memory:
             assert in_memory
