@@ -1,8 +1,8 @@
-"""The sessions that a session was forked from, one query for all, and what rare rows each of them has.
+"""The sessions that a session was forked from, and which kinds of rare rows each has. One query reads all.
 
-A fork of two hundred forks shares entries of two hundred sessions. Instructions, inputs and summaries are in
-few of these, so the others are not asked. A process remembers which of them have which entries: the entries
-that a fork shares never change. Summaries of shared entries may still be made.
+A fork of two hundred forks shares entries of two hundred sessions. Only a few of these have instructions,
+inputs or summaries, so only these are queried. A process caches which sessions have which kinds of entries,
+because the entries that a fork shares never change. Summaries of shared entries may still be added.
 """
 
 import threading
@@ -16,9 +16,9 @@ from historyapp.core.lineage import Span
 from historyapp.models.fields import as_uuid, uuid_value
 
 SUMMARIES = "summaries"
-"""Stands among the kinds of rows for summaries."""
+"""The kind that stands for summaries."""
 MOST_CACHED = 100
-"""Forks whose ancestors a process remembers; the oldest are dropped first."""
+"""The most forks whose ancestors a process caches. The oldest are dropped first."""
 _CHAIN = """
 WITH RECURSIVE chain (id, parent, shared, revision, depth) AS (
     SELECT id, forked_from_id, fork_position, revision, 0 FROM historyapp_session WHERE id = %s
@@ -40,9 +40,9 @@ class Ancestor(NamedTuple):
 
     id: UUID
     shared: int
-    """Own entries begin after this position."""
+    """The session's own entries begin after this position."""
     has: frozenset[str]
-    """Kinds of entries that it has at all, among those that were asked for."""
+    """The requested kinds of entries that it has."""
 
 
 _cache: dict[UUID, tuple[Ancestor, ...]] = {}
@@ -53,12 +53,12 @@ def ancestors(session: UUID, kinds: Collection[str]) -> tuple[Ancestor, ...]:
     """A fork and the sessions that it was forked from, newest first.
 
     Args:
-        kinds: kinds of entries, the same at each call.
+        kinds: kinds of entries. Must be the same in every call.
     """
     known = _cache.get(session)
     if known is None:
         known = _read_ancestors(session, kinds)
-        if known:  # a fork that is not stored yet has none
+        if known:  # a fork that is not stored yet
             with _lock:
                 _cache[session] = known
                 while len(_cache) > MOST_CACHED:
@@ -80,7 +80,7 @@ def _read_ancestors(session: UUID, kinds: Collection[str]) -> tuple[Ancestor, ..
 
 
 def summarised(sessions: Sequence[UUID]) -> set[UUID]:
-    """Those of some sessions that have summaries."""
+    """The sessions among ``sessions`` that have summaries."""
     ids = [uuid_value(session) for session in sessions]
     with connection.cursor() as cursor:
         cursor.execute(_SUMMARISED.format(", ".join(["%s"] * len(ids))), ids)
@@ -88,7 +88,7 @@ def summarised(sessions: Sequence[UUID]) -> set[UUID]:
 
 
 def revisions(session: UUID) -> int:
-    """The sum of the revisions of a session and of those that it was forked from."""
+    """The sum of the revisions of a session and of the sessions that it was forked from."""
     with connection.cursor() as cursor:
         cursor.execute(_REVISIONS, [uuid_value(session)])
         ((found,),) = cursor.fetchall()
@@ -96,10 +96,10 @@ def revisions(session: UUID) -> int:
 
 
 def parts(chain: Sequence[Ancestor], last: int, having: Container[UUID]) -> Iterator[Span]:
-    """Where live rows may be, up to a position: for each session its part, newest first.
+    """The spans, one for each session, that may have live rows up to a position. Newest first.
 
     Args:
-        having: the ancestors that have such rows. The session itself may have got its first one meanwhile.
+        having: the ancestors that have such rows. The session itself may have got its first one since.
     """
     for number, ancestor in enumerate(chain):
         if (number == 0 or ancestor.id in having) and ancestor.shared < last:

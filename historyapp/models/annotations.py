@@ -1,6 +1,6 @@
-"""What people and agents say of whole sessions: a note and a score. Tags are a column of the session.
+"""A note and a score on a whole session, from people and agents. Tags are a column of the session.
 
-The row stands beside the session's own, so that an append neither reads nor writes it.
+They have a table of their own, so that an append neither reads nor writes them.
 """
 
 from django.db import models
@@ -8,7 +8,7 @@ from django.db import models
 from historyapp.models.sessions import Session
 
 LONGEST_NOTE = 2_000
-"""Characters of a session's note: lists have the whole of it."""
+"""The most characters of a session's note. Lists include the whole note."""
 LONGEST_SCORE_NAME = 60
 HIGHEST_SCORE = 1_000_000_000
 """A score lies between this number and its negative."""
@@ -28,7 +28,7 @@ class Annotation(models.Model):
     noted_at = models.DateTimeField(null=True)
     score = models.FloatField(null=True)
     score_name = models.CharField(max_length=LONGEST_SCORE_NAME, blank=True)
-    """What the score measures; empty: not said."""
+    """What the score measures. May be empty."""
     scored_by = models.CharField(max_length=200, blank=True)
     scored_at = models.DateTimeField(null=True)
 
@@ -37,6 +37,6 @@ class Annotation(models.Model):
 
 
 def annotation_of(session: Session) -> Annotation:
-    """The session's annotation; an empty one, which is not stored, where it has none."""
+    """The session's annotation, or a new empty one that is not saved."""
     found: Annotation | None = getattr(session, "annotation", None)
     return found or Annotation(session=session)

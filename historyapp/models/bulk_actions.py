@@ -1,4 +1,4 @@
-"""Actions on many sessions at once. The rows say what is left to do, so any worker can go on with it."""
+"""Actions on many sessions at once. The rows store what is left to do, so any worker can continue."""
 
 from datetime import datetime
 from typing import Self
@@ -15,7 +15,7 @@ MOST_SESSIONS = 500
 
 class BulkActionQuerySet(models.QuerySet["BulkAction"]):
     def active(self) -> Self:
-        """Those of which a worker still has to do something."""
+        """Actions that a worker has not finished."""
         return self.filter(state=BulkAction.State.RUNNING)
 
     def older_than(self, moment: datetime) -> Self:
@@ -23,7 +23,7 @@ class BulkActionQuerySet(models.QuerySet["BulkAction"]):
 
 
 class BulkAction(models.Model):
-    """One action that somebody asked for on many sessions."""
+    """One requested action on many sessions."""
 
     class Kind(models.TextChoices):
         ADD_TAG = "add_tag", "add a tag"
@@ -41,17 +41,17 @@ class BulkAction(models.Model):
     project = models.ForeignKey(Project, models.CASCADE, related_name="+")
     kind = models.CharField(max_length=10, choices=Kind)
     tag = models.CharField(max_length=100, blank=True)
-    """To add or to remove."""
+    """The tag to add or to remove."""
     strategy = models.CharField(max_length=50, blank=True)
     model = models.CharField(max_length=200, blank=True)
-    """Of compressions; empty: as each session's settings say."""
+    """For compressions. Empty: the strategy of each session's settings."""
     state = models.CharField(max_length=9, choices=State, default=State.RUNNING)
-    """Finished: nothing is left to begin. Compressions that it has started may still run."""
+    """``finished``: every item has been handled. Compressions that were started may still run."""
     actor = models.CharField(max_length=200, blank=True)
     api_key = models.ForeignKey(ApiKey, models.CASCADE, null=True, related_name="+")
-    """The key that asked for it; its spending caps hold. Null: a person did."""
+    """The API key that requested it, whose spending caps apply. Null if a person requested it."""
     is_member = models.BooleanField(default=False)
-    """Whether a person asked who may not spend money."""
+    """Whether the person who requested it may not spend money."""
     created_at = models.DateTimeField(default=timezone.now)
     finished_at = models.DateTimeField(null=True)
 
@@ -81,10 +81,10 @@ class BulkItem(models.Model):
     number = models.PositiveSmallIntegerField()
     """1, 2, 3 … within the action."""
     session_id = models.UUIDField()
-    """No foreign key: the session may not exist, or be deleted since."""
+    """Not a foreign key: the session may not exist or may have been deleted."""
     state = models.CharField(max_length=9, choices=State, default=State.WAITING)
     reason = models.CharField(max_length=1000, blank=True)
-    """Why it failed, or why nothing had to be done."""
+    """Why it failed or was skipped."""
     run_id = models.UUIDField(null=True)
     """The compression run that was started."""
 

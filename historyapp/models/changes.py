@@ -1,9 +1,9 @@
-"""What has changed in the sessions of a project, in order. Who wants to know what happened reads it here.
+"""The feed of changes in the sessions of a project, in order.
 
-Each change is a row that its transaction adds. A transaction on PostgreSQL may commit after another one that
-took a later number, so numbers alone would skip its rows. Readers therefore order changes by transaction, and
-wait for those of transactions that began before one that still runs. SQLite runs one writer at a time, so
-there the numbers are in order.
+A transaction adds a row for each change. On PostgreSQL a transaction may commit after another one whose rows
+have higher numbers, so a reader that orders by number alone would skip its rows. Readers therefore order
+changes by transaction, and read only those of transactions that began before the oldest one that still runs.
+SQLite has one writer at a time, so its numbers are in order.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ from historyapp.models.sql import as_aware, fetch_all
 from historyapp.wire.problems import CursorExpired
 
 MOST_CHANGES = 1000
-"""Changes that one read looks at."""
+"""The most changes of one read."""
 _COLUMNS = "transaction_id, id, kind, session_id, first_position, last_position, run_id, at"
 _PAGE = (
     f"SELECT {_COLUMNS} FROM historyapp_change WHERE project_id = %s "  # noqa: S608
@@ -41,7 +41,7 @@ _MOST_DIGITS = 18
 
 
 class ChangeKind(models.TextChoices):
-    """What changed; the values are the kinds of the API's events."""
+    """What changed. The values are the event kinds of the API."""
 
     SESSION_CREATED = "session_created", "session created"
     ENTRIES = "entries", "entries appended"
@@ -53,21 +53,21 @@ class ChangeKind(models.TextChoices):
     SESSION_CHANGED = "session_changed", "session changed"
     SESSION_DELETED = "session_deleted", "session deleted"
     PRUNED = "pruned", "older changes deleted"
-    """Stands for the changes before it, which are no longer kept. Readers never see it."""
+    """Marks that older changes were deleted. Readers never see it."""
 
 
 class Change(models.Model):
-    """One change that one transaction made to one session."""
+    """One change to one session in one transaction."""
 
     transaction_id = models.BigIntegerField(default=0)
     """The number of the transaction on PostgreSQL; 0 on SQLite."""
     project = models.ForeignKey(Project, models.CASCADE, related_name="+", db_index=False)
     session_id = models.UUIDField()
-    """No foreign key: the row stays when the session is deleted."""
+    """Not a foreign key: the row stays when the session is deleted."""
     kind = models.CharField(max_length=16)
     first_position = models.PositiveIntegerField(null=True)
     last_position = models.PositiveIntegerField(null=True)
-    """Of the entries that were appended. Of other changes neither is set."""
+    """The positions of appended entries. Null for other kinds."""
     run_id = models.UUIDField(null=True)
     """The compression run."""
     at = models.DateTimeField(default=timezone.now)
@@ -80,7 +80,7 @@ class Change(models.Model):
 
 
 class Cursor(NamedTuple):
-    """A place between two changes of a project."""
+    """A place in the feed of a project."""
 
     transaction_id: int
     id: int
@@ -90,10 +90,10 @@ class Cursor(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "Cursor":
-        """Reads what ``str()`` has written.
+        """Parses the result of ``str()``.
 
         Raises:
-            Invalid: when it is something else.
+            Invalid: if the text is not a cursor.
         """
         parts = text.split("-")
         are_numbers = all(part.isdecimal() and part.isascii() and len(part) <= _MOST_DIGITS for part in parts)
@@ -110,7 +110,7 @@ START = Cursor(0, 0)
 
 
 class ReadChange(NamedTuple):
-    """A change as readers get it."""
+    """A change as returned to readers."""
 
     cursor: Cursor
     kind: str
@@ -124,21 +124,22 @@ class ReadChange(NamedTuple):
 class ChangePage(NamedTuple):
     changes: Sequence[ReadChange]
     cursor: Cursor
-    """After the changes that have been read, those of other sessions included."""
+    """The place after the changes that were read, including those of other sessions."""
     has_more: bool
 
 
 def changes_since(
     project: UUID, cursor: Cursor = START, *, limit: int = MOST_CHANGES, session: UUID | None = None
 ) -> ChangePage:
-    """The changes of a project after a cursor, oldest first. None is ever skipped.
+    """The changes of a project after a cursor, oldest first, without gaps.
 
     Args:
-        limit: rows that are read.
-        session: only those of this session. The others are read too, so a page may be empty before the end.
+        limit: the most rows to read.
+        session: return only the changes of this session. The others are read too, so a page can be empty
+            before the end of the feed.
 
     Raises:
-        CursorExpired: when changes after the cursor have been deleted because they were too old.
+        CursorExpired: if changes after the cursor have been deleted because of their age.
     """
     statement = _PAGE.format(settled="" if on_sqlite() else _SETTLED)
     read = list(_changes(fetch_all(statement, [uuid_value(project), *cursor, limit + 1])))
@@ -161,22 +162,22 @@ def newest_cursor(project: UUID) -> Cursor:
 
 
 def progress() -> int:
-    """A number that differs whenever there may be new changes, in any project. It costs next to nothing.
+    """A number that differs if there may be new changes in any project. Reading it is cheap.
 
-    On SQLite the number is of the thread's connection, and its own writes do not change it.
+    On SQLite the number belongs to the thread's connection, and writes on that connection do not change it.
     """
     return int(fetch_all(_PROGRESS[connection.vendor], [])[0][0])
 
 
 def next_transaction() -> int:
-    """The number that no transaction of this PostgreSQL has reached yet."""
+    """The next transaction number of this PostgreSQL server."""
     return int(fetch_all(_BEGUN, [])[0][0])
 
 
 def _is_of_other_database(cursor: Cursor) -> bool:
-    """Whether PostgreSQL has no such transaction yet: the database was restored from a dump into another one.
+    """Whether the cursor's transaction does not exist yet: the database was restored on another server.
 
-    A dump keeps the numbers of rows, so that readers go on by them.
+    A dump keeps the ids of rows, so that readers can continue by id.
     """
     return not on_sqlite() and next_transaction() <= cursor.transaction_id
 

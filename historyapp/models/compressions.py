@@ -1,4 +1,4 @@
-"""Compression runs and their items. These rows say what work is left; messages only wake workers."""
+"""Compression runs and their items. These rows store the remaining work; messages only wake workers."""
 
 from datetime import datetime, timedelta
 from typing import Self
@@ -13,9 +13,10 @@ from historyapp.models.sessions import Session
 from historyapp.models.summaries import Summary
 
 LONGEST_CLAIM = timedelta(hours=2)
-"""A claim that ends later was made before the clock was set back. The longest setting is one hour."""
+"""A claim that expires later than this was made before the clock was set back. The setting allows one hour.
+"""
 AUTOMATIC = "automatic"
-"""The actor of a run that the session's settings started, until somebody retries it."""
+"""The actor of an automatic run, until somebody retries it."""
 
 
 class RunQuerySet(models.QuerySet["CompressionRun"]):
@@ -24,7 +25,7 @@ class RunQuerySet(models.QuerySet["CompressionRun"]):
         return self.filter(state__in=CompressionRun.ACTIVE)
 
     def newest_first(self) -> Self:
-        """The runs that lists show: all except automatic ones that had nothing to do."""
+        """The runs to list: all except automatic runs that had nothing to do."""
         idle = models.Q(automatic=True, state=CompressionRun.State.SUCCEEDED, total=0)
         return self.exclude(idle).order_by("-id")
 
@@ -44,51 +45,52 @@ class CompressionRun(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     project = models.ForeignKey(Project, models.CASCADE, related_name="+", db_index=False)
-    """The session's, so that the project's list of runs reads no others."""
+    """The project of the session, so that a project's runs are read by an index."""
     session = models.ForeignKey(Session, models.CASCADE, related_name="compression_runs")
     strategy = models.CharField(max_length=50)
     model = models.CharField(max_length=200, blank=True)
     """``provider:model``, ``local``, or empty for strategies without a model."""
     options = JSONText(default=dict)
-    """The strategy's options that differ from its defaults."""
+    """Strategy options that differ from the defaults."""
     again = models.BooleanField(default=False)
-    """Whether steps that have a summary of this strategy are summarised again."""
+    """Whether to summarise steps again that have a summary of this strategy."""
     trial = models.BooleanField(default=False)
-    """Whether results are only stored with the items, to be compared."""
+    """Whether the summaries are stored only in the items, for comparison."""
     comparison = models.UUIDField(null=True)
-    """Shared by the trial runs that are compared with each other."""
+    """Shared by the trial runs of one comparison."""
     automatic = models.BooleanField(default=False)
-    """Whether the session's settings started it."""
+    """Whether it was started automatically by the session's settings."""
     state = models.CharField(max_length=15, choices=State, default=State.QUEUED)
     note = models.TextField(blank=True)
-    """What happened and what to do about it, in one or two sentences."""
+    """What went wrong and what to do, in one or two sentences."""
     head = models.PositiveIntegerField()
-    """The session's head when the run was requested; its steps are counted as of then."""
+    """The session's head when the run was requested. Step numbers are as of this position."""
     from_step = models.PositiveIntegerField()
     to_step = models.PositiveIntegerField()
     """Less than ``from_step`` if there was nothing to do."""
     planned = models.BooleanField(default=False)
-    """Whether its items have been made."""
+    """Whether its items have been stored."""
     total = models.PositiveIntegerField(default=0)
     done = models.PositiveIntegerField(default=0)
     failed = models.PositiveIntegerField(default=0)
     calls = models.PositiveIntegerField(default=0)
-    """Model calls, failed ones included."""
+    """Model calls, including failed ones."""
     tokens_in = models.PositiveBigIntegerField(default=0)
-    """As the provider reported, or by our own count if it reported nothing."""
+    """Reported by the provider, or our own count if it reported none."""
     tokens_out = models.PositiveBigIntegerField(default=0)
     cost = models.PositiveBigIntegerField(null=True)
     """In millionths of a dollar; null if the model's price is unknown."""
     prices_as_of = models.CharField(max_length=40, blank=True)
-    """The date of the price list used for ``cost``; empty without a model, and for runs of versions that did
-    not store it."""
+    """The date of the price list used for ``cost``. Empty without a model, and in runs of earlier versions.
+    """
     tokens_before = models.PositiveBigIntegerField(default=0)
-    """Of the summarised steps."""
+    """Tokens of the summarised steps."""
     tokens_after = models.PositiveBigIntegerField(default=0)
-    """Of their summaries."""
+    """Tokens of the summaries."""
     actor = models.CharField(max_length=200, blank=True)
     api_key = models.ForeignKey(ApiKey, models.SET_NULL, null=True, related_name="+")
-    """The key that started or retried the run; its spending caps hold. Null: a person or the settings did."""
+    """The API key that started or retried the run, whose spending caps apply. Null: a person or the settings.
+    """
     created_at = models.DateTimeField(default=timezone.now)
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
@@ -99,8 +101,8 @@ class CompressionRun(models.Model):
         indexes = (
             models.Index(fields=("session", "-id"), name="run_by_session"),
             models.Index(fields=("project", "-id"), name="run_by_project"),
-            # Each process looks every second for runs that have not ended. With a condition in place of the
-            # column, SQLite would read all runs: its planner does not see the values of parameters.
+            # Each process polls every second for runs that have not ended. With a condition instead of the
+            # column, SQLite would read all runs, because its planner does not see the values of parameters.
             models.Index(fields=("state", "id"), name="run_by_state"),
         )
         constraints = (
@@ -130,12 +132,12 @@ class ItemQuerySet(models.QuerySet["CompressionItem"]):
         return self.filter(state__in=(CompressionItem.State.WAITING, CompressionItem.State.CLAIMED))
 
     def under_way(self, now: datetime) -> Self:
-        """Items of a worker whose claim has not expired."""
+        """Items with a claim that has not expired."""
         until = (now, now + LONGEST_CLAIM)
         return self.filter(state=CompressionItem.State.CLAIMED, claimed_until__range=until)
 
     def claimable(self, now: datetime) -> Self:
-        """Waiting items, and those whose claim has expired."""
+        """Waiting items, and items with an expired claim."""
         waiting = models.Q(state=CompressionItem.State.WAITING)
         claimed = models.Q(state=CompressionItem.State.CLAIMED)
         expired = models.Q(claimed_until__lt=now) | models.Q(claimed_until__gt=now + LONGEST_CLAIM)
@@ -143,7 +145,7 @@ class ItemQuerySet(models.QuerySet["CompressionItem"]):
 
 
 class CompressionItem(models.Model):
-    """One summary that a run makes."""
+    """One summary that a run has to make."""
 
     class State(models.TextChoices):
         WAITING = "waiting", "waiting"
@@ -155,28 +157,30 @@ class CompressionItem(models.Model):
     number = models.PositiveIntegerField()
     """1, 2, 3 … within the run."""
     level = models.PositiveSmallIntegerField(default=1)
-    """1: one step, 2: a range, 3 and more: a digest of summaries."""
+    """1: one step. 2: a range. 3 and more: a digest of summaries."""
     first_step = models.PositiveIntegerField()
     last_step = models.PositiveIntegerField()
     first_position = models.PositiveIntegerField()
     last_position = models.PositiveIntegerField()
-    """The steps' positions when the item was made; a later rewind can move them into a take."""
+    """The steps' positions when the item was stored. A later rewind can move them into a take."""
     parts = JSONText(default=list)
     """For a digest, the ids of the summaries that it combines."""
     state = models.CharField(max_length=10, choices=State, default=State.WAITING)
     claim = models.UUIDField(null=True)
-    """Its worker's claim; a worker makes a new one for each run."""
+    """The id of the worker's claim. A worker makes a new id for each run."""
     claimed_until = models.DateTimeField(null=True)
-    """The worker extends it while it runs."""
+    """The end of the claim. The worker extends it while it runs."""
     error = models.TextField(blank=True)
     """Why it failed, in one sentence."""
     summary = models.OneToOneField(Summary, models.SET_NULL, null=True, related_name="item")
     text = JSONText(null=True)
-    """For a trial, the text of the summary."""
+    """The text of the summary, only in a trial."""
     tokens_before = models.PositiveIntegerField(default=0)
     tokens_after = models.PositiveIntegerField(default=0)
     cost = models.PositiveBigIntegerField(null=True)
-    """Of its model calls, in millionths of a dollar; null if the price is unknown, or before any call."""
+    """The cost of its model calls in millionths of a dollar. Null if the price is unknown or no call was
+    made.
+    """
 
     objects = ItemQuerySet.as_manager()
 

@@ -1,6 +1,6 @@
-"""Figures of a project by day, agent, model and tool: a projection that a reader of the feed keeps.
+"""Figures of a project by day, agent, model and tool: a projection that is updated from the feed of changes.
 
-Each is stored twice: by session, so that what a session added can be taken away again when it is renamed or
+Figures are stored twice: by session, so that a session's part can be subtracted when it is renamed or
 deleted, and by project, so that a page reads few rows.
 """
 
@@ -10,11 +10,11 @@ from historyapp.models.fields import JSONText
 from historyapp.models.projects import Project
 
 MOST_NAME = 200
-"""Characters of an agent's, a model's or a tool's name."""
+"""The most characters of an agent, model or tool name."""
 
 
 class _Figures(models.Model):
-    """:class:`historyapp.core.day_figures.FiguresKey` and ``DayFigures`` as columns, explained there."""
+    """The fields of :class:`historyapp.core.day_figures.FiguresKey` and ``DayFigures`` as columns."""
 
     day = models.DateField()
     model = models.CharField(max_length=MOST_NAME)
@@ -39,28 +39,28 @@ class _Figures(models.Model):
 
 
 class CountedSession(models.Model):
-    """How far a session is counted, and under which names."""
+    """Up to where a session is counted, and under which names."""
 
     session_id = models.UUIDField(primary_key=True)
-    """No foreign key: the figures of a deleted session stay until they are taken away from its project."""
+    """Not a foreign key: the figures of a deleted session stay until they are subtracted from its project."""
     project = models.ForeignKey(Project, models.CASCADE, related_name="+")
     version = models.PositiveSmallIntegerField(default=0)
-    """Of the rules; 0: to be counted anew."""
+    """The version of the rules. 0: count the session again."""
     head = models.PositiveIntegerField(default=0)
-    """Own entries up to this position are counted, live ones as of it."""
+    """Own entries up to this position are counted, as live or not as of this position."""
     agent = models.CharField(max_length=MOST_NAME, blank=True)
     model = models.CharField(max_length=MOST_NAME, blank=True)
     began = models.DateField(null=True)
-    """The day under which the session itself is counted; null: not yet."""
+    """The day under which the session itself is counted. Null: not counted yet."""
     newest = JSONText(null=True)
-    """What was counted of the newest step's row, which may still change, or null."""
+    """The counted figures of the newest step, whose row may still change, or null."""
 
     def __str__(self) -> str:
         return f"{self.session_id} up to {self.head}"
 
 
 class SessionDay(_Figures):
-    """What one session's own entries add to a day, by model and tool."""
+    """The figures of one session's own entries by day, model and tool."""
 
     session = models.ForeignKey(CountedSession, models.CASCADE, related_name="days", db_index=False)
 
@@ -76,9 +76,9 @@ class SessionDay(_Figures):
 
 
 class ProjectDay(_Figures):
-    """What all sessions of an agent add to a day, by model and tool.
+    """The figures of all sessions of an agent by day, model and tool.
 
-    The model of calls that name none is the session's.
+    If a model call names no model, it counts for the session's model.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="days", db_index=False)
@@ -96,19 +96,20 @@ class ProjectDay(_Figures):
 
 
 class FiguresProgress(models.Model):
-    """How far a project's figures follow its feed of changes."""
+    """Up to where a project's figures follow its feed of changes."""
 
     project = models.OneToOneField(Project, models.CASCADE, primary_key=True, related_name="+")
     transaction_id = models.BigIntegerField(default=0)
     change_id = models.BigIntegerField(default=0)
-    """The cursor of the feed; see :class:`historyapp.models.changes.Cursor`."""
+    """The cursor of the feed, see :class:`historyapp.models.changes.Cursor`."""
     counted_to = models.UUIDField(null=True)
-    """Sessions that were there before the feed was followed are counted in the order of their ids, up to this
-    one; null: none yet."""
+    """Sessions that are older than the cursor are counted in the order of their ids. This is the last counted
+    one, or null.
+    """
     is_complete = models.BooleanField(default=False)
-    """Whether all of them are counted."""
+    """Whether all older sessions are counted."""
     at = models.DateTimeField(null=True)
-    """When all changes of the feed were counted last."""
+    """When the figures last included the whole feed."""
 
     def __str__(self) -> str:
         return f"figures of {self.project_id}"

@@ -12,15 +12,15 @@ from historyapp.models.fields import JSONText, PackedJSON, session_value
 from historyapp.models.sessions import RARE_KINDS, Session
 
 Rows = TypeVar("Rows", bound="models.QuerySet[Any]")
-_SPANS_AT_ONCE, _MOST_SPANS = 20, 60  # many entries may be wanted, of spans of one or two each
+_SPANS_AT_ONCE, _MOST_SPANS = 20, 60  # spans of one query; more if many entries are read
 _FIRST_PAGE, _LARGEST_PAGE = 16, 1024  # rows
-_AT_ONCE = 16  # of many rows, since PostgreSQL's driver holds them all and one may have many MB
-_FEW = 100  # rows, which are fetched at once
-_SHORT = 1000  # entries; sorting them is cheap
+_AT_ONCE = 16  # rows of one fetch: PostgreSQL's driver holds them all, and one may have many MB
+_FEW = 100  # rows that are fetched together
+_SHORT = 1000  # entries, which are cheap to sort
 
 
 class EntryQuerySet(models.QuerySet["Entry"]):
-    """Reads only: the log grows through ``historyapp.services.append`` and never changes."""
+    """Only reads. Entries are added by ``historyapp.services.append`` and never change."""
 
     def live(
         self,
@@ -70,12 +70,12 @@ class EntryQuerySet(models.QuerySet["Entry"]):
 
 
 def in_spans(rows: Rows, spans: Sequence[Span], column: str = "position", before: int = 0) -> Rows:
-    """The rows whose position column lies in one of some spans; SQLite takes a few hundred of them.
+    """The rows whose position is in one of the spans. SQLite accepts a few hundred spans.
 
-    Written in SQL: building a Q of fifty spans takes several times what its query takes.
+    Written in SQL, because building a Q of fifty spans takes several times as long as the query.
 
     Args:
-        before: positions before each span that count, too.
+        before: include this many positions before each span.
     """
     values = [
         value for span in spans for value in (session_value(span.session), span.first - before, span.last)
@@ -88,13 +88,15 @@ def in_spans(rows: Rows, spans: Sequence[Span], column: str = "position", before
 def spans_between(
     lineage: Lineage, after: int = 0, before: int | None = None, *, newest_first: bool = False
 ) -> Iterator[Span]:
-    """The parts of a lineage's spans between two positions (both excluded; None: no end)."""
+    """The parts of a lineage's spans between two positions (both excluded). ``before=None``: up
+    to the end.
+    """
     last = lineage.last if before is None else before - 1
     return lineage.between(after + 1, last, newest_first=newest_first)
 
 
 def span_batches(spans: Iterable[Span], at_once: int = _SPANS_AT_ONCE) -> Iterator[list[Span]]:
-    """Spans for one query each: a long one alone, since an index gives its order, short ones together."""
+    """Groups spans, one group for each query. A long span is alone, because an index gives its order."""
     batch: list[Span] = []
     entries = 0
     for span in spans:
@@ -110,14 +112,14 @@ def span_batches(spans: Iterable[Span], at_once: int = _SPANS_AT_ONCE) -> Iterat
 def rare_batches(
     lineage: Lineage, session: Session | None, kind: str, before: int | None = None, *, newest_first: bool
 ) -> Iterator[list[Span]]:
-    """Ranges for queries of rows that are rare. Those of a long lineage hold rows that are not live, too.
+    """Position ranges in which to query rare rows. In a long lineage they include rows that are not live.
 
-    Ten thousand spans take hundreds of queries, most of which find nothing. One range for each session that
-    has such rows takes few, and whether a row is live is found by its position.
+    Ten thousand spans would take hundreds of queries, most of them without a result. One range for each
+    session that has such rows takes few queries. The caller then checks by position whether a row is live.
 
     Args:
-        session: whose lineage it is. Without it, all spans are asked.
-        kind: of entries, or :data:`historyapp.models.ancestors.SUMMARIES`.
+        session: the session of the lineage. Without it, all spans are queried.
+        kind: a kind of entries, or :data:`historyapp.models.ancestors.SUMMARIES`.
     """
     if lineage.older and session is not None:
         last = lineage.last if before is None else min(before - 1, lineage.last)
@@ -128,7 +130,7 @@ def rare_batches(
 
 
 def page_sizes() -> Iterator[tuple[int, int]]:
-    """Offsets and sizes of growing pages, in rows, endless: few rows cost little, many take few queries."""
+    """Offsets and sizes of pages that grow, without end: few rows are cheap, and many take few queries."""
     start, size = 0, _FIRST_PAGE
     while True:
         yield start, size
@@ -144,7 +146,7 @@ class Entry(models.Model):
     kind = models.CharField(max_length=20)
     created_at = models.DateTimeField()
     body = PackedJSON()
-    """The fields of the kind that differ from their defaults."""
+    """The fields of the entry's kind, without defaults."""
     metadata = JSONText(default=dict)
     tokens = models.PositiveIntegerField(default=0)
     totals = JSONText(default=dict)
@@ -153,8 +155,8 @@ class Entry(models.Model):
     objects = EntryQuerySet.as_manager()
 
     class Meta:
-        # Each rare kind has an index, so that its newest entry is found at once. The two kinds that make up
-        # most of the log have none: it would cost every append a page to write.
+        # Each rare kind has an index to find its newest entry. The two kinds that make up most of the log
+        # have none, because every append would have to write a page of it.
         indexes = tuple(
             models.Index(fields=("session", "position"), name=f"entry_{kind}", condition=models.Q(kind=kind))
             for kind in RARE_KINDS
@@ -178,7 +180,7 @@ class Entry(models.Model):
 
 
 class RetentionPass(models.Model):
-    """While this table has a row (within one transaction) the triggers let retention delete entries."""
+    """While this table has a row, within one transaction, the triggers allow retention to delete entries."""
 
     opened_at = models.DateTimeField(auto_now_add=True)
 

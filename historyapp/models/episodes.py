@@ -1,4 +1,4 @@
-"""Steps' rows: what lists show of a step without loading the bodies of its entries."""
+"""The rows of steps, which lists show without loading the bodies of entries."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -29,20 +29,20 @@ from historyapp.models.sql import (
 from historyapp.models.step_positions import few_rows, have_few_rows, spans_from_step
 
 _MOST_SPANS = 100
-"""Spans whose steps are read at once. SQLite takes a few hundred conditions."""
+"""The most spans of one query. SQLite accepts a few hundred conditions."""
 _MOST_OWNERS = 16
-"""Sessions of a long lineage in which rows are looked for by their numbers."""
+"""The most sessions of a long lineage in which rows are found by number."""
 ENTRIES_OF_STEP = 2
-"""Of most steps: an output and its results. Where steps have more, more queries find them."""
+"""The entries of most steps: an output and its results. Steps with more entries take more queries."""
 INDEXED_STATUSES = ("error", "interrupted_by_human", "answered", "abandoned")
-"""Each has its own index. Most steps end as ``success`` and write to none."""
+"""Each of these has its own index. Most steps end as ``success`` and write to none of them."""
 _STATUS_INDEXES = ("episode_errors", "episode_interrupted", "episode_answered", "episode_abandoned")
 SEVERAL_TOOLS = "\n"
 """The tool of a step that called different tools. No tool has this name."""
 
 
 class StepSample(NamedTuple):
-    """The columns from which a picture of a long session is drawn; whole rows would cost more."""
+    """The columns for drawing a timeline of a long session. Whole rows would cost more."""
 
     session_id: UUID
     anchor: int
@@ -62,11 +62,11 @@ class StepSample(NamedTuple):
     turn_first: int = 0
     compactions: int = 0
     entry_totals: Mapping[str, Any] | None = None
-    """As stored with the entry at the anchor; read only where they are asked for."""
+    """The totals stored with the entry at the anchor, if they were requested."""
 
     @classmethod
     def at(cls, session: UUID, number: int, tokens: int, errors: int) -> "StepSample":
-        """Of a step of which only the totals are known."""
+        """A sample of which only the totals are known."""
         return cls(session, 0, number, "success", [], 0, tokens, errors)
 
 
@@ -90,10 +90,10 @@ Row = TypeVar("Row", "Episode", StepSample, StepSignature, OutlineRow, RowPlace)
 def _few_rows_of(
     lineage: Lineage, first: int, last: int, read: Callable[[int], list[Row]]
 ) -> list[Row] | None:
-    """Live rows ``first`` to ``last``, or None where many rows have these numbers.
+    """Live rows ``first`` to ``last``, or None if many rows have these numbers.
 
     Args:
-        read: the rows of all sessions of the lineage with these numbers, at most a number of them.
+        read: reads the rows with these numbers in all sessions of the lineage. Its argument is the most rows.
     """
     # Mostly each of many rewinds took back a step or two. A fork of many is asked for the places.
     if lineage.older:
@@ -108,15 +108,16 @@ def _few_rows_of(
 def _rows_by_place(
     lineage: Lineage, first: int, last: int, read: Callable[[Sequence[Span], int], list[Row]]
 ) -> list[Row]:
-    """Live rows ``first`` to ``last``, found by the places of their steps.
+    """Live rows ``first`` to ``last``, found by the positions of their steps.
 
     Args:
-        read: the rows that begin in spans or were cut before one, by anchor, at most a number of them.
+        read: reads the rows that begin in some spans or were cut before one of them, in the order of anchors.
+        Its second argument is the most rows.
     """
     found: list[Row] = []
     part: list[Span] = []
     wanted = last - first + 1
-    # Without a condition on numbers: an index of these would be read through all takes.
+    # Without a condition on numbers: with one, the database would read an index through all takes.
     for batch in _growing_batches(spans_from_step(lineage, first), ENTRIES_OF_STEP * (wanted + 4)):
         part += batch
         some = read(batch, wanted + len(batch) + 1)
@@ -127,7 +128,7 @@ def _rows_by_place(
 
 
 def _growing_batches(spans: Iterable[Span], entries: int) -> Iterator[list[Span]]:
-    """Spans for one query each, at first of about as many entries, each time of twice as many."""
+    """Groups spans, one group for each query. The entries of a group double each time."""
     batch: list[Span] = []
     left = entries
     for span in spans:
@@ -142,11 +143,14 @@ def _growing_batches(spans: Iterable[Span], entries: int) -> Iterator[list[Span]
 
 
 class EpisodeQuerySet(models.QuerySet["Episode"]):
-    """Takes reuse step numbers. Where few rows have the wanted ones, :func:`live_rows` drops those that are
-    not live; where many have, the places of the steps are found first."""
+    """Takes reuse step numbers. If few rows have the wanted numbers, :func:`live_rows` drops the rows that
+    are not live. If many have them, the positions of the steps are found first.
+    """
 
     def numbered(self, lineage: Lineage, first: int, last: int) -> list["Episode"]:
-        """Live steps ``first`` to ``last``, oldest first. Costs what the range costs."""
+        """Live steps ``first`` to ``last``, oldest first. The cost depends only on the length of
+        the range.
+        """
 
         def read(most: int) -> list[Episode]:
             return list(self._in_sessions(lineage, first, last, most).defer("excerpt"))
@@ -156,12 +160,12 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
 
         if not lineage.older and (rows := _few_rows_of(lineage, first, last, read)) is not None:
             return rows
-        # A rewind after each step leaves two rows of each: only live ones are read in full.
+        # If a rewind followed each step, each has two rows. Only live ones are read in full.
         places = _few_rows_of(lineage, first, last, read_places) if lineage.older else None
         return self.at(_rows_by_place(lineage, first, last, row_places_in) if places is None else places)
 
     def some(self, lineage: Lineage, numbers: Sequence[int]) -> list["Episode"] | None:
-        """Some steps at any distances; None where too many rows or too many spans would be read for that."""
+        """Steps with these numbers, or None if that takes too many rows or spans."""
         if lineage.older:
             return None
         most = few_rows(1, len(numbers))
@@ -170,14 +174,14 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         return live_rows(several, lineage) if len(several) <= most else None
 
     def with_numbers(self, lineage: Lineage, numbers: Sequence[int]) -> list["Episode"]:
-        """The live steps among some numbers, by number. Reads the rows of all takes that have these."""
+        """The live steps with these numbers, by number. Reads the rows of all takes that have them."""
         if lineage.older:
             return self.at(live_rows(row_places(session_ids(lineage), numbers), lineage))
         rows = self.filter(session_id__in=session_ids(lineage), number__in=numbers)
         return live_rows(rows.defer("excerpt"), lineage)
 
     def outlines(self, lineage: Lineage, first: int, last: int) -> list[OutlineRow]:
-        """The same steps as contexts are chosen from them."""
+        """The same steps, with the columns for contexts."""
         rows = _few_rows_of(
             lineage, first, last, lambda most: outline_rows(session_ids(lineage), first, last, most)
         )
@@ -186,11 +190,11 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
     def sampled(
         self, lineage: Lineage, first: int, last: int, *, with_totals: bool = False
     ) -> list[StepSample]:
-        """The same steps as a picture is drawn from them."""
+        """The same steps, with the columns for timelines."""
         return self._shaped(lineage, first, last, lambda rows: rows._samples(with_totals=with_totals))
 
     def signatures(self, lineage: Lineage, first: int, last: int) -> list[StepSignature]:
-        """The same steps as they are compared with those of another run."""
+        """The same steps, with the columns for comparing runs."""
         columns = StepSignature._fields
         return self._shaped(
             lineage, first, last, lambda rows: [StepSignature(*row) for row in rows.values_list(*columns)]
@@ -199,7 +203,7 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
     def _shaped(
         self, lineage: Lineage, first: int, last: int, shape: "Callable[[EpisodeQuerySet], list[Row]]"
     ) -> list[Row]:
-        """Live steps ``first`` to ``last``, of which ``shape`` reads some columns."""
+        """Live steps ``first`` to ``last`` with the columns that ``shape`` selects."""
 
         def read(most: int) -> list[Row]:
             return shape(self._in_sessions(lineage, first, last, most))
@@ -214,7 +218,7 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         return self.filter(session_id__in=session_ids(lineage), number__range=(first, last))[:most]
 
     def at(self, places: Sequence[RowPlace]) -> list["Episode"]:
-        """The rows at some places, without excerpts, by number."""
+        """The rows at these places, without excerpts, by number."""
         rows: list[Episode] = []
         for start in range(0, len(places), _MOST_SPANS):
             some = places[start : start + _MOST_SPANS]
@@ -226,7 +230,7 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
     def sampled_at(
         self, lineage: Lineage, numbers: Sequence[int], *, with_totals: bool = False
     ) -> list[StepSample] | None:
-        """Some steps, given in ascending order; None where :meth:`sampled_sparsely` gives None."""
+        """Steps with these ascending numbers. None if :meth:`sampled_sparsely` returns None."""
         first, last = (numbers[0], numbers[-1]) if numbers else (1, 0)
         if len(numbers) == last - first + 1:
             return self.sampled(lineage, first, last, with_totals=with_totals)
@@ -235,7 +239,7 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
     def sampled_sparsely(
         self, lineage: Lineage, numbers: Sequence[int], *, with_totals: bool = False
     ) -> list[StepSample] | None:
-        """Some steps, or None where too many rows or too many spans would be read for that."""
+        """Steps with these numbers, or None if that takes too many rows or spans."""
         if lineage.older:
             return None
         rows = self.filter(session_id__in=session_ids(lineage), number__in=list(numbers))
@@ -244,7 +248,7 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         return live_rows(several, lineage) if len(several) <= most else None
 
     def _samples(self, *, with_totals: bool) -> list[StepSample]:
-        """The rows with the columns of a picture; one query, with the totals too."""
+        """Rows with the columns for timelines, and on request with totals. One query."""
         if not with_totals:
             return [StepSample(*row) for row in self.values_list(*StepSample._fields[:-1])]
         at_anchor = Entry.objects.filter(session=OuterRef("session"), position=OuterRef("anchor"))
@@ -253,15 +257,15 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
 
 
 def live_anchors(lineage: Lineage, session: str, anchors: Sequence[int]) -> set[int]:
-    """The anchors of those of a session's rows that are live."""
+    """The anchors of a session's live rows among ``anchors``."""
     is_live, _ = _live_at(lineage, anchors)
     return {anchor for anchor in anchors if is_live(session, anchor)}
 
 
 def live_rows(rows: Iterable[Row], lineage: Lineage) -> list[Row]:
-    """The live rows, one for each number: the last one, which is of the step as a rewind or fork cut it.
+    """The live rows, one for each number. If a rewind or fork cut the step, that is the row of the cut step.
 
-    A fork's row may have the same anchor as the row that it goes on from.
+    A fork's row may have the same anchor as the row that it continues.
     """
     candidates = list(rows)
     is_live, is_cut = _live_at(lineage, [row.anchor for row in candidates])
@@ -279,9 +283,9 @@ _IsSo = Callable[[str, int], bool]
 
 
 def _live_at(lineage: Lineage, anchors: Sequence[int]) -> tuple[_IsSo, _IsSo]:
-    """Whether the row of a session at one of some anchors is live, and whether a rewind or a fork made it.
+    """Whether a session's row at an anchor is live, and whether a rewind or a fork made it, for some anchors.
 
-    A row is live where its anchor is, or where the lineage goes on after the rewind or fork that made it.
+    A row is live if its anchor is live, or if the lineage continues after the rewind or fork that made it.
     """
     spans = spans_at(lineage, (at for anchor in anchors for at in (anchor, anchor + 1)))
 
@@ -297,7 +301,7 @@ def _live_at(lineage: Lineage, anchors: Sequence[int]) -> tuple[_IsSo, _IsSo]:
 
 
 class Episode(models.Model):
-    """The row of :class:`historyapp.core.projection.Step`. Its columns are explained there."""
+    """The row of a :class:`historyapp.core.projection.Step`, which explains the columns."""
 
     pk = models.CompositePrimaryKey("session", "anchor")
     session = models.ForeignKey(Session, models.CASCADE, related_name="episodes", db_index=False)
@@ -308,7 +312,7 @@ class Episode(models.Model):
     status = models.CharField(max_length=20, choices=[(status, status) for status in STATUSES])
     tool_names = JSONText(default=list)
     tool = models.CharField(max_length=100, db_default="", blank=True)
-    """The tool of all its tool calls, or :data:`SEVERAL_TOOLS`; empty without tool calls. For searching."""
+    """For searches: the tool of all its calls, or :data:`SEVERAL_TOOLS`. Empty without tool calls."""
     input_preview = models.CharField(max_length=200, blank=True)
     thought_preview = models.CharField(max_length=200, blank=True)
     call_preview = models.CharField(max_length=200, blank=True)
@@ -320,7 +324,7 @@ class Episode(models.Model):
     total_errors = models.PositiveIntegerField(default=0)
     unpaired = models.PositiveIntegerField(default=0)
     unanswered = models.PositiveIntegerField(default=0)
-    """Tool calls without a result so far."""
+    """Tool calls without a result."""
     kind = models.CharField(max_length=10, db_default="", blank=True)
     target = models.CharField(max_length=200, db_default="", blank=True)
     likely_failure = models.CharField(max_length=40, db_default="", blank=True)
@@ -331,16 +335,16 @@ class Episode(models.Model):
     compactions = models.PositiveIntegerField(db_default=0)
     kind_totals = JSONText(default=dict, db_default="{}")
     excerpt = PackedText(null=True)
-    """:class:`historyapp.core.excerpts.Excerpt` as JSON. Null: not computed yet. Lists do not load it."""
+    """:class:`historyapp.core.excerpts.Excerpt` as JSON, or null if not computed. Lists do not load it."""
 
     objects = EpisodeQuerySet.as_manager()
 
     note: StepNote | None = None
-    """The note on the step, where a list has read it."""
+    """The note on the step, if a list has read it."""
 
     class Meta:
         indexes = (
-            # With the time: a filter by time then skips steps without reading their rows.
+            # These contain the time, so that a filter by time skips steps without reading their rows.
             models.Index(fields=("session", "number", "started_at"), name="episode_by_number"),
             models.Index(fields=("session", "tool", "number", "started_at"), name="episode_by_tool"),
             *(
@@ -384,7 +388,7 @@ def columns(step: Step) -> dict[str, Any]:
 
 
 def tool_of(names: Sequence[str]) -> str:
-    """The value of the column ``tool`` for a step that called these tools."""
+    """The value of the column ``tool`` of a step with calls to these tools."""
     if not names:
         return ""
     return names[0] if names.count(names[0]) == len(names) else SEVERAL_TOOLS

@@ -1,4 +1,4 @@
-"""Column types of our own."""
+"""Custom column types."""
 
 import json
 import threading
@@ -24,7 +24,7 @@ else:
 
 
 class JSONText(AnyText):
-    """JSON stored as ASCII text. Unlike PostgreSQL's jsonb it keeps key order, NUL and lone surrogates."""
+    """JSON stored as ASCII text. Unlike jsonb it preserves the order of keys, NUL and lone surrogates."""
 
     def from_db_value(self, value: str | None, *_: Any) -> Any:
         return None if value is None else load_dumped(value)
@@ -40,15 +40,17 @@ class JSONText(AnyText):
 
 
 _VALUE = 8
-"""Bytes for which each comma counts: many short values take more memory than one long text."""
+"""The bytes that each comma counts as: many short values take more memory than one long text."""
 _SHORT = 200
-"""Characters: shorter texts hardly get smaller."""
+"""The least characters to compress: shorter texts hardly get smaller."""
 _codecs = threading.local()
-"""Neither class is safe to share between threads, and making one takes longer than using it for a step."""
+"""Compressors are not thread-safe, and creating one takes longer than compressing a step with it."""
 
 
 def pack(text: str) -> str | bytes:
-    """A text as its column stores it: SQLite gets long ones compressed; PostgreSQL compresses by itself."""
+    """Encodes a text for its column. Long texts are compressed for SQLite; PostgreSQL compresses
+    them itself.
+    """
     if len(text) < _SHORT or not on_sqlite():
         return text
     raw = text.encode()
@@ -57,7 +59,7 @@ def pack(text: str) -> str | bytes:
 
 
 def pack_all(texts: Sequence[str]) -> list[str | bytes]:
-    """As :func:`pack` does it with each, but one call into zstd compresses them all."""
+    """Like :func:`pack` for each text, but with one call of zstd."""
     if len(texts) == 1 or not on_sqlite():
         return [pack(text) for text in texts]
     found: list[str | bytes] = list(texts)
@@ -71,7 +73,7 @@ def pack_all(texts: Sequence[str]) -> list[str | bytes]:
 
 
 def _compressor() -> ZstdCompressor:
-    """Of this thread."""
+    """The compressor of this thread."""
     if not hasattr(_codecs, "compressor"):
         _codecs.compressor = ZstdCompressor(level=1)
     found: ZstdCompressor = _codecs.compressor
@@ -80,23 +82,23 @@ def _compressor() -> ZstdCompressor:
 
 @cache
 def on_sqlite() -> bool:
-    """Whether the one database is SQLite. Asking the connection costs more than compressing a short text."""
+    """Whether the database is SQLite. Cached: checking it takes longer than compressing a short text."""
     return connection.vendor == "sqlite"
 
 
 def uuid_value(value: UUID) -> Any:
-    """A UUID as the database's driver takes it."""
+    """A UUID in the form that the database driver accepts."""
     return value.hex if on_sqlite() else value
 
 
 @lru_cache(1000)
 def session_value(session: str) -> Any:
-    """A span's session as the database's driver takes it. Hundreds of spans are mostly of one session."""
+    """The id of a span's session for the database driver. Cached: most spans are of one session."""
     return uuid_value(UUID(session))
 
 
 def at_places(places: Iterable[tuple[str, int]]) -> tuple[str, list[Any]]:
-    """A condition in SQL on ``session_id`` and ``position``, and its values: entries at some places."""
+    """An SQL condition for entries at these places (session, position), and its parameters."""
     by_session: dict[str, list[int]] = {}
     for session, position in sorted(places):
         by_session.setdefault(session, []).append(position)
@@ -108,19 +110,19 @@ def at_places(places: Iterable[tuple[str, int]]) -> tuple[str, list[Any]]:
 
 
 def as_uuid(value: Any) -> UUID:
-    """A UUID from what the database's driver gives: SQLite's gives text."""
+    """A UUID from a value of the database driver. SQLite's returns text."""
     return value if isinstance(value, UUID) else UUID(value)
 
 
 def uuid_text(value: Any) -> str:
-    """A UUID as text, from what the database's driver gives; several times as fast as through an object."""
+    """A UUID as text, from a value of the database driver. Several times as fast as through a UUID object."""
     if isinstance(value, UUID):
         return str(value)
     return f"{value[:8]}-{value[8:12]}-{value[12:16]}-{value[16:20]}-{value[20:]}"
 
 
 def unpack(stored: str | bytes) -> str:
-    """The text that :func:`pack` was given. Rows of older versions hold plain text."""
+    """Reverses :func:`pack`. Rows of earlier versions contain plain text."""
     if isinstance(stored, str):
         return stored
     if not hasattr(_codecs, "decompressor"):
@@ -130,14 +132,14 @@ def unpack(stored: str | bytes) -> str:
 
 
 def read_text(stored: str | bytes) -> str:
-    """The text that :func:`pack` was given, counted as read by this request; see :func:`count_read`."""
+    """Reverses :func:`pack` and counts the text as read by this request, see :func:`count_read`."""
     text = unpack(stored)
     count_read(len(text) + _VALUE * text.count(","))
     return text
 
 
 class PackedText(AnyText):
-    """Text stored by :func:`pack`. SQL cannot search in it."""
+    """Text stored by :func:`pack`. SQL cannot search it."""
 
     def from_db_value(self, value: str | bytes | None, *_: Any) -> Any:
         return None if value is None else read_text(value)
@@ -155,7 +157,7 @@ class PackedJSON(PackedText, JSONText):
 
 
 class ComputedText(AnyText):
-    """What a function makes of the row's JSON column; updated on every save."""
+    """A text that a function computes from the row's JSON column on every save."""
 
     def __init__(self, *args: Any, of: str = "", by: Callable[[Any], str] = str, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -172,9 +174,9 @@ class ComputedText(AnyText):
 
 
 class FoldedText(AnyText):
-    """Other text columns of the row, joined and case-folded for searching; updated on every save.
+    """Other text columns of the row, joined and case-folded for searching. Updated on every save.
 
-    Databases disagree about which letters differ only in case; Python's folding is used instead.
+    Python folds the text because databases disagree about which letters differ only in case.
     """
 
     def __init__(self, *args: Any, of: Sequence[str] = (), **options: Any) -> None:

@@ -1,6 +1,6 @@
-"""A session's live history, now or as of an earlier position. API, dashboard and policies read it here.
+"""A session's live history, now or as of an earlier position, for the API, the dashboard and policies.
 
-Every read costs what it returns, not what the session holds.
+The cost of a read depends on what it returns, not on the length of the session.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,19 +31,19 @@ from historyapp.models.tails import tail_of
 from historyapp.models.visibility import EVERYTHING, Visibility, without_people
 
 FIRST_READ, LARGEST_READ = 8, 256
-"""Steps read at once: the first time, and at most."""
+"""Steps of the first read, and the most of one read."""
 READ_TOKENS = 50_000
-"""The most tokens of steps whose bodies are read at once; a single step may have more."""
+"""The most tokens of steps whose bodies are read together. A single step may have more."""
 
 
 class History:
-    """What is live in a session as of a position (None: now).
+    """The live part of a session as of a position. None: now.
 
     Args:
-        visible: what its reader may see. Rows that may not show it have no previews of what people wrote.
+        visible: what the reader may see. If people's texts are hidden, rows have no previews of them.
 
     Raises:
-        Invalid: when ``as_of`` lies beyond the head.
+        Invalid: if ``as_of`` is beyond the head.
     """
 
     def __init__(self, session: Session, as_of: int | None = None, visible: Visibility = EVERYTHING) -> None:
@@ -52,27 +52,27 @@ class History:
         self.as_of = as_of
         self.lineage: Lineage = session.lineage(as_of)
         self._window: list[Episode] = []
-        """The rows that were read last, but for single ones: a page reads a list, and then rows of it."""
+        """A cache of the last rows that were read together: a page reads a list and then rows of it."""
         self._loaded, self._sampled = dict[int, Episode](), dict[int, StepSample]()
         self._samples_ahead = dict[int, StepSample]()
         self._blocks = dict[UUID, KnownBlocks]()
 
     def blocks_of(self, session: UUID) -> KnownBlocks:
-        """What was read of the texts of a session of the lineage."""
+        """The blocks of texts that were read of a session of the lineage."""
         return self._blocks.setdefault(session, KnownBlocks(session))
 
     @cached_property
     def tail(self) -> Tail:
-        """Running totals and the newest step as of the position."""
+        """The running totals and the newest step as of the position."""
         if self.as_of is None or self.as_of == self.session.head:
             return self.session.live_tail
         return tail_of(self.lineage)
 
     @property
     def last_entry_at(self) -> datetime:
-        """When the newest entry happened; when the session was made, if it has no entry.
+        """The time of the newest entry, or of the session's creation if it has no entry.
 
-        A rewind of an old run happens today, and does not make the run younger: rewinds are left out.
+        Rewinds are ignored: a rewind today of an old run does not make the run newer.
         """
         session, head = self.session, self.as_of
         if head is None or head == session.head:
@@ -86,21 +86,24 @@ class History:
 
     @property
     def steps(self) -> int:
-        """The number of live steps, which is the number of the newest one."""
+        """The number of live steps, which is also the number of the newest step."""
         return self.tail.totals.steps
 
     @property
     def shared_steps(self) -> int:
-        """The steps that a fork shares with the session that it was forked from; 0 in any other session."""
+        """The number of steps that a fork shares with its parent. 0 in other sessions."""
         return steps_in(self.session.shared_lineage)
 
     def is_open(self, number: int) -> bool:
-        """Whether the step lacks a result. It may still come, even in an ended session: its file may grow."""
+        """Whether the step lacks a result. One may still arrive, even in an ended session: its
+        file may grow.
+        """
         step = self.tail.step
         return step is not None and step.number == number and step.status == "in_flight"
 
     def rows(self, first: int, last: int) -> list[Episode]:
-        """The rows of steps ``first`` to ``last`` (from 1, both included), oldest first, as they are shown.
+        """The rows of steps ``first`` to ``last`` (from 1, both included), oldest first, with the shown
+        status.
 
         In an ended session no step is in flight: a newest step without a result is shown as abandoned.
         """
@@ -127,7 +130,7 @@ class History:
         return rows
 
     def load(self, numbers: Iterable[int]) -> dict[int, Episode]:
-        """Reads the rows of some steps at once, so that reading one of them again takes no query."""
+        """Reads and caches the rows of some steps, so that reading one of them takes no query."""
         wanted = [number for number in set(numbers) - self._loaded.keys() if 1 <= number <= self.steps]
         found = Episode.objects.some(self.lineage, wanted) if wanted else []
         rows = [self.row(number) for number in wanted] if found is None else found
@@ -139,13 +142,13 @@ class History:
         return self._loaded
 
     def sample(self, numbers: Sequence[int], *, with_totals: bool = False) -> list[StepSample]:
-        """Some steps, given in ascending order, from which a picture is drawn. But for the first of them,
-        their distances are equal.
+        """Steps with these ascending numbers, for drawing a timeline. The numbers are at equal distances,
+        except for the first.
 
-        Of a long session in which much was cut off, other steps with about the same distances.
+        In a long session with many takes, other steps at about the same distances may be returned.
 
         Args:
-            with_totals: also the totals at the outputs of the steps, where their places are known.
+            with_totals: also read the totals at the steps' outputs, if the positions of these are known.
         """
         rows = [self._samples_ahead[number] for number in numbers if number in self._samples_ahead] or None
         if rows is None or len(rows) < len(numbers):
@@ -163,13 +166,13 @@ class History:
         return rows
 
     def sample_ahead(self, numbers: Sequence[int], *, with_totals: bool = False) -> None:
-        """Reads some steps at any distances, so that samples of them take no query of their own."""
+        """Reads and caches steps with these numbers, so that sampling them takes no further query."""
         rows = Episode.objects.sampled_sparsely(self.lineage, numbers, with_totals=with_totals)
         self._samples_ahead = {row.number: row for row in rows or ()}
 
     @property
     def known_rows(self) -> dict[int, Episode | StepSample]:
-        """Rows that have been read, in order: others are looked for between them."""
+        """The cached rows, in order, for searches that start between two of them."""
         known: dict[int, Episode | StepSample] = {row.number: row for row in self._window}
         known |= {**self._loaded, **self._sampled}
         if self.newest:
@@ -178,13 +181,13 @@ class History:
 
     @property
     def newest(self) -> Episode | None:
-        """The newest step as of the position; its stored row may be newer."""
+        """The newest step as of the position. Its stored row may be newer."""
         step = self.tail.step
         return Episode.of(self.session.id, step) if step else None
 
     @property
     def newest_shown(self) -> Episode | None:
-        """The newest step as it is shown; see :meth:`rows`."""
+        """The newest step with the shown status, see :meth:`rows`."""
         newest = self.newest
         is_now = self.as_of is None or self.as_of == self.session.head
         has_ended = is_now and self.session.status != Session.Status.LIVE
@@ -196,17 +199,17 @@ class History:
         """The row of one step.
 
         Raises:
-            NotFound: when there is no such live step.
+            NotFound: if there is no such live step.
         """
         for row in self.rows(number, number):
             return row
         raise self._no_such_step(number)
 
     def resolve(self, number: int) -> int:
-        """A step number; negative ones count from the end, -1 is the newest.
+        """Converts a step number that may be negative: -1 is the newest.
 
         Raises:
-            NotFound: when it is 0 or beyond the history.
+            NotFound: if the number is 0 or beyond the history.
         """
         resolved = number if number > 0 else self.steps + 1 + number
         if number == 0 or not 1 <= resolved <= self.steps:
@@ -220,10 +223,10 @@ class History:
         return NotFound(text, steps=self.steps)
 
     def slice(self, start: int | None = None, stop: int | None = None) -> range:
-        """Step numbers ``start`` to ``stop``, both included; negative ones count from the end.
+        """Converts a range of step numbers, both included. Negative numbers count from the end.
 
         Raises:
-            Invalid: when a bound lies beyond the history or they are the wrong way round.
+            Invalid: if a bound is beyond the history or the start is after the end.
         """
         try:
             first = self.resolve(start) if start is not None else min(1, self.steps)
@@ -235,11 +238,11 @@ class History:
         return range(first, last + 1) if self.steps else range(0)
 
     def episodes(self, first: int, last: int) -> list[episodes_core.Episode]:
-        """Steps with their bodies and summaries, oldest first; two queries and one for the summaries."""
+        """Steps with their bodies and summaries, oldest first. Takes three queries."""
         return [episode for _, episode in self._with_bodies(self._stored_rows(first, last))]
 
     def with_bodies(self, rows: Sequence[Episode]) -> list[tuple[Episode, episodes_core.Episode]]:
-        """Some rows, in their order, each with its step's bodies; neighbouring steps are read together."""
+        """The given rows, in their order, with their steps' bodies. Neighbouring steps are read together."""
         found: dict[int, tuple[Episode, episodes_core.Episode]] = {}
         ordered = sorted(rows, key=lambda row: row.number)
         for _, run in groupby(enumerate(ordered), key=lambda place: place[1].number - place[0]):
@@ -261,9 +264,9 @@ class History:
     def episodes_newest_first(
         self, last: int | None = None, first: int = 1
     ) -> Iterator[episodes_core.Episode]:
-        """Steps from ``last`` (default: the newest) down to ``first``, read as they are consumed.
+        """Steps from ``last`` (default: the newest) down to ``first``, read lazily.
 
-        Reads grow, so many steps take few queries; large steps are read a few at a time.
+        The batches grow, so many steps take few queries. Large steps are read a few at a time.
         """
         last = self.steps if last is None else min(last, self.steps)
         size = FIRST_READ
@@ -294,7 +297,7 @@ class History:
         return outlined(rows, summaries, load)
 
     def bodies(self, steps: Sequence[StepOutline]) -> list[episodes_core.Episode]:
-        """The bodies of consecutive outlined steps, without summaries; one query."""
+        """The bodies of consecutive outlined steps, without summaries. One query."""
         if not steps:
             return []
         first, last = steps[0].first_position, steps[-1].last_position
@@ -311,7 +314,7 @@ class History:
     def inputs_newest_first(self, before: int | None = None) -> Iterator[InputMessage]:
         """Live inputs before a position, and results recorded before the first step, newest first.
 
-        They are read as they are consumed.
+        They are read lazily.
         """
         lineage = self.lineage if before is None else self.lineage.cut(before - 1)
         inputs = [newest_first(lineage, kind, self.session) for kind in core.INPUT_KINDS]
@@ -331,12 +334,12 @@ class History:
         return [summary for summary in found if self.has_summary(summary)]
 
     def summaries_newest_first(self, before: int) -> Iterator[SummaryRow]:
-        """The live summaries that end before a position, the latest end first."""
+        """The live summaries that end before a position, in descending order of their ends."""
         found = Summary.objects.rows_newest_first(self.lineage, before, self.session)
         return (summary for summary in found if self.has_summary(summary))
 
     def has_summary(self, summary: SummaryRow) -> bool:
-        """Whether a summary that holds in the lineage had been made by the position."""
+        """Whether a summary that is valid in the lineage existed at the position."""
         return known_at(summary, self.session, self.as_of)
 
     def entries(
@@ -367,7 +370,7 @@ class History:
 
 
 def _runs(rows: Sequence[Episode]) -> Iterator[list[Episode]]:
-    """The rows in runs of at most :data:`READ_TOKENS`, or of one step."""
+    """Groups rows by :data:`READ_TOKENS`; a group has at least one step."""
     run: list[Episode] = []
     for row in rows:
         if run and sum(one.tokens for one in run) + row.tokens > READ_TOKENS:
@@ -379,5 +382,7 @@ def _runs(rows: Sequence[Episode]) -> Iterator[list[Episode]]:
 
 
 def _as_row(episode: episodes_core.Episode, row: Episode | StepOutline) -> episodes_core.Episode:
-    """A slice does not show that a later output abandoned its last step; the step's row does."""
+    """Takes the status from the row. Only the row shows that a later output abandoned the slice's
+    last step.
+    """
     return episodes_core.abandon(episode) if row.status == "abandoned" else episode

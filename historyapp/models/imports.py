@@ -1,4 +1,4 @@
-"""What has been imported, so that importing again adds only what is new."""
+"""The transcripts that have been imported, so that importing one again adds only new entries."""
 
 from django.db import models
 from django.utils import timezone
@@ -9,7 +9,7 @@ from historyapp.models.sessions import Session
 
 
 class ImportSource(models.Model):
-    """One session of one transcript, and how far it has been imported."""
+    """One session of one transcript, and up to where it has been imported."""
 
     project = models.ForeignKey(Project, models.CASCADE)
     format = models.CharField(max_length=40)
@@ -20,17 +20,17 @@ class ImportSource(models.Model):
     """The name of the first file it was imported from."""
     session = models.ForeignKey(Session, models.CASCADE, related_name="import_sources")
     settled = models.PositiveIntegerField(default=0)
-    """How many operations are imported and final."""
+    """The number of imported operations that are final."""
     settled_digest = models.CharField(max_length=64, blank=True)
-    """The chained digest of those operations."""
+    """The chained digest of the final operations."""
     settled_position = models.PositiveIntegerField(default=0)
-    """The session's head after them."""
+    """The session's head after the final operations."""
     provisional_digests = JSONText(default=list)
-    """The digests of the operations after them, which a grown file may change."""
+    """The digests of later operations, which may change when the file grows."""
     shifts = JSONText(default=list)
-    """``[source position, n]``: from here on, entries are ``n`` positions further in the session."""
+    """Pairs ``[source position, n]``: from here on, the session's positions are higher by ``n``."""
     spawned_by = models.CharField(max_length=300, blank=True)
-    """Source id of the session that started this one, which may be imported later."""
+    """The source id of the session that started this one. It may be imported later."""
     imported_at = models.DateTimeField(default=timezone.now)
 
     class Meta:

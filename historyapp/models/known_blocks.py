@@ -1,7 +1,7 @@
-"""What the searches of one request have read of the blocks of a session.
+"""A cache of the blocks of a session that the searches of one request have read.
 
-A list of steps is searched in both directions from one step. Both searches then take what is near this step
-from here, so that they issue one query for the signatures and one for the texts.
+A list of steps is searched in both directions from one step. Both searches share the blocks near this step,
+so that together they take one query for the signatures and one for the texts.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,11 +19,11 @@ from historyapp.models.sql import fetch_all
 from historyapp.models.text_blocks import ReadPassages, ordered, unpack_text
 
 _NEAR, _IN_ONE_DIRECTION = 128, 256
-"""Signatures of the first query: on each side of a position, or in the direction of a search."""
+"""Signatures that the first query reads: on each side of a position, or in the direction of a search."""
 _FURTHER = 2_048
-"""Signatures of each query after it."""
+"""Signatures that each later query reads."""
 _TEXTS_AT_ONCE = (16, 384)
-"""Blocks of the first query, and of further ones: most searches end in the first."""
+"""Blocks that the first query reads, and each later one. Most searches end in the first."""
 _COLUMNS = "SELECT first_position, last_position, signature FROM historyapp_textblock WHERE session_id = %s"
 _AROUND = (
     f"SELECT * FROM ({_COLUMNS} AND first_position <= %s "  # noqa: S608 made of constants
@@ -38,7 +38,7 @@ _TEXTS = (
     "WHERE session_id = %s AND first_position IN ({marks}) ORDER BY {order}"
 )
 _EVERY = 2**31 - 1
-"""A position after all entries."""
+"""A position beyond all entries."""
 _StoredText = tuple[int, int, Any]
 """First and last position and the compressed text of a block."""
 
@@ -56,7 +56,7 @@ class _Stretch:
     blocks: list[BlockSignature]
     first: int
     last: int
-    """All blocks between these positions are in it."""
+    """It has all blocks between these positions."""
 
     def covers(self, position: int) -> bool:
         return self.first <= position <= self.last
@@ -68,12 +68,12 @@ class KnownBlocks:
     def __init__(self, session: UUID) -> None:
         self.session = session
         self.end = 0
-        """The last position that is in a block, once something was read; 0: there are no blocks."""
+        """The last position in a block, or 0 if there are no blocks. None before the first read."""
         self._near = _Stretch([], 1, 0)
         self._texts = dict[int, _StoredText]()
 
     def read_signatures(self, position: int, *, earlier: int, later: int) -> None:
-        """Reads so many signatures on both sides of a position, in one query."""
+        """Reads this many signatures on both sides of a position, in one query."""
         if self._near.covers(position):
             return
         id = uuid_value(self.session)
@@ -87,7 +87,7 @@ class KnownBlocks:
         )
 
     def read_around(self, position: int, wanted: Iterable[set[int]]) -> None:
-        """Reads the signatures near a position, and the nearest texts that may have all of some trigrams."""
+        """Reads the signatures near a position, and the nearest texts that may contain the trigrams."""
         self.read_signatures(position, earlier=_NEAR, later=_NEAR)
         most, firsts = _TEXTS_AT_ONCE[0], set[int]()
         for trigrams in wanted:
@@ -104,7 +104,7 @@ class KnownBlocks:
     def candidates(
         self, first: int, last: int, wanted: set[int], *, newest_first: bool = False
     ) -> Iterator[int]:
-        """Where blocks begin that may have all the trigrams between two positions, in order."""
+        """The first positions of blocks that may contain all the trigrams, in order."""
         for block in self._signatures(first, last, newest_first=newest_first):
             if block.last >= first and block.first <= last and may_contain(block.bits, wanted):
                 yield block.first
@@ -126,7 +126,7 @@ class KnownBlocks:
             lowest, highest = (lowest, block.first - 1) if newest_first else (block.last + 1, highest)
 
     def prepare(self, first: int, last: int, *, newest_first: bool) -> None:
-        """Reads the signatures with which a search between two positions begins, unless they are known."""
+        """Reads the first signatures of a search between two positions, unless they are cached."""
         position = last if newest_first else first
         earlier, later = (_IN_ONE_DIRECTION, 0) if newest_first else (1, _IN_ONE_DIRECTION)
         self.read_signatures(position, earlier=earlier, later=later)
@@ -134,11 +134,11 @@ class KnownBlocks:
     def read_texts(
         self, firsts: Iterator[int], needle: str, most: int, *, newest_first: bool = False
     ) -> Iterator[ReadPassages]:
-        """The passages of each block that have the text, in the order of ``firsts``.
+        """The passages of each block that contain the text, in the order of ``firsts``.
 
         Args:
             needle: in lower case.
-            most: blocks.
+            most: the most blocks to read.
         """
         firsts = islice(firsts, most)
         for size in chain(_TEXTS_AT_ONCE, repeat(_TEXTS_AT_ONCE[-1])):

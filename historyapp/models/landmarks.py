@@ -1,7 +1,7 @@
-"""Where the next step of a kind is: a failure, a person's turn, an edit of a file, a compaction, a take.
+"""Finds the next failure, turn of a person, edit of a file, compaction or take.
 
-Each search goes away from a step and stops at the first one. It uses an index and reads a bounded number of
-rows, so what it costs does not depend on the session's length.
+Each search starts at a step and stops at the first hit. It uses an index and reads a bounded number of rows,
+so its cost does not depend on the length of the session.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,35 +25,35 @@ from historyapp.models.step_filters import FAILED, StepFilter, StepSearch
 from historyapp.models.takes import takes
 
 MOST_ROWS = 2_000
-"""Rows that one search reads."""
+"""The most rows that one search reads."""
 MOST_TEXT = 1 << 24
-"""Characters of their bodies."""
+"""The most characters of their bodies."""
 MOST_SEARCHES = 10
-"""Parts of a search for failures; in most sessions the first one finds the step."""
+"""Batches of a search for failures. In most sessions the first one finds the step."""
 _PAGE = 64
 _ROWS = "SELECT position, body, totals FROM historyapp_entry WHERE "
 IsMark = Callable[[str, Mapping[str, Any]], bool]
-"""Whether an entry of this kind, with this stored body, is what is searched."""
+"""Whether an entry with this kind and stored body is a hit."""
 
 
 class Landmark(NamedTuple):
-    """The step that was found, or how far the search came."""
+    """The step that was found, or where the search stopped."""
 
     step: int | None
-    """None: there is none up to ``searched_to``."""
+    """None if there is no hit up to ``searched_to``."""
     searched_to: int | None = None
-    """The step from which another search goes on; None: this one reached the end."""
+    """The step from which the next search continues. None if the search reached the end."""
 
 
 NOWHERE = Landmark(None)
 
 
 def has_later_failure(history: History, step: int, *, likely: bool = True) -> bool:
-    """Whether a step after ``step`` failed or likely failed, by the running totals of the rows.
+    """Whether a step after ``step`` failed or likely failed, from the running totals.
 
     Args:
-        step: 0: before the first one.
-        likely: False: only steps that ended in an error count.
+        step: 0 for the start of the history.
+        likely: if False, only steps that ended in an error count.
     """
     newest = history.newest_shown
     if newest is None or step >= newest.number:
@@ -93,13 +93,13 @@ def turn(history: History, start: int, forwards: bool) -> Landmark:
 
 
 def compaction(history: History, start: int, forwards: bool) -> Landmark:
-    """The nearest step before which the agent compacted its context, as its transcript says."""
+    """The nearest step before which the agent compacted its context, according to its transcript."""
     kinds = ("model_input", "debug_log")
     return _after_mark(history, kinds, _is_compaction, start, forwards)
 
 
 def edit(history: History, start: int, forwards: bool) -> Landmark:
-    """The nearest step whose first call edits the same file as the first call of step ``start``."""
+    """The nearest step whose first tool call edits the same file as the first tool call of step ``start``."""
     file = edited_file(history, start)
     if not file:
         return NOWHERE
@@ -118,13 +118,13 @@ def edit(history: History, start: int, forwards: bool) -> Landmark:
 
 
 def edited_file(history: History, step: int) -> str:
-    """The file that the first call of a step edits, up to 200 characters; empty where it edits none."""
+    """The file that a step's first tool call edits, up to 200 characters. Empty if it edits no file."""
     row = history.row(step)
     return row.target if row.kind == "edit" else ""
 
 
 def take(history: History, start: int, forwards: bool) -> Landmark:
-    """The nearest step after which a take branches off, among the newest takes."""
+    """The nearest step where one of the newest takes branches off."""
     steps = sorted({max(1, one.after_step) for one in takes(history)}, reverse=not forwards)
     beyond = (step for step in steps if (step > start if forwards else step < start))
     return Landmark(next(beyond, None))
@@ -141,18 +141,18 @@ def _is_compaction(kind: str, body: Mapping[str, Any]) -> bool:
 class _Mark(NamedTuple):
     position: int
     kind: str
-    """Empty: the entry is not live."""
+    """Empty if the entry is not live."""
     steps: int
-    """Before the entry."""
+    """The step before the entry."""
     body: Mapping[str, Any]
     size: int
-    """Of the body, in characters."""
+    """Characters of the body."""
 
 
 def _after_mark(
     history: History, kinds: Sequence[str], is_mark: IsMark, start: int, forwards: bool
 ) -> Landmark:
-    """The step after the nearest entry that is a mark."""
+    """The step after the nearest entry for which ``is_mark`` is true."""
     place = history.row(start).first_position
     streams = [_marks(history, kind, place, forwards=forwards) for kind in kinds]
     rows = merge(*streams, key=attrgetter("position"), reverse=not forwards)
@@ -171,13 +171,13 @@ def _after_mark(
 
 
 def _marks(history: History, kind: str, place: int, *, forwards: bool) -> Iterator[_Mark]:
-    """Entries of a rare kind after or before a position, the nearest first, read as they are consumed."""
+    """Entries of a rare kind after or before a position, nearest first, read lazily."""
     lineage, order = history.lineage, "position" if forwards else "position DESC"
     for batch in span_batches(_spans(history, kind, place, forwards=forwards)):
         where = " OR ".join(["session_id = %s AND position BETWEEN %s AND %s"] * len(batch))
         values = [value for span in batch for value in (session_value(span.session), span.first, span.last)]
         for start, size in page_sizes():
-            # The kind is no parameter: SQLite would not use the index of the kind.
+            # The kind is not a parameter: SQLite would not use the kind's index.
             statement = f"{_ROWS}({where}) AND kind = '{kind}' ORDER BY {order} LIMIT {size} OFFSET {start}"
             read = 0
             for position, packed, totals in long_rows(statement, values, order):
@@ -194,7 +194,7 @@ def _spans(history: History, kind: str, place: int, *, forwards: bool) -> Iterab
     first, last = (place + 1, lineage.last) if forwards else (1, place - 1)
     if not lineage.older:
         return lineage.between(first, last, newest_first=not forwards)
-    # Thousands of spans would take hundreds of queries. One range for each session also holds dead entries.
+    # Thousands of spans would take hundreds of queries. One range for each session includes entries of takes.
     parts = [span for span in history.session.parts_with(kind, last) if span.last >= first]
     clipped = [Span(span.session, max(first, span.first), min(last, span.last)) for span in parts]
     return clipped[::-1] if forwards else clipped

@@ -1,4 +1,4 @@
-"""Steps that may match a filter by their notes, names, files or texts: other tables give their numbers."""
+"""Finds steps by notes, names, files or texts: other tables have the numbers of the candidates."""
 
 from collections.abc import Iterable, Iterator
 from typing import Protocol
@@ -12,13 +12,13 @@ from historyapp.models.step_texts import StepNumbers, read_around, steps_with_fi
 from historyapp.models.text_search import MOST_HITS
 
 _ROWS_AT_ONCE = 200
-"""Rows of one query, after those that the caller wants first."""
+"""Rows of each query after the first."""
 _INCOMPLETE = 4
-"""Steps at both ends of a search for a text of which not everything may have been searched."""
+"""The most steps at both ends of a text search that may have been searched only partly."""
 
 
 class ListFilter(Protocol):
-    """What is needed of :class:`historyapp.models.step_filters.StepFilter`."""
+    """The used part of :class:`historyapp.models.step_filters.StepFilter`."""
 
     @property
     def noted(self) -> bool: ...
@@ -34,7 +34,7 @@ class ListFilter(Protocol):
 
 
 class ListedSteps:
-    """The steps of a history whose numbers are in ``within`` that match a filter, in its direction."""
+    """The steps in ``within`` that match a filter, in the direction of ``within``."""
 
     def __init__(self, history: History, wanted: ListFilter, within: range) -> None:
         self.history, self.wanted, self.within = history, wanted, within
@@ -46,11 +46,11 @@ class ListedSteps:
         self._first: tuple[list[int], int | None] | None = None
 
     def matches(self, after: int | None, limit: int) -> Iterator[tuple[int, Episode | None]]:
-        """Numbers and rows of matching steps; a number alone where the search has to stop.
+        """Numbers and rows of matching steps. A number without a row is where the search has to stop.
 
         Args:
-            after: the last step that was compared.
-            limit: how many the caller wants.
+            after: the last compared step.
+            limit: the number of wanted steps.
         """
         numbers, reached = self._candidates(after, limit)
         starts = [0, *range(limit + 1, len(numbers), _ROWS_AT_ONCE)]
@@ -64,7 +64,7 @@ class ListedSteps:
             yield reached, None
 
     def read_with(self, other: "ListedSteps", step: int, limit: int) -> None:
-        """Reads at once what this search and the one in the other direction from a step begin with."""
+        """Reads in one query what this search and the opposite search from the same step read first."""
         texts = [text for text in (self.wanted.file, self.wanted.text) if text is not None]
         if texts:
             read_around(self.history, step, texts)
@@ -84,7 +84,7 @@ class ListedSteps:
             self._rows[newest.number] = newest
 
     def _candidates(self, after: int | None, limit: int) -> tuple[list[int], int | None]:
-        """The numbers that may match, in order, and up to which step that is known; None: to the end."""
+        """The numbers that may match, in order, and the last step searched. None: all were searched."""
         if after is None:
             self._first = self._first or self._search(self.within, limit)
             return self._first

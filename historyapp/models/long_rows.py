@@ -1,4 +1,4 @@
-"""Reading rows whose bodies may be long, with a limit for what one request reads of them."""
+"""Reads rows with long bodies, with a limit of bytes for each request."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextvars import ContextVar
@@ -9,18 +9,18 @@ from django.db import connection
 from historyapp.core.errors import Invalid
 
 MOST_READ = 1 << 27
-"""Bytes of entries from which one answer is made in memory. It takes about four times as much."""
+"""The most bytes of entries for one response. In memory they take about four times as much."""
 AT_ONCE = 1 << 24
-"""Bytes of rows that are fetched at once."""
+"""The most bytes of one fetch."""
 bytes_left: ContextVar[int | None] = ContextVar("bytes_left", default=None)
-"""What this request may still read of them; None: no limit, as in workers and commands."""
+"""The bytes that this request may still read. None: no limit, as in workers and commands."""
 
 
 def count_read(size: int) -> None:
-    """Counts bytes that this request has read.
+    """Counts bytes as read by this request.
 
     Raises:
-        Invalid: when they are more than it may read.
+        Invalid: if the request has read more than the limit.
     """
     left = bytes_left.get()
     if left is None:
@@ -41,13 +41,13 @@ def long_rows(
     *,
     keep_open: bool = False,
 ) -> Iterator[Any]:
-    """The rows of a query; at most :data:`AT_ONCE` bytes of them, and one row more, are in memory.
+    """Yields the rows of a query, with at most :data:`AT_ONCE` bytes and one row more in memory.
 
     Args:
-        statement: with ``ORDER BY``, as ``order`` says.
-        columns: the selected ones that may be long.
-        keep_open: on SQLite, fetches no row before the caller wants it. The caller must not write meanwhile:
-            SQLite refuses a transaction while a query that began before another one's commit is open.
+        statement: must end with ``ORDER BY`` and the terms of ``order``.
+        columns: the selected columns that may be long.
+        keep_open: on SQLite, fetch rows one by one. The caller must not write meanwhile: SQLite refuses a
+        transaction while a query is open that began before another transaction's commit.
     """
     start, is_full = 0, True
     while is_full:
@@ -68,7 +68,7 @@ def long_rows(
 
 
 def _first(cursor: Iterable[tuple[Any, ...]]) -> tuple[list[tuple[Any, ...]], bool]:
-    """The rows until one brings them to :data:`AT_ONCE` bytes, and whether there may be more."""
+    """Fetches rows until they have :data:`AT_ONCE` bytes. Returns them and whether there may be more."""
     rows, size = [], 0
     for row in cursor:
         rows.append(row)
@@ -79,17 +79,17 @@ def _first(cursor: Iterable[tuple[Any, ...]]) -> tuple[list[tuple[Any, ...]], bo
 
 
 def _from(statement: str, order: str, start: int) -> str:
-    """The query from row ``start`` on, for SQLite."""
+    """The query without its first ``start`` rows, for SQLite."""
     if not start:
         return statement
     return f"SELECT * FROM ({statement}) AS found ORDER BY {order} LIMIT -1 OFFSET {start}"  # noqa: S608 ours
 
 
 def _portion(statement: str, order: str, columns: Sequence[str], start: int) -> str:
-    """The rows from ``start`` on until one brings these columns to :data:`AT_ONCE` bytes, for PostgreSQL.
+    """The query from row ``start`` until the columns have :data:`AT_ONCE` bytes, for PostgreSQL.
 
-    Its driver fetches all rows of a result, so the query itself has to end there. The last column is the sum.
-    PostgreSQL knows the length of a long text without reading it.
+    The driver fetches all rows of a result, so the query itself has to stop. The last column is the sum.
+    PostgreSQL gets the length of a long text without reading the text.
     """
     length = " + ".join([f"COALESCE(OCTET_LENGTH({column}), 0)" for column in columns])
     total = f"CAST(SUM({length}) OVER (ORDER BY {order} ROWS UNBOUNDED PRECEDING) AS bigint)"

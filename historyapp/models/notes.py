@@ -1,8 +1,8 @@
 """Bookmarks and notes of people and agents on steps. They stand beside the log and never change it.
 
-A note belongs to a place in the log: the session and the position of the step's output. What precedes an
-entry is the same everywhere, so the step has the same number wherever that place is live. A fork shows the
-notes of the steps that it shares, and a rewind takes a note away with its step, into the take.
+A note belongs to the position of the step's output in its session. All entries before an entry are the same
+in every lineage, so the step has the same number wherever it is live. A fork shows the notes of shared steps.
+When a rewind moves a step into a take, its notes move with it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,11 +17,11 @@ from historyapp.core.live_spans import spans_at
 from historyapp.models.sessions import Session
 
 MOST_NOTES = 1000
-"""The most notes of one session: a search by notes and a list of them read them all."""
+"""The most notes of one session: searches and lists of notes read all of them."""
 LONGEST_NOTE = 10_000
 """Characters."""
 LONGEST_START = 200
-"""Characters of a note that a list of places reads."""
+"""The characters of a note that :meth:`StepNoteQuerySet.starts_between` reads."""
 
 
 class StepNoteQuerySet(models.QuerySet["StepNote"]):
@@ -56,15 +56,15 @@ class StepNote(models.Model):
     """A bookmark on a step; with a text it is a note."""
 
     session = models.ForeignKey(Session, models.CASCADE, related_name="notes", db_index=False)
-    """The session that owns the step's output: a parent, if a fork shares the step."""
+    """The session that owns the step's output. Of a shared step that is a parent."""
     position = models.PositiveIntegerField()
-    """Of the step's output."""
+    """The position of the step's output."""
     number = models.PositiveIntegerField()
-    """Of the step."""
+    """The number of the step."""
     text = models.TextField(blank=True)
-    """Empty: only a bookmark."""
+    """Empty for a bookmark."""
     actor = models.CharField(max_length=200, blank=True)
-    """Who wrote it last."""
+    """The last author."""
     created_at = models.DateTimeField(default=timezone.now)
     updated_at = models.DateTimeField(default=timezone.now)
 
@@ -78,5 +78,5 @@ class StepNote(models.Model):
 
 
 def _is_in(spans: Mapping[int, Span], position: int, session: UUID) -> bool:
-    """Whether an entry of a session is live, by the live spans at some positions."""
+    """Whether an entry of a session is live, given the live spans at some positions."""
     return position in spans and spans[position].session == str(session)

@@ -1,8 +1,8 @@
-"""Where names stand in the log: an index of identifiers, so that no search reads the log.
+"""An index of the identifiers in the log, so that searching for a name does not read the log.
 
-It is made behind the log (``historyapp.services.name_index``) and costs appends nothing. Its places are
-sorted numbers (``historyapp.core.name_pages``) in pages. What is added makes a new run of pages; runs of
-like size are merged into one, so there are few of them at any length.
+The index is updated after the log (``historyapp.services.name_index``), not by appends. Its places are sorted
+numbers (``historyapp.core.name_pages``) in pages. Each update adds a run of pages. Runs of similar size are
+merged, so there are few of them at any length.
 """
 
 from bisect import bisect_left, bisect_right
@@ -24,12 +24,12 @@ from historyapp.models.sessions import Session
 from historyapp.models.sql import fetch_all
 
 MOST_SPANS = 60
-"""The most spans of a lineage that are searched, the newest. A session without rewinds and forks has one."""
+"""The most spans to search, newest first. A session without rewinds and forks has one."""
 Flag = Literal["unseen", "gone"]
-"""Files that stood nowhere before; names that stood only in what a compaction had taken away."""
+"""``unseen``: files that had not occurred before. ``gone``: names that occurred only in compacted entries."""
 FLAGS: tuple[Flag, ...] = get_args(Flag)
 MOST_FLAGGED = 2_000
-"""The most steps with a flag that are read."""
+"""The most steps with a flag to read."""
 _PROBES_AT_ONCE = 400
 _PLACES_AT_ONCE = 100
 _PAGES = """
@@ -48,28 +48,28 @@ FROM found JOIN historyapp_namepage page ON page.run_id = found.run AND page.fir
 
 
 class NameIndex(models.Model):
-    """How far a session's own entries are in the index."""
+    """Up to where a session's own entries are in the index."""
 
     session = models.OneToOneField(Session, models.CASCADE, related_name="name_index")
     position = models.PositiveIntegerField(default=0)
-    """Its own entries up to here are in."""
+    """Own entries up to this position are in the index."""
     unread = models.PositiveIntegerField(default=0)
-    """The first entry that is only partly in, or 0."""
+    """The first entry that is only partly in the index, or 0."""
     version = models.PositiveSmallIntegerField(default=VERSION)
-    """Of the rules by which it was made, see :data:`historyapp.core.origins.VERSION`."""
+    """The version of the rules, see :data:`historyapp.core.origins.VERSION`."""
 
     def __str__(self) -> str:
         return f"names up to {self.position}"
 
 
 class NameRun(models.Model):
-    """Pages whose places ascend."""
+    """Pages with ascending places."""
 
     index = models.ForeignKey(NameIndex, models.CASCADE, related_name="runs")
     size = models.PositiveIntegerField()
     """The number of its places."""
     is_live = models.BooleanField(default=True)
-    """Whether searches read it. A merged run is written in several transactions and read when it is whole."""
+    """Whether searches read it. A merged run is written in several transactions and is live when complete."""
     created_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:
@@ -90,24 +90,26 @@ class NamePage(models.Model):
 
 
 class StepNames(models.Model):
-    """A step that acted on names that it had never seen, or no longer saw. Other steps have no row."""
+    """A step that acted on names that were never in its context, or no longer were. Other steps
+    have no row.
+    """
 
     pk = models.CompositePrimaryKey("index", "position")
     index = models.ForeignKey(NameIndex, models.CASCADE, related_name="steps", db_index=False)
     position = models.PositiveIntegerField()
-    """Of the step's output."""
+    """The position of the step's output."""
     number = models.PositiveIntegerField()
     unseen = models.PositiveSmallIntegerField(default=0)
-    """Files that stood nowhere before."""
+    """The number of files that had not occurred before."""
     gone = models.PositiveSmallIntegerField(default=0)
-    """Files, URLs and hashes that stood only in what a compaction had taken away."""
+    """The number of files, URLs and hashes that occurred only in compacted entries."""
 
     def __str__(self) -> str:
         return f"step {self.number}"
 
 
 class KeyPlaces(NamedTuple):
-    """The positions at which a key first and last stands in some spans, by group; None: not in this group."""
+    """The first and last position of a key in some spans, by group. None if the group does not have it."""
 
     first: tuple[int | None, ...]
     last: tuple[int | None, ...]
@@ -121,7 +123,7 @@ class KeyPlaces(NamedTuple):
         return max(position for position in self.last if position is not None)
 
     def joined(self, other: "KeyPlaces") -> "KeyPlaces":
-        """The places in the spans of both."""
+        """The places in the spans of either."""
         first = (tuple(filter(None, pair)) for pair in zip(self.first, other.first, strict=True))
         last = (tuple(filter(None, pair)) for pair in zip(self.last, other.last, strict=True))
         return KeyPlaces(
@@ -141,12 +143,12 @@ class _Page(NamedTuple):
     is_first: bool
 
     def covers(self, place: int) -> bool:
-        """Whether a place stands in this page if it is stored, and beside which places it would stand."""
+        """Whether the place, if stored, is in this page."""
         return (self.is_first or self.first <= place) and (self.after is None or place < self.after)
 
 
 class Unsaved(NamedTuple):
-    """What is to be stored in an index, for searches that need it before."""
+    """Places that are not stored yet, for searches that need them now."""
 
     name_index: NameIndex
     """With the position up to which its entries will be in."""
@@ -155,7 +157,7 @@ class Unsaved(NamedTuple):
 
 
 class PlaceReader:
-    """Finds the places next to a number in an index. Each page is read once.
+    """Finds the places nearest to a number in an index. Reads each page once.
 
     Args:
         unsaved: ascending places that are not stored yet.
@@ -168,7 +170,7 @@ class PlaceReader:
         self._is_empty = False
 
     def load(self, places: Iterable[int]) -> None:
-        """Reads the pages that hold some places, and those in which they would stand."""
+        """Reads the pages that contain some places or would contain them."""
         lacking = sorted({place for place in places if not self._has(place)})
         for start in range(0, len(lacking), _PROBES_AT_ONCE):
             probes = ", ".join([f"({place:d})" for place in lacking[start : start + _PROBES_AT_ONCE]])
@@ -181,7 +183,7 @@ class PlaceReader:
                     pages.insert(at, _Page(first, unpack_places(stored), after, bool(is_first)))
 
     def below(self, place: int) -> int | None:
-        """The greatest known place that is at most ``place``, whose pages have been read."""
+        """The greatest place that is at most ``place``. The pages of ``place`` must have been read."""
         before = bisect_right(self._unsaved, place)
         found = self._unsaved[before - 1] if before else None
         for pages in self._runs.values():
@@ -192,7 +194,7 @@ class PlaceReader:
         return found
 
     def above(self, place: int) -> int | None:
-        """The least known place that is at least ``place``, whose pages have been read."""
+        """The least place that is at least ``place``. The pages of ``place`` must have been read."""
         after = bisect_left(self._unsaved, place)
         found = self._unsaved[after] if after < len(self._unsaved) else None
         for pages in self._runs.values():
@@ -204,7 +206,7 @@ class PlaceReader:
         return found
 
     def _has(self, place: int) -> bool:
-        """Whether the pages for a place have been read; also where the index has none."""
+        """Whether the pages of a place have been read. True if the index has no pages."""
         if not self._runs:
             return self._is_empty
         return all(_page_of(pages, place).covers(place) for pages in self._runs.values())
@@ -218,7 +220,7 @@ def indexed_spans(
     lineage: Lineage, first: int, last: int, unsaved: Unsaved | None = None
 ) -> tuple[Spans, bool]:
     """The newest spans between two positions (both included) with the ids of their indexes, and whether
-    these are all and all their entries are in."""
+    they are all spans and completely indexed."""
     spans: list[Span] = []
     for span in lineage.between(first, last, newest_first=True):
         if len(spans) == MOST_SPANS:
@@ -238,14 +240,14 @@ def indexed_spans(
 
 
 def key_places(spans: Spans, keys: Collection[int], unsaved: Unsaved | None = None) -> dict[int, KeyPlaces]:
-    """Where keys first and last stand in some spans. Keys that stand nowhere are left out.
+    """The first and last places of keys in some spans. Keys without a place are left out.
 
-    A key takes a few reads of the primary key, however often it stands.
+    A key takes a few reads by primary key, however often it occurs.
     """
     found: dict[int, KeyPlaces] = {}
     wanted = [(key, group) for key in keys for group in GROUPS]
     for reader, own in _readers(spans, unsaved):
-        # What the agent was given and what it said stand beside each other, mostly in one page.
+        # The groups of a key are next to each other, mostly in one page.
         reader.load(place_of(key, group, own[0].first) for key in keys for group in GROUPS[::2])
         firsts, lasts = (_ends(reader, wanted, own, newest=newest) for newest in (False, True))
         for key in {key for key, _ in firsts}:
@@ -258,10 +260,10 @@ def key_places(spans: Spans, keys: Collection[int], unsaved: Unsaved | None = No
 def _ends(
     reader: PlaceReader, wanted: Collection[tuple[int, Group]], spans: Sequence[Span], *, newest: bool
 ) -> dict[tuple[int, Group], int]:
-    """The first or the newest position of keys in some spans of one index, where they stand.
+    """The first or the newest position of each key in some spans of one index. Keys without one are left out.
 
-    The next place of a key is read once for all spans; only where it lies between two spans, the search goes
-    on at the next one.
+    The next place of a key is read once for all spans. If it is between two spans, the search continues at
+    the next span.
 
     Args:
         spans: ascending.
@@ -288,7 +290,7 @@ def _ends(
 
 
 def first_actions(spans: Spans, keys: Collection[int]) -> dict[int, int]:
-    """The position of the first action in some spans that has each key. Keys of no action are left out."""
+    """The position of the first action with each key in some spans. Keys without an action are left out."""
     found: dict[int, int] = {}
     wanted: list[tuple[int, Group]] = [(key, "action") for key in keys]
     for reader, own in _readers(spans):
@@ -298,7 +300,7 @@ def first_actions(spans: Spans, keys: Collection[int]) -> dict[int, int]:
 
 
 def stands_at(spans: Spans, keys: Collection[int], positions: Collection[int]) -> dict[int, set[int]]:
-    """The positions, among some, at which the agent was given each key."""
+    """The positions among ``positions`` at which the agent received each key."""
     found: dict[int, set[int]] = defaultdict(set)
     for reader, own in _readers(spans):
         here = [
@@ -313,7 +315,7 @@ def stands_at(spans: Spans, keys: Collection[int], positions: Collection[int]) -
 
 
 def all_places(spans: Spans, key: int, limit: int) -> list[tuple[str, int, Group]]:
-    """The newest places of a key, at most ``limit``, oldest first: session, position and group."""
+    """The newest ``limit`` places of a key (session, position and group), oldest first."""
     found: list[tuple[str, int, Group]] = []
     for reader, own in _readers(spans):
         for span in own:
@@ -350,7 +352,7 @@ def _inside(place: int | None, low: int, high: int) -> int | None:
 
 
 def flagged_steps(spans: Spans, limit: int) -> list[StepNames]:
-    """The first steps in some spans that named what was unseen or gone, at most ``limit``; one query."""
+    """The first ``limit`` steps in some spans that named unseen or gone names. One query."""
     if not spans:
         return []
     within = (Q(index_id=index, position__range=(span.first, span.last)) for index, span in spans)
@@ -358,7 +360,7 @@ def flagged_steps(spans: Spans, limit: int) -> list[StepNames]:
 
 
 def steps_that_named(lineage: Lineage, what: Flag) -> list[int]:
-    """The numbers of the live steps that named what was unseen or gone, as far as the index goes."""
+    """The numbers of the indexed live steps that named unseen or gone names."""
     spans, _ = indexed_spans(lineage, 1, lineage.last)
     return [row.number for row in flagged_steps(spans, MOST_FLAGGED) if getattr(row, what)]
 
@@ -367,12 +369,12 @@ class EntrySize(NamedTuple):
     """An entry without its body."""
 
     step: int
-    """The number of its step; of an input of the step before it."""
+    """The number of its step. Of an input, the number of the step before it."""
     tokens: int
 
 
 def entry_sizes(places: Iterable[tuple[str, int]]) -> dict[int, EntrySize]:
-    """Steps and sizes of live entries, given by session and position; by position."""
+    """Steps and sizes of the live entries at these places (session, position), by position."""
     wanted = sorted(set(places))
     found: dict[int, EntrySize] = {}
     for start in range(0, len(wanted), _PLACES_AT_ONCE):

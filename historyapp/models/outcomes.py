@@ -1,4 +1,4 @@
-"""Sessions whose steps were written by rules of an earlier version; a migration names them."""
+"""Sessions whose steps were recorded by an earlier version. A migration adds the rows."""
 
 from datetime import timedelta
 from typing import Self
@@ -10,14 +10,15 @@ from django.utils import timezone
 from historyapp.models.sessions import Session
 
 RETRY_AFTER = timedelta(hours=1)
-"""How long a session waits whose entries could not be read."""
+"""The wait before a retry if a session's entries could not be read."""
 
 
 class StaleOutcomesQuerySet(models.QuerySet["StaleOutcomes"]):
     def ready(self) -> Self:
-        """Those to work on now. A fork waits for its parent, because it goes on from its parent's rows.
+        """The sessions to work on now. A fork waits for its parent, because it continues from the parent's
+        rows.
 
-        A retry later than :data:`RETRY_AFTER` from now was set before the clock was put back, and is due.
+        A retry later than :data:`RETRY_AFTER` from now was set before the clock was set back, so it is due.
         """
         now = timezone.now()
         waiting = StaleOutcomes.objects.filter(session=models.OuterRef("session__forked_from"))
@@ -26,16 +27,16 @@ class StaleOutcomesQuerySet(models.QuerySet["StaleOutcomes"]):
 
 
 class StaleOutcomes(models.Model):
-    """A session whose steps have no kinds, targets and likely failures yet, or those of earlier rules.
+    """A session whose steps have no kinds, targets and likely failures, or outdated ones.
 
-    A worker works them out (``services.outcomes``) and then deletes the row. Usually the table is empty.
+    A worker computes them (``services.outcomes``) and then deletes the row. Usually the table is empty.
     """
 
     session = models.OneToOneField(Session, models.CASCADE, primary_key=True, related_name="stale_outcomes")
     after = models.PositiveIntegerField(default=0)
     """The session's own entries up to this position are done."""
     retry_at = models.DateTimeField(null=True)
-    """When to try again after the entries could not be read; null: now."""
+    """When to retry if the entries could not be read. Null: now."""
 
     objects = StaleOutcomesQuerySet.as_manager()
 
@@ -44,6 +45,6 @@ class StaleOutcomes(models.Model):
 
     @property
     def percent(self) -> int:
-        """How far the work is, of the session's own entries."""
+        """The share of the session's own entries that is done."""
         own = max(1, self.session.head - self.session.fork_position)
         return min(99, 100 * max(0, self.after - self.session.fork_position) // own)

@@ -1,8 +1,8 @@
-"""Steps as the ``budgeted`` policy reads them: by their excerpts, without bodies.
+"""Steps for the ``budgeted`` policy: excerpts without bodies.
 
-An append stores a step's excerpt in its row. An import does not; then the excerpt is computed from the
-entries. A process caches excerpts: entries never change, so a step's excerpt changes only while the step goes
-on, and its last position with it.
+An append stores a step's excerpt in its row. An import does not, and the excerpt is then computed from the
+entries. A process caches excerpts by the step's last position: entries never change, so a step's excerpt
+changes only when the step gets another entry.
 """
 
 import threading
@@ -22,7 +22,7 @@ from historyapp.models.sql import OutlineRow
 from historyapp.models.summaries import SummaryRow, own_by_step
 
 MOST_CACHED = 10_000
-"""Excerpts that a process caches, of a few KB each; the oldest are dropped first."""
+"""The most excerpts that a process caches, a few KB each. The oldest are dropped first."""
 
 
 class _Key(NamedTuple):
@@ -40,15 +40,15 @@ def outlined(
     summaries: Sequence[SummaryRow],
     load: Callable[[int, int], Iterable[Entry]],
 ) -> list[StepOutline]:
-    """Steps by their rows, oldest first.
+    """The outlined steps of some rows, oldest first.
 
     Args:
-        summaries: those that end within the steps.
-        load: gives the outputs and results between two positions, both included, oldest first.
+        summaries: the summaries that end within the steps.
+        load: reads the outputs and results between two positions (both included), oldest first.
     """
     own = own_by_step(summaries)
     ranges = [summary for summary in summaries if summary.first_step < summary.last_step]
-    ranges.sort(key=lambda s: (s.level, -s.first_step, s.id))  # of those with one end the last is used
+    ranges.sort(key=lambda s: (s.level, -s.first_step, s.id))  # the last one with an end is used
     ranges_by_end = {summary.last_step: summary for summary in ranges}
     digests = {
         end: RangeSummary(summary.id, summary.first_step, line)

@@ -20,9 +20,9 @@ class Project(models.Model):
     created_at = models.DateTimeField(default=timezone.now)
     members = models.ManyToManyField(User, through="Membership", related_name="projects")
     paid_automatic_compression = models.BooleanField(default=False)
-    """Whether compression that no one asked for may call a provider's model."""
+    """Whether automatic compression may call a provider's model."""
     allowed_models = JSONText(default=list)
-    """Providers' models that may be called, with or without the provider; empty: all."""
+    """The allowed models, with or without the provider prefix. Empty: all."""
 
     def __str__(self) -> str:
         return self.name
@@ -57,7 +57,7 @@ class ApiKey(models.Model):
     name = models.CharField(max_length=200)
     prefix = models.CharField(max_length=16)
     key_hash = models.CharField(max_length=64, unique=True)
-    """SHA-256 in hex. Keys carry 32 random bytes, so a slow hash would add nothing."""
+    """SHA-256 in hex. Keys have 32 random bytes, so a slow hash would not add security."""
     scopes = JSONText(default=list)
     """Some of ``SCOPES``."""
     created_at = models.DateTimeField(default=timezone.now)
@@ -65,7 +65,7 @@ class ApiKey(models.Model):
     """Null: never."""
     revoked_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
-    """To the minute: with an update at every request, each read would be a write."""
+    """Updated once a minute, so that not every request writes."""
 
     objects = ApiKeyQuerySet.as_manager()
 
@@ -74,7 +74,7 @@ class ApiKey(models.Model):
 
 
 class SignInLink(models.Model):
-    """A link that signs a person in once, within 15 minutes. Only a hash of its token is stored."""
+    """A link that signs a person in once within 15 minutes. Only a hash of its token is stored."""
 
     token_hash = models.CharField(max_length=64, primary_key=True)
     user = models.ForeignKey(User, models.CASCADE)
@@ -86,7 +86,7 @@ class SignInLink(models.Model):
 
 
 class AuditRecord(models.Model):
-    """A rewind, fork, export, import, purge, or change of a key or status: who did it, and when."""
+    """The actor and time of a rewind, fork, export, import, purge, or change of a key or status."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     project = models.ForeignKey(Project, models.CASCADE)
@@ -95,7 +95,7 @@ class AuditRecord(models.Model):
     """``user:name`` or ``key:prefix``."""
     action = models.CharField(max_length=50)
     session = models.UUIDField(null=True)
-    """Not a foreign key: the record outlives the session."""
+    """Not a foreign key: the record stays when the session is deleted."""
     detail = JSONText(default=dict)
 
     class Meta:
@@ -106,7 +106,7 @@ class AuditRecord(models.Model):
 
 
 class IdempotencyKey(models.Model):
-    """The response to the first POST with a key. Equal requests with this key get the same response."""
+    """The response to the first POST with a key. An equal request with this key gets the same response."""
 
     project = models.ForeignKey(Project, models.CASCADE)
     key = models.CharField(max_length=255)
@@ -115,7 +115,7 @@ class IdempotencyKey(models.Model):
     status = models.PositiveSmallIntegerField()
     response = models.TextField()
     sessions = models.TextField(null=True)
-    """The ids of the sessions that it concerns, separated by spaces. Null in rows of earlier versions."""
+    """The ids of the affected sessions, separated by spaces. Null in rows of earlier versions."""
     created_at = models.DateTimeField(default=timezone.now, db_index=True)
 
     class Meta:

@@ -1,4 +1,4 @@
-"""The queue that wakes workers when there is no Redis."""
+"""The queue that wakes workers if Redis is not configured."""
 
 from typing import Self
 
@@ -8,18 +8,18 @@ from django.utils import timezone
 
 class QueuedMessageQuerySet(models.QuerySet["QueuedMessage"]):
     def waiting(self, queue: str) -> Self:
-        """Messages that a worker may take, oldest first."""
+        """Messages for workers, oldest first."""
         return self.filter(queue=queue, problem="").order_by("id")
 
 
 class QueuedMessage(models.Model):
-    """One message, until a worker takes it. The row is then deleted."""
+    """A queued message. Its row is deleted when a worker takes it."""
 
     queue = models.CharField(max_length=200)
     payload = models.TextField()
-    """The message in JSON, as Celery's transport writes it."""
+    """The message as JSON, as written by Celery's transport."""
     problem = models.TextField(blank=True)
-    """Why the message cannot be read. It is then kept and never delivered."""
+    """Why the message cannot be parsed. Such a message is kept and never delivered."""
     created_at = models.DateTimeField(default=timezone.now)
 
     objects = QueuedMessageQuerySet.as_manager()

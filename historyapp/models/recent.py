@@ -1,4 +1,4 @@
-"""What happens in a project now, and what failed lately: bounded reads by index, whatever its size."""
+"""Active sessions and recent failures of a project, by bounded reads of indexes."""
 
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -12,12 +12,12 @@ from historyapp.models.sessions import Session
 from historyapp.models.sql import as_aware, fetch_all
 
 AT_WORK = timedelta(minutes=15)
-"""A live session without an entry for so long is no longer at work, unless a tool call is open."""
+"""A live session without an entry for this time is not active, unless a tool call is open."""
 OPEN_CALL = timedelta(days=1)
-"""A tool call that is open for longer will hardly get a result."""
+"""A tool call that is open for longer is unlikely to get a result."""
 MOST_AT_WORK, MOST_FAILURES = 20, 8
 _LOOKED_AT, _OF_SESSION = 30, 4
-"""The newest sessions in which failures are looked for, and the newest failures of each kind in one."""
+"""The most sessions to search for failures, and the most failures of each kind in one session."""
 _COLUMNS = "session_id, number, first_position, tool, likely_failure, error_line, call_preview, started_at"
 _FAILED = (
     f"SELECT {_COLUMNS} FROM historyapp_episode WHERE session_id = %s AND anchor = first_position"  # noqa: S608
@@ -27,7 +27,7 @@ _KINDS = [_FAILED.format(condition=condition) for condition in ("status = 'error
 
 
 class RecentFailure(NamedTuple):
-    """A live step that failed, or that looks like it."""
+    """A live step that failed or likely failed."""
 
     session: Session
     number: int
@@ -39,9 +39,9 @@ class RecentFailure(NamedTuple):
 
 
 def sessions_at_work(project: UUID) -> list[Session]:
-    """Live sessions with entries of the last minutes, or with a tool call of the last day that is still open.
+    """Live sessions with entries of the last minutes, or with an open tool call of the last day.
 
-    The newest come first.
+    Newest first.
     """
     now = timezone.now()
     columns = ("title", "agent", "model", "status", "steps", "tail", "last_entry_at")
@@ -57,13 +57,13 @@ def sessions_at_work(project: UUID) -> list[Session]:
 
 
 def running_compressions(project: UUID) -> list[CompressionRun]:
-    """Compressions that wait or run, the newest first."""
+    """Waiting and running compressions, newest first."""
     active = CompressionRun.objects.filter(project=project, state__in=CompressionRun.ACTIVE)
     return list(active.order_by("-pk").select_related("session")[:MOST_AT_WORK])
 
 
 def newest_failures(project: UUID) -> list[RecentFailure]:
-    """The newest failing steps of the sessions that were at work last, the newest first."""
+    """The newest failing steps of the most recently active sessions, newest first."""
     columns = ("title", "head", "closed_spans", "tail_start", "forked_from", "project")
     newest = Session.objects.filter(project=project).exclude(status="archived").newest_first()
     sessions = {session.pk: session for session in newest.only(*columns)[:_LOOKED_AT]}

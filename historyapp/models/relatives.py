@@ -1,6 +1,6 @@
-"""The forks of a session and the sessions that its agent started, and where forks leave its history.
+"""The forks and sub-agents of a session, and where forks branch off its history.
 
-The lists are bounded and read by an index, whatever the length of the history.
+The lists are bounded and read by an index.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,9 +14,9 @@ from historyapp.models.samples import steps_at
 from historyapp.models.sessions import Session
 
 MOST_STARTED = 20
-"""Sub-agents of one part of the step list that are read. The overview has more."""
+"""The most sub-agents of one page of the step list. The overview has more."""
 MOST_RELATIVES = 50
-"""The newest forks of a session that are read, and likewise its newest sub-agents."""
+"""The most forks of a session to read, and the most sub-agents. The newest are read."""
 _COLUMNS = "id, title, agent, created_at, fork_position, spawned_position"
 _NEWEST = (
     f"SELECT * FROM (SELECT {_COLUMNS}, '{{relation}}' AS relation FROM historyapp_session"  # noqa: S608
@@ -29,14 +29,14 @@ _RELATIVES = " UNION ALL ".join(
 
 
 class Relatives(NamedTuple):
-    """Sessions with their names, oldest first. Other columns are read when they are asked for."""
+    """Sessions with their names, oldest first. Other columns are deferred."""
 
     forks: list[Session]
     subagents: list[Session]
 
 
 def relatives_of(session: Session) -> Relatives:
-    """The newest forks and sub-agents of a session; one query."""
+    """The newest forks and sub-agents of a session. One query."""
     found = Relatives([], [])
     key = uuid_value(session.pk)
     rows: Any = Session.objects.raw(_RELATIVES, [key, key])
@@ -46,12 +46,12 @@ def relatives_of(session: Session) -> Relatives:
 
 
 def started_by(history: History, rows: Sequence[Episode], columns: Sequence[str]) -> dict[int, list[Session]]:
-    """The sub-agents that some steps started, by the numbers of the steps; one query where any may have.
+    """The sub-agents that some steps started, by step number. At most one query.
 
-    A fork shows the sub-agents of the steps that it shares: these name the session which recorded the step.
+    A fork shows the sub-agents of shared steps, which refer to the session that recorded the step.
 
     Args:
-        columns: of the sub-agents' sessions that are read at once.
+        columns: columns of the sub-agents' sessions to load.
     """
     may_start = [row for row in rows if row.kind == "agent" or len(row.tool_names) > 1]
     if not may_start:
@@ -69,7 +69,7 @@ def started_by(history: History, rows: Sequence[Episode], columns: Sequence[str]
 
 
 def starting_steps(history: History, subagents: Iterable[Session]) -> dict[UUID, int]:
-    """The live step that started each sub-agent, where it is known, by the sub-agent's id; one query."""
+    """The live step that started each sub-agent, if known, by the sub-agent's id. One query."""
     lineage, places = history.lineage, dict[UUID, tuple[str, int]]()
     for child in subagents:
         place = str(child.spawned_by_id), child.spawned_position or 0
@@ -80,10 +80,10 @@ def starting_steps(history: History, subagents: Iterable[Session]) -> dict[UUID,
 
 
 def steps_before(history: History, forks: Sequence[Session]) -> list[int | None]:
-    """The live step after which each fork goes its own way; 0: before the first one. One query.
+    """The live step after which each fork branches off, or 0. One query.
 
-    A fork of a take leaves the live history where the take does. None where the history ends before the fork
-    point, and where finding it would take queries of its own: in the oldest part of very many spans.
+    A fork of a take branches off where the take does. None if the history ends before the fork point, or if
+    finding it would take more queries: in the oldest part of a lineage of very many spans.
     """
     lineage, end = history.lineage, history.as_of
     oldest = lineage.newest[0].first if lineage.older else 0

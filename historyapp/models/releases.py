@@ -1,4 +1,4 @@
-"""Which version of Playhead migrated the database, so that an older version can say which one it needs."""
+"""The versions of Playhead that migrated the database, so that an older version can name the needed one."""
 
 from django.db import models
 from django.utils import timezone

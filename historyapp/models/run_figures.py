@@ -1,4 +1,4 @@
-"""Checkpoints of a run's figures, from which the figures of any later position are computed."""
+"""Checkpoints of a run's figures. The figures at a later position are computed from a checkpoint."""
 
 from uuid import UUID
 
@@ -11,18 +11,18 @@ from historyapp.models.sessions import Session
 from historyapp.models.step_positions import first_with
 
 _LOOKED_AT = 16
-"""The newest checkpoints that are checked one by one for being live."""
+"""The most checkpoints that are checked one by one for being live."""
 
 
 class FiguresCheckpointQuerySet(models.QuerySet["FiguresCheckpoint"]):
     def newest_in(self, lineage: Lineage, steps: int) -> "FiguresCheckpoint | None":
-        """The newest checkpoint before an output of the lineage, or None.
+        """The newest checkpoint in the lineage, or None.
 
-        Mostly it is among the newest ones of all. Takes may have many, after the same numbers of steps. Then
-        each number is looked up where the lineage has its step: a few reads for each number.
+        Mostly it is one of the session's newest. If takes have many checkpoints after the same numbers of
+        steps, each number is looked up at the position of its step in the lineage, in a few reads.
 
         Args:
-            steps: of the lineage.
+            steps: the number of steps of the lineage.
         """
         owners = [UUID(owner) for owner in lineage.owners]
         rows = self.filter(session_id__in=owners, version=VERSION, steps__lt=steps)
@@ -43,16 +43,16 @@ class FiguresCheckpointQuerySet(models.QuerySet["FiguresCheckpoint"]):
 
 
 class FiguresCheckpoint(models.Model):
-    """The figures of everything before an output. What precedes an entry is the same in every lineage."""
+    """The figures of all entries before an output. These entries are the same in every lineage."""
 
     pk = models.CompositePrimaryKey("session", "position")
     session = models.ForeignKey(Session, models.CASCADE, related_name="figures", db_index=False)
     position = models.PositiveIntegerField()
-    """Of the output."""
+    """The position of the output."""
     steps = models.PositiveIntegerField()
-    """Steps before it."""
+    """The number of steps before the output."""
     version = models.PositiveSmallIntegerField()
-    """Of the rules, see :data:`historyapp.core.overview.figures.VERSION`."""
+    """The version of the rules, see :data:`historyapp.core.overview.figures.VERSION`."""
     state = PackedText()
     """:class:`historyapp.core.overview.figures.RunFigures` as JSON."""
 

@@ -1,7 +1,7 @@
-"""A sample of a long lineage's steps, from which its picture is drawn, by the running totals of entries.
+"""Samples the steps of a long lineage for its timeline, by the running totals of entries.
 
-The rows of some step numbers are not read where takes reuse the numbers, or where each is in another of many
-spans. Positions are read instead: the beginnings of spans and of blocks of spans, and some within long spans.
+Reading rows by step number is slow if many takes reuse the numbers or the steps are in many spans. Then
+positions are read instead: the starts of spans and of blocks of spans, and some positions in long spans.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -15,16 +15,16 @@ from historyapp.models.fields import as_uuid, at_places
 from historyapp.models.sql import fetch_all
 
 MOST_LOADS = 48
-"""Blocks of spans that one sample loads."""
+"""The most blocks of spans that one sample loads."""
 _MOST_ROUNDS = 6
-"""Levels of blocks, and two divisions of long spans."""
+"""The most refinements: levels of blocks, and two divisions of long spans."""
 _PLACES_AT_ONCE, _SESSIONS_AT_ONCE = 800, 200
-"""Places that one query reads, and the sessions that they are in, at most."""
+"""The most places of one query, and the most sessions."""
 _TOTALS = "SELECT session_id, position, kind, totals FROM historyapp_entry WHERE "
 
 
 class StepTotals(NamedTuple):
-    """What precedes a place in a lineage: whole steps, and their tokens and errors."""
+    """The number of complete steps before a place in a lineage, and their tokens and errors."""
 
     steps: int
     tokens: int
@@ -33,7 +33,7 @@ class StepTotals(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Spans, or pointers to spans of some level, that follow each other. The first entry is read."""
+    """Consecutive spans, or pointers to blocks of one level. The totals of the first entry are read."""
 
     what: Sequence[Span] | Sequence[SpanBlock]
     level: int = -1
@@ -45,16 +45,16 @@ class _Part:
 
     @property
     def block(self) -> SpanBlock | None:
-        """The pointer, if it is a single one."""
+        """The pointer, if there is only one."""
         first = self.what[0]
         return first if isinstance(first, SpanBlock) and len(self.what) == 1 else None
 
 
 def spread(lineage: Lineage, steps: int, gap: int) -> list[StepTotals]:
-    """Totals at places that are at least ``gap`` steps apart, mostly not much more, in order.
+    """Totals at places that are at least ``gap`` steps apart, and mostly not much more, in order.
 
     Args:
-        steps: of the whole lineage.
+        steps: the number of steps of the lineage.
     """
     parts = [_Part([span]) for span in lineage.newest]
     for level, blocks in enumerate(lineage.older):
@@ -89,7 +89,7 @@ def spread(lineage: Lineage, steps: int, gap: int) -> list[StepTotals]:
 
 
 def steps_at(places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
-    """The number of steps that have begun up to and including some entries (session, position)."""
+    """The number of steps that begin at or before each of these entries (session, position)."""
     wanted = list(places)
     return {
         (str(as_uuid(id)), position): load_dumped(stored).get("steps", 0)
@@ -98,7 +98,7 @@ def steps_at(places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
 
 
 def steps_in(lineage: Lineage) -> int:
-    """The number of steps that have begun in a lineage."""
+    """The number of steps in a lineage."""
     if not lineage.newest:
         return 0
     place = lineage.newest[-1].session, lineage.last
@@ -106,7 +106,7 @@ def steps_in(lineage: Lineage) -> int:
 
 
 def _ends(parts: Sequence[_Part], known: dict[tuple[str, int], StepTotals | None], steps: int) -> list[int]:
-    """For each part the number of the step at its end."""
+    """The number of the last step of each part."""
     ends: list[int] = []
     for part in reversed(parts):
         ends.append(steps)
@@ -116,7 +116,7 @@ def _ends(parts: Sequence[_Part], known: dict[tuple[str, int], StepTotals | None
 
 
 def _refine(lineage: Lineage, part: _Part, count: int) -> list[_Part]:
-    """A part in ``count`` pieces, or in twice as many where their lengths are not known."""
+    """Divides a part into ``count`` parts, or into twice as many if their lengths are not known."""
     if len(part.what) > 1:
         return _grouped(part.what, part.level, 2 * count)
     if part.block:
@@ -132,13 +132,15 @@ def _refine(lineage: Lineage, part: _Part, count: int) -> list[_Part]:
 
 
 def _grouped(what: Sequence[Span] | Sequence[SpanBlock], level: int, most: int) -> list[_Part]:
-    """Spans or pointers in at most so many parts, each of about as many."""
+    """Divides spans or pointers into at most ``most`` parts of about equal length."""
     size = ceil(len(what) / most)
     return [_Part(what[start : start + size], level) for start in range(0, len(what), size)]
 
 
 def _read(keys: set[tuple[str, int]], known: dict[tuple[str, int], StepTotals | None]) -> None:
-    """Adds totals at entries; None where a session has no such entry: a block may begin in another one."""
+    """Adds the totals at entries. None if a session has no such entry: a block may start in
+    another session.
+    """
     known.update(dict.fromkeys(keys))
     places = sorted(keys)
     few = len({session for session, _ in places}) <= _SESSIONS_AT_ONCE
@@ -147,13 +149,13 @@ def _read(keys: set[tuple[str, int]], known: dict[tuple[str, int], StepTotals | 
         some = places[start : start + at_once]
         for id, position, kind, stored in _totals_at(some):
             totals: dict[str, Any] = load_dumped(stored)
-            # A step that begins here has ended later, and so have its errors been counted.
+            # A step that begins here ends later, and its errors are counted later.
             number = totals.get("steps", 0) - (kind == "model_output")
             total = StepTotals(number, totals.get("tokens", 0), totals.get("errors", 0))
             known[str(as_uuid(id)), position] = total
 
 
 def _totals_at(places: Collection[tuple[str, int]]) -> list[tuple[Any, ...]]:
-    """Session, position, kind and stored totals of the entries at some positions of some sessions."""
+    """Session, position, kind and stored totals of the entries at these places."""
     where, values = at_places(places)
     return fetch_all(f"{_TOTALS}{where}", values)

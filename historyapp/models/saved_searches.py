@@ -1,4 +1,4 @@
-"""Searches of all sessions that a project has saved by name."""
+"""Saved searches of a project's sessions."""
 
 from django.db import models
 from django.utils import timezone
@@ -13,14 +13,14 @@ LONGEST_NAME = 100
 
 
 class SavedSearch(models.Model):
-    """A query with a name, for everybody in the project."""
+    """A named query, shared by all members of the project."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     project = models.ForeignKey(Project, models.CASCADE, related_name="saved_searches", db_index=False)
     name = models.CharField(max_length=LONGEST_NAME)
     query = models.CharField(max_length=500)
     actor = models.CharField(max_length=200, blank=True)
-    """Who saved it: ``user:name`` or ``key:prefix``."""
+    """The actor that saved it: ``user:name`` or ``key:prefix``."""
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:

@@ -1,7 +1,7 @@
-"""Finds steps across the sessions of a project, the most recently recorded first.
+"""Searches the steps of all sessions of a project, most recently recorded first.
 
-The text index gives candidates in the order of their rows. Each is compared with what is live in its session
-or, where a rewind cut it off there, in a fork. A page reads a bounded number of candidates.
+The text index returns candidates in the order of their rows. A candidate is a hit if it is live in its
+session or, if a rewind cut it off there, in a fork. A page reads a bounded number of candidates.
 """
 
 import json
@@ -31,19 +31,19 @@ from historyapp.models.sql import as_aware, fetch_all
 from historyapp.wire.problems import SearchTooSlow
 
 CANDIDATES = 200
-"""Rows that are read at once. Facets are counted over the hits among the first of them."""
+"""Rows of one batch. Facets are counted over the hits of the first batch."""
 MOST_CANDIDATES = 1_000
-"""Rows that one page reads. Where most are not live, the page has fewer hits, and a cursor."""
+"""The most rows that one page reads. If most are not live, the page has fewer hits and a cursor."""
 SECONDS = 5.0
-"""After which a search is ended."""
+"""A search is cancelled after this time."""
 COUNTED = ("tool", "status", "agent", "model", "tag")
-"""The facets whose values are counted."""
+"""The facets to count."""
 MOST_NAMED = 40
-"""Sessions whose tokens a query names. Of more that have the wanted model, each candidate's is compared."""
+"""The most sessions to name in a query. If more have the wanted model, each candidate is checked instead."""
 MOST_LISTED = 20_000
-"""Sessions that a query to PostgreSQL lists."""
+"""The most session ids to list in a query to PostgreSQL."""
 MOST_FORKS = 20
-"""Forks of a session in which a step is looked for that is not live in the session itself."""
+"""The most forks to search for a step that is not live in its own session."""
 _MOST_DAYS, _MOST_MONTHS = 62, 60
 _COLUMNS = "id, session_id, first_position, last_position, anchor, step, at, status, tools"
 _SQLITE = (
@@ -67,7 +67,7 @@ _ESTIMATE = (
 )
 _ROWS = "SELECT reltuples FROM pg_class WHERE relname = 'historyapp_searchstep'"
 _READ_COST, _FOUND_COST = 20.0, 1.0
-"""What it costs to compare a row's tokens, and to fetch a row that the index found; only the ratio counts."""
+"""The costs of comparing a row's tokens and of fetching a row from the index. Only the ratio matters."""
 LAST = 2**62
 _LOOKUPS = {"model": "model__icontains", "agent": "agent__icontains", "title": "title__icontains"}
 _OPERATORS = {">": "gt", "<": "lt"}
@@ -75,11 +75,11 @@ _MICRO = 1_000_000
 
 
 class FoundStep(NamedTuple):
-    """A row of the index that matches."""
+    """A matching row of the index."""
 
     id: int
     owner: UUID
-    """The session that recorded it."""
+    """The session that recorded the step."""
     first: int
     last: int
     anchor: int
@@ -90,11 +90,11 @@ class FoundStep(NamedTuple):
 
 
 class SearchHit(NamedTuple):
-    """A step to show."""
+    """A step in the results."""
 
     found: FoundStep
     session: Session
-    """In which it is shown: the owner, or a fork where the owner has cut it off."""
+    """The session in which it is shown: the owner, or a fork if the owner has cut it off."""
     live: bool
     lineage: Lineage
 
@@ -105,14 +105,14 @@ class SearchPage:
 
     hits: list[SearchHit] = field(default_factory=list)
     next: int | None = None
-    """The row before which the next page begins; None: there are no more."""
+    """The next page has rows before this one. None: there are no more pages."""
     facets: dict[str, Counter[str]] = field(default_factory=dict)
     counted: int = 0
-    """The hits over which the facets are counted."""
+    """The hits to count facets over."""
     is_counted_to_end: bool = True
 
     def count(self, hits: Iterable[SearchHit]) -> None:
-        """Counts the facets of hits."""
+        """Adds hits to the counts of facets."""
         counts: dict[str, Counter[str]] = {name: Counter() for name in COUNTED}
         for hit in hits:
             self.counted += 1
@@ -135,10 +135,10 @@ class ProjectSearch:
         self._listed: list[UUID] | None = None
 
     def page(self, limit: int, before: int | None = None) -> SearchPage:
-        """At most ``limit`` hits among the rows before one.
+        """At most ``limit`` hits among the rows before ``before``.
 
         Raises:
-            SearchTooSlow: when it took longer than :data:`SECONDS`.
+            SearchTooSlow: if it takes longer than :data:`SECONDS`.
         """
         page, reached, read = SearchPage(), before or LAST, 0
         with bounded(SECONDS):
@@ -165,7 +165,7 @@ class ProjectSearch:
                     return page
 
     def wanted_sessions(self) -> "QuerySet[Any, Any] | list[UUID] | None":
-        """The sessions that the query's conditions allow: a few ids, or a query; None: all."""
+        """The sessions that meet the query's conditions: a few ids, or a queryset. None: all."""
         sessions = Session.objects.filter(project=self.project).order_by()
         if not self.query.conditions:
             return None
@@ -178,7 +178,7 @@ class ProjectSearch:
     def candidates(
         self, sessions: "QuerySet[Any, Any] | list[UUID] | None", before: int, limit: int = CANDIDATES
     ) -> list[FoundStep]:
-        """The newest rows before one that match, whether they are live or not."""
+        """The newest matching rows before ``before``, live or not."""
         scopes = [session_token(id) for id in sessions] if isinstance(sessions, list) else []
         conditions, values = "", list[Any]()
         if self.query.since is not None:
@@ -199,9 +199,10 @@ class ProjectSearch:
         return [_found(row) for row in rows]
 
     def _within(self, sessions: "QuerySet[Any, Any]") -> tuple[str, list[Any]]:
-        """The condition that a row is of one of many sessions.
+        """The condition that a row belongs to one of many sessions.
 
-        PostgreSQL guesses that few sessions match a text, and then asks the text index once for each of them.
+        ``IS TRUE`` hides the list from PostgreSQL's planner. It expects few sessions with a match, and would
+        query the text index once for each session.
         """
         if not on_sqlite():
             if self._listed is None:
@@ -212,7 +213,7 @@ class ProjectSearch:
         return f" AND s.session_id IN ({text})", list(values)
 
     def _days(self) -> list[str]:
-        """The tokens of the days or months in which steps may have happened; none: all."""
+        """The tokens of the days or months to search. Empty: all."""
         if self.query.since is None:
             return []
         since = self.query.since.astimezone(UTC)
@@ -225,7 +226,7 @@ class ProjectSearch:
         )
 
     def _is_common(self, match: str) -> bool:
-        """Whether reading the newest rows of the project finds enough matches sooner than the index does."""
+        """Whether reading the newest rows of the project finds enough matches faster than the index."""
         plan = fetch_all(_ESTIMATE, [match, self.project])[0][0]
         plan = json.loads(plan) if isinstance(plan, str) else plan
         matching = max(1.0, float(plan[0]["Plan"]["Plan Rows"]))
@@ -233,7 +234,7 @@ class ProjectSearch:
         return CANDIDATES * rows / matching * _READ_COST < matching * _FOUND_COST
 
     def hits(self, rows: Sequence[FoundStep]) -> list[SearchHit]:
-        """The rows that are live somewhere, or all when takes are wanted."""
+        """The rows that are live in a session, or all rows if takes are included."""
         missing = {row.owner for row in rows} - self._sessions.keys()
         self._sessions |= Session.objects.filter(project=self.project).in_bulk(missing) if missing else {}
         names_session = any(condition.name == "session" for condition in self.query.conditions)
@@ -260,7 +261,7 @@ class ProjectSearch:
         return self._lineages[session.pk]
 
     def forks(self, session: Session, position: int) -> Iterator[Session]:
-        """Forks that share a position of a session, and their forks."""
+        """The forks, and their forks, that share a position of a session."""
         level, count = [session.pk], 0
         while level and count < MOST_FORKS:
             forks = Session.objects.filter(forked_from__in=level, fork_position__gte=position)
@@ -272,10 +273,10 @@ class ProjectSearch:
 
 @contextmanager
 def bounded(seconds: float) -> Iterator[None]:
-    """Ends the statements of the block when they have taken too long.
+    """Cancels statements of the block that take too long.
 
     Raises:
-        SearchTooSlow: when one was ended.
+        SearchTooSlow: if a statement was cancelled.
     """
     end = time.monotonic() + seconds
     try:
@@ -332,7 +333,7 @@ def _moment(at: datetime) -> Any:
 
 
 def passages_of(hits: Sequence[SearchHit]) -> dict[int, list[Passage]]:
-    """The live texts of hits, or of a take all of them, by the ids of their rows; one query."""
+    """The live texts of hits by the ids of their rows. Of a take, all texts. One query."""
     spans = [Span(str(hit.found.owner), hit.found.first, hit.found.last) for hit in hits]
     if not spans:
         return {}

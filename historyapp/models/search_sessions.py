@@ -1,7 +1,7 @@
-"""Finds sessions that have each of several steps: ``file:parser.py has:edit AND command:pytest has:failure``.
+"""Searches sessions in which several steps match: ``file:parser.py has:edit AND command:pytest has:failure``.
 
-The part of the query that matches the fewest steps gives the sessions, and in each the newest step of every
-part is looked up. A page reads a bounded number of sessions.
+The part of the query that matches the fewest steps finds the sessions. In each session the newest step of
+every other part is looked up. A page reads a bounded number of sessions.
 """
 
 from dataclasses import replace
@@ -24,27 +24,27 @@ from historyapp.models.search import (
 from historyapp.models.sessions import Session
 
 MOST_SESSIONS = 40
-"""Sessions that one page looks into."""
+"""The most sessions that one page searches."""
 MOST_READ = 5_000
-"""Rows that one page reads to find them."""
+"""The most rows that one page reads to find sessions."""
 MOST_ROWS = 50
-"""Rows of a session among which a live one is looked for, for each part of the query."""
+"""The most rows of a session to check for a live one, for each part of the query."""
 _FORKS = 5
-"""Forks of a session that are looked into when it lacks a step."""
+"""The most forks to search if a session lacks a step."""
 
 
 class WholeSessionSearch:
-    """One query with several parts in one project."""
+    """A query with several parts in one project."""
 
     def __init__(self, project: UUID, query: SearchQuery) -> None:
         self.query = query
         self._parts = [ProjectSearch(project, replace(query, groups=[group])) for group in query.groups]
 
     def page(self, limit: int, before: int | None = None) -> SearchPage:
-        """The steps of as many sessions as have room in ``limit``, at least of one.
+        """The steps of one or more sessions, at most ``limit`` steps if there are several.
 
         Raises:
-            SearchTooSlow: when it took longer than :data:`historyapp.models.search.SECONDS`.
+            SearchTooSlow: if it takes longer than :data:`historyapp.models.search.SECONDS`.
         """
         page, reached, read = SearchPage(), before or LAST, 0
         with bounded(SECONDS):
@@ -79,9 +79,9 @@ class WholeSessionSearch:
         return self._parts[counts.index(min(counts))]
 
     def _steps_of(self, hit: SearchHit, driver: ProjectSearch, before: int | None) -> list[SearchHit]:
-        """The newest step of each part, in the session of a hit or else in a fork of it; none: it lacks one.
+        """The newest step of each part, in the session of a hit or in a fork of it. Empty if a part has none.
 
-        Nothing either when an earlier page has shown the session.
+        Also empty if an earlier page has shown the session.
         """
         forks = chain([hit.session], driver.forks(hit.session, hit.found.anchor))
         for session, _ in zip(forks, range(1 + _FORKS), strict=False):

@@ -1,7 +1,7 @@
-"""The index of a search across sessions: a row for each step, and its tokens in the database's text index.
+"""The index for searching all sessions: a row for each step, and its tokens in the database's text index.
 
-SQLite keeps the tokens in an FTS5 table without contents, PostgreSQL in a ``tsvector`` column with a GIN
-index; migrations make both. See ``historyapp.core.search_documents``.
+On SQLite the tokens are in a contentless FTS5 table, on PostgreSQL in a ``tsvector`` column with a GIN index.
+Migrations create both. See ``historyapp.core.search_documents``.
 """
 
 from collections.abc import Iterator
@@ -27,25 +27,27 @@ _ENTRIES_AT_ONCE = 500
 
 
 class SearchStep(models.Model):
-    """One step of the log, whether it is live or not. Forks have rows of their own entries alone."""
+    """A step of the log, live or not. A fork has rows only for its own entries."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="+", db_index=False)
     session = models.ForeignKey(Session, models.CASCADE, related_name="+", db_index=False)
     first_position = models.PositiveIntegerField()
     last_position = models.PositiveIntegerField()
     anchor = models.PositiveIntegerField()
-    """The position of the step's output. The step is live where this entry is."""
+    """The position of the step's output. The step is live wherever this entry is live."""
     step = models.PositiveIntegerField()
     at = models.DateTimeField()
     status = models.CharField(max_length=20, blank=True)
     tools = models.CharField(max_length=400, blank=True)
-    """The names of the called tools, a line for each."""
+    """The names of the called tools, one in each line."""
     checksum = models.PositiveIntegerField()
-    """Of the tokens."""
+    """The version of the tokens."""
     is_capped = models.BooleanField(default=False)
-    """Whether parts of the step's texts are not searched because they are too long."""
+    """Whether the step's texts are too long to be indexed completely."""
     open_tokens = PackedText(null=True)
-    """On SQLite the tokens of a session's newest step, which may grow: FTS5 needs them to remove them."""
+    """On SQLite, the tokens of a session's newest step. The step may grow, and FTS5 needs the old tokens to
+    remove them.
+    """
 
     class Meta:
         constraints = (
@@ -58,22 +60,22 @@ class SearchStep(models.Model):
 
 
 class SearchProgress(models.Model):
-    """How far the changes of a project are in the index."""
+    """Up to where the index follows a project's feed of changes."""
 
     project = models.OneToOneField(Project, models.CASCADE, primary_key=True, related_name="+")
     cursor = models.CharField(max_length=50)
-    """Of the feed of changes, see ``historyapp.models.changes``."""
+    """The cursor of the feed, see ``historyapp.models.changes``."""
     is_behind = models.BooleanField(default=True)
-    """Whether sessions are left that were recorded before the cursor."""
+    """Whether sessions that were recorded before the cursor are still to be indexed."""
     done_to = models.UUIDField(null=True)
-    """Of these sessions the last one that is done, by id."""
+    """The last of these sessions that is indexed, in the order of ids."""
 
     def __str__(self) -> str:
         return f"search index of {self.project_id}"
 
 
 def logged_entries(session: UUID, first: int, last: int) -> Iterator[IndexedEntry]:
-    """A session's own entries between two positions, both included, with the texts that are searched."""
+    """A session's own entries between two positions (both included), with their searchable texts."""
     for start in range(first, last + 1, _ENTRIES_AT_ONCE):
         # A range, not a limit: for a limit, PostgreSQL may read and sort all entries of a session.
         values = [uuid_value(session), start, min(last, start + _ENTRIES_AT_ONCE - 1)]
@@ -84,6 +86,6 @@ def logged_entries(session: UUID, first: int, last: int) -> Iterator[IndexedEntr
 
 
 def documents(project: UUID, session: UUID, first: int, last: int) -> Iterator[SearchDocument]:
-    """The documents of a session's own entries. A document must begin at ``first``."""
+    """The search documents of a session's own entries. A document must begin at ``first``."""
     for run in split_steps(logged_entries(session, first, last)):
         yield document_of(project, session, run)

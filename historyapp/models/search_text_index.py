@@ -1,4 +1,4 @@
-"""The text index of search documents in SQL: writing tokens, and the conditions that find them."""
+"""SQL for the text index of search documents: writing tokens and finding them."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -19,11 +19,11 @@ _SET = "UPDATE historyapp_searchstep SET words = CAST(%s AS tsvector) WHERE id =
 _ROWS_WITH_WORDS = "SELECT rowid FROM historyapp_searchwords WHERE historyapp_searchwords MATCH %s"
 _ROWS_WITH_VECTOR = "SELECT id FROM historyapp_searchstep WHERE session_id = %s AND words IS NOT NULL"
 _MOST_PLACES = 255
-"""Of one token; PostgreSQL keeps no more."""
+"""The most positions of one token: PostgreSQL stores no more."""
 
 
 def add_words(documents: Iterable[tuple[int, str]]) -> None:
-    """Adds the tokens of rows, given with the rows' ids."""
+    """Adds tokens by the ids of their rows."""
     with connection.cursor() as cursor:
         if on_sqlite():
             cursor.executemany(_ADD, list(documents))
@@ -32,21 +32,21 @@ def add_words(documents: Iterable[tuple[int, str]]) -> None:
 
 
 def remove_words(documents: Iterable[tuple[int, str]]) -> None:
-    """Removes the tokens that rows had; PostgreSQL removes them with the row."""
+    """Removes the tokens of rows. On PostgreSQL they are deleted with the row."""
     if on_sqlite():
         with connection.cursor() as cursor:
             cursor.executemany(_REMOVE, list(documents))
 
 
 def clear_words() -> None:
-    """Empties the text index, when there are no rows."""
+    """Empties the text index. There must be no rows."""
     if on_sqlite():
         with connection.cursor() as cursor:
             cursor.execute(_CLEAR)
 
 
 def vector(tokens: str) -> str:
-    """Tokens as PostgreSQL reads a ``tsvector``, with their places."""
+    """Tokens with their positions, as a ``tsvector`` literal for PostgreSQL."""
     places: dict[str, list[int]] = {}
     for place, token in enumerate(tokens.split(" "), 1):
         if token != GAP:
@@ -55,10 +55,10 @@ def vector(tokens: str) -> str:
 
 
 def match_value(terms: Sequence[Term], *alternatives: Sequence[str]) -> str:
-    """What the text index is asked, as the database reads it.
+    """The query of the text index, in the syntax of the database.
 
     Args:
-        alternatives: tokens of which a document must have at least one; of each list that is not empty.
+        alternatives: lists of tokens. A document must have at least one token of each list that is not empty.
     """
     wanted = [_written(term) for term in terms if not term.is_excluded]
     unwanted = [_written(term) for term in terms if term.is_excluded]
@@ -79,7 +79,7 @@ def _written(term: Term) -> str:
 
 
 def words_of_session(session: UUID) -> set[int]:
-    """The ids of a session's rows whose tokens are in the text index."""
+    """The ids of a session's rows that have tokens in the text index."""
     with connection.cursor() as cursor:
         if on_sqlite():
             cursor.execute(_ROWS_WITH_WORDS, [f'"{session_token(session)}"'])

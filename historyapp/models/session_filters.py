@@ -1,4 +1,4 @@
-"""The filters of the list of sessions, and how many sessions each further filter would leave."""
+"""The filters of the list of sessions, and the number of sessions that each further filter would leave."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -13,37 +13,37 @@ from historyapp.core.dates import UNDATED
 from historyapp.models.sessions import SessionQuerySet
 
 NAMED_FACETS = ("agent", "model", "repository", "folder")
-"""Columns with a name. Several names of one facet find the sessions of any of them."""
+"""Facets with names. Several names of one facet match sessions with any of them."""
 DAYS = {"today": 1, "7-days": 7, "30-days": 30}
-"""Spans that end today, in days."""
+"""Date ranges that end today, in days."""
 UNDATED_RUNS = "undated"
 FACETS = ("status", *NAMED_FACETS, "tag", "errors", "likely_failures")
 _SINGLE = ("status", *NAMED_FACETS, "errors", "likely_failures")
-"""Facets of which a session has one value."""
+"""Facets with one value for each session."""
 _BUCKETS = ((*DAYS,), (*DAYS,)[1:], (*DAYS,)[2:], (), (UNDATED_RUNS,))
-"""The spans that hold the sessions of a bucket."""
+"""The date ranges that include the sessions of a bucket."""
 MOST_VALUES = 20
-"""Values of one facet that a list can be filtered by."""
+"""The most values of one facet."""
 _YES_NO = {True: "true", False: "false"}
 
 
 @dataclass(frozen=True, slots=True)
 class SessionCriteria:
-    """What the sessions of a list have in common. The default: all that are not archived."""
+    """The filters of a list of sessions. The default is all sessions that are not archived."""
 
     q: str = ""
     status: str = ""
-    """Empty: all but archived ones; ``all``: those, too."""
+    """Empty: all but archived ones. ``all``: also archived ones."""
     agent: tuple[str, ...] = ()
     model: tuple[str, ...] = ()
     repository: tuple[str, ...] = ()
     folder: tuple[str, ...] = ()
     tag: tuple[str, ...] = ()
-    """All of them, in exactly this case."""
+    """The session must have all of them. Case matters."""
     errors: bool | None = None
     likely_failures: bool | None = None
     first: date | None = None
-    """The first day, in UTC, of the newest entries. Undated runs are of no day."""
+    """The first day (UTC) of the newest entry. Undated runs match no day."""
     last: date | None = None
     undated: bool | None = None
 
@@ -78,17 +78,18 @@ class SessionCriteria:
 
 
 class FacetCounts(NamedTuple):
-    """How many sessions a list has, and how many it would have with one further value of a facet."""
+    """The number of sessions of a list, and with each further value of a facet."""
 
     total: int
     facets: Mapping[str, Counter[str]]
-    """By facet and value: ``true`` and ``false`` for errors and likely failures. Tags narrow the list; a
-    further agent or model widens it, so these are counted as if none of theirs was chosen. ``date`` counts
-    the spans of ``DAYS`` and undated runs in the same way."""
+    """By facet and value. Errors and likely failures have ``true`` and ``false``. A further tag narrows the
+    list. A further agent or model widens it, so agents and models are counted as if none was chosen. So are
+    the date ranges of ``DAYS`` and undated runs in ``date``.
+    """
 
 
 def facet_counts(sessions: SessionQuerySet, chosen: SessionCriteria) -> FacetCounts:
-    """The counts of all facets, by one query over the project's sessions and none over their entries."""
+    """The counts of all facets. Takes one query of the project's sessions."""
     groups = (
         sessions.search(chosen.q)
         .annotate(
@@ -130,7 +131,7 @@ def facet_counts(sessions: SessionQuerySet, chosen: SessionCriteria) -> FacetCou
 
 
 def _bucket() -> Case:
-    """The number of the shortest span that holds a session; see ``_BUCKETS``."""
+    """The number of the shortest date range that includes a session, see ``_BUCKETS``."""
     today = timezone.now().astimezone(UTC).date()
     spans = [
         When(last_entry_at__gte=_midnight(today - timedelta(days=days - 1)), then=Value(number))

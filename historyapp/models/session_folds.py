@@ -1,4 +1,4 @@
-"""Forks and sub-agents that a list shows under the session that they come from."""
+"""Forks and sub-agents that a list shows below their parent session."""
 
 from collections.abc import Collection
 from typing import NamedTuple
@@ -10,14 +10,14 @@ from historyapp.models.sessions import Session, SessionQuerySet
 
 
 class FoldedSessions(NamedTuple):
-    """How many sessions come from one, archived ones left out."""
+    """The number of a session's forks and sub-agents, without archived ones."""
 
     forks: int = 0
     subagents: int = 0
 
 
 def top_level(sessions: SessionQuerySet) -> SessionQuerySet:
-    """The sessions that no listed session stands above. Those of an archived one stand for themselves."""
+    """The sessions without a listed parent. Children of an archived session are top-level."""
     alone = [
         Q(**{parent: None}) | Q(**{f"{parent}__status": "archived"})
         for parent in ("forked_from", "spawned_by")
@@ -31,7 +31,7 @@ def under(sessions: SessionQuerySet, parent: UUID) -> SessionQuerySet:
 
 
 def folded_under(parents: Collection[UUID]) -> dict[UUID, FoldedSessions]:
-    """By parent: how many forks and sub-agents it has. Found by the indexes of both columns."""
+    """The numbers of forks and sub-agents by parent. Uses the indexes of both columns."""
     counts = [
         dict(
             Session.objects.filter(**{f"{column}__in": parents})

@@ -1,4 +1,4 @@
-"""Pages of a list of sessions: in any order, from a cursor that belongs to one list."""
+"""Pages of a list of sessions, in any order. A cursor is valid for one list only."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -22,14 +22,14 @@ ORDERS = {
     "money": "money",
     "model": "model",
 }
-"""What a list can be sorted by, and its column; each has an index."""
+"""The sort keys and their columns. Each has an index."""
 LONGEST_CURSOR = 1000
 _MOMENTS = ("last_entry_at", "created_at")
 _MOST = 2**63
 
 
 class Order(NamedTuple):
-    """An order of sessions. Those that are equal follow each other by their ids."""
+    """An order of sessions. Ties are sorted by id."""
 
     name: str = "last_entry"
     is_descending: bool = True
@@ -39,10 +39,10 @@ class Order(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "Order":
-        """Reads ``steps`` or, the other way round, ``-steps``.
+        """Parses ``steps`` or, for descending order, ``-steps``.
 
         Raises:
-            Invalid: when lists have no such order.
+            Invalid: if there is no such sort key.
         """
         name = text.removeprefix("-")
         if name not in ORDERS:
@@ -58,7 +58,7 @@ class Order(NamedTuple):
         return sessions.order_by(f"{sign}{self.column}", f"{sign}id")
 
     def after(self, sessions: SessionQuerySet, value: Any, id: UUID) -> SessionQuerySet:
-        """The sessions behind one with this value and this id."""
+        """The sessions after the one with this value and id."""
         column, beyond = self.column, "lt" if self.is_descending else "gt"
         follows = Q(**{f"{column}__{beyond}": value}) | Q(**{f"id__{beyond}": id})
         return sessions.filter(follows, **{f"{column}__{beyond}e": value})
@@ -67,7 +67,7 @@ class Order(NamedTuple):
 class SessionListPage(NamedTuple):
     sessions: Sequence[Session]
     cursor: str
-    """For the next page; empty: there is none."""
+    """The cursor of the next page. Empty: there is no next page."""
 
 
 def page_of(
@@ -76,11 +76,11 @@ def page_of(
     """One page of a list.
 
     Args:
-        sessions: all of the list, in any order.
-        query: names the list: its project and filters, in one form. A cursor of another list is refused.
+        sessions: all sessions of the list, in any order.
+        query: identifies the list by its project and filters. A cursor of another list is refused.
 
     Raises:
-        Invalid: for a cursor of another list.
+        Invalid: if the cursor belongs to another list.
     """
     key = sha256(f"{order} {query}".encode()).hexdigest()[:16]
     if cursor:

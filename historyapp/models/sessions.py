@@ -1,4 +1,4 @@
-"""Sessions: the row that an append locks, and from which a lineage is read."""
+"""Sessions. An append locks the session's row, and lineages are read from it."""
 
 from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
@@ -31,19 +31,19 @@ from historyapp.models.fields import (
 from historyapp.models.projects import Project
 
 RARE_KINDS = tuple([kind for kind in KINDS if kind not in ("model_output", "tool_results")])
-"""Each has its own index: a new kind needs a migration."""
+"""Kinds with their own index. A new rare kind needs a migration."""
 SORTED_COLUMNS = (
     "created_at", "duration", "steps", "errors", "likely_failures", "shown_tokens", "money", "model",
 )  # fmt: skip
-"""Lists are sorted by them; the time of the newest entry has an index of its own."""
+"""Columns to sort lists by. The time of the newest entry has a separate index."""
 _PLACES_AT_ONCE = 400
-"""Places that one query reads; SQLite takes a few hundred conditions."""
+"""The most places of one query. SQLite accepts a few hundred conditions."""
 _REWINDS = "SELECT session_id, position, body FROM historyapp_entry WHERE kind = 'rewind'"
 _FORK_SPANS = "SELECT id, fork_spans FROM historyapp_session WHERE id IN"
 
 
 class _HasTags(models.Func):
-    """The condition of the index: with a parameter, SQLite would read the sessions without tags, too."""
+    """The condition of the index. With a parameter, SQLite would also read sessions without tags."""
 
     template = "NOT (%(expressions)s = '\n')"
     output_field = models.BooleanField()
@@ -54,24 +54,24 @@ class SessionQuerySet(models.QuerySet["Session"]):
         return self.order_by("-last_entry_at", "-id")
 
     def with_prefix(self, prefix: str) -> Self:
-        """Sessions whose id begins with some hexadecimal digits; dashes do not count."""
+        """Sessions whose id begins with these hexadecimal digits. Dashes are ignored."""
         digits = prefix.replace("-", "")[:32]
         return self.filter(pk__range=(UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))))
 
     def search(self, text: str) -> Self:
-        """Sessions whose title, agent or tags contain every word, in any case."""
+        """Sessions whose title, agent or tags contain every word. Case is ignored."""
         return self.containing("search_text", map(fold, text.split()))
 
     def tagged(self, tags: Iterable[str]) -> Self:
-        """Sessions that have all the tags in exactly this case."""
+        """Sessions with all the tags. Case matters."""
         texts = [f"\n{tag}\n" for tag in tags]
         found = self.filter(_HasTags("tags_text")) if texts else self
         return found.containing("tags_text", texts)
 
     def containing(self, column: str, texts: Iterable[str]) -> Self:
-        """Sessions whose column has all the texts.
+        """Sessions whose column contains all the texts.
 
-        SQLite's LIKE ignores case, and takes eight times as long for texts such as ``aaaa…b``.
+        LIKE is not used: SQLite's ignores case, and takes eight times as long for texts such as ``aaaa…b``.
         """
         found = self
         for text in texts:
@@ -84,7 +84,7 @@ def empty_tail() -> dict[str, Any]:  # migrations name it
 
 
 class Session(models.Model):
-    """One agent run. Except for names, settings and status, its columns are computed from the log."""
+    """One agent run. All columns except names, settings and status are computed from the log."""
 
     class Status(models.TextChoices):
         LIVE = "live", "live"
@@ -98,72 +98,73 @@ class Session(models.Model):
     model = models.CharField(max_length=200, blank=True)
     status = models.CharField(max_length=10, choices=Status, default=Status.LIVE)
     tags_text = models.TextField(default="\n", blank=True)
-    """Each tag between line feeds, so that one substring finds a tag; see ``tags``."""
+    """Each tag is between line feeds, so that a substring search finds a tag. See ``tags``."""
     search_text = FoldedText(default="", blank=True, of=("title", "agent", "tags_text"))
     settings = JSONText(default=dict)
-    """Only what differs from the defaults."""
+    """Only settings that differ from the defaults."""
     metadata = JSONText(default=dict)
-    """What an importer or the agent says of the run: folder, version, totals …"""
+    """Facts about the run from an importer or the agent: folder, version, totals …"""
     folder = ComputedText(of="metadata", by=folder_of, default="", db_default="", blank=True)
     repository = ComputedText(of="metadata", by=repository_of, default="", db_default="", blank=True)
     created_at = models.DateTimeField(default=timezone.now)
-    """When the run began. A transcript without times has :data:`historyapp.core.dates.UNDATED` here."""
+    """When the run began. :data:`historyapp.core.dates.UNDATED` for a transcript without times."""
     last_entry_at = models.DateTimeField(default=timezone.now)
-    """When the newest entry happened, rewinds left out; when the session was made while it has none."""
+    """The time of the newest entry that is not a rewind. Without one, the time of the session's creation."""
     revision = models.PositiveIntegerField(default=0)
-    """Grows with every change of the session, its entries or its summaries. ETags contain it."""
+    """Increases with every change of the session, its entries or its summaries. Part of ETags."""
 
     head = models.PositiveIntegerField(default=0)
-    """Position of the newest entry; in a fork without entries of its own, the fork position."""
+    """The position of the newest entry. In a fork without entries of its own, the fork position."""
     closed_spans = JSONText(default=list)
     """The lineage before the open tail, see :meth:`historyapp.core.lineage.Lineage.dump`."""
     tail_start = models.PositiveIntegerField(default=1)
-    """Own entries from here to the head are live too."""
+    """Own entries from this position to the head are also live."""
     tail = JSONText(default=empty_tail)
-    """:class:`historyapp.core.projection.Tail`: what the next append needs to know."""
+    """:class:`historyapp.core.projection.Tail` as JSON: the state that the next append needs."""
 
     forked_from = models.ForeignKey("self", models.PROTECT, null=True, related_name="forks")
     fork_position = models.PositiveIntegerField(default=0)
-    """Up to where the parent's entries are shared; 0 without a parent. Own entries begin after it."""
+    """The last shared position of the parent, or 0 without a parent. Own entries begin after it."""
     fork_spans = JSONText(default=list)
-    """The parent's lineage up to the fork position, in the same form."""
+    """The parent's lineage up to the fork position, in the form of ``closed_spans``."""
     spawned_by = models.ForeignKey("self", models.SET_NULL, null=True, related_name="subagents")
-    """The session whose agent started this one."""
+    """The session whose agent started this session."""
     spawned_position = models.PositiveIntegerField(null=True)
-    """The position in that session of the output whose tool call started this one; null: not known."""
+    """The position in that session of the output whose tool call started this session, or null."""
 
     steps = models.PositiveIntegerField(default=0)
     errors = models.PositiveIntegerField(default=0)
     tokens = models.PositiveBigIntegerField(default=0)
     cost = models.PositiveBigIntegerField(default=0)
-    """Of the live history, reported by the source, in millionths of a US dollar."""
+    """The cost of the live history as reported by the source, in millionths of a US dollar."""
 
     likely_failures = models.PositiveIntegerField(default=0, db_default=0)
     duration = models.PositiveBigIntegerField(default=0, db_default=0)
-    """Milliseconds from the first to the newest entry; 0 if undated, and of a fork."""
+    """Milliseconds from the first to the newest entry. 0 if undated, and in forks."""
     shown_tokens = models.PositiveBigIntegerField(default=0, db_default=0)
-    """The token figure of lists, see :mod:`historyapp.core.run_costs`."""
+    """The tokens that lists show, see :mod:`historyapp.core.run_costs`."""
     money = models.PositiveBigIntegerField(default=0, db_default=0)
-    """The money figure in millionths of a US dollar, at the prices of the newest append. Lists sort by it."""
+    """The cost that lists show and sort by, in millionths of a US dollar at the prices of the newest append.
+    """
     strip = models.TextField(default="", db_default="")
     """See :mod:`historyapp.core.strips`."""
     is_listed = models.BooleanField(default=True, db_default=False)
-    """Whether the five columns above, the folder and the repository are computed. A worker computes those of
-    earlier versions."""
+    """Whether the five columns above, the folder and the repository are computed. A worker computes them for
+    sessions of earlier versions."""
 
     compressed_to = models.PositiveIntegerField(default=0)
-    """The last step that automatic compression has handled; see ``services.compression.start``."""
+    """The last step that automatic compression has handled, see ``services.compression.start``."""
     compress_at = models.PositiveIntegerField(null=True)
-    """An append makes a compression due when the session has this many steps; null: never."""
+    """An append makes a compression due when the session has this many steps. Null: never."""
     compress_at_tokens = models.PositiveBigIntegerField(null=True)
-    """The same for the tokens of the live history."""
+    """The same threshold for the tokens of the live history."""
     compression_due = models.BooleanField(default=False)
-    """Workers look for sessions where this is true."""
+    """Whether a compression is due. Workers search for such sessions."""
 
     objects = SessionQuerySet.as_manager()
 
     _read_tail: tuple[Any, Tail] | None = None
-    """The column as it was read, and its value."""
+    """A cache: the column's content and the parsed tail."""
 
     class Meta:
         indexes = (
@@ -184,7 +185,7 @@ class Session(models.Model):
                 for column in SORTED_COLUMNS
             ),
             models.Index(fields=("id",), name="session_unlisted", condition=models.Q(is_listed=False)),
-            # With the id, so that the newest are found at once. Most sessions write to neither.
+            # These include the id to find the newest sessions. Most sessions write to neither index.
             models.Index(
                 fields=("forked_from", "id"),
                 name="session_forks",
@@ -211,21 +212,21 @@ class Session(models.Model):
 
     @property
     def shared_revision(self) -> int:
-        """The revision for ETags. In a fork it includes changes of sessions that share entries with it."""
+        """The revision for ETags. A fork's includes changes of the sessions whose entries it shares."""
         return self.revision if self.forked_from_id is None else revisions(self.pk)
 
     @property
     def live_tail(self) -> Tail:
-        """What the next append needs to know. Kept until the column gets another value."""
+        """The state that the next append needs. Cached until the column changes."""
         if self._read_tail is None or self._read_tail[0] is not self.tail:
             self._read_tail = self.tail, Tail.load(self.tail)
         return self._read_tail[1]
 
     def lineage(self, as_of: int | None = None) -> Lineage:
-        """The live entries now, or when ``as_of`` was the head.
+        """The live entries now, or at the time when ``as_of`` was the head.
 
         Raises:
-            Invalid: when the session has no such position yet.
+            Invalid: if ``as_of`` is beyond the head.
         """
         if as_of is None or as_of == self.head:
             return self.grown(self.stored_lineage(self.closed_spans), self.tail_start, self.head)
@@ -247,14 +248,14 @@ class Session(models.Model):
         return self.stored_lineage(self.fork_spans)
 
     def stored_lineage(self, stored: Any) -> Lineage:
-        """A lineage from ``fork_spans``, ``closed_spans`` or the body of one of this session's rewinds."""
+        """The lineage stored in ``fork_spans``, ``closed_spans`` or one of this session's rewinds."""
         return Lineage.of(stored, self._load, self._load_all, self._all_owners)
 
     def parts_with(self, kind: str, last: int) -> Iterator[Span]:
-        """Where live rows of a rare kind may be, up to a position, newest first; of each session one range.
+        """The spans, one for each session, that may have live rows of a rare kind. Newest first.
 
         Args:
-            kind: of entries, or :data:`historyapp.models.ancestors.SUMMARIES`.
+            kind: a kind of entries, or :data:`historyapp.models.ancestors.SUMMARIES`.
         """
         if self.forked_from_id is not None:
             if kind == SUMMARIES:
@@ -266,14 +267,16 @@ class Session(models.Model):
             yield Span(str(self.pk), 1, last)
 
     def _all_owners(self) -> tuple[str, ...]:
-        """This session and those that it was forked from, oldest first; empty for a fork not stored yet."""
+        """This session and the sessions it was forked from, oldest first. Empty for a fork that is not
+        stored.
+        """
         if self.forked_from_id is None:
             return (str(self.pk),)
         return tuple(str(ancestor.id) for ancestor in reversed(self.ancestors))
 
     @cached_property
     def ancestors(self) -> tuple[Ancestor, ...]:
-        """This session and those that it was forked from, with the rare kinds of entries in them."""
+        """This session and the sessions it was forked from, with the rare kinds of entries that each has."""
         return ancestors(self.pk, RARE_KINDS)
 
     @cached_property
@@ -281,14 +284,16 @@ class Session(models.Model):
         return {}  # entries and fork points never change
 
     def _load(self, session: str, position: int) -> Lineage:
-        """The lineage stored at a rewind or the fork point of this session or of one that shares entries."""
+        """The lineage stored at a rewind or fork point of this session or of a session that
+        shares entries.
+        """
         key = session, position
         if key not in self._loaded:
             self._load_all([key])
         return self._loaded[key]
 
     def _load_all(self, places: Iterable[tuple[str, int]]) -> None:
-        """Reads such lineages: hundreds with one query, and one more if some are of forks."""
+        """Reads such lineages, hundreds in one query. Takes another query for fork points."""
         missing = [place for place in set(places) if place not in self._loaded]
         for start in range(0, len(missing), _PLACES_AT_ONCE):
             wanted = set(missing[start : start + _PLACES_AT_ONCE])
@@ -299,7 +304,7 @@ class Session(models.Model):
             self._loaded.update({place: self.stored_lineage(form) for place, form in stored.items()})
 
     def grown(self, closed: Lineage, first: int, last: int) -> Lineage:
-        """A lineage and then this session's own entries ``first`` to ``last``, if there are any."""
+        """A lineage followed by this session's own entries ``first`` to ``last``, if there are any."""
         return closed.extend(str(self.id), first, last) if first <= last else closed
 
     def rewinds(self) -> "models.QuerySet[Any]":
@@ -308,7 +313,7 @@ class Session(models.Model):
 
 
 def _stored_at_rewinds(places: Collection[tuple[str, int]]) -> dict[tuple[str, int], Any]:
-    """What the rewinds among some places store. A page reads fifty, so it is written in SQL."""
+    """The lineages stored at rewinds. Written in SQL, because a page reads fifty."""
     where, values = at_places(places)
     with connection.cursor() as cursor:
         cursor.execute(f"{_REWINDS} AND ({where})", values)
@@ -319,7 +324,7 @@ def _stored_at_rewinds(places: Collection[tuple[str, int]]) -> dict[tuple[str, i
 
 
 def _stored_at_forks(sessions: Collection[str]) -> dict[str, Any]:
-    """What the fork points of some sessions store."""
+    """The lineages stored at the fork points of sessions."""
     with connection.cursor() as cursor:
         cursor.execute(
             f"{_FORK_SPANS} ({', '.join(['%s'] * len(sessions))})", [*map(session_value, sessions)]
@@ -328,5 +333,5 @@ def _stored_at_forks(sessions: Collection[str]) -> dict[str, Any]:
 
 
 def session_ids(lineage: Lineage) -> list[UUID]:
-    """The ids of the sessions that a lineage's entries may be of."""
+    """The ids of the sessions that may own entries of a lineage."""
     return [UUID(session) for session in lineage.owners]

@@ -1,4 +1,4 @@
-"""Share links: read-only links to a session, or to a moment of it."""
+"""Share links: read-only links to a session, live or as of a position."""
 
 from datetime import datetime
 
@@ -10,9 +10,9 @@ from historyapp.models.sessions import Session
 from historyapp.models.visibility import Visibility
 
 MOST_SHARES = 100
-"""The most usable links of one session."""
+"""The most usable links of a session."""
 LONGEST_DAYS = 365
-"""The longest time for which a link can be opened."""
+"""The longest lifetime of a link."""
 
 
 class ShareQuerySet(models.QuerySet["ShareLink"]):
@@ -22,27 +22,27 @@ class ShareQuerySet(models.QuerySet["ShareLink"]):
 
 
 class ShareLink(models.Model):
-    """A link that shows a session to whoever has it. It goes with its session.
+    """A link that shows a session to anyone who has it. It is deleted with the session.
 
-    Its token is not stored: it is the id, signed with ``SECRET_KEY``.
+    The token is not stored. It is the id, signed with ``SECRET_KEY``.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     session = models.ForeignKey(Session, models.CASCADE, related_name="shares")
     as_of = models.PositiveIntegerField(null=True)
-    """The link shows the session as it was at this position. Null: as it is, and as it grows."""
+    """The link shows the session as of this position. Null: the live session."""
     with_takes = models.BooleanField(default=False)
-    """Whether the link shows what rewinds cut off."""
+    """Whether the link shows takes."""
     with_inputs = models.BooleanField(default=False)
-    """Whether the link shows inputs, system instructions and other text that people wrote."""
+    """Whether the link shows inputs, system instructions and other texts of people."""
     actor = models.CharField(max_length=200, blank=True)
-    """Who made it: ``user:name`` or ``key:prefix``."""
+    """The actor that created it: ``user:name`` or ``key:prefix``."""
     created_at = models.DateTimeField(default=timezone.now)
     expires_at = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True)
     last_opened_at = models.DateTimeField(null=True)
     opened = models.PositiveIntegerField(default=0)
-    """How often its page was opened."""
+    """The number of times that its page was opened."""
 
     objects = ShareQuerySet.as_manager()
 
@@ -51,7 +51,7 @@ class ShareLink(models.Model):
 
     @property
     def visible(self) -> Visibility:
-        """What it shows."""
+        """The part of the session that the link shows."""
         return Visibility(self.with_takes, self.with_inputs)
 
     @property

@@ -1,4 +1,4 @@
-"""Contexts that were served, and how providers' usage corrects our token counts."""
+"""Snapshots of served contexts, and the corrections of token counts by providers' usage."""
 
 from collections.abc import Collection
 from uuid import UUID
@@ -18,7 +18,7 @@ class SnapshotQuerySet(models.QuerySet["Snapshot"]):
     def page(
         self, session: Session, limit: int, *, before: UUID | None = None, as_of: int | None = None
     ) -> list["Snapshot"]:
-        """A session's own snapshots, the newest first, older than ``before``."""
+        """A session's own snapshots that are older than ``before``, newest first."""
         rows = self.filter(session=session)
         if as_of is not None:
             rows = rows.filter(position__lte=as_of)
@@ -28,39 +28,39 @@ class SnapshotQuerySet(models.QuerySet["Snapshot"]):
 
 
 class Snapshot(models.Model):
-    """What is needed to rebuild a context from the log and to compare it with the served one."""
+    """The data to rebuild a context from the log and to compare it with the served one."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     session = models.ForeignKey(Session, models.CASCADE, related_name="snapshots", db_index=False)
     position = models.PositiveIntegerField()
-    """The position that it shows: the head, unless the request named another."""
+    """The position of the context: the head, unless the request gave another."""
     created_at = models.DateTimeField(default=timezone.now)
     policy = models.CharField(max_length=50)
     format = models.CharField(max_length=50)
     model = models.CharField(max_length=200, blank=True)
     max_tokens = models.PositiveIntegerField(null=True)
-    """The budget in tokens; null: no limit."""
+    """The budget in tokens. Null: no limit."""
     settings = JSONText(default=dict)
     """All settings of the session at that time."""
     factor = models.FloatField(default=1.0)
-    """The model's tokens for each token of our count, as far as known."""
+    """The model's tokens for each token of our count, if known."""
     tools = JSONText(default=list)
     screen_tokens = models.PositiveIntegerField(default=0)
-    """Of the live screen, whose text is never stored."""
+    """The hash of the live screen, whose text is never stored."""
     summaries = JSONText(default=list)
-    """Ids of the summaries that the policy was given."""
+    """The ids of the summaries that the policy received."""
     manifest = JSONText()
     """:class:`historyapp.core.manifest.Manifest` without defaults."""
     sha256 = models.CharField(max_length=64)
-    """Of the request's canonical bytes, without the live screen."""
+    """The hash of the request's canonical bytes, without the live screen."""
     estimated = models.PositiveIntegerField()
-    """Tokens of the whole request by our own count."""
+    """Our own count of the tokens of the whole request."""
     counted = models.PositiveIntegerField(null=True)
-    """By the provider's count endpoint; null if it was not called."""
+    """The count of the provider's endpoint, or null if it was not called."""
     billed = models.PositiveIntegerField(null=True)
-    """Input tokens that the model call reported; null until then."""
+    """The input tokens that the model call reported, or null."""
     output_position = models.PositiveIntegerField(null=True)
-    """Of the ``model_output`` that answered it; null until there is one."""
+    """The position of the ``model_output`` that answered it, or null."""
 
     objects = SnapshotQuerySet.as_manager()
 
@@ -75,7 +75,7 @@ class Snapshot(models.Model):
 
 
 class TokenCorrection(models.Model):
-    """What providers billed for requests and what we had estimated, summed up for a project's model."""
+    """Sums of billed and of estimated tokens of requests, for a project and a model."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="+")
     model = models.CharField(max_length=200)
@@ -83,9 +83,9 @@ class TokenCorrection(models.Model):
     ours = models.PositiveBigIntegerField(default=0)
     """Tokens by our own count, before any correction."""
     theirs = models.PositiveBigIntegerField(default=0)
-    """Input tokens as billed."""
+    """Billed input tokens."""
     missed = models.PositiveBigIntegerField(default=0)
-    """The sum of the estimates' errors in tokens, whatever their sign."""
+    """The sum of the absolute errors of estimates, in tokens."""
 
     class Meta:
         constraints = (models.UniqueConstraint(fields=("project", "model"), name="token_correction_once"),)
@@ -95,12 +95,12 @@ class TokenCorrection(models.Model):
 
     @property
     def error(self) -> float | None:
-        """The mean error of an estimate as a share of the billed tokens, or None."""
+        """The mean absolute error as a share of the billed tokens, or None."""
         return self.missed / self.theirs if self.theirs else None
 
 
 class TrackedHistory(History):
-    """A history that notes which summaries it returned."""
+    """A history that records which summaries it returned."""
 
     def __init__(self, session: Session, as_of: int | None = None) -> None:
         super().__init__(session, as_of)
@@ -114,12 +114,12 @@ class TrackedHistory(History):
 
 
 class SnapshotHistory(History):
-    """A session as of a snapshot's position, with only the summaries that the snapshot was given."""
+    """A session as of a snapshot's position, with only the summaries of the snapshot."""
 
     def __init__(self, session: Session, position: int, given: Collection[str]) -> None:
         super().__init__(session, position)
         self._given = frozenset(given)
 
     def has_summary(self, summary: SummaryRow) -> bool:
-        # Not as of the position: a fork may have been given a summary that its parent got after the fork.
+        # Not as of the position: the snapshot may have a summary that the fork's parent got after the fork.
         return summary.id.replace("-", "") in self._given

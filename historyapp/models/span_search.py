@@ -1,7 +1,8 @@
-"""Finding steps by going through the spans of a lineage, where indexes would find mostly what is not live.
+"""Finds steps by reading the spans of a lineage, if most steps in the indexes are not live.
 
-Ten thousand takes of failed steps all stand in the index of failed steps, and a fork of two hundred forks has
-two hundred such indexes. This search reads live steps only: a thousand entries at a time, in their order.
+The index of failed steps includes the failed steps of ten thousand takes, and a fork of two hundred forks has
+to read it for two hundred sessions. This search reads only live steps, in order, a thousand entries at a
+time.
 """
 
 from bisect import bisect_right
@@ -20,16 +21,16 @@ from historyapp.models.sql import RowPlace, fetch_all
 from historyapp.models.step_positions import first_with, totals_at
 
 MOST_ENTRIES = 40_000
-"""Entries whose steps one search goes through."""
+"""The most entries of one search."""
 _AT_ONCE = 1_000
-"""Entries; their steps are compared in the database."""
+"""Entries of one batch. The database compares their steps."""
 _MOST_SPANS = 100
 _ROWS_AT_ONCE = 50
 _CUTS = "SELECT anchor, number FROM historyapp_episode WHERE "
 
 
 class _CutStep(NamedTuple):
-    """A step as a rewind or a fork cut it, where this does not match what is wanted."""
+    """A step that a rewind or a fork cut, and that does not match in this form."""
 
     number: int
     anchor: int
@@ -38,14 +39,14 @@ class _CutStep(NamedTuple):
 def live_matches(
     history: History, wanted: Q, names: set[str], numbers: range
 ) -> Iterator[tuple[int, Episode | None]]:
-    """Numbers and rows of live steps that may match, in the order of ``numbers``, each number once.
+    """Yields numbers and rows of live steps that may match, in the order of ``numbers``, each number once.
 
-    A number without a row ends a search that has gone through as much as it may: all steps up to this one
-    have been compared.
+    A number without a row means that the search has reached its limit: all steps up to this one have been
+    compared.
 
     Args:
-        wanted: what the database compares.
-        names: of tools, of which a step has one; empty: any.
+        wanted: the condition that the database checks.
+        names: names of tools. A step must have called one of them. Empty: any.
     """
     forwards = numbers.step > 0
     lowest, highest = sorted((numbers[0], numbers[-1]))
@@ -58,7 +59,9 @@ def live_matches(
     if names:
         wanted &= Q(tool__in={*names, SEVERAL_TOOLS})
     read, known = 0, set[int]()
-    held: list[RowPlace | _CutStep] = []  # the last step of a batch: the next batch may have its newer row
+    held: list[
+        RowPlace | _CutStep
+    ] = []  # the last step of a batch: the next batch may have a newer row of it
     for batch in span_batches(_pieces(spans, forwards=forwards), _MOST_SPANS):
         rows = [*held, *_read(batch, wanted, forwards=forwards)]
         if forwards:
@@ -78,7 +81,7 @@ def live_matches(
         edge = batch[-1]
         number = (totals_at(edge.session, edge.last if forwards else edge.first) or {}).get("steps", 0)
         done = number - 1 if forwards else number + (number not in known)
-        if lowest <= done <= highest:  # else not even one step has been gone through
+        if lowest <= done <= highest:  # otherwise no step has been compared
             yield from _in_full([row for row in _shown(held) if lowest <= row.number <= done])
             yield done, None
             return
@@ -87,7 +90,7 @@ def live_matches(
 
 
 def _pieces(spans: Iterable[Span], *, forwards: bool) -> Iterator[Span]:
-    """Spans of at most a thousand entries, in the same direction."""
+    """Splits spans into spans of at most a thousand entries, in the same direction."""
     for span in spans:
         starts = range(span.first, span.last + 1, _AT_ONCE)
         for start in starts if forwards else reversed(starts):
@@ -99,7 +102,7 @@ def _shown(rows: Iterable[RowPlace | _CutStep]) -> Iterator[RowPlace]:
 
 
 def _in_full(places: list[RowPlace]) -> Iterator[tuple[int, Episode]]:
-    """The rows at some places, read as they are consumed, in their order."""
+    """The rows at these places, in their order, read lazily."""
     for start in range(0, len(places), _ROWS_AT_ONCE):
         some = places[start : start + _ROWS_AT_ONCE]
         rows = {row.number: row for row in Episode.objects.at(some)}
@@ -107,20 +110,20 @@ def _in_full(places: list[RowPlace]) -> Iterator[tuple[int, Episode]]:
 
 
 def _without_index(wanted: Q) -> Case:
-    """The condition in a form for which no index serves, so that rows are found by their spans.
+    """The condition in a form without an index, so that the database finds rows by spans.
 
-    PostgreSQL takes the index of failed steps where it expects few of them in a session, as in most, and then
-    reads those of all takes.
+    PostgreSQL uses the index of failed steps if it expects few failures in a session, as most sessions have.
+    It would then read the failed steps of all takes.
     """
     return Case(When(wanted, then=Value(True)), default=Value(False))
 
 
 def _read(batch: list[Span], wanted: Q, *, forwards: bool) -> list[RowPlace | _CutStep]:
-    """Where a batch's rows are that match, and the steps of cuts that may hide one, by their anchors."""
+    """The places of a batch's matching rows, and by anchor the cut steps that may hide one."""
     before = {(span.session, span.first - 1) for span in batch}
     matching = in_spans(Episode.objects.all(), batch, "anchor", before=1)
     matching = matching.filter(_without_index(wanted)) if wanted else matching
-    # A cut step has a row of its own: only those that are shown are read in full.
+    # A cut step has a separate row. Only rows that are shown are read in full.
     found = [RowPlace(*row) for row in matching.values_list(*RowPlace._fields)]
     rows: list[tuple[int, bool, RowPlace | _CutStep]] = []
     for row in found:
@@ -138,8 +141,8 @@ def _read(batch: list[Span], wanted: Q, *, forwards: bool) -> list[RowPlace | _C
 
 
 def _may_hide(batch: list[Span], found: Iterable[RowPlace]) -> set[tuple[str, int]]:
-    """Where a cut would have made a newer row of a found step: before the span that follows the row's, and
-    before the first span of the batch, for a step of the batch before.
+    """The anchors at which a cut step has a newer row: before the span after the row's span, and before the
+    first span of the batch for a step of the previous batch.
     """
     spans = sorted(batch, key=lambda span: span.first)
     starts = [span.first for span in spans]

@@ -1,4 +1,4 @@
-"""What projects, sessions and API keys spend on calls of providers' models, and the caps on it."""
+"""The spending of projects, sessions and API keys on model calls, and its caps."""
 
 from datetime import UTC, date, datetime, timedelta
 from typing import Literal
@@ -25,7 +25,7 @@ WITH RECURSIVE ancestor(id, forked_from_id, spawned_by_id) AS (
 
 class CounterQuerySet(models.QuerySet["SpendingCounter"]):
     def of_project(self, project_id: UUID) -> "CounterQuerySet":
-        """The counters of the project itself, without those of its sessions and keys."""
+        """The counters of the project, without the counters of its sessions and keys."""
         return self.filter(project=project_id, session=None, key=None)
 
     def capped(self) -> "CounterQuerySet":
@@ -33,9 +33,9 @@ class CounterQuerySet(models.QuerySet["SpendingCounter"]):
 
 
 class SpendingCounter(models.Model):
-    """What one project, session or API key spends in each day or month (UTC), and the cap on it, if any.
+    """The spending of a project, session or API key by day or month (UTC), with an optional cap.
 
-    The counter of a session also counts what its forks and sub-agents spend.
+    A session's counter includes the spending of its forks and sub-agents.
     """
 
     class Period(models.TextChoices):
@@ -45,16 +45,16 @@ class SpendingCounter(models.Model):
     project = models.ForeignKey(Project, models.CASCADE, related_name="spending")
     session = models.ForeignKey(Session, models.CASCADE, null=True, related_name="spending")
     key = models.ForeignKey(ApiKey, models.CASCADE, null=True, related_name="spending")
-    """At most one of the two is set."""
+    """At most one of ``session`` and ``key`` is set."""
     period = models.CharField(max_length=5, choices=Period)
     limit = models.PositiveBigIntegerField(null=True)
-    """The cap, in millionths of a dollar; null: no cap."""
+    """The cap in millionths of a dollar. Null: no cap."""
     starts_on = models.DateField()
-    """The first day of the period that ``counted`` belongs to."""
+    """The first day of the period of ``counted``."""
     counted = models.PositiveBigIntegerField(default=0)
-    """In millionths of a dollar. A call under way counts with its estimate."""
+    """The spending in millionths of a dollar. An open model call counts with its estimate."""
     refused_on = models.DateField(null=True)
-    """The first day of the period in which the cap last refused a call; null: it has refused none."""
+    """The first day of the period in which the cap last refused a model call, or null."""
 
     objects = CounterQuerySet.as_manager()
 
@@ -77,15 +77,15 @@ class SpendingCounter(models.Model):
 
     @property
     def subject(self) -> Subject:
-        """Whose spending it counts."""
+        """The counted project, session or key."""
         if self.session_id is not None:
             return "session"
         return "project" if self.key_id is None else "key"
 
     def begin_period(self, now: datetime) -> None:
-        """Sets ``counted`` back when another period has begun. The caller saves it."""
+        """Resets ``counted`` if a new period has begun. The caller must save it."""
         first = period_start(self.period, now)
-        if first > self.starts_on:  # a clock that was set back starts no period twice
+        if first > self.starts_on:  # a clock that was set back must not start a period twice
             self.starts_on, self.counted = first, 0
 
     @property
@@ -99,17 +99,17 @@ class SpendingCounter(models.Model):
 
     @property
     def limit_dollars(self) -> str:
-        """The cap as a form field holds it; empty without one."""
+        """The cap as the text of a form field. Empty without a cap."""
         if self.limit is None:
             return ""
         return f"{self.limit / MICRO:.6f}".rstrip("0").rstrip(".")
 
 
 class SpendingReservation(models.Model):
-    """The estimate of a model call that is under way, included in its counters.
+    """The estimate of an open model call, which its counters include.
 
-    Its row goes when the call ends. The row of a call whose process was killed stays until it expires. The
-    estimate stays in the counters then, because the call may have been paid for.
+    The row is deleted when the model call ends. If the process was killed, the row stays until it expires.
+    The estimate then stays in the counters, because the model call may have been billed.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -117,9 +117,9 @@ class SpendingReservation(models.Model):
     counters = JSONText(default=list)
     """Primary keys of the counters."""
     amount = models.PositiveBigIntegerField()
-    """In millionths of a dollar."""
+    """The estimate in millionths of a dollar."""
     day = models.DateField()
-    """The day (UTC) on which the call began: it counts in this day and its month."""
+    """The day (UTC) on which the model call began. It counts in this day and its month."""
     expires_at = models.DateTimeField()
 
     class Meta:
@@ -129,24 +129,26 @@ class SpendingReservation(models.Model):
         return f"${self.amount / MICRO:,.4f} until {self.expires_at:%H:%M:%S}"
 
     def counts_in(self, counter: SpendingCounter) -> bool:
-        """Whether it is part of what the counter has counted in its present period."""
+        """Whether the counter's current period includes it."""
         return counter.pk in self.counters and counter.starts_on == period_start_of_day(
             counter.period, self.day
         )
 
 
 def period_start(period: str, moment: datetime) -> date:
-    """The first day of the period that a moment belongs to."""
+    """The first day of the period of a moment."""
     return period_start_of_day(period, moment.astimezone(UTC).date())
 
 
 def period_start_of_day(period: str, day: date) -> date:
-    """The first day of the period that a day belongs to."""
+    """The first day of the period of a day."""
     return day.replace(day=1) if period == SpendingCounter.Period.MONTH else day
 
 
 def with_ancestors(session_id: UUID) -> list[UUID]:
-    """The session and those that it was forked from or started by, in one query, however many they are."""
+    """The ids of the session and of all its ancestors: the sessions it was forked from or started by. One
+    query.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_ANCESTORS, [session_id.hex if on_sqlite() else session_id])
         return [as_uuid(id) for (id,) in cursor.fetchall()]

@@ -1,8 +1,8 @@
-"""Reads that are written in SQL.
+"""Queries written in SQL.
 
-Each runs so often (in every context, every request of an agent, ten times a second in every worker) that the
-ORM's time to build the query counts: it is longer than the database's time to run it. Tests compare the
-results with the ORM's. Writes are in ``historyapp.services.statements``.
+Each runs often: in every context, in every request of an agent, or ten times a second in every worker. The
+ORM takes longer to build such a query than the database to run it. Tests compare the results with the ORM's.
+Writes are in ``historyapp.services.statements``.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,7 +28,7 @@ from historyapp.models.sessions import RARE_KINDS, Session
 M = TypeVar("M", bound=Model)
 
 KEY_COLUMNS = ("id", "project_id", "prefix", "scopes", "expires_at", "revoked_at", "last_used_at")
-"""What a request needs of its key."""
+"""The columns of its API key that a request needs."""
 
 _ENTRIES = "SELECT position, kind, created_at, body, metadata, tokens FROM historyapp_entry WHERE "
 _WINDOW = (
@@ -36,7 +36,9 @@ _WINDOW = (
     "CASE WHEN kind IN ('model_input', 'debug_log') THEN body END AS body FROM historyapp_entry WHERE "
 )
 _WINDOW_PAGE = 4096
-"""Rows of most windows, so that one query finds them. SQLite stops where the reader does."""
+"""Rows of the first page. Most windows have fewer, so they take one query. SQLite stops when the
+reader does.
+"""
 _OUTLINE_ROWS = (
     "SELECT session_id, anchor, number, first_position, last_position, status, excerpt "
     "FROM historyapp_episode WHERE "
@@ -45,11 +47,11 @@ _ROW_PLACES = "SELECT session_id, anchor, number FROM historyapp_episode WHERE "
 _KEY = f"SELECT {', '.join(KEY_COLUMNS)} FROM historyapp_apikey WHERE key_hash = %s"  # noqa: S608
 WAITING_MESSAGE = "SELECT 1 FROM historyapp_queuedmessage WHERE queue = %s AND problem = '' LIMIT 1"
 _KIND_IS = {kind: f"kind = '{kind}'" for kind in RARE_KINDS}
-"""The conditions of the partial indexes: with a parameter for the kind SQLite would not use them."""
+"""The conditions of the partial indexes. With a parameter for the kind, SQLite would not use the indexes."""
 
 
 class OutlineRow(NamedTuple):
-    """The columns of a step's row from which contexts are chosen."""
+    """The columns of a step's row that contexts need."""
 
     session_id: UUID
     anchor: int
@@ -58,7 +60,7 @@ class OutlineRow(NamedTuple):
     last_position: int
     status: str
     excerpt: str | bytes | None
-    """As stored, see :func:`historyapp.models.fields.unpack`: most excerpts are cached already."""
+    """The stored form, see :func:`historyapp.models.fields.unpack`. Most excerpts are cached already."""
 
 
 class RowPlace(NamedTuple):
@@ -88,10 +90,10 @@ def live_entries(
 
 
 def newest_first(lineage: Lineage, kind: str, session: Session | None = None) -> Iterator[Entry]:
-    """The live entries of a kind, newest first, read as they are consumed.
+    """The live entries of a kind, newest first, read lazily.
 
     Args:
-        session: whose lineage it is; given, rare kinds are found in a long lineage with few queries.
+        session: the session of the lineage. With it, rare kinds in a long lineage take few queries.
     """
     return _in_pages(lineage, kind, session, newest=True)
 
@@ -108,7 +110,7 @@ def _in_pages(lineage: Lineage, kind: str, session: Session | None, *, newest: b
 
 
 def outermost(lineage: Lineage, kind: str, session: Session | None = None, *, newest: bool) -> Entry | None:
-    """The newest or the oldest live entry of a kind, or None; arguments as for :func:`newest_first`."""
+    """The newest or the oldest live entry of a kind, or None. For the arguments see :func:`newest_first`."""
     if lineage.older:
         return next(_in_pages(lineage, kind, session, newest=newest), None)
     order = "position DESC LIMIT 1" if newest else "position LIMIT 1"
@@ -119,9 +121,9 @@ def outermost(lineage: Lineage, kind: str, session: Session | None = None, *, ne
 
 
 def window_rows(lineage: Lineage) -> Iterator[LogRow]:
-    """The live entries that a model reads, newest first, read as they are consumed.
+    """The live entries that a model reads, newest first, read lazily.
 
-    Bodies of outputs and results, which are nearly all of the log's bytes, are not read.
+    The bodies of outputs and results are not read. They are nearly all of the log's bytes.
     """
     before, size = lineage.last + 1, _WINDOW_PAGE
     while size == _WINDOW_PAGE:
@@ -169,13 +171,13 @@ def _entry(row: tuple[int, str, datetime, str | bytes, str, int]) -> Entry:
 def outline_rows(
     sessions: Sequence[UUID], first: int, last: int, limit: int | None = None
 ) -> list[OutlineRow]:
-    """The rows of steps ``first`` to ``last`` of some sessions, live or not; at most ``limit``."""
+    """At most ``limit`` rows of steps ``first`` to ``last`` of some sessions, live or not."""
     rows = _rows_numbered(_OUTLINE_ROWS, sessions, range(first, last + 1), limit)
     return [OutlineRow(*row) for row in rows]
 
 
 def row_places(sessions: Sequence[UUID], numbers: Sequence[int], limit: int | None = None) -> list[RowPlace]:
-    """Where the rows of steps with some numbers are, live or not; at most ``limit``."""
+    """The places of at most ``limit`` rows of steps with these numbers, live or not."""
     return [RowPlace(*row) for row in _rows_numbered(_ROW_PLACES, sessions, numbers, limit)]
 
 
@@ -194,12 +196,12 @@ def _rows_numbered(
 
 
 def outline_rows_in(spans: Sequence[Span], limit: int) -> list[OutlineRow]:
-    """The rows of steps that begin in the spans or that were cut before one, by anchor, at most ``limit``."""
+    """At most ``limit`` rows of steps that begin in the spans or were cut before one, in order of anchors."""
     return [OutlineRow(*row) for row in _rows_in(_OUTLINE_ROWS, spans, limit)]
 
 
 def row_places_in(spans: Sequence[Span], limit: int) -> list[RowPlace]:
-    """Where the same rows are."""
+    """The places of the same rows."""
     return [RowPlace(*row) for row in _rows_in(_ROW_PLACES, spans, limit)]
 
 
@@ -212,7 +214,7 @@ def _rows_in(select: str, spans: Sequence[Span], limit: int) -> Iterator[tuple[A
 
 
 def api_key(key_hash: str) -> ApiKey | None:
-    """The API key with this hash, usable or not, with its project; or None."""
+    """The API key with this hash and its project, usable or not. None if there is none."""
     for row in fetch_all(_KEY, [key_hash]):
         id, project_id, prefix, scopes, *moments = _key_values(row)
         key = loaded(ApiKey, KEY_COLUMNS, (id, project_id, prefix, list(scopes), *moments))
@@ -223,16 +225,16 @@ def api_key(key_hash: str) -> ApiKey | None:
 
 @lru_cache(maxsize=1024)
 def _key_values(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What a row means. The rows of the keys in use are the same at each request."""
+    """Converts a row. Cached, because a key's row is the same in each request."""
     id, project_id, prefix, scopes, *moments = row
     ids = [as_uuid(value) for value in (id, project_id)]
     return (*ids, prefix, load_dumped(scopes), *(moment and as_aware(moment) for moment in moments))
 
 
 def loaded(model: type[M], columns: Sequence[str], values: Iterable[Any]) -> M:
-    """A row of which some columns have been read; others are loaded at their first use.
+    """A model instance with some columns loaded. The others are deferred.
 
-    ``Model.from_db`` walks through all fields and sends signals, which takes as long as a short query.
+    ``Model.from_db`` loops over all fields and sends signals, which takes as long as a short query.
     """
     row = model.__new__(model)
     row.__dict__.update(zip(columns, values, strict=True))
@@ -248,5 +250,5 @@ def fetch_all(statement: str, values: Iterable[Any]) -> list[Any]:
 
 
 def as_aware(value: datetime) -> datetime:
-    """A time from the database, with its zone. SQLite stores times in UTC, without saying so."""
+    """A time from the database with its time zone. SQLite stores UTC without a zone."""
     return value if value.tzinfo else value.replace(tzinfo=UTC)

@@ -1,11 +1,11 @@
-"""Finding steps by outcome, tool, file, text and time, as filtering the whole list would, without reading it.
+"""Finds steps by outcome, tool, file, text and time, without reading the whole list.
 
-An index gives candidates in the order of their numbers. Each is compared with the filter and with what is
-live; those that match are read as lists show them. For a text, a file or notes, other tables give the
-numbers of the candidates.
+An index returns candidates in the order of their numbers. Each is compared with the filter and checked for
+being live. Matches are read with the columns that lists show. For a text, a file or notes, the numbers of
+candidates are in other tables.
 
-One search reads at most :data:`MOST_READ` candidates, and by time it compares :data:`WINDOW` numbers, however
-long the session is. It returns a cursor from which the next search continues.
+A search reads at most :data:`MOST_READ` candidates. A search by time compares :data:`WINDOW` numbers. It
+returns a cursor from which the next search continues.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,53 +33,55 @@ from historyapp.models.step_positions import have_few_rows
 from historyapp.models.turns import steps_of_turn
 
 LIKELY_FAILED = "likely_failed"
-"""In the place of a status: steps with a ``likely_failure``, whatever their status is."""
+"""A value for ``status``: steps with a ``likely_failure``, with any status."""
 STATUS_FILTERS = (*STATUSES, LIKELY_FAILED)
 FAILED = "failed"
-"""In the place of a status, for jumps: steps that ended in an error, and steps with a ``likely_failure``."""
+"""A value for ``status``, for jumps: steps that ended in an error or have a ``likely_failure``."""
 _ERROR = Q(status="error")
 _LIKELY_FAILED = Q(likely_failure__gt="")
 """The condition of the partial index."""
 MOST_READ = 20_000
-"""Candidates that one search reads."""
+"""The most candidates of one search."""
 _PAGES = (200, 2_000)
-"""Candidates read at once: the first time, and then."""
+"""Candidates of the first batch, and of later ones."""
 WINDOW = 100_000
-"""Step numbers whose times one search compares, within an index."""
+"""The step numbers whose times one search compares by index."""
 _LAST_ANCHOR = 2**31 - 1
 _SPANS = -1
 _LISTED = 0
-"""The cursor of a search among listed numbers compares these alone."""
+"""The stream of cursors for searches among listed numbers, which compare only the number."""
 _FILE_KINDS = ("read", "edit")
-"""Kinds of calls whose file is what they are about. Others only mention a file."""
+"""Kinds of tool calls that act on a file. Other tool calls only mention a file."""
 _LOOKED_AT = 2_000
-"""Step numbers of which the rows are counted, to choose between an index and the spans."""
+"""The step numbers whose rows are counted, to choose between an index and the spans."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepFilter:
-    """Which steps to find; None means that a field is not compared."""
+    """A filter of steps. A field that is None is not compared."""
 
     status: str | None = None
     """One of :data:`STATUS_FILTERS`, or :data:`FAILED`."""
     tool: str | None = None
-    """The name of a called tool as lists show it: at most 100 characters, among the first 20 of the step."""
+    """The name of a called tool, as lists show it: 100 characters, one of the first 20 tools of the step."""
     since: datetime | None = None
-    """Steps that started then or later."""
+    """Only steps that started at this time or later."""
     until: datetime | None = None
-    """Steps that started before; a step without a time is in no range."""
+    """Only steps that started before this time. A step without a time is in no range."""
     noted: bool = False
     """Only steps with a bookmark or a note."""
     kind: Kind | None = None
-    """The kind of a step's first call."""
+    """The kind of a step's first tool call."""
     file: str | None = None
-    """A file that a call reads or changes: its path, or the beginning or the end of it, in any case."""
+    """A file that a tool call reads or changes: its path, or the start or end of the path. Case
+    is ignored.
+    """
     names: Flag | None = None
-    """Only steps that named files that they had never seen, or what was compacted away; as far as the index
-    of names goes."""
+    """Only steps with unseen or gone names, up to the position that the index of names has reached."""
     text: str | None = None
-    """A text of the step or of the inputs before it, as :class:`historyapp.models.text_search.TextSearch`
-    finds it."""
+    """A text in the step or in the inputs before it, see
+    :class:`historyapp.models.text_search.TextSearch`.
+    """
     turn: int | None = None
     """Only steps of this turn, see :class:`historyapp.core.projection.Step`."""
 
@@ -88,12 +90,12 @@ class StepFilter:
 
     @property
     def is_listed(self) -> bool:
-        """Whether another table gives the numbers of the steps that may match."""
+        """Whether the numbers of candidates are in another table."""
         return self.noted or any(one is not None for one in (self.file, self.names, self.text))
 
     @property
     def is_text_alone(self) -> bool:
-        """Whether each step of the turn with the text matches."""
+        """Whether the text is the only condition, apart from the turn."""
         return self.text is not None and not replace(self, text=None, turn=None)
 
     def matches(self, step: "StepCandidate | Episode") -> bool:
@@ -104,7 +106,7 @@ class StepFilter:
             and (self.until is None or UNDATED < step.started_at < self.until)
             and (self.kind is None or step.kind == self.kind)
             and (self.turn is None or step.turn == self.turn)
-            # Of several calls any may name the file; the row has the kind of the first one.
+            # Any tool call may name the file, but the row has only the kind of the first one.
             and (self.file is None or step.kind in _FILE_KINDS or len(step.tool_names) > 1)
         )
 
@@ -115,11 +117,12 @@ class StepFilter:
 
 
 class SearchCursor(NamedTuple):
-    """The last candidate that a search compared."""
+    """The last compared candidate of a search."""
 
     stream: int
-    """The index of its session in the lineage, oldest first. The last stream is the newest step alone. -1: of
-    a search through spans."""
+    """The index of its session in the lineage, oldest first. The last stream has only the newest step. -1: a
+    search of spans.
+    """
     number: int
     anchor: int
 
@@ -127,7 +130,7 @@ class SearchCursor(NamedTuple):
 class FoundSteps(NamedTuple):
     rows: list[Episode]
     more: SearchCursor | None
-    """Where to continue, or None if everything has been compared."""
+    """Where to continue, or None if all steps have been compared."""
 
 
 class StepCandidate(NamedTuple):
@@ -142,11 +145,11 @@ class StepCandidate(NamedTuple):
 
 
 class StepSearch:
-    """Searches the steps of a history whose numbers are in ``within``, in its direction.
+    """Searches the steps of a history with numbers in ``within``, in the direction of ``within``.
 
     Args:
-        within: ascending, or descending for the newest first; its step is 1 or -1.
-        of_turn: the steps of the wanted turn, where the caller knows them.
+        within: ascending, or descending for newest first. Its step is 1 or -1.
+        of_turn: the steps of the wanted turn, if the caller has them.
     """
 
     def __init__(
@@ -156,7 +159,7 @@ class StepSearch:
         self.forwards = within.step > 0
         if wanted.turn is not None:
             of_turn = steps_of_turn(history, wanted.turn) if of_turn is None else of_turn
-            # The numbers of ``within``, in its direction, that are in the turn, too.
+            # The part of ``within`` that is in the turn, in the same direction.
             lowest, highest = sorted((within[0], within[-1])) if within else (1, 0)
             both = range(max(lowest, of_turn.start), min(highest + 1, of_turn.stop))
             self.within = both if self.forwards else both[::-1]
@@ -164,12 +167,12 @@ class StepSearch:
         self.listed = ListedSteps(history, wanted, self.within)
 
     def find(self, limit: int, after: SearchCursor | None = None) -> FoundSteps:
-        """The next matching steps, at most ``limit``, and where to continue if there may be more."""
+        """The next ``limit`` matching steps, and where to continue if there may be more."""
         rows: list[Episode] = []
         last = after
         matches = self._listed if self.wanted.is_listed else self._matches
         for cursor, row in matches(after, limit):
-            if row is None:  # this search has read as much as it may
+            if row is None:  # the search has reached its limit
                 return FoundSteps(rows, cursor)
             if len(rows) == limit:
                 return FoundSteps(rows, last)
@@ -180,7 +183,7 @@ class StepSearch:
     def _matches(
         self, after: SearchCursor | None, limit: int
     ) -> Iterator[tuple[SearchCursor, Episode | None]]:
-        """Matching steps with their cursors; a cursor alone where the search has to stop."""
+        """Matching steps with their cursors. A cursor without a step is where the search has to stop."""
         if after.stream < 0 if after else self._is_through_spans():
             yield from self._live_matches(after)
             return
@@ -201,7 +204,8 @@ class StepSearch:
                 matching = list(filter(self.wanted.matches, page))
                 live = live_anchors(lineage, session, [one.anchor for one in matching])
                 passing = [one for one in matching if one.anchor in live]
-                # A step that a rewind cut has another row, with a later anchor, which is shown if it matches.
+                # A step that a rewind cut has another row with a later anchor. That row is shown if it
+                # matches.
                 shown = {one.number: one for one in sorted(passing, key=attrgetter("anchor"))}
                 passing = [one for one in passing if shown[one.number] is one]
                 for row in self._shown(session, passing, limit + 1):
@@ -216,7 +220,7 @@ class StepSearch:
     def _shown(
         self, session: str, passing: "Sequence[StepCandidate | Episode]", at_once: int
     ) -> Iterator[Episode]:
-        """The rows of candidates of a session, as far as no later row of the same step takes their place."""
+        """The rows of a session's candidates, except those with a later row of the same step."""
         lineage = self.history.lineage
         for start in range(0, len(passing), at_once):
             some = passing[start : start + at_once]
@@ -235,11 +239,11 @@ class StepSearch:
 
     @property
     def unindexed(self) -> set[UUID]:
-        """Sessions whose texts were not in the index, so that the search read their entries."""
+        """Sessions whose texts were not indexed, so that the search read their entries."""
         return self.listed.unindexed
 
     def _is_through_spans(self) -> bool:
-        """Whether many rows of these numbers are not live, or many sessions have such rows."""
+        """Whether many rows with these numbers are not live, or many sessions have rows with them."""
         lineage = self.history.lineage
         if (
             not self.within
@@ -277,7 +281,7 @@ class StepSearch:
             yield SearchCursor(_SPANS, newest.number, newest.anchor), newest
 
     def _condition(self) -> Q:
-        """What the database compares of the status and the time."""
+        """The condition on status and time, for the database."""
         wanted = Q()
         if self.wanted.status == LIKELY_FAILED:
             wanted &= _LIKELY_FAILED
@@ -294,16 +298,16 @@ class StepSearch:
         return wanted
 
     def _numbers(self, stream: int, after: SearchCursor | None) -> range:
-        """The numbers that are left to compare in a session, without the newest step."""
+        """The numbers still to compare in a session, without the newest step."""
         if self.wanted.status == "in_flight" or not self.within:  # only the newest step can be in flight
             return range(0)
         lowest, highest = sorted((self.within[0], self.within[-1]))
         first, last = max(1, lowest), min(self.history.steps - 1, highest)
-        if stream < len(self._sessions) - 1:  # the session may have recorded later steps than the lineage has
+        if stream < len(self._sessions) - 1:  # the session may have later steps than the lineage
             session = self._sessions[stream]
             spans = spans_between(self.history.lineage, newest_first=True)
             end = next((span.last for span in spans if span.session == session), None)
-            if end is None:  # a rewind cut off all that the lineage had of it
+            if end is None:  # a rewind cut off all of its steps in the lineage
                 return range(0)
             entry = Entry.objects.only("totals").get(session_id=UUID(session), position=end)
             last = min(last, Totals.load(entry.totals).steps)
@@ -329,7 +333,7 @@ class StepSearch:
         lineage = self.history.lineage
         in_full = (
             len(lineage.newest) == 1 and not lineage.older
-        )  # each step has one row: it need not be read again
+        )  # each step has one row, which need not be read again
         while page := self._page(rows, stream, after, size, in_full=in_full):
             yield page
             if len(page) < size:
@@ -340,7 +344,9 @@ class StepSearch:
     def _page(
         self, rows: Any, stream: int, after: SearchCursor | None, size: int, *, in_full: bool
     ) -> "list[StepCandidate | Episode]":
-        """The next candidates by the index that excludes the most; ``in_full``: with all that lists show."""
+        """The next candidates, from the most selective index. ``in_full``: with all columns that
+        lists show.
+        """
         if after:
             beyond = Q(number__gt=after.number) if self.forwards else Q(number__lt=after.number)
             anchor = Q(anchor__gt=after.anchor) if self.forwards else Q(anchor__lt=after.anchor)
@@ -358,7 +364,7 @@ class StepSearch:
         return found[:size]
 
     def _indexed_conditions(self) -> list[Q]:
-        """Conditions of which a candidate has one. Each has an index of its own, in the order of a search."""
+        """Conditions, one of which a candidate must meet. Each has an index in the order of the search."""
         if self.wanted.status in INDEXED_STATUSES:
             return [Q(status=self.wanted.status)]
         if self.wanted.status == LIKELY_FAILED:
@@ -371,9 +377,9 @@ class StepSearch:
 
 
 def _any_of(queries: Sequence[Any], session: str) -> Any:
-    """The rows of a session that any of some queries finds, in one query.
+    """The rows of a session that any of the queries finds, in one query.
 
-    A disjunction would make the database sort all rows, where each query stops after its first ones.
+    With OR the database would sort all rows. Each of these queries stops after its first rows.
     """
     statements, values = list[str](), list[Any]()
     for number, query in enumerate(queries):

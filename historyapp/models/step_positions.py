@@ -1,7 +1,7 @@
-"""Where steps are in a lineage, found by the running totals of its entries.
+"""Finds the positions of steps in a lineage by the running totals of its entries.
 
-Step numbers repeat in takes and forks: ten thousand rows may have a number of which one is live. Totals only
-grow along a lineage, so the first entry with a total is found with O(log n) reads, whatever was cut off.
+Takes and forks reuse step numbers: of ten thousand rows with a number only one may be live. Totals only grow
+along a lineage, so O(log n) reads find the first entry with a total, whatever was cut off.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -20,12 +20,12 @@ _CANDIDATES = (
     "SELECT COUNT(*) FROM (SELECT 1 FROM historyapp_episode WHERE number BETWEEN %s AND %s AND session_id "
 )
 _ROWS_OF_STEP, _SPARE_ROWS = 3, 16
-"""Rows that are read to save the search for a position. A rewind after each step leaves three of each: its
-own, that of the step as the rewind cut it, and that of the take."""
+"""The most rows to read instead of searching for a position. If a rewind followed each step, a step has three
+rows: its own, that of the cut step, and that of the take."""
 
 
 def totals_at(session: str, position: int) -> dict[str, Any] | None:
-    """An entry's totals as stored, without zeros; None if the session has no such entry."""
+    """An entry's stored totals, without zeros. None if the session has no such entry."""
     for (stored,) in fetch_all(_TOTALS, [uuid_value(UUID(session)), position]):
         totals: dict[str, Any] = load_dumped(stored)
         return totals
@@ -33,7 +33,7 @@ def totals_at(session: str, position: int) -> dict[str, Any] | None:
 
 
 def _read_totals(lineage: Lineage, places: Iterable[tuple[str, int]]) -> None:
-    """Adds the totals at some places, at most a block of them, to those that the lineage knows."""
+    """Caches the totals at some places, at most a block of them, in the lineage."""
     wanted = [place for place in places if place not in lineage.totals]
     if len(wanted) < 2:
         return
@@ -47,7 +47,7 @@ def first_with(lineage: Lineage, name: str, least: int) -> tuple[str, int] | Non
     """The session and position of the first live entry at which a total is at least ``least``, or None.
 
     Args:
-        name: of a total that only grows: ``steps``, ``errors``, ``tokens``.
+        name: a total that only grows: ``steps``, ``errors``, ``tokens``.
     """
 
     def total(session: str, position: int) -> int | None:
@@ -74,9 +74,9 @@ def first_with(lineage: Lineage, name: str, least: int) -> tuple[str, int] | Non
 
 
 def _first_in(span: Span, total: Callable[[int], int], least: int) -> int | None:
-    """The first position with the total in a span whose first entry has less.
+    """The first position with the total in a span. The span's first entry must have less.
 
-    Totals grow evenly in most sessions, so positions are guessed in proportion; every other one is halfway.
+    Totals grow evenly in most sessions, so the search interpolates. Every other probe is at the middle.
     """
     low, high = span.first, span.last
     below, above = total(low), total(high)
@@ -96,21 +96,21 @@ def _first_in(span: Span, total: Callable[[int], int], least: int) -> int | None
 
 
 def spans_from_step(lineage: Lineage, number: int) -> Iterator[Span]:
-    """The spans of a lineage from the output of a step on."""
+    """The spans of a lineage from the output of a step."""
     start = first_with(lineage, "steps", number) if number > 1 else ("", 1)
     if start is not None:
         yield from lineage.between(start[1], lineage.last)
 
 
 def few_rows(first: int, last: int) -> int:
-    """The most rows with the numbers ``first`` to ``last`` that are read to find the live ones."""
+    """The most rows with the numbers ``first`` to ``last`` to read in order to find the live ones."""
     return _ROWS_OF_STEP * (last - first + 1) + _SPARE_ROWS
 
 
 def have_few_rows(lineage: Lineage, first: int, last: int) -> bool:
-    """Whether only a few rows of the lineage's sessions have these step numbers, as far as one query tells.
+    """Whether only a few rows of the lineage's sessions have these step numbers. At most one query.
 
-    True for a single span: mostly nothing was ever cut off, and the reader stops at :func:`few_rows`.
+    True for a single span: mostly nothing was cut off, and the reader stops at :func:`few_rows`.
     """
     if not lineage.older and len(lineage.newest) < 2:
         return True

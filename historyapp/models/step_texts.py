@@ -1,4 +1,4 @@
-"""The steps that have a text, or whose calls name a file: candidates for a search among steps."""
+"""Finds the steps that contain a text, or whose tool calls name a file: candidates for step filters."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,33 +11,33 @@ from historyapp.models.history import History
 from historyapp.models.text_search import MOST_HITS, FoundText, TextSearch, wanted_text, wanted_trigrams
 
 MOST_BACKWARDS = 400
-"""Hits after which a search from the newest end stops. Lists show a few steps, and go on from there."""
+"""The most hits of a search from the newest end. Lists show a few steps and continue from there."""
 
 
 @dataclass(slots=True)
 class StepNumbers:
-    """Numbers of steps in the order of a search."""
+    """Step numbers in the order of the search."""
 
     numbers: list[int] = field(default_factory=list)
     reached: int | None = None
-    """The step up to which the search came; None: to its end."""
+    """The last step searched. None: the search is complete."""
     unindexed: set[UUID] = field(default_factory=set)
-    """As in :class:`historyapp.models.text_search.FoundText`."""
+    """See :class:`historyapp.models.text_search.FoundText`."""
 
 
 def steps_with_text(history: History, text: str, within: range, most: int = MOST_HITS) -> StepNumbers:
-    """Steps with a text, an input before the step included.
+    """Steps that contain a text, including the inputs before a step.
 
     Args:
         text: see :func:`historyapp.models.text_search.wanted_text`.
-        within: the numbers, ascending or descending by 1.
-        most: steps after which the search stops.
+        within: the step numbers, ascending or descending by 1.
+        most: the most steps to search.
     """
     return _search(history, within, TextSearch(history, text), most)
 
 
 def steps_with_file(history: History, file: str, within: range) -> StepNumbers:
-    """Steps with a call that names a file: its path, or the beginning or the end of it."""
+    """Steps with a tool call that names a file by its path, or by the start or end of the path."""
     wanted = lowered(file).replace("\\", "/")
 
     def accepts(passage: Passage) -> bool:
@@ -47,7 +47,7 @@ def steps_with_file(history: History, file: str, within: range) -> StepNumbers:
 
 
 def read_around(history: History, step: int, texts: Sequence[str]) -> None:
-    """Reads what searches for these texts in both directions begin with, in two queries."""
+    """Reads the first blocks of searches for these texts in both directions, in two queries."""
     position = history.row(step).first_position - 1
     session = history.lineage.session_at(position + 1)
     if session is not None:
@@ -66,21 +66,21 @@ def _search(history: History, within: range, search: TextSearch, most_steps: int
         text = search.find(MOST_HITS, start, end, most_steps=most_steps)
         _add(found, history, text, within)
         if text.more is not None:
-            # A search has to get on, so at least one step.
+            # At least one step, so that the search makes progress.
             found.reached = max(lowest, min(highest, _searched_to(history, text, forwards=True)))
             found.numbers = [number for number in found.numbers if number <= found.reached]
         return found
     text = search.find(MOST_BACKWARDS, start, end, newest_first=True, most_steps=most_steps)
     _add(found, history, text, within)
     if text.more is not None:
-        # An input of the next step may stand before what was searched.
+        # An input of the next step may be before the searched part.
         found.reached = max(lowest, min(highest, _searched_to(history, text, forwards=False)))
         found.numbers = [number for number in found.numbers if number >= found.reached]
     return found
 
 
 def _add(found: StepNumbers, history: History, text: FoundText, within: range) -> None:
-    """Adds the steps that show the hits: an input after the newest step belongs to this one."""
+    """Adds the steps that show the hits. The newest step shows the inputs after it."""
     numbers = {min(hit.match.step, history.steps) for hit in text.hits if hit.live}
     numbers = numbers.union(found.numbers).intersection(within)
     found.numbers = sorted(numbers, reverse=within.step < 0)
@@ -88,11 +88,12 @@ def _add(found: StepNumbers, history: History, text: FoundText, within: range) -
 
 
 def _searched_to(history: History, text: FoundText, *, forwards: bool) -> int:
-    """The last step of which everything was searched by a search that stopped early."""
+    """The last completely searched step of a search that stopped early."""
     step = text.more_step
     if step is None:
         entry = Entry.objects.newest(history.lineage.cut(text.more or 0))
         step = int(entry.totals.get("steps", 0)) if entry else 0
         return step - 1 if forwards else step + 2
-    # A hit in an input has the number of the step after it, and results of the step before it may follow.
+    # A hit in an input has the number of the step after it. Results of the step before it may follow the
+    # input.
     return step - 2 if forwards else step + 2

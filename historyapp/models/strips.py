@@ -6,10 +6,10 @@ from historyapp.models.episodes import Episode
 
 
 def read_strip(lineage: Lineage, steps: int) -> str:
-    """What an append would have stored, from at most 31 steps; empty where rows are missing.
+    """The strip that an append would have stored, from at most 31 steps. Empty if rows are missing.
 
     Args:
-        steps: of the lineage.
+        steps: the number of steps of the lineage.
     """
     ends = list(bar_ends(steps))
     rows = Episode.objects.with_numbers(lineage, ends) if ends else []

@@ -1,4 +1,4 @@
-"""Summaries: text that replaces a range of positions in contexts, wherever that range is live."""
+"""Summaries: texts that replace a range of positions in contexts, wherever the range is live."""
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,11 +21,13 @@ from historyapp.models.sessions import Session, session_ids
 
 _MOST_SPANS = 20
 MOST_COVERING = 400
-"""The most summaries that are read to find those that cover some positions."""
+"""The most summaries to read in order to find those that cover some positions."""
 
 
 class SummaryRow(NamedTuple):
-    """What contexts use of a summary. Making a thousand models takes as long as writing their requests."""
+    """The fields of a summary that contexts use. A thousand model instances take as long to create as the
+    request takes to write.
+    """
 
     id: str
     session_id: UUID
@@ -44,7 +46,7 @@ Row = TypeVar("Row", "Summary", SummaryRow)
 
 
 def known_at(summary: "Summary | SummaryRow", session: Session, as_of: int | None) -> bool:
-    """Whether a summary had been made when ``as_of`` was the session's head; true if ``as_of`` is None."""
+    """Whether a summary existed when ``as_of`` was the session's head. True if ``as_of`` is None."""
     if as_of is None:
         return True
     made_here = summary.made_in_id == session.id
@@ -54,7 +56,7 @@ def known_at(summary: "Summary | SummaryRow", session: Session, as_of: int | Non
 def _holding(
     summaries: Iterable[Row], session: Session, lineage: Lineage, as_of: int | None = None
 ) -> list[Row]:
-    """Those of some summaries that hold in a lineage and had been made by a position."""
+    """The summaries that are valid in a lineage and existed at a position."""
     candidates = list(summaries)
     spans = spans_at(lineage, (one.last_position for one in candidates))
     return [
@@ -67,9 +69,9 @@ def _holding(
 
 
 def _as_rows(summaries: "SummaryQuerySet") -> list[SummaryRow]:
-    """The same summaries with what contexts use of them."""
+    """The same summaries, with the fields that contexts use."""
     statement, values = summaries.values_list(*SummaryRow._fields).query.sql_with_params()
-    session = cache(as_uuid)  # mostly one
+    session = cache(as_uuid)  # usually one
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
         return [
@@ -81,18 +83,19 @@ def _as_rows(summaries: "SummaryQuerySet") -> list[SummaryRow]:
 
 
 class SummaryQuerySet(models.QuerySet["Summary"]):
-    """A summary holds in a lineage that has its last entry: what precedes an entry is the same everywhere.
+    """A summary is valid in each lineage that has its last entry, since all entries before it are then the
+    same.
 
-    With ``as_of``, only summaries count that had been made by then in the session, or before it was forked.
+    With ``as_of``, only summaries count that existed then in the session, or before it was forked.
     """
 
     def ending_in(self, session: Session, lineage: Lineage, first: int, last: int) -> Self:
-        """The summaries that end between two positions (both included), whether they hold or not."""
+        """The summaries that end between two positions (both included), valid or not."""
         if not lineage.older:
             return self.filter(session_id__in=session_ids(lineage), last_position__range=(first, last))
         last = min(last, lineage.last)
         some = list(islice(lineage.between(first, last), _MOST_SPANS + 1))
-        if len(some) > _MOST_SPANS:  # then of each session one range, which may have summaries of takes, too
+        if len(some) > _MOST_SPANS:  # one range for each session, which may include summaries of takes
             parts = session.parts_with(SUMMARIES, last)
             some = [Span(one.session, max(first, one.first), one.last) for one in parts if one.last >= first]
         return in_spans(self, some, "last_position")
@@ -100,11 +103,11 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
     def live(
         self, session: Session, lineage: Lineage, positions: tuple[int, int], as_of: int | None = None
     ) -> list["Summary"]:
-        """The summaries that hold and end within ``positions`` (both included), oldest first."""
+        """The valid summaries that end within ``positions`` (both included), oldest first."""
         return _holding(self._by_ends(session, lineage, positions), session, lineage, as_of)
 
     def live_rows(self, session: Session, lineage: Lineage, positions: tuple[int, int]) -> list[SummaryRow]:
-        """What contexts use of the same summaries."""
+        """The same summaries, with the fields that contexts use."""
         return _holding(_as_rows(self._by_ends(session, lineage, positions)), session, lineage)
 
     def _by_ends(self, session: Session, lineage: Lineage, positions: tuple[int, int]) -> Self:
@@ -113,17 +116,17 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
     def newest_first(
         self, lineage: Lineage, before: int, session: Session | None = None
     ) -> Iterator["Summary"]:
-        """The summaries that hold and end before a position, the latest end first, read as they are consumed.
+        """The valid summaries that end before a position, in descending order of their ends, read lazily.
 
-        Of those with the same end the higher one comes first.
+        Of summaries with the same end the one of the higher level comes first.
 
         Args:
-            session: whose lineage it is; given, summaries of a long lineage are found with few queries.
+            session: the session of the lineage. With it, summaries in a long lineage take few queries.
         """
         return self._newest_first(lineage, before, session, list)
 
     def rows_newest_first(self, lineage: Lineage, before: int, session: Session) -> Iterator[SummaryRow]:
-        """What contexts use of the same summaries."""
+        """The same summaries, with the fields that contexts use."""
         return self._newest_first(lineage, before, session, _as_rows)
 
     def _newest_first(
@@ -148,7 +151,7 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
         after: tuple[int, UUID] | None = None,
         as_of: int | None = None,
     ) -> list["Summary"]:
-        """The first ``limit`` summaries that hold, by last position and id, after the given pair."""
+        """The first ``limit`` valid summaries after the given pair, in the order of last position and id."""
         found: list[Summary] = []
         while len(found) < limit:
             rows = self.ending_in(session, lineage, after[0] if after else 1, lineage.last)
@@ -163,10 +166,11 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
         return found[:limit]
 
     def add(self, summaries: Sequence["Summary"]) -> None:
-        """Stores summaries of one lineage, with ids greater than those of earlier ones with the same ends.
+        """Stores summaries of one lineage. Their ids are greater than those of earlier summaries with the
+        same ends.
 
-        The newest id wins in contexts. An id begins with the time, so that without this a summary would have
-        no effect if the clock was set back since the earlier one.
+        Contexts use the summary with the greatest id. An id begins with the time, so without this rule a
+        summary would have no effect if the clock was set back since the earlier one.
         """
         ends = {summary.last_position for summary in summaries}
         owners = {summary.session_id for summary in summaries}
@@ -181,9 +185,9 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
     def covering(
         self, session: Session, lineage: Lineage, positions: tuple[int, int], as_of: int | None = None
     ) -> list["Summary"]:
-        """The summaries that hold and cover any of ``positions``, the earliest end first.
+        """The valid summaries that cover any of ``positions``, in the order of their ends.
 
-        Reads the next 400 that end there or later, so that it costs the same in every session.
+        Reads only the next 400 that end there or later, so the cost is the same in every session.
         """
         ends = Summary.objects.ending_in(session, lineage, positions[0], lineage.last)
         next_ends = ends.order_by("last_position").values("pk")[:MOST_COVERING]
@@ -192,11 +196,11 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
 
 
 class Summary(models.Model):
-    """Never edited. In a context a newer or higher summary is used instead of this one."""
+    """Summaries are never edited. Contexts use a newer summary or one of a higher level instead."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     session = models.ForeignKey(Session, models.CASCADE, related_name="summaries")
-    """The session that owns the entry at ``last_position``: a parent, if a fork summarises shared entries."""
+    """The owner of the entry at ``last_position``. If a fork summarises shared entries, that is a parent."""
     made_in = models.ForeignKey(Session, models.CASCADE, related_name="+")
     made_at = models.PositiveIntegerField()
     """The head of ``made_in`` when it was made."""
@@ -205,7 +209,7 @@ class Summary(models.Model):
     first_step = models.PositiveIntegerField()
     last_step = models.PositiveIntegerField()
     level = models.PositiveSmallIntegerField(default=1)
-    """1: one episode, 2: a range, 3: a digest of ranges."""
+    """1: one episode. 2: a range. 3: a digest of ranges."""
     text = JSONText()
     key_points = JSONText(default=list)
     strategy = models.CharField(max_length=50, default="manual")
@@ -213,9 +217,9 @@ class Summary(models.Model):
     tokens_before = models.PositiveIntegerField(default=0)
     tokens_after = models.PositiveIntegerField(default=0)
     cost = models.PositiveBigIntegerField(null=True)
-    """Of the model call, in millionths of a dollar; null if there was none or its price is unknown."""
+    """The cost of the model call in millionths of a dollar. Null without a model call or a known price."""
     run = models.ForeignKey("CompressionRun", models.SET_NULL, null=True, related_name="summaries")
-    """The compression run that made it; null for manual and imported summaries."""
+    """The compression run that made it. Null for manual and imported summaries."""
     actor = models.CharField(max_length=200, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
 
@@ -229,6 +233,6 @@ class Summary(models.Model):
 
 
 def own_by_step(summaries: Iterable[SummaryRow]) -> dict[int, SummaryRow]:
-    """For each step number the newest summary of this step alone, without those of ranges."""
+    """The newest summary of each single step by step number. Summaries of ranges are left out."""
     own = (summary for summary in summaries if summary.first_step == summary.last_step)
     return {s.first_step: s for s in sorted(own, key=lambda s: (s.level, s.id))}

@@ -1,6 +1,7 @@
-"""The tail of a history at any position, computed from its newest entries.
+"""Computes the tail of a history at any position from its newest entries.
 
-The tail of a session's newest entry is stored with it; rewinds, forks and views of the past need others.
+A session stores its current tail. Rewinds, forks and reads with ``as_of`` need the tails of earlier
+positions.
 """
 
 from operator import attrgetter
@@ -12,11 +13,11 @@ from historyapp.models.entries import Entry
 from historyapp.models.episodes import Episode
 
 MOST_PENDING = 100
-"""Inputs, and notes, after the newest step that are read: the newest ones."""
+"""The most inputs, and the most notes, after the newest step to read. The newest are read."""
 
 
 def tail_of(lineage: Lineage) -> Tail:
-    """The tail of any lineage, from its newest entry and the step that this belongs to."""
+    """The tail of a lineage, from its newest entry and the step of this entry."""
     newest = Entry.objects.newest(lineage)
     if newest is None:
         return Tail()
@@ -30,7 +31,9 @@ def tail_of(lineage: Lineage) -> Tail:
 
 
 def _pending_entries(lineage: Lineage, after: int) -> list[Entry]:
-    """The newest inputs and notes after a position, in order; many notes do not hide the inputs."""
+    """The newest inputs and notes after a position, in order. Limited separately: notes do not displace
+    inputs.
+    """
 
     def newest(*kinds: str) -> list[Entry]:
         return list(
@@ -55,7 +58,7 @@ def _newest_step(lineage: Lineage, totals: Totals) -> Step | None:
         step = advance(Tail(totals, step), entry.core()).tail.step
     assert step is not None
     last = rest[-1] if rest else first
-    # The row's anchor is that of a cut if there was one; the totals are those of the step's own last entry.
+    # If the step was cut, the row's anchor is the cut's, but the totals are those of the step's last entry.
     own = Totals.load(last.totals)
     likely = step.total_likely_failures + sum(one.total_likely_failures for one in previous)
     return step._replace(

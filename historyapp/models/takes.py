@@ -1,4 +1,4 @@
-"""Takes: the parts that rewinds cut off. They stay readable as the session was before the rewind."""
+"""Takes: the parts that rewinds cut off. They stay readable with ``as_of`` a position before the rewind."""
 
 from bisect import bisect_left, insort
 from collections import defaultdict, deque
@@ -14,39 +14,39 @@ from historyapp.models.history import History
 from historyapp.models.sessions import Session
 
 NEWEST = 50
-"""The newest rewinds that are read, so that a session of thousands opens as fast as any other."""
+"""The most rewinds to read, newest first, so that a session with thousands of rewinds opens fast."""
 
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """A part of a session that was live once and is not now."""
+    """A part of a session that was live and no longer is."""
 
     rewind: Entry
-    """The entry that cut it off."""
+    """The rewind entry that cut it off."""
     hidden: Lineage
-    """Its entries that are not live."""
+    """The spans of its entries that are not live."""
     after_step: int
-    """The live step before it, or 0."""
+    """The number of the live step before it, or 0."""
     last_step: int
-    """The number of its last step while that was live; ``after_step`` if it has no step of its own."""
+    """The number of its last step. ``after_step`` if it has no steps of its own."""
     as_of: int
-    """The position at which all of it was live."""
+    """A position at which all of it was live."""
     steps: int
-    """``last_step`` less ``after_step``."""
+    """The number of its own steps: ``last_step`` minus ``after_step``."""
 
 
 def takes(history: History) -> list[Take]:
-    """The takes that branch off the history, oldest rewind first; at most two queries.
+    """The takes that branch off the history, oldest rewind first. At most two queries.
 
-    Takes of takes appear when the session is read as of the outer one. A restored take is live again and does
-    not appear. None where the reader of the history may not see them.
+    Takes of a take are returned if the history is read as of that take. A restored take is live again and is
+    not returned. Empty if the reader of the history may not see takes.
     """
     if not history.visible.takes:
         return []
     cuts: dict[int, tuple[Entry, Lineage]] = {}
-    firsts: list[tuple[int, int]] = []  # of each cut its first position and its key, in order
+    firsts: list[tuple[int, int]] = []  # the first position and the key of each cut, in order
     found_rewinds = rewinds(history.session, history.as_of)
-    if found_rewinds:  # the newest blocks of live spans are loaded together: each rewind asks for one of them
+    if found_rewinds:  # load the newest blocks of live spans together, because each rewind needs one of them
         deque(islice(history.lineage.between(1, history.lineage.last, newest_first=True), NEWEST), maxlen=0)
     for rewind, before, left in found_rewinds:
         if hidden := _hidden(before, left, history.lineage):
@@ -78,7 +78,7 @@ def takes(history: History) -> list[Take]:
 
 
 def newest_rewind(session: Session) -> Entry | None:
-    """The rewind that is the session's newest entry, or None."""
+    """The session's newest entry if it is a rewind, otherwise None."""
     if session.tail_start != session.head + 1 or session.head <= session.fork_position:
         return None
     rewind: Entry | None = session.rewinds().filter(position=session.head).first()
@@ -88,9 +88,9 @@ def newest_rewind(session: Session) -> Entry | None:
 def rewinds(
     session: Session, up_to: int | None = None, limit: int = NEWEST
 ) -> list[tuple[Entry, Lineage, Lineage]]:
-    """The newest rewinds up to a position, oldest first, each with what was live before and after it.
+    """The newest rewinds up to a position, oldest first, each with the lineage before and after it.
 
-    One query, or none where nothing was ever rewound.
+    One query, or none if there are no rewinds.
     """
     if session.tail_start == session.fork_position + 1:
         return []
@@ -111,7 +111,7 @@ def rewinds(
 
 
 def _hidden(before: Lineage, left: Lineage, live: Lineage) -> Lineage | None:
-    """The entries that a rewind cut off and that are not live, if they branch off the live history."""
+    """The spans that a rewind cut off and that are not live, if they branch off the live history."""
     hidden = before.branch_off(left).without(live)
     if not hidden.newest:
         return None

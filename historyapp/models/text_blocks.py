@@ -1,6 +1,6 @@
-"""The texts of a session in blocks, from which searches are answered.
+"""The texts of a session in blocks, which searches read.
 
-Entries never change, so a block never changes either: it follows from the entries since the block before.
+A block is computed from the entries after the previous block. Entries never change, so blocks do not change.
 Forks share the blocks of the sessions that they were forked from.
 """
 
@@ -25,9 +25,9 @@ from historyapp.models.sessions import Session
 from historyapp.models.sql import fetch_all
 
 BLOCK_CHARACTERS, BLOCK_ENTRIES = 1 << 16, 512
-"""A block ends with the entry that brings it to one of them."""
+"""Limits of a block. It ends with the entry that reaches one of them."""
 _ENTRIES_AT_ONCE = BLOCK_ENTRIES
-"""The entries after the last block are mostly fewer."""
+"""Entries of one batch. Usually there are fewer after the last block."""
 _NEWEST = (
     "SELECT last_position FROM historyapp_textblock WHERE session_id = %s "
     "ORDER BY first_position DESC LIMIT 1"
@@ -39,18 +39,18 @@ _ENTRIES = (
 
 
 class ReadPassages(NamedTuple):
-    """What a search has read."""
+    """The passages of an entry or a block that a search has read."""
 
     first: int
-    """The position of the entry, or those of the first and of the last one of the block."""
+    """The position of the entry, or the first and the last position of the block."""
     last: int
     passages: list[Passage]
     size: int
-    """Characters that were read for them."""
+    """The characters that were read."""
 
 
 class TextBlock(models.Model):
-    """The texts of some entries that follow each other in one session."""
+    """The texts of consecutive entries of one session."""
 
     pk = models.CompositePrimaryKey("session", "first_position")
     session = models.ForeignKey(Session, models.CASCADE, related_name="text_blocks", db_index=False)
@@ -59,21 +59,21 @@ class TextBlock(models.Model):
     signature = models.BinaryField()
     """See :func:`historyapp.core.searchable.signature`."""
     text = models.BinaryField()
-    """See :func:`historyapp.core.searchable.dump_passages`; compressed."""
+    """The compressed passages, see :func:`historyapp.core.searchable.dump_passages`."""
 
     def __str__(self) -> str:
         return f"texts of {self.first_position} to {self.last_position}"
 
     @classmethod
     def of(cls, session: UUID, first: int, last: int, found: Sequence[Passage]) -> "TextBlock":
-        """The block of the entries ``first`` to ``last``."""
+        """Makes the block of the entries ``first`` to ``last``."""
         bits = signature(lowered("\n".join([passage.text for passage in found])))
         raw = dump_passages(found).encode("utf-8", "surrogatepass")
         packed = ZstdCompressor(level=3).compress(raw)
         return cls(session_id=session, first_position=first, last_position=last, signature=bits, text=packed)
 
     def content(self) -> tuple[int, bytes, str]:
-        """What of a block does not depend on the version of the compression."""
+        """The block's content, independent of the version of the compression."""
         return self.last_position, bytes(self.signature), unpack_text(self.text)
 
 
@@ -84,7 +84,7 @@ def unpack_text(stored: Any) -> str:
 
 
 def indexed_to(session: UUID) -> int:
-    """The last position that is in a block of the session; 0 if it has none."""
+    """The last position in a block of the session. 0 if it has no blocks."""
     rows = fetch_all(_NEWEST, [uuid_value(session)])
     return int(rows[0][0]) if rows else 0
 
@@ -92,7 +92,7 @@ def indexed_to(session: UUID) -> int:
 def read_entries(
     session: UUID, after: int, last: int, *, newest_first: bool = False
 ) -> Iterator[ReadPassages]:
-    """The passages of each entry of a session after one position and up to another, in order."""
+    """The passages of each entry of a session after ``after`` and up to ``last``, in order."""
     starts, order = range(after, last, _ENTRIES_AT_ONCE), ordered("position", newest_first)
     for start in reversed(starts) if newest_first else starts:
         # A range, not a limit: for a limit, PostgreSQL may read and sort all entries of a session.
@@ -109,10 +109,10 @@ def ordered(column: str, newest_first: bool) -> str:
 
 
 def blocks(session: UUID, after: int, last: int) -> Iterator[TextBlock]:
-    """The complete blocks of a session's own entries after a position and up to another.
+    """The complete blocks of a session's own entries after ``after`` and up to ``last``.
 
     Args:
-        after: where a block ends or, before the first one, the fork position.
+        after: the end of a block or, before the first block, the fork position.
     """
     held, first, characters = list[Passage](), after + 1, 0
     for position, _, found, _ in read_entries(session, after, last):

@@ -1,6 +1,6 @@
-"""Finds a text in a session: in its blocks, then in the entries that are not in one yet.
+"""Finds a text in a session: in its blocks, then in the entries that are in no block yet.
 
-One search reads a bounded number of blocks and entries. Where it stops early, the next one goes on there.
+One search reads a bounded number of blocks and entries. If it stops early, the next search continues there.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -22,19 +22,19 @@ from historyapp.models.text_blocks import (
 from historyapp.models.visibility import OF_THE_AGENT, hides_results
 
 MOST_CHARACTERS = 200
-"""Of a text to find."""
+"""The most characters of a text to find."""
 MOST_HITS = 2_000
-"""Hits that are counted at once."""
+"""Hits of one batch."""
 MOST_BLOCKS = 400
-"""Blocks that one search reads; each takes about 0.3 ms."""
+"""The most blocks of one search. Each takes about 0.3 ms."""
 MOST_ENTRIES = 3_000
-"""Entries outside of blocks that one search reads; each takes about 0.03 ms."""
+"""The most entries outside of blocks of one search. Each takes about 0.03 ms."""
 MOST_TEXT, MOST_BLOCK_TEXT = 1 << 24, 1 << 26
-"""Characters of these entries, and of these blocks: a block of one long entry is as long as this entry."""
+"""The most characters of these entries and blocks. A block may have one entry of any length."""
 
 
 class Hit(NamedTuple):
-    """An entry that has the text."""
+    """An entry that contains the text."""
 
     session: UUID
     live: bool
@@ -47,18 +47,18 @@ class FoundText:
 
     hits: list[Hit] = field(default_factory=list)
     more: int | None = None
-    """The position after which the next search goes on; None when the whole session has been searched."""
+    """The position after which the next search continues. None if the search is complete."""
     more_step: int | None = None
-    """The step of the last hit, where the search stopped at it."""
+    """The step of the last hit, if the search stopped there."""
     unindexed: set[UUID] = field(default_factory=set)
-    """Sessions of which a block or more is still to be made."""
+    """Sessions whose texts are not all in blocks."""
 
 
 def wanted_text(text: str) -> str:
-    """A text to find, without white space around it.
+    """Strips and checks a text to find.
 
     Raises:
-        Invalid: when it is empty or too long.
+        Invalid: if the text is empty or too long.
     """
     text = text.strip()
     if not text:
@@ -71,7 +71,7 @@ def wanted_text(text: str) -> str:
 
 
 def wanted_trigrams(needle: str) -> set[int]:
-    """The trigrams that a block with a text has; none for a text of one or two bytes.
+    """The trigrams of a text. Every block with the text has them. Empty for a text of one or two bytes.
 
     Args:
         needle: in lower case.
@@ -80,12 +80,12 @@ def wanted_trigrams(needle: str) -> set[int]:
 
 
 class TextSearch:
-    """Searches what is live in a history, or its takes too, for one text.
+    """Searches the live entries of a history, and on request its takes, for a text.
 
     Args:
         text: see :func:`wanted_text`.
-        with_takes: also what rewinds cut off.
-        accepts: which passages to search; None: all.
+        with_takes: also search takes.
+        accepts: returns whether to search a passage. None: search all passages.
     """
 
     def __init__(
@@ -113,10 +113,10 @@ class TextSearch:
         newest_first: bool = False,
         most_steps: int = MOST_HITS,
     ) -> FoundText:
-        """At most ``limit`` hits in at most ``most_steps`` steps after a position, and up to ``last`` where
-        that is given; in order.
+        """At most ``limit`` hits in at most ``most_steps`` steps, in order, after a position and up to
+        ``last`` if it is given.
 
-        Newest first, what precedes the position ``more`` has not been searched.
+        With newest first, the entries before the position ``more`` have not been searched.
         """
         found, steps = FoundText(), set[int]()
         for part in reversed(self._parts()) if newest_first else self._parts():
@@ -151,7 +151,7 @@ class TextSearch:
         hits = [hit for hit in hits if hit.live or self.with_takes]
         if self.history.visible.inputs:
             return hits
-        # Results may have text of a person.
+        # Results may contain a person's text.
         steps = {hit.match.step for hit in hits if hit.match.field == "result" and hit.live}
         rows = self.history.load(steps) if steps else {}
         shown = {number for number in steps if number in rows and not hides_results(rows[number])}
@@ -162,7 +162,7 @@ class TextSearch:
         return min(self.blocks_left, self.block_text_left, self.entries_left, self.text_left) <= 0
 
     def _parts(self) -> list[Span]:
-        """For each session whose entries may be live or in a take one range, oldest first."""
+        """One range for each session with live entries or takes to search, oldest first."""
         session = self.history.session
         last = session.head if self.history.as_of is None else self.history.as_of
         if session.forked_from_id is None:
@@ -173,7 +173,7 @@ class TextSearch:
     def _read(
         self, session: UUID, within: Span, found: FoundText, *, newest_first: bool
     ) -> Iterator[ReadPassages]:
-        """Passages that may have the text: those in blocks, and those of the entries after the last block."""
+        """Passages that may contain the text: from blocks, and from the entries after the last block."""
         known = self.history.blocks_of(session)
         known.prepare(within.first, within.last, newest_first=newest_first)
         end = known.end
@@ -213,7 +213,7 @@ class TextSearch:
 
 
 def in_steps(hits: Iterable[Hit], steps: int) -> dict[int, list[Hit]]:
-    """Live hits by the step that shows them: an input after the newest step belongs to this one."""
+    """Live hits by the step that shows them. The newest step shows the inputs after it."""
     found: dict[int, list[Hit]] = {}
     for hit in hits:
         if hit.live:

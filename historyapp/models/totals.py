@@ -1,4 +1,4 @@
-"""Running totals that all processes share, so that ``/metrics`` sums nothing."""
+"""Running totals that all processes share, so that ``/metrics`` does not have to sum rows."""
 
 from django.db import models
 
@@ -8,17 +8,17 @@ class Total(models.Model):
 
     class Name(models.TextChoices):
         ENDED_RUNS = "ended runs"
-        """By state. A run that is retried ends again."""
+        """By state. A retried run is counted again when it ends."""
         MODEL_CALLS = "model calls"
-        """By purpose and provider, failed ones included."""
+        """By purpose and provider, including failed model calls."""
         FAILED_MODEL_CALLS = "failed model calls"
-        """Those of ``POST /calls``; a run counts failed items instead."""
+        """Model calls of ``POST /calls``. Runs count failed items instead."""
         COST = "cost"
-        """In millionths of a dollar, where the price is known."""
+        """In millionths of a dollar. Model calls without a known price are left out."""
 
     name = models.CharField(max_length=40, choices=Name)
     label = models.CharField(max_length=100)
-    """What is counted: a state, or a purpose and a provider."""
+    """The counted kind: a state, or a purpose and a provider."""
     value = models.BigIntegerField(default=0)
 
     class Meta:

@@ -1,8 +1,8 @@
-"""Which steps belong to a turn: the first step after an input from a person, and those up to the next turn.
+"""Finds the steps of a turn: from the first step after an input from a person up to the next turn.
 
-Rows have the running number of their turn, which never falls along a lineage. A step is found between rows
-that have been read before, by reading rows at even distances: in one query in a session of 100,000 steps of
-which the timeline has been drawn, else in two.
+Rows have the running number of their turn, which never decreases along a lineage. The search reads rows at
+even distances between rows that have been read before. In a session of 100,000 steps it takes one query if
+the timeline has been drawn, and otherwise two.
 """
 
 from collections.abc import Iterable
@@ -12,11 +12,13 @@ from historyapp.models.episodes import Episode, StepSample
 from historyapp.models.history import History
 
 _AT_ONCE = 400
-"""Rows that one query reads, about 1 ms."""
+"""Rows of one query, which takes about 1 ms."""
 
 
 def first_step(history: History, turn: int) -> int | None:
-    """The first step of a turn, or of the next one if the turn is none; None where no turn is as late."""
+    """The first step of a turn or, if the turn has no steps, of the next one. None if there is no
+    later turn.
+    """
     for row in history.known_rows.values():
         if row.turn == turn and row.turn_first:
             return row.turn_first
@@ -24,7 +26,7 @@ def first_step(history: History, turn: int) -> int | None:
 
 
 def steps_of_turn(history: History, turn: int) -> range:
-    """The steps of a turn; none if it has none."""
+    """The steps of a turn. May be empty."""
     first = first_step(history, turn)
     if first is None or history.row(first).turn != turn:
         return range(0)
@@ -32,13 +34,13 @@ def steps_of_turn(history: History, turn: int) -> range:
 
 
 def last_step(history: History, turn: int) -> int:
-    """The last step of a turn that the history has."""
+    """The last step of a turn. The turn must be in the history."""
     following = first_step(history, turn + 1)
     return history.steps if following is None else following - 1
 
 
 def end_of_turn(history: History, row: Episode) -> Episode | StepSample:
-    """The last step of the turn of a row, without a query of its own."""
+    """The last step of the turn of a row. Takes no query."""
     following, last = _search(history, row.turn + 1)
     if following is None:
         return history.newest_shown or row
@@ -46,7 +48,7 @@ def end_of_turn(history: History, row: Episode) -> Episode | StepSample:
 
 
 def _search(history: History, turn: int) -> tuple[int | None, Episode | StepSample | None]:
-    """The first step of the turn or a later one, and the row before it if it was read."""
+    """The first step of the turn or of a later turn, and the row before it if it was read."""
     newest = history.newest
     if newest is None or newest.turn < turn:
         return None, None
@@ -64,5 +66,5 @@ def _search(history: History, turn: int) -> tuple[int | None, Episode | StepSamp
         gap = ceil((found - before) / (_AT_ONCE + 1))
         numbers = range(before + gap, found, gap)
         rows = Episode.objects.sampled_sparsely(history.lineage, numbers) or []
-        if not rows:  # rows of takes are in the way
+        if not rows:  # rows of takes have these numbers
             rows = [history.row(numbers[len(numbers) // 2])]

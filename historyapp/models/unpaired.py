@@ -1,4 +1,4 @@
-"""Results that answered no open tool call, and the reasons."""
+"""Explains results that match no open tool call."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from historyapp.models.history import History
 from historyapp.models.sql import live_entries
 
 LOOKED_AT = 10
-"""The newest steps whose tool calls are compared. Only an append with an unpaired result reads them."""
+"""The most steps to search for the tool call. Only an append with an unpaired result reads them."""
 
 Reason = Literal["answered", "abandoned", "unknown", "no_open_call"]
 
@@ -17,25 +17,25 @@ Reason = Literal["answered", "abandoned", "unknown", "no_open_call"]
 class UnpairedResult(NamedTuple):
     position: int
     place: int
-    """Among the results of its entry, from 0."""
+    """The index among the results of its entry."""
     tool_call_id: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class UnpairedReason:
-    """An unpaired result and why it answered nothing."""
+    """An unpaired result and the reason."""
 
     position: int
     index: int
-    """Its place among the results of its entry, from 0."""
+    """The index among the results of its entry."""
     tool_call_id: str | None
     reason: Reason
     step: int | None
-    """The newest step with a tool call of this id, if it is one of the newest 10."""
+    """The newest step with a tool call with this id, if it is one of the newest 10."""
 
 
 def explain_unpaired(history: History, results: Sequence[UnpairedResult]) -> list[UnpairedReason]:
-    """Why each result answered nothing. The entries that it came with have been stored."""
+    """Why each result matches no open tool call. The entries of the same append have been stored."""
     rows = history.rows(history.steps - LOOKED_AT + 1, history.steps)[::-1]
     called: list[set[str | None]] = []
     for row in rows:

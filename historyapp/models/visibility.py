@@ -1,4 +1,4 @@
-"""What a share link shows of a session: all of it, or no takes, or no text that people wrote."""
+"""Which parts of a session a share link shows: with or without takes and people's texts."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ _ASKERS = frozenset(
         "ask_question",
     )
 )
-"""Tools, in lower case, whose results are what a person answered."""
+"""Tools whose results are a person's answers, in lower case."""
 OF_THE_AGENT = ("thought", "answer", "call", "result")
 """Fields of :data:`historyapp.core.searchable.FIELDS` that agents and their tools wrote."""
 
@@ -24,29 +24,29 @@ OF_THE_AGENT = ("thought", "answer", "call", "result")
 @dataclass(frozen=True, slots=True)
 class Visibility:
     takes: bool = True
-    """What rewinds cut off."""
+    """Whether takes are shown."""
     inputs: bool = True
-    """Inputs, system instructions, summaries, reviews and other text that people may have written."""
+    """Whether inputs, system instructions, summaries, reviews and other texts of people are shown."""
     is_shared: bool = True
-    """Whether the reader came by a share link: to them there is nothing but this session."""
+    """Whether the reader uses a share link, and so may see no other session."""
 
 
 EVERYTHING = Visibility(is_shared=False)
 
 
 def asks_person(tool_names: list[str]) -> bool:
-    """Whether a result of a step may be what a person answered."""
+    """Whether a step's results may be a person's answers."""
     return any(name.rpartition("__")[2].lower() in _ASKERS for name in tool_names)
 
 
 def hides_results(row: "Episode") -> bool:
-    """Whether results of a step may have text of a person: feedback, or an answer to a question."""
+    """Whether a step's results may contain a person's text: feedback, or an answer to a question."""
     by_agent = row.status in ("success", "error", "answered") and not row.unpaired
     return not by_agent or asks_person(row.tool_names)
 
 
 def without_people(row: "Episode") -> "Episode":
-    """The row without previews of what people wrote."""
+    """The row without previews of people's texts."""
     row.input_preview = ""
     if hides_results(row):
         row.result_preview = row.error_line = ""

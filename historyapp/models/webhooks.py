@@ -1,4 +1,4 @@
-"""Webhooks: addresses that a project's events are sent to, and what was sent to each."""
+"""Webhooks: URLs that receive a project's events, and the deliveries to each."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -22,7 +22,7 @@ EventName = Literal[
 EVENTS: tuple[str, ...] = get_args(EventName)
 TEST_EVENT = "webhook.test"
 BOTH_SECRETS = timedelta(days=1)
-"""How long the secret before a rotation signs, too."""
+"""The time after a rotation during which the old secret also signs."""
 _DUE = (
     "SELECT webhook.id FROM historyapp_webhook webhook WHERE webhook.state = 'active' "
     "AND (webhook.claimed_until IS NULL OR webhook.claimed_until < %s OR webhook.claimed_until > %s) "
@@ -32,19 +32,19 @@ _DUE = (
     "AND (change.transaction_id, change.id) > (webhook.transaction_id, webhook.change_id)))"
 )
 _LONGEST_CLAIM = timedelta(hours=1)
-"""A claim that ends later was made before the clock was set back."""
+"""A claim that expires later than this was made before the clock was set back."""
 
 
 class WebhookQuerySet(models.QuerySet["Webhook"]):
     def due(self, now: datetime) -> Sequence[UUID]:
-        """Those that have changes to read or deliveries to send, and that no worker is at work on."""
+        """Webhooks with changes to read or deliveries to send that no worker has claimed."""
         moments = [now, now + _LONGEST_CLAIM, now, now]
         rows = fetch_all(_DUE, [connection.ops.adapt_datetimefield_value(moment) for moment in moments])
         return [as_uuid(id) for (id,) in rows]
 
 
 class Webhook(models.Model):
-    """One address, the events that it wants, and how far it has read the project's feed of changes."""
+    """A URL, the events that it subscribes to, and its cursor in the project's feed of changes."""
 
     class State(models.TextChoices):
         ACTIVE = "active", "active"
@@ -59,24 +59,24 @@ class Webhook(models.Model):
     """Some of ``EVENTS``; empty: all."""
     state = models.CharField(max_length=6, choices=State, default=State.ACTIVE)
     note = models.CharField(max_length=500, blank=True)
-    """Why it was switched off, or what it missed."""
+    """Why it was disabled, or which events it missed."""
     created_at = models.DateTimeField(default=timezone.now)
     generation = models.PositiveIntegerField(default=1)
-    """Of the secret, which is derived and not stored: see ``services.webhooks.signing``."""
+    """The version of the secret, which is derived and not stored, see ``services.webhooks.signing``."""
     rotated_at = models.DateTimeField(null=True)
     transaction_id = models.BigIntegerField(default=0)
     change_id = models.BigIntegerField(default=0)
-    """Changes up to here have become deliveries; see :class:`historyapp.models.changes.Cursor`."""
+    """Changes up to here have become deliveries, see :class:`historyapp.models.changes.Cursor`."""
     next_at = models.DateTimeField(null=True)
-    """When the next delivery is due; null: none waits."""
+    """When the next delivery is due. Null: no delivery waits."""
     not_before = models.DateTimeField(null=True)
-    """Nothing is sent before, because the last attempts failed."""
+    """No delivery is sent before this time, because the last attempts failed."""
     failures = models.PositiveIntegerField(default=0)
-    """Attempts that failed since the last one that succeeded."""
+    """The number of failed attempts since the last success."""
     failing_since = models.DateTimeField(null=True)
     last_success_at = models.DateTimeField(null=True)
     claim = models.UUIDField(null=True)
-    """Of the worker that is at work on it."""
+    """The id of a worker's claim."""
     claimed_until = models.DateTimeField(null=True)
 
     objects = WebhookQuerySet.as_manager()
@@ -93,11 +93,13 @@ class Webhook(models.Model):
 
     @property
     def wanted(self) -> Sequence[str]:
-        """The events that it gets."""
+        """The events that it subscribes to."""
         return self.events or EVENTS
 
     def generations(self, now: datetime) -> list[int]:
-        """Of the secrets that sign: the present one, and for a day after a rotation the one before."""
+        """The versions of the secrets that sign: the current one, and for a day after a rotation the previous
+        one.
+        """
         if self.rotated_at is not None and now < self.rotated_at + BOTH_SECRETS:
             return [self.generation, self.generation - 1]
         return [self.generation]
@@ -108,13 +110,13 @@ class DeliveryQuerySet(models.QuerySet["WebhookDelivery"]):
         return self.filter(webhook=webhook, state=WebhookDelivery.State.PENDING)
 
     def first_of_sessions(self, webhook: Webhook) -> Self:
-        """The oldest pending delivery of each session: later ones wait for it."""
+        """The oldest pending delivery of each session. Later deliveries wait for it."""
         oldest = self.pending(webhook).order_by().values("session").annotate(first=Min("pk")).values("first")
         return self.filter(pk__in=oldest)
 
 
 class WebhookDelivery(models.Model):
-    """One event for one webhook: what is sent, and what came of it."""
+    """One event for one webhook: the message and the attempts to send it."""
 
     class State(models.TextChoices):
         PENDING = "pending", "pending"
@@ -122,18 +124,18 @@ class WebhookDelivery(models.Model):
         FAILED = "failed", "failed"
 
     message_id = models.UUIDField(default=uuid7, unique=True, editable=False)
-    """The ``webhook-id``, the same at every attempt. The primary key gives the order."""
+    """The ``webhook-id`` header, the same in every attempt. The primary key gives the order."""
     webhook = models.ForeignKey(Webhook, models.CASCADE, related_name="deliveries", db_index=False)
     event = models.CharField(max_length=40)
     key = models.CharField(max_length=200)
-    """Says what happened, so that one event never becomes two deliveries."""
+    """Identifies the event, so that it never becomes two deliveries."""
     session = models.UUIDField(null=True)
-    """Deliveries of one session are sent in order. Not a foreign key: the test event has none."""
+    """Deliveries of one session are sent in order. Not a foreign key: the test event has no session."""
     body = models.TextField()
     state = models.CharField(max_length=9, choices=State, default=State.PENDING)
     attempts = models.PositiveIntegerField(default=0)
     retries = models.PositiveIntegerField(default=0)
-    """Attempts that failed since it was made or sent again by hand."""
+    """The number of failed attempts since it was created or redelivered manually."""
     due_at = models.DateTimeField(default=timezone.now)
     log = JSONText(default=list)
     """The newest attempts, oldest first: ``at``, ``status``, ``milliseconds``, ``error``, ``answer``."""

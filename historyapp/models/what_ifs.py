@@ -1,4 +1,4 @@
-"""Saved What ifs: ways to build a context, by name, for every session of a project."""
+"""Saved What ifs: named settings for building a context, for every session of a project."""
 
 from django.db import models
 from django.utils import timezone
@@ -7,7 +7,7 @@ from uuid_utils.compat import uuid7
 from historyapp.models.projects import Project
 
 MOST_WHAT_IFS = 100
-"""The most of one project: the panel lists them all."""
+"""The most What ifs of one project: the panel lists all of them."""
 LONGEST_NAME = 100
 """Characters."""
 MOST_TOKENS = 2_000_000
@@ -15,18 +15,18 @@ MOST_TOKENS = 2_000_000
 
 
 class WhatIf(models.Model):
-    """A policy, budget, format and model for contexts. An empty one means what the session's settings say."""
+    """A policy, budget, format and model for contexts. An empty field stands for the session's setting."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     project = models.ForeignKey(Project, models.CASCADE, related_name="what_ifs", db_index=False)
     name = models.CharField(max_length=LONGEST_NAME)
     policy = models.CharField(max_length=50, blank=True)
     max_tokens = models.PositiveIntegerField(null=True)
-    """Null: the budget of the session's settings."""
+    """Null: the session's budget."""
     format = models.CharField(max_length=50, blank=True)
     model = models.CharField(max_length=200, blank=True)
     actor = models.CharField(max_length=200, blank=True)
-    """Who saved it last."""
+    """The actor that saved it last."""
     created_at = models.DateTimeField(default=timezone.now)
     updated_at = models.DateTimeField(default=timezone.now)
 

@@ -7,14 +7,16 @@ from django.db import models
 from django.utils import timezone
 
 BEAT_SECONDS = 10
-"""The time between two updates of a worker's row."""
+"""The interval between two updates of a worker's row."""
 SILENCE = timedelta(seconds=60)
 """A worker whose row is older counts as dead."""
 
 
 class WorkerQuerySet(models.QuerySet["Worker"]):
     def alive(self) -> Self:
-        now = timezone.now()  # a time in the future is of a worker that died before the clock was set back
+        now = (
+            timezone.now()
+        )  # a time in the future belongs to a worker that died before the clock was set back
         return self.filter(seen_at__range=(now - SILENCE, now + SILENCE))
 
 
