@@ -61,7 +61,7 @@ const errors = {
   responseError: (event) => messageOf(event.detail.xhr),
   sendError: () => "The server cannot be reached. Check the connection, then try again.",
   timeout: () => "The server took too long to answer. Try again.",
-  swapError: () => "The answer could not be shown. Reload the page.",
+  swapError: () => "The response could not be shown. Reload the page.",
 };
 for (const [name, message] of Object.entries(errors)) {
   document.addEventListener(`htmx:${name}`, (event) => showError(message(event), sourceOf(event)));

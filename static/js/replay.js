@@ -233,7 +233,7 @@ if (panel) {
     if (context.step === at()) context.since = performance.now();
     const waits = run && performance.now() - context.since > STALE;
     part("context-waits").hidden = !waits;
-    if (waits) write(part("context-waits"), `Step ${context.step.toLocaleString("en")}. It follows when the replay is slower or stops.`);
+    if (waits) write(part("context-waits"), `Step ${context.step.toLocaleString("en")}. The panel updates when the replay is slower or stops.`);
   }
 
   document.addEventListener("htmx:afterSwap", (event) => {

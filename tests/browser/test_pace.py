@@ -302,7 +302,7 @@ def test_the_context_says_that_it_waits_for_a_quick_replay(page: Page, project: 
     page.get_by_label("Pace", exact=True).select_option("one step per second")
     page.get_by_role("button", name="Play").click()
     waits = page.locator("[data-context-waits]")
-    expect(waits).to_have_text("Step 1. It follows when the replay is slower or stops.")
+    expect(waits).to_have_text("Step 1. The panel updates when the replay is slower or stops.")
     page.keyboard.press("Space")
     expect(waits).to_be_hidden()
     page.unroute("**/context?**")

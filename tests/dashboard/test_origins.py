@@ -70,7 +70,7 @@ def test_every_place_of_a_name_is_a_link_to_its_step(alice: Client, named: Sessi
         "step 6 a result, line 2 src/app.py <b>new</b> step 7 an action, line 1 src/app.py"
     )
     assert shown.endswith("step 9 a summary, line 1 We read src/app.py.")
-    assert "nothing_1 stands nowhere up to this step." in text(
+    assert "nothing_1 does not appear up to this step." in text(
         fragment(alice, f"{page(named, 9)}/places?name=nothing_1")
     )
 

@@ -57,15 +57,15 @@ def test_runs_of_equal_steps_are_folded(alice: Client, project: Project) -> None
     names = [f"tool_{number}" for number in range(8)]
     a, b = did(project, *names, "end"), did(project, *names, "other")
     page = html(alice.get(page_of(a.pk, b.pk)))
-    assert "8 pairs alike" in page
-    assert page.index("8 pairs alike") < page.index('id="divergence"')
+    assert "8 equal pairs" in page
+    assert page.index("8 equal pairs") < page.index('id="divergence"')
 
 
 def test_a_long_comparison_begins_shortly_before_the_difference(alice: Client, project: Project) -> None:
     a, b = did(project, *["ls"] * PAGE, "end"), did(project, *["ls"] * PAGE, "other")
     address = page_of(a.pk, b.pk)
     page = alice.get(address)
-    assert f"{PAGE - 3} pairs before, all alike" in text(page)
+    assert f"{PAGE - 3} earlier pairs, all equal" in text(page)
     assert 'id="divergence"' in html(page)
     first = alice.get(f"{address}&at=start")
     assert 'id="divergence"' not in html(first)

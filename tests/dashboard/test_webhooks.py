@@ -107,7 +107,7 @@ def test_a_delivery_shows_its_attempts_as_untrusted_text(
     for words in ("status 500 · 31 ms", "<script>alert(1)</script>", "Next attempt at", '"webhook.test"'):
         assert words in text(page)
     listed = text(alice.get(at(webhook)))
-    assert "waiting again at" in listed
+    assert "waiting next attempt at" in listed
 
 
 def test_a_delivery_is_sent_again(alice: Client, webhook: Webhook, message: str) -> None:
