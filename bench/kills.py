@@ -128,7 +128,7 @@ class Server:
             )
 
     def kill_web(self) -> None:
-        """``playhead up`` then ends by itself."""
+        """``playhead up`` then ends too."""
         assert self._process is not None
         for child in self._children():
             if "worker" not in child.cmdline():

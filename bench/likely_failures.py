@@ -3,7 +3,7 @@
     python -m bench.likely_failures FOLDER [--labels FILE] [--show fitted]
 
 Labels are in bench/outcomes. A label counts for the text with its digest alone; a file that has changed is
-named. Of ``new_labels.jsonl``, the projects are divided: rules were mended on the results of one half of
+named. Of ``new_labels.jsonl``, the projects are divided: rules were improved on the results of one half of
 them, and then measured once on the other. The two older files of labels were divided by file.
 """
 

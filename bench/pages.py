@@ -190,7 +190,7 @@ def _page_rows(visitor: _Visitor, path: str, sessions: dict[int, str]) -> list[t
         rows += [
             (f"{name}first contentful paint", _spread(visits.paint), "500 ms"),
             (f"{name}usable", _spread(visits.usable), "1,000 ms"),
-            (f"{name}over the wire, of it script", _sizes(visits), "150 KB, 60 KB"),
+            (f"{name}bytes transferred, and the part that is script", _sizes(visits), "150 KB, 60 KB"),
         ]
     if len(found) == 1:
         return rows

@@ -79,7 +79,7 @@ def serve(
         on_load: runs in the web process once Django is loaded.
 
     Raises:
-        SystemExit: when the web process ended by itself.
+        SystemExit: when the web process ended without a signal.
     """
     most_files = _raise_open_files()
     server = Granian(

@@ -104,7 +104,7 @@ def supervise(plan: ServerPlan) -> None:
     """Serves until a signal ends it.
 
     Raises:
-        SystemExit: when the web process ended by itself.
+        SystemExit: when the web process ended without a signal.
     """
     worker = WorkerProcess(plan.worker_id)
     requests, ask = os.pipe()

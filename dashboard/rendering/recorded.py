@@ -29,7 +29,7 @@ LABELS: dict[Part, str] = {
     "tools": "tools",
     "notebook": "notebook",
     "summary": "summary",
-    "person": "your words",
+    "person": "user input",
     "harness": "added by the agent",
     "results": "tool results",
     "assistant": "assistant",

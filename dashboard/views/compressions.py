@@ -128,7 +128,7 @@ def compression(request: PersonRequest, session_id: UUID, run_id: UUID) -> HttpR
 @signed_in
 @require_safe
 def comparison(request: PersonRequest, session_id: UUID, comparison_id: UUID) -> HttpResponse:
-    """Two runs side by side, in rows from the one of step ``row`` on. For htmx further rows, or all anew."""
+    """Two runs side by side, in rows from that of step ``row`` on. htmx gets further or all rows."""
     session = find_session(request, session_id)
     found = compare_strategies(session, find_comparison(session, comparison_id))
     runs, recall, start = found.runs, found.recall, read_number(request.GET, "row") or 0

@@ -80,7 +80,7 @@ def reply_or_304(
     """The answer that ``make`` returns; 304 without calling it while the ``If-None-Match`` holds.
 
     Args:
-        state: other state that the response depends on, besides the session and the query.
+        state: other state that the response depends on, in addition to the session and the query.
     """
     query = hashlib.sha256(f"{request.META.get('QUERY_STRING', '')}{state}".encode()).hexdigest()[:8]
     # Weak: it names the state that an answer was made from, not the answer's bytes.

@@ -24,7 +24,7 @@ def entries_of(response: object, context: ContextOut | None = None) -> list[Entr
         context: what the model was sent.
 
     Raises:
-        ValueError: when it is none of these, or a stream that broke off.
+        ValueError: when it is something else, or a stream that broke off.
     """
     # Here, because all importers are loaded with them: that doubles the time to import the client.
     from historyapp.core.importers.anthropic_messages import AnthropicReader

@@ -24,7 +24,7 @@ def whole_answer(response: object) -> Mapping[str, Any]:
             stream in their order; or an object of the same fields.
 
     Raises:
-        ValueError: when it is none of these, or not complete.
+        ValueError: when it is something else, or not complete.
     """
     if isinstance(response, (str, bytes)) or response is None:
         raise ValueError(f"A {type(response).__name__} is not a response of a provider's SDK.")

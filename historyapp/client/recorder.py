@@ -102,7 +102,7 @@ class Recorder(hooks.SessionOfClient[Playhead]):
             context: what the model was sent. It links the snapshot, and the server learns from the usage.
 
         Raises:
-            ValueError: when it is none of these, or a stream that broke off. Nothing is recorded then.
+            ValueError: when it is something else, or a stream that broke off. Nothing is recorded then.
         """
         drafts = entries_of(response, context)
         self.append(*drafts)

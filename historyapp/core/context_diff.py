@@ -14,7 +14,7 @@ LEAST_CACHED = 1024
 documentation, "Prompt caching", whose smaller models need more."""
 _CLOSING = b'"]}'
 MISSED, LEAST_MISSED = 0.05, 2_000
-"""A miss of the cache that is worth a word: as a share of what it could hold, and in tokens."""
+"""A miss of the cache that is large enough to report: as a share of what it could hold, and in tokens."""
 CACHED_IN_STEPS = 128
 """Source: OpenAI documentation, "Prompt caching"."""
 
@@ -98,7 +98,7 @@ class CacheEffect:
 
 
 def is_missed(missed: int, shared: int) -> bool:
-    """Whether a provider missed a part of its cache that is worth a word.
+    """Whether a provider missed a part of its cache that is large enough to report.
 
     Args:
         missed: tokens that the cache could hold and that were not read from it.

@@ -24,8 +24,8 @@ from historyapp.services.recorded_requests import (
 from historyapp.services.snapshots import rebuild_request
 
 Place = Literal["end", "instruction", "history", "removed"]
-"""Where two requests differ first: the later one only goes on, its instruction is another one, its history
-was replaced or chosen anew, or something was taken out of it that the log does not name."""
+"""Where two requests differ first: the later one only adds to the end, its instruction differs, its history
+was replaced or chosen again, or something was removed that the log does not name."""
 EXPIRES = timedelta(minutes=5)
 """The time after which providers' caches commonly forget. Source: Claude documentation, "Prompt caching"."""
 
@@ -66,7 +66,7 @@ class RequestChanges:
 
     @property
     def is_missed(self) -> bool:
-        """Whether the provider missed a part of its cache that is worth a word."""
+        """Whether the provider missed a part of its cache that is large enough to report."""
         return self.missed is not None and is_missed(self.missed, self.shared)
 
 

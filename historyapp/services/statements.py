@@ -1,6 +1,6 @@
 """Writes of the hot path in SQL; its reads are in ``historyapp.models.sql``.
 
-The ORM builds the SQL of a query anew each time, which costs an append several times what running it does.
+The ORM builds the SQL of a query each time, which costs an append several times what running it does.
 The column lists are checked against the models by a test.
 """
 

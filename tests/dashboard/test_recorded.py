@@ -82,7 +82,7 @@ def test_a_window_that_is_not_known_has_no_size_without_usage(alice: Client, pro
 
 def test_parts_are_rows_of_a_table(alice: Client, imported: Session) -> None:
     shown = panel(alice, imported, "?step=2")
-    assert re.search(r"system, tools \(unseen\) 86,99\d 99 % your words \d 0 % assistant 9 0 %", shown)
+    assert re.search(r"system, tools \(unseen\) 86,99\d 99 % user input \d 0 % assistant 9 0 %", shown)
 
 
 def test_without_usage_the_number_is_our_count(alice: Client, session: Session) -> None:

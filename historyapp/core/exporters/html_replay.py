@@ -1,7 +1,7 @@
 """A session as one HTML file that replays it in a browser, without a server and without a network.
 
 A step is JSON in a data block, which browsers do not run; a ``<`` in it is escaped, so nothing in it ends the
-block. The script of the file makes text nodes of it. Besides, the file's policy lets no other script run and
+block. The script of the file makes text nodes of it. The file's policy also lets no other script run and
 loads nothing. Styles, script and icons stand in ``static/export`` and ``static/css/tokens.css``.
 """
 

@@ -20,7 +20,7 @@ def format_named(name: str) -> Format:
     """The format of a name.
 
     Raises:
-        Invalid: naming all there are, when it is none of them.
+        Invalid: when the name is unknown. The message lists all formats.
     """
     if name not in FORMATS:
         raise Invalid(f"There is no format {name!r}. Use one of {', '.join(FORMATS)}.", formats=list(FORMATS))

@@ -17,7 +17,7 @@ def policy_named(name: str) -> Policy:
     """The policy of a name.
 
     Raises:
-        Invalid: naming all there are, when it is none of them.
+        Invalid: when the name is unknown. The message lists all policies.
     """
     if name not in POLICIES:
         raise Invalid(

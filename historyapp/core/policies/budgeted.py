@@ -216,7 +216,7 @@ def _clipped_input(assembly: Assembly, message: InputMessage, tokens: int) -> Co
 
 
 def _add_notes(assembly: Assembly, material: _Material, planned: CutPlan, notes: Notes) -> set[int]:
-    """One message for each cut since notes were last chosen anew. Returns the indexes of noted steps."""
+    """One message for each cut since all notes were last chosen again. Returns the indexes of noted steps."""
     noted: set[int] = set()
     first = 1
     for cut in planned.cuts:

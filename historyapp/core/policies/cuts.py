@@ -15,9 +15,9 @@ PERIOD = 48
 ROOM_OF_PERIOD = 16_384
 """Tokens of room. The period grows by its length for each of these: a large budget holds more steps."""
 NOTES = 0.85
-"""Share of the room that notes may take before they are chosen anew."""
+"""Share of the room that notes may take before they are all chosen again."""
 CHOSEN_ANEW = 0.75
-"""Share of the notes' room that is used at once when they are chosen anew; the rest is for additions."""
+"""Share of the notes' room that is used at once when they are all chosen again; the rest is for additions."""
 TAIL = 0.25
 """Share of the room that older messages may fill before the next cut."""
 TAIL_KEPT = 0.12
@@ -44,7 +44,7 @@ class CutPlan(NamedTuple):
     start: int
     """Index of the first step that is given as messages."""
     cuts: tuple[NotesCut, ...]
-    """Since notes were last chosen anew, that one included; empty while everything fits in full."""
+    """Since all notes were last chosen again, including that cut; empty while everything fits in full."""
     step: int
     """Tokens for a step among the messages that is not the newest."""
 
