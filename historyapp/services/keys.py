@@ -1,4 +1,4 @@
-"""API keys and sign-in links. Their texts are shown once; only hashes are stored."""
+"""API keys and sign-in links. Each is shown once, and only its hash is stored."""
 
 import hashlib
 import hmac
@@ -23,7 +23,7 @@ SIGN_IN_MINUTES = 15
 LOCAL_ADDRESS = "http://127.0.0.1:8000"
 _PREFIX_LENGTH = 10
 key_project: ContextVar[UUID | None] = ContextVar("key_project", default=None)
-"""The project of the key that the request of this thread sent, for the server's front."""
+"""The project of the API key of this thread's request, for ``historyapp.front``."""
 
 
 def hash_secret(secret: str) -> str:
@@ -40,7 +40,7 @@ def create_key(
     actor: str = "",
     text: str = "",
 ) -> tuple[ApiKey, str]:
-    """A new key and its text, which cannot be shown again.
+    """Creates a key. Returns it with its text, which cannot be shown again.
 
     Args:
         text: the key itself; by default a random one.
@@ -65,7 +65,8 @@ def create_key(
 
 
 def find_key(text: str) -> ApiKey | None:
-    """The key with this text, usable or not, or None. Its project is noted in ``key_project``."""
+    """The key with this text, or None. The key may be expired or revoked. Sets ``key_project`` to its
+    project."""
     key = api_key(hash_secret(text))
     key_project.set(key.project_id if key else None)
     return key
@@ -84,7 +85,7 @@ def revoke_key(project: Project, name: str, *, actor: str = "") -> ApiKey:
 def change_scopes(
     key: ApiKey, *, add: Collection[str] = (), remove: Collection[str] = (), actor: str = ""
 ) -> ApiKey:
-    """Gives scopes to a key, or takes them away, from its next request on.
+    """Adds scopes to a key and removes others, from its next request on.
 
     Raises:
         Invalid: for a scope that does not exist, or when the key would have none left.
@@ -104,11 +105,11 @@ def change_scopes(
 
 
 def usable_key(project: Project, name: str, verb: str = "Name") -> ApiKey:
-    """A key of the project that is not revoked, locked until the transaction ends.
+    """The project's key that is not revoked, locked until the transaction ends.
 
     Args:
-        name: the beginning of the key, or its id.
-        verb: what to do by the id where several keys match, for the error.
+        name: the first characters of the key, or its id.
+        verb: the verb in the error for several matching keys, such as ``Revoke``.
 
     Raises:
         NotFound: when no such key of the project matches.
@@ -137,7 +138,8 @@ def _check_scopes(scopes: Collection[str]) -> None:
 
 
 def note_use(key: ApiKey, now: datetime) -> None:
-    """Updates ``last_used_at``, at most once a minute. It hardly waits: reads would wait for writers."""
+    """Updates ``last_used_at``, at most once a minute. Gives up soon if other writers hold the lock, so that
+    reads do not wait."""
     if key.last_used_at is None or abs(now - key.last_used_at) > timedelta(minutes=1):
         with writing(patience=0.1):
             ApiKey.objects.filter(pk=key.pk).update(last_used_at=now)
@@ -146,8 +148,7 @@ def note_use(key: ApiKey, now: datetime) -> None:
 def bootstrap_key(project: Project) -> str | None:
     """The project's first key: ``PLAYHEAD_API_KEY``, or one derived from ``SECRET_KEY``.
 
-    It can be shown again at each start although only its hash is stored. Once it has been revoked, this
-    returns None.
+    It can be shown at each start although only its hash is stored. None if it was revoked.
     """
     message = f"first key of {project.pk}".encode()
     derived = hmac.new(settings.SECRET_KEY.encode(), message, "sha256").hexdigest()
@@ -170,18 +171,20 @@ def create_sign_in_link(user: User) -> str:
 
 
 def usual_address() -> str:
-    """The server's address in sign-in links, unless it is given."""
+    """The default server address in sign-in links."""
     return settings.PLAYHEAD_BASE_URL or running_address(settings.PLAYHEAD_HOME) or LOCAL_ADDRESS
 
 
 def use_sign_in_link(token: str) -> User:
-    """The user that a link signs in. It works once.
+    """Uses up a sign-in link. Returns its user.
 
     Raises:
-        NotFound: when it never existed, has been used or has expired; the error does not say which.
+        NotFound: when the link never existed, has been used or has expired. The error does not say which.
     """
     now = timezone.now()
-    latest = now + timedelta(minutes=SIGN_IN_MINUTES)  # later: made before the clock was set back
+    latest = now + timedelta(
+        minutes=SIGN_IN_MINUTES
+    )  # a later time: the link was created before the clock was set back
     with writing():
         link = SignInLink.objects.select_for_update().filter(token_hash=hash_secret(token)).first()
         usable = link is not None and not link.used_at and now <= link.expires_at <= latest

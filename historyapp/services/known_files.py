@@ -1,4 +1,4 @@
-"""The files of a run that are known without reading its log."""
+"""Finds the files of a run without reading its log."""
 
 from typing import NamedTuple
 
@@ -8,20 +8,22 @@ from historyapp.models import FiguresCheckpoint
 from historyapp.models.history import History
 
 NEWEST = 250
-"""The newest steps whose rows are read: mostly more than those after the newest checkpoint."""
+"""The number of newest steps whose rows are read. There are usually fewer steps after the newest
+checkpoint."""
 
 
 class KnownFile(NamedTuple):
     path: str
     reads: int
     edits: int
-    """Calls that are counted; a run may have more of both."""
+    """The counted tool calls. The run may have more."""
 
 
 def known_files(history: History, text: str) -> list[KnownFile]:
-    """The files whose paths have all words of a text, the most used first; a few queries at any length.
+    """The files whose paths contain all words of a text, the most used first. Takes a few queries at any
+    length.
 
-    They are those of the newest checkpoint of the figures, and those of the steps after it.
+    The files come from the newest checkpoint of the run's figures and from the newest steps.
     """
     stored = FiguresCheckpoint.objects.newest_in(history.lineage, history.steps)
     found: dict[str, list[int]] = {}

@@ -1,4 +1,4 @@
-"""What a session cost in tokens and money, read from running totals, whatever its length."""
+"""The cost of a session in tokens and money, from running totals. It takes the same time at any length."""
 
 from dataclasses import dataclass
 
@@ -12,35 +12,35 @@ from historyapp.services.prices import price_list
 
 @dataclass(frozen=True, slots=True)
 class ModelAccount:
-    """What one model used in a session."""
+    """The usage of one model in a session."""
 
     model: str
     """Empty if the model calls do not name it."""
     totals: ModelTotals
     priced: int | None
-    """By the price list, in millionths of a dollar; None if the model's price is unknown."""
+    """The cost by the price list in millionths of a dollar; None if the model's price is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionLedger:
     totals: ModelTotals
-    """Of all models."""
+    """The totals of all models."""
     models: list[ModelAccount]
     prices: Prices
     priced: int
-    """By the price list, for the models that it has, in millionths of a dollar."""
+    """The cost by the price list in millionths of a dollar, for the models with a known price."""
     costs: Costs
-    """``priced`` by kinds of tokens."""
+    """``priced`` by kind of token."""
     unknown: list[str]
     """The models whose prices are unknown."""
     tokens: RunTokens
-    """The one token figure, as on every page; likewise ``money``."""
+    """The displayed number of tokens, the same on every page; likewise ``money``."""
     money: RunMoney
 
 
 @dataclass(frozen=True, slots=True)
 class StepAccount:
-    """What one step's model call used."""
+    """The usage of one step's model call."""
 
     row: Episode
     model: str
@@ -48,13 +48,14 @@ class StepAccount:
     estimated: int
     counted: int
     priced: int | None
-    """In millionths of a dollar; None if the model's price is unknown or no usage was reported."""
+    """The cost by the price list in millionths of a dollar; None if the price is unknown or no usage was
+    reported."""
     reported: int = 0
-    """As the source reported it, in millionths of a dollar; 0 if it reported nothing."""
+    """The cost as the source reported it, in millionths of a dollar; 0 if it reported none."""
 
     @property
     def money(self) -> int | None:
-        """What the source reported, else ``priced``."""
+        """``reported``, otherwise ``priced``."""
         return self.reported or self.priced
 
 
@@ -62,7 +63,7 @@ def ledger_of(history: History) -> SessionLedger:
     """The ledger of the live history."""
     prices = price_list()
     used = dict(history.tail.totals.models)
-    if unnamed := used.pop("", None):  # model calls that do not name a model count for the session's
+    if unnamed := used.pop("", None):  # model calls without a model name are priced as the session's model
         known = used.get(history.session.model, ModelTotals())
         used[history.session.model] = ModelTotals(*map(sum, zip(known, unnamed, strict=True)))
     models = [

@@ -1,7 +1,7 @@
 """The columns of a session by which lists are sorted, and its strip of outcomes.
 
-An append writes them with the other counters of the session. A worker computes those of sessions that an
-earlier version stored.
+An append updates them with the session's other counters. A worker computes them for sessions that an earlier
+version stored.
 """
 
 from collections.abc import Callable
@@ -18,14 +18,14 @@ from historyapp.services.transactions import writing
 
 LIST_COLUMNS = ("likely_failures", "duration", "shown_tokens", "money", "strip")
 PLACES = ("folder", "repository")
-"""Saving a session computes them from its metadata, if they are saved, too."""
+"""These are computed from the metadata whenever they are saved."""
 _AT_ONCE = 50
 _MOST = 2**62
-"""Larger numbers do not fit into the columns. Only transcripts that were edited have them."""
+"""Larger numbers do not fit into the columns. They occur only in transcripts that were edited."""
 
 
 def set_list_columns(session: Session, tail: Tail) -> None:
-    """Sets all of them but the strip, from the newest tail of the session."""
+    """Sets all columns except the strip from the newest tail of the session."""
     session.likely_failures = tail.step.total_likely_failures if tail.step else 0
     session.shown_tokens = min(_MOST, tokens_of(tail.totals).shown)
     session.money = 0
@@ -35,19 +35,19 @@ def set_list_columns(session: Session, tail: Tail) -> None:
 
 
 def duration_of(session: Session, began: datetime) -> int:
-    """Milliseconds from the first to the newest entry; 0 if undated, and of a fork."""
+    """Milliseconds from the first to the newest entry; 0 for a fork, and without times."""
     if session.forked_from_id is not None or known(began) is None or known(session.last_entry_at) is None:
         return 0
     return max(0, (session.last_entry_at - began) // timedelta(milliseconds=1))
 
 
 def unlisted_sessions() -> bool:
-    """Whether an earlier version stored sessions whose columns are to be computed."""
+    """Whether there are sessions of an earlier version without these columns."""
     return Session.objects.filter(is_listed=False).exists()
 
 
 def list_sessions(should_stop: Callable[[], bool]) -> int:
-    """Computes the columns of such sessions, until none is left or ``should_stop``. Returns how many."""
+    """Computes the columns of such sessions, until none is left or ``should_stop()``. Returns how many."""
     done = 0
     while not should_stop():
         some = list(Session.objects.filter(is_listed=False).values_list("pk", flat=True)[:_AT_ONCE])
@@ -60,7 +60,7 @@ def list_sessions(should_stop: Callable[[], bool]) -> int:
 
 
 def refresh_list_columns(session_id: UUID) -> None:
-    """Computes a session's columns again. Nothing where it was deleted meanwhile."""
+    """Computes a session's columns again. Does nothing if the session was deleted meanwhile."""
     with writing():
         session = Session.objects.select_for_update().filter(pk=session_id).first()
         if session is None:

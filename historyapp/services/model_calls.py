@@ -1,4 +1,4 @@
-"""Model calls with a fresh context, whose response is appended to the session (DESIGN 9)."""
+"""Calls a model with a new context and appends the response to the session (DESIGN 9)."""
 
 import time
 from collections.abc import Callable, Generator, Mapping
@@ -33,17 +33,17 @@ from historyapp.wire.problems import CapReached
 
 RETRIES = RetryPolicy()
 CATEGORY = "model_call"
-"""Of the ``debug_log`` entries of model calls that failed."""
+"""The category of the ``debug_log`` entries of failed model calls."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelCallRequest:
     context: RequestedContext
     provider: str | None = None
-    """Null: chosen by the model's name."""
+    """None: chosen by the model's name."""
     max_output_tokens: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Further fields of the provider's request."""
+    """Additional fields of the provider's request."""
     expected_position: int | None = None
 
 
@@ -57,22 +57,23 @@ class RecordedCompletion:
     latency: float
     """Seconds from the request to the end of the response."""
     cost: int | None
-    """In millionths of a dollar; null: the model's price is not known."""
+    """In millionths of a dollar; None if the model's price is not known."""
 
 
 class ModelCall:
-    """One model call, from its context to its entry. Iterate over its deltas once, and close them."""
+    """One model call, from its context to its entry. Iterate over its deltas once, and close the iterator."""
 
     def __init__(self, session: Session, request: ModelCallRequest, key: UUID | None = None) -> None:
         """Builds the context. Nothing is written or sent yet.
 
         Args:
-            key: of the API key whose caps the call counts in too.
+            key: the API key whose caps apply too.
 
         Raises:
-            Invalid: for a model that nothing serves, another provider's format, or a context that cannot be
-                built.
-            Conflict: when an action is in flight, the head is another, or the session is archived.
+            Invalid: for a model that no provider serves, another provider's format, or a context that cannot
+                be built.
+            Conflict: when an action is in flight, the head is not the expected one, or the session is
+                archived.
         """
         check_open(session)
         check_position(session, request.expected_position)
@@ -99,18 +100,18 @@ class ModelCall:
         self._begun = time.monotonic()
 
     def deltas(self, keep: Callable[[RecordedCompletion], None]) -> Generator[ModelOutputDelta]:
-        """The deltas as they come. At their end the response is in the log.
+        """Yields the deltas as they arrive. After the last one, the response is in the log.
 
         Closing the iterator cancels the model call: nothing is appended.
 
         Args:
-            keep: is called with the response within the transaction that appends it.
+            keep: called with the response within the transaction that appends it.
 
         Raises:
-            Invalid: when the request cannot be sent: without a key, with options that cannot be set.
-            ModelCallError: when the model call fails. The log then has one more entry, which says so.
-            Conflict: when another client has appended meanwhile; likewise.
-            CapReached: when the call does not fit into a spending cap. Nothing has been sent then.
+            Invalid: when the request cannot be sent: the provider has no key, or an option is not allowed.
+            ModelCallError: when the model call fails. An entry about it is appended to the log.
+            Conflict: when another client has appended meanwhile. An entry about it is appended to the log.
+            CapReached: when a spending cap leaves too little for the call. Nothing is sent.
         """
         self._begun = time.monotonic()
         try:
@@ -132,7 +133,7 @@ class ModelCall:
             self._reservation.fail(error)
             raise
         finally:
-            self._reservation.settle(None)  # of a call that was cancelled or broke otherwise
+            self._reservation.settle(None)  # for a call that was cancelled or failed in another way
 
     def _reserve(self) -> None:
         request, payer = self._request, self._reservation.payer
@@ -180,7 +181,7 @@ class ModelCall:
             count_model_calls("call", self._provider.name, 1, cost)
 
     def _log_failure(self, error: PlayheadError) -> None:
-        """Appends an entry about the failure, wherever the session's head is by now."""
+        """Appends an entry about the failure, at any head."""
         snapshot = self._snapshot or record_snapshot(self._served)
         model = self._request.model
         message = error.detail if "model" in error.fields else f"{model}: {error.detail}"
@@ -188,13 +189,13 @@ class ModelCall:
         metadata = {**known, "model": model, "snapshot": str(snapshot.pk)}
         draft = EntryDraft(DebugLog(category=CATEGORY, message=message), metadata=metadata)
         with writing():
-            with suppress(Conflict):  # archived meanwhile: then nothing can be appended
+            with suppress(Conflict):  # the session was archived meanwhile, so nothing can be appended
                 append(self._session.project, self._session.pk, [draft])
             count_model_calls("call", self._provider.name, 1, None, failed=1)
 
 
 def _model(session: Session, request: ModelCallRequest) -> str:
-    """The model, with its provider before it where the request names one."""
+    """The model, with its provider as a prefix if the request names one."""
     model, provider = model_of(session, request.context), request.provider
     if provider is None:
         return model

@@ -1,8 +1,7 @@
-"""Keeps the index of names up to date, behind the log and in pieces of a bounded size.
+"""Updates the index of names after appends, in chunks of a bounded size.
 
-The index of a session begins when somebody first asks where its names come from. A short session is indexed
-at once, a long one by a worker. Entries and what precedes them never change, so a piece is computed without a
-lock.
+A session is indexed when somebody first asks where its names come from: a short session at once, a long one
+by a worker. Entries and those before them never change, so a chunk is computed without a lock.
 """
 
 import time
@@ -36,17 +35,17 @@ from historyapp.services.transactions import writing
 
 ENTRIES_OF_PIECE = 2_000
 TOKENS_OF_PIECE = 400_000
-"""A piece ends after the entry that reaches this many tokens."""
+"""A chunk ends after the entry with which it reaches this many tokens."""
 PLACES_AT_ONCE, SECONDS_AT_ONCE = 20_000, 0.5
-"""Pieces are stored together until they have so many places (about 100 KB) or took so long. A session that
-was often rewound has many small ones, and each transaction makes agents wait."""
+"""Chunks are stored together until they have this many places (about 100 KB) or took this many seconds. A
+session with many rewinds has many small chunks, and agents wait for each transaction."""
 PAGES_AT_ONCE = 100
 READ_SECONDS = 0.5
-"""How long a page or an API call adds pieces."""
+"""A page or an API call adds chunks for this many seconds."""
 READ_ENTRIES, READ_TOKENS = 200, 60_000
-"""The size of a piece that a page or an API call adds."""
+"""The size of the chunks that a page or an API call adds."""
 SHORT = 1_000
-"""A session that lacks more entries is left to a worker."""
+"""If more entries are missing, a worker adds them."""
 _ACTED_ON = ("path", "url", "hash")
 
 
@@ -58,17 +57,17 @@ class _Action(NamedTuple):
 
 
 class _Before(NamedTuple):
-    """What is before a piece."""
+    """The state of the index before a chunk."""
 
     unsaved: Unsaved
     session: Session
     lineage: Lineage
     unread: int
-    """The first entry that is read only in part, or 0. It may be in the piece."""
+    """The first entry that is read only in part, or 0. It may be in the chunk."""
 
 
 class Piece(NamedTuple):
-    """What some entries add to the index."""
+    """The additions of some entries to the index."""
 
     last: int
     unread: int
@@ -78,11 +77,11 @@ class Piece(NamedTuple):
 
 
 def catch_up(lineage: Lineage, seconds: float = READ_SECONDS, *, at_most: int | None = SHORT) -> bool:
-    """Adds what a lineage has and the index lacks. Returns whether everything is in.
+    """Adds the entries of a lineage that are missing in the index. Returns whether the index is complete.
 
     Args:
-        seconds: after which no further piece begins.
-        at_most: sessions that lack more entries are left out; None: no session is.
+        seconds: no further chunk begins after this time.
+        at_most: skip sessions with more missing entries; None: skip none.
     """
     end = time.monotonic() + seconds
     newest = dict[str, int]()
@@ -106,7 +105,7 @@ def catch_up(lineage: Lineage, seconds: float = READ_SECONDS, *, at_most: int | 
 
 
 def indexed_up_to(lineage: Lineage) -> int:
-    """The sum of the positions up to which the sessions of a lineage are in. Grows with each piece."""
+    """The sum of the positions up to which the sessions of a lineage are indexed. Grows with each chunk."""
     spans, _ = indexed_spans(lineage, 1, lineage.last)
     found = NameIndex.objects.filter(pk__in={index for index, _ in spans}).aggregate(sum=Sum("position"))
     return int(found["sum"] or 0)
@@ -117,7 +116,7 @@ def add_piece(session: Session, last: int | None = None, *, is_short: bool = Fal
 
     Args:
         last: the last position that is needed; None: the newest one.
-        is_short: whether somebody waits for it.
+        is_short: whether somebody is waiting.
     """
     index = NameIndex.objects.filter(session=session, version=VERSION).first() or _begin(session)
     wanted = session.head if last is None else min(last, session.head)
@@ -129,14 +128,16 @@ def add_piece(session: Session, last: int | None = None, *, is_short: bool = Fal
         return False
     with writing():
         held = NameIndex.objects.select_for_update().filter(pk=index.pk).first()
-        if held and held.position == begun:  # else another process was quicker, or it was deleted
+        if (
+            held and held.position == begun
+        ):  # otherwise another process was faster, or the session was deleted
             _store(held, piece)
     merge_runs(index, is_short=is_short)
     return held is not None and piece.last < wanted
 
 
 def _begin(session: Session) -> NameIndex:
-    """An empty index, also in place of one that other rules made. Workers delete the pages of that one."""
+    """Creates an empty index. It replaces an index of another version, whose pages workers delete."""
     start = {"position": session.fork_position, "unread": 0, "version": VERSION}
     with writing():
         index, is_new = NameIndex.objects.select_for_update().get_or_create(session=session, defaults=start)
@@ -149,10 +150,10 @@ def _begin(session: Session) -> NameIndex:
 
 
 def _next_pieces(session: Session, index: NameIndex, wanted: int, *, is_short: bool) -> Piece | None:
-    """The next pieces as one, up to a position or as many as are stored at once; None at the end.
+    """The next chunks, joined: up to a position, or as many as are stored at once; None at the end.
 
     Args:
-        index: is moved behind them, but not stored.
+        index: its position is advanced, but not stored.
     """
     end = time.monotonic() + SECONDS_AT_ONCE
     found: Piece | None = None
@@ -186,11 +187,11 @@ def read_piece(
     last: int | None = None,
     is_short: bool = False,
 ) -> Piece | None:
-    """The next entries' names, and which of their actions named what had never been seen; None at the end.
+    """The names of the next entries, and the actions that named something unseen; None at the end.
 
     Args:
-        unsaved: ascending places of the entries up to the index's position that are not stored yet.
-        last: the last position that it may have; None: the newest one.
+        unsaved: places that are not stored yet, ascending, of entries up to the index's position.
+        last: the last position that may be read; None: the newest one.
     """
     entries = _next_entries(session, index.position, last, is_short=is_short)
     if not entries:
@@ -211,7 +212,7 @@ def read_piece(
 def _next_entries(
     session: Session, after: int, last: int | None, *, is_short: bool
 ) -> list[tuple[Entry, core.Entry]]:
-    """The next entries. A piece ends with a rewind, because the lineage changes there."""
+    """The next entries. A chunk ends with a rewind, because the lineage changes there."""
     most, most_tokens = (READ_ENTRIES, READ_TOKENS) if is_short else (ENTRIES_OF_PIECE, TOKENS_OF_PIECE)
     # A range, not a limit: for a limit, PostgreSQL may read and sort all entries of a session.
     end = after + most if last is None else min(after + most, last)
@@ -239,7 +240,7 @@ def _action(row: Entry, output: core.ModelOutput) -> _Action:
 def _flags(
     before: _Before, entries: Sequence[tuple[Entry, core.Entry]], keys: Sequence[set[int]]
 ) -> list[StepNames]:
-    """The rows of the actions that named something unseen or compacted away.
+    """The rows of the actions that named something unseen, or something that had been compacted away.
 
     Args:
         keys: the keys of each entry.
@@ -290,22 +291,22 @@ def _log_row(row: Entry, entry: core.Entry) -> LogRow:
 
 
 def _standing_keys(session: Session, lineage: Lineage) -> set[int]:
-    """The keys in the newest instruction and notebook, which stand outside of what is compacted."""
+    """The keys in the newest instruction and notebook, which compactions do not remove."""
     kinds = ("system_instruction", "memory_notebook")
     newest = (outermost(lineage, kind, session, newest=True) for kind in kinds)
     return {one.key for entry in newest if entry for one in mentions_of(entry.body).mentions}
 
 
 def _last_seen(ways: Iterable[Lookup], newest: dict[int, int]) -> int:
-    """The position at which a name last stood, in any of its spellings; 0: nowhere."""
+    """The last position of a name in any of its spellings; 0 if there is none."""
     found = [newest[way.keys[0]] for way in ways if all(key in newest for key in way.keys)]
     return max(found, default=0)
 
 
 def rebuild_names(session: Session) -> list[str]:
-    """Makes the index of a session again and says whether the stored one differed.
+    """Builds the index of a session again and reports whether the stored one differed.
 
-    Does nothing where a session has no index, or one of an earlier version, which its next reader replaces.
+    Does nothing if the session has no index, or one of an earlier version, which the next reader replaces.
     """
     index = NameIndex.objects.filter(session=session, version=VERSION).first()
     if index is None:
@@ -322,9 +323,9 @@ def rebuild_names(session: Session) -> list[str]:
 
 
 def _content(index: NameIndex) -> list[object]:
-    """What does not depend on how places are divided into pieces and runs.
+    """The content of an index, whatever its division into chunks and runs.
 
-    Of the places it has their number and their sum.
+    For the places it has their number and their sum.
     """
     count = total = 0
     for run in NameRun.objects.filter(index=index, is_live=True):

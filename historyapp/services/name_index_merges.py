@@ -1,7 +1,7 @@
-"""Merges runs of the index of names, so that a search reads few of them.
+"""Merges runs of the index of names, so that a search reads few runs.
 
-A long merged run is written in several short transactions and read only when it is whole. So no append waits
-long, and a worker that is stopped leaves nothing that is read.
+A long merged run is written in several short transactions and read only when it is complete. So no append
+waits long, and nobody reads the incomplete run of a stopped worker.
 """
 
 import sys
@@ -17,18 +17,18 @@ from historyapp.models import NameIndex, NamePage, NameRun
 from historyapp.services.transactions import writing
 
 GROWTH = 2
-"""A run is merged with the next larger one unless that one is more than this many times as large."""
+"""A run is merged with the next larger one, unless that is more than this many times as large."""
 SHORT_PLACES = 20_000
-"""While somebody waits, only runs with fewer places are merged."""
+"""While somebody is waiting, only runs with fewer places are merged."""
 SMALL_PLACES = 32_000
-"""Runs that have at most as many places together are merged in one transaction."""
+"""Runs with at most this many places in total are merged in one transaction."""
 _PAGES_AT_ONCE = 64
 _LEFT_BEHIND = timedelta(hours=1)
-"""A run that is older than this and not live belongs to a merge that was stopped."""
+"""A run that is older than this and not live is left over from a stopped merge."""
 
 
 def merge_runs(index: NameIndex, *, is_short: bool = False) -> None:
-    """Merges runs of like size until each is more than twice as large as the next."""
+    """Merges runs of similar size until each is more than twice as large as the next."""
     then = timezone.now() - _LEFT_BEHIND
     for run in NameRun.objects.filter(index=index, is_live=False, created_at__lt=then):
         _delete(run.pk)  # of a merge that was stopped
@@ -39,10 +39,10 @@ def merge_runs(index: NameIndex, *, is_short: bool = False) -> None:
 
 
 def _next_runs(index: NameIndex, most: int) -> list[NameRun]:
-    """The smallest runs of like size, all that would be merged one after the other; [] where none are.
+    """The smallest runs of similar size that would be merged one after the other; empty if there are none.
 
     Args:
-        most: places that they may have together.
+        most: the most places that they may have in total.
     """
     found: list[NameRun] = []
     size = 0
@@ -55,7 +55,7 @@ def _next_runs(index: NameIndex, most: int) -> list[NameRun]:
 
 
 def _merge_small(index: NameIndex, old: list[NameRun]) -> bool:
-    """Puts one run in place of some in one transaction. Returns as :func:`_merge`."""
+    """Replaces some runs by one in one transaction. Returns the same as :func:`_merge`."""
     merged = list(pages(merge(*(places_of_run(run.pk) for run in old))))
     ids = [run.pk for run in old]
     with writing():
@@ -72,7 +72,7 @@ def _merge_small(index: NameIndex, old: list[NameRun]) -> bool:
 
 
 def _merge(index: NameIndex, old: list[NameRun]) -> bool:
-    """Puts one run in place of some. Returns False where another process has merged them meanwhile."""
+    """Replaces some runs by one. Returns False if another process has merged them meanwhile."""
     with writing():
         if not NameIndex.objects.filter(pk=index.pk).exists():
             return False
@@ -89,7 +89,7 @@ def _merge(index: NameIndex, old: list[NameRun]) -> bool:
     with writing():
         held = NameIndex.objects.select_for_update().filter(pk=index.pk).first()
         is_first = held is not None and NameRun.objects.filter(pk__in=ids, is_live=True).count() == len(ids)
-        # A merge of more than an hour counts as stopped, and its pages may have been deleted.
+        # A merge of more than an hour is treated as stopped: its pages may have been deleted.
         is_first = is_first and NamePage.objects.filter(run_id=new.pk).count() == written
         if is_first:
             NameRun.objects.filter(pk__in=ids).update(is_live=False)
@@ -100,7 +100,7 @@ def _merge(index: NameIndex, old: list[NameRun]) -> bool:
 
 
 def places_of_run(run: int) -> Iterator[int]:
-    """All places of a run, ascending, read as they are consumed."""
+    """All places of a run, ascending. They are read lazily."""
     after = -1
     while True:
         rows = NamePage.objects.filter(run_id=run, first__gt=after).order_by("first")

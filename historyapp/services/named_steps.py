@@ -1,4 +1,4 @@
-"""Which steps of a run named files that it had never seen, or acted on what was compacted away."""
+"""Finds the steps of a run that named unseen files or acted on something that had been compacted away."""
 
 from dataclasses import dataclass
 
@@ -8,22 +8,22 @@ from historyapp.models.origins import MOST_FLAGGED, flagged_steps, indexed_spans
 
 @dataclass(frozen=True, slots=True)
 class RunNames:
-    """What the index of names says of a run."""
+    """The findings of the index of names about a run."""
 
     is_indexed: bool
     """Whether all live entries are in the index."""
     has_index: bool
-    """Whether any are."""
+    """Whether any live entry is in the index."""
     unseen: int
-    """Files that stood nowhere before; likewise ``gone``: names that had been compacted away."""
+    """The number of files that appeared nowhere before. ``gone``: names that had been compacted away."""
     unseen_steps: list[int]
-    """The steps that named them; likewise ``gone_steps``."""
+    """The numbers of the steps that named them; likewise ``gone_steps``."""
     gone: int
     gone_steps: list[int]
 
 
 def run_names(history: History) -> RunNames:
-    """The counts of a run, of its first steps that have any; two queries."""
+    """The findings about a run, with its first such steps. Takes two queries."""
     lineage = history.lineage
     spans, is_whole = indexed_spans(lineage, 1, lineage.last)
     rows = flagged_steps(spans, MOST_FLAGGED)

@@ -1,4 +1,4 @@
-"""Bookmarking steps and writing notes on them."""
+"""Bookmarks of steps, and notes on them."""
 
 from uuid import UUID
 
@@ -25,14 +25,15 @@ def put_note(
     as_of: int | None = None,
     actor: str = "",
 ) -> StepNote:
-    """Bookmarks a step, with a note on it. An earlier note on the step is replaced.
+    """Bookmarks a step, with an optional note. Replaces an earlier note on the step.
 
     Args:
-        number: of a step that was live at ``as_of`` (by default now); negative numbers count from the end.
+        number: the number of a step that was live at ``as_of`` (by default now); negative numbers count from
+            the end.
         text: empty for a bookmark without a note.
 
     Raises:
-        NotFound: when the project has no such session, or the session no such step.
+        NotFound: when the session or the step does not exist.
         Invalid: when the text is too long.
         Conflict: when the session has too many notes.
     """
@@ -42,7 +43,9 @@ def put_note(
         session = lock_session(project, session_id)
         history = History(session, as_of)
         owner, position, number = _place(history, number)
-        touch(session_id, {owner})  # first: it locks the owner, for which a fork may write at the same time
+        touch(
+            session_id, {owner}
+        )  # first, because it locks the owner: a fork may write to it at the same time
         note = StepNote.objects.filter(session_id=owner, position=position).first()
         if note is None:
             if StepNote.objects.filter(session_id=owner).count() >= MOST_NOTES:
@@ -60,7 +63,7 @@ def delete_note(project: Project, session_id: UUID, number: int, *, as_of: int |
     """Removes the bookmark and the note of a step.
 
     Raises:
-        NotFound: when the project has no such session, or the session no such step, or the step no note.
+        NotFound: when the session, the step or the note does not exist.
     """
     with writing():
         session = lock_session(project, session_id)
@@ -74,7 +77,7 @@ def delete_note(project: Project, session_id: UUID, number: int, *, as_of: int |
 
 
 def _place(history: History, number: int) -> tuple[UUID, int, int]:
-    """The owner and position of a step's output, and the step's number."""
+    """The owner and position of a step's output, and the step's number from 1."""
     resolved = history.resolve(number)
     position = history.row(resolved).first_position
     return UUID(history.lineage.session_at(position)), position, resolved

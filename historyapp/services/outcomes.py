@@ -1,6 +1,6 @@
-"""Works out kinds, targets, likely failures, turns and compactions of steps that an earlier version recorded.
+"""Computes kinds, targets, likely failures, turns and compactions of steps that an earlier version recorded.
 
-A worker does it, in small transactions that agents hardly notice, and goes on where it stopped. It runs the
+A worker runs it in small transactions that hardly delay agents, and continues where it stopped. It uses the
 same fold as an append (:mod:`historyapp.core.projection`), but writes only the columns of outcomes.
 """
 
@@ -31,22 +31,23 @@ OUTCOMES = (
     "kind", "target", "likely_failure", "error_line", "total_likely_failures", "turn", "turn_first",
     "compactions", "kind_totals",
 )  # fmt: skip
-"""The columns of a step's row that are worked out."""
+"""The columns of a step's row that are computed."""
 AT_ONCE, TOKENS_AT_ONCE = 100, 50_000
-"""Entries of one transaction, and their tokens. A single entry may have more."""
+"""Limits for the entries of one transaction, and for their tokens. A single entry may have more."""
 MOST_WAIT = 0.5
-"""Seconds. After each transaction the worker waits as long as it took, so that agents get their turns."""
+"""Seconds. After each transaction the worker waits as long as the transaction took, so that agents can
+write."""
 
 
 def stale_sessions() -> bool:
-    """Whether outcomes of any session, or what lists show of it, are to be worked out now."""
+    """Whether outcomes or list columns of any session are missing."""
     return StaleOutcomes.objects.ready().exists() or unlisted_sessions()
 
 
 def work_out_outcomes(should_stop: Callable[[], bool]) -> int:
-    """Works out what is left, until nothing is or ``should_stop``. Returns how many sessions are done.
+    """Computes missing outcomes, until none is left or ``should_stop()``. Returns how many sessions are done.
 
-    A session whose entries cannot be read is tried again later: the others must not wait for it.
+    A session whose entries cannot be read is retried later, so that the others do not wait for it.
     """
     done = 0
     while not should_stop():
@@ -58,18 +59,18 @@ def work_out_outcomes(should_stop: Callable[[], bool]) -> int:
         except (DatabaseError, StorageFailed):
             raise
         except Exception as error:
-            log.error("The outcomes of session %s cannot be worked out.", stale.session_id, exc_info=error)
+            log.error("The outcomes of session %s cannot be computed.", stale.session_id, exc_info=error)
             with writing():
                 failed = StaleOutcomes.objects.filter(session=stale.session_id)
                 failed.update(retry_at=timezone.now() + RETRY_AFTER)
     if done:
-        log.info("The outcomes of %s sessions are worked out.", done)
+        log.info("The outcomes of %s sessions have been computed.", done)
     list_sessions(should_stop)
     return done
 
 
 def _work_out_session(session_id: UUID, should_stop: Callable[[], bool]) -> bool:
-    """Returns whether nothing is left of a session."""
+    """Computes the outcomes of a session. Returns whether it is complete."""
     while not should_stop():
         begun = time.monotonic()
         if not work_out_part(session_id):
@@ -79,7 +80,7 @@ def _work_out_session(session_id: UUID, should_stop: Callable[[], bool]) -> bool
 
 
 def work_out_part(session_id: UUID) -> bool:
-    """Works out the next entries of a session in one transaction; False when nothing is left of it."""
+    """Computes the next entries of a session in one transaction. Returns whether there may be more."""
     with writing():
         session = Session.objects.select_for_update().filter(pk=session_id).first()
         stale = StaleOutcomes.objects.filter(session=session_id).first()
@@ -100,7 +101,7 @@ def work_out_part(session_id: UUID) -> bool:
 
 
 def _tail_at(session: Session, position: int) -> Tail:
-    """The tail as of a position of the session. The step that a fork cut has its own row there."""
+    """The tail as of a position of the session. A step that a fork has cut has its own row there."""
     tail = tail_of(session.lineage(position))
     if position > session.fork_position or not session.forked_from_id or tail.step is None:
         return tail
@@ -130,7 +131,7 @@ def _fold(session: Session, tail: Tail, entry: Entry, changed: dict[int, Step]) 
 
 
 def _reopened(session: Session, rewind: int, changed: dict[int, Step]) -> Tail:
-    """The tail after a rewind. The step at which it cut has its own row."""
+    """The tail after a rewind. A step that the rewind has cut has its own row."""
     tail = tail_of(session.lineage(rewind))
     if tail.step is None:
         return tail
@@ -146,7 +147,7 @@ def _write(session: Session, changed: dict[int, Step]) -> None:
 
 
 def _finish(session: Session, tail: Tail) -> None:
-    """Takes the outcomes over into the session's own tail, from which the next append goes on."""
+    """Copies the outcomes to the session's own tail, from which the next append continues."""
     live = session.live_tail
     if live.step is not None and tail.step is not None:
         outcomes = {name: getattr(tail.step, name) for name in (*OUTCOMES, "checks")}
@@ -155,9 +156,9 @@ def _finish(session: Session, tail: Tail) -> None:
         session.tail = now.dump()
         Session.objects.filter(pk=session.pk).update(tail=session.tail, is_listed=False)
     StaleOutcomes.objects.filter(session=session).delete()
-    CountedSession.objects.filter(pk=session.pk).update(version=0)  # to be counted anew
+    CountedSession.objects.filter(pk=session.pk).update(version=0)  # count the figures again
     note_change(session, ChangeKind.SESSION_CHANGED)
-    # A fork that was made meanwhile went on from rows that were not done.
+    # Forks that were made meanwhile started from incomplete rows.
     forks = Session.objects.filter(forked_from=session).values_list("pk", flat=True)
     StaleOutcomes.objects.bulk_create(
         [StaleOutcomes(session_id=fork) for fork in forks], ignore_conflicts=True

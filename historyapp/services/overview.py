@@ -1,4 +1,4 @@
-"""The overview of a session: its figures, what they point at, what it cost, and its sub-agents."""
+"""The overview of a session: its figures, findings, cost and sub-agents."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +18,7 @@ from historyapp.services.figures.run_figures import CountedRun, count_run
 from historyapp.services.prices import price_list
 
 MOST_SUBAGENTS, MOST_LEVELS = 200, 5
-"""Sub-agents of an overview, and sub-agents of sub-agents."""
+"""The most sub-agents in an overview, and the most levels of sub-agents."""
 MOST_DEAREST = 8
 _COLUMNS = (
     "title", "agent", "model", "status", "tail", "steps", "errors", "spawned_by", "last_entry_at", "project",
@@ -28,7 +28,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class DearStep:
-    """What one step's model call cost by the price list."""
+    """The cost of one step's model call by the price list."""
 
     figure: StepFigure
     micros: int
@@ -36,22 +36,23 @@ class DearStep:
 
 @dataclass(slots=True)
 class Subagent:
-    """A session that this one's agent started, and the figures of it and of all sub-agents below it."""
+    """A session that this one's agent started. Its figures include those of all sub-agents below it."""
 
     session: Session
     level: int
-    """1: started by the session itself."""
+    """The level in the tree; 1: started by the session itself."""
     steps: int
     errors: int
     tokens: int
-    """As the provider reported them, else by our own count."""
+    """As the provider reported them, otherwise by our own count."""
     micros: int
     milliseconds: int | None
-    """From its first entry to its last one, or None without entries. Not added up: some run side by side."""
+    """From its first entry to its last one; None without entries. Not added up, because some run in
+    parallel."""
     below: int = 0
-    """Sub-agents below it."""
+    """The number of sub-agents below it."""
     step: int | None = None
-    """The step of the session whose call started it; None where that is unknown, or another one did."""
+    """The step whose tool call started it; None if unknown, or if another sub-agent started it."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class RunOverview:
     tokens: RunTokens
     money: RunMoney
     subagents: list[Subagent]
-    """In the order of a tree: each directly below the one that started it."""
+    """In tree order: each after the session that started it."""
 
     @property
     def figures(self) -> RunFigures:
@@ -79,7 +80,7 @@ class RunOverview:
 
     @cached_property
     def model(self) -> str:
-        """The model that was used most, else the session's."""
+        """The most used model, otherwise the session's."""
         used = {name: totals.calls for name, totals in self.history.tail.totals.models.items() if name}
         return max(used, key=lambda name: used[name], default=self.history.session.model)
 
@@ -91,12 +92,12 @@ class RunOverview:
 
     @property
     def window(self) -> int | None:
-        """Tokens that the model takes; None if they are not known."""
+        """The model's window in tokens; None if unknown."""
         return known_window(self.model, self.largest)
 
     @cached_property
     def dearest(self) -> list[DearStep]:
-        """The dearest steps whose models have a known price."""
+        """The most expensive steps among those whose model has a known price."""
         prices, found = price_list(), list[DearStep]()
         for figure in self.figures.dearest:
             if price := prices.of(figure.model or self.history.session.model):
@@ -120,17 +121,17 @@ class RunOverview:
 
     @property
     def subagents_money(self) -> int:
-        """Of all sub-agents, in millionths of a dollar."""
+        """The cost of all sub-agents, in millionths of a dollar."""
         return sum(child.micros for child in self.subagents if child.level == 1)
 
     @cached_property
     def rewinds(self) -> list[int]:
-        """The steps after which something was cut off by a rewind, of the newest rewinds."""
+        """The steps after which the newest rewinds cut something off."""
         return sorted({take.after_step for take in takes(self.history)})
 
 
 def overview_of(history: History) -> RunOverview:
-    """The overview of a history; the same for every length but for the steps since the newest checkpoint."""
+    """The overview of a history. Its cost depends only on the steps since the newest checkpoint."""
     totals = history.tail.totals
     counted, subagents = count_run(history, run_figures.SECONDS), subagents_of(history.session)
     steps = starting_steps(history, [child.session for child in subagents if child.level == 1])
@@ -146,7 +147,7 @@ def overview_of(history: History) -> RunOverview:
 
 
 def subagents_of(session: Session) -> list[Subagent]:
-    """The tree of a session's sub-agents with rolled-up figures; one query for each level."""
+    """The tree of a session's sub-agents, with figures summed up. Takes one query a level."""
     found: dict[UUID, Subagent] = {}
     parents = [session.pk]
     for level in range(1, MOST_LEVELS + 1):

@@ -1,6 +1,6 @@
-"""Compresses the bodies of a long append in a thread of its own.
+"""Compresses the bodies of a long append in another thread.
 
-zstd runs without Python's lock, so the second core compresses while the first one computes the steps.
+zstd releases Python's lock, so a second core compresses while the first one computes the steps.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,16 +9,16 @@ from concurrent.futures import ThreadPoolExecutor
 from historyapp.models.fields import on_sqlite, pack_all
 
 _FEWEST = 20
-"""Entries for which another thread is worth being woken."""
+"""From this many entries on, another thread compresses."""
 
 _thread = ThreadPoolExecutor(1, thread_name_prefix="packing")
 
 
 def pack_soon(texts: Sequence[str]) -> Callable[[], Sequence[str | bytes]] | None:
-    """Begins to pack texts. Returns a function that gives them, or None where it does not pay.
+    """Begins to pack texts. Returns a function that returns them packed, or None for a short append.
 
-    The function is called while the database is locked, so it never waits for the texts of another append: it
-    packs those that the thread has not begun.
+    The function is called while the database is locked, so it never waits for another append: it packs the
+    texts that the thread has not begun.
     """
     if len(texts) < _FEWEST or not on_sqlite():
         return None

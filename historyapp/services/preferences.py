@@ -1,4 +1,4 @@
-"""Keeps what people choose for themselves."""
+"""Stores people's own preferences."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from historyapp.services.transactions import writing
 
 
 def keep_list_preference(user: User, columns: Sequence[str], order: Order) -> None:
-    """Keeps the columns and the order of a person's lists of sessions."""
+    """Stores the columns and the order of a person's session lists."""
     with writing():
         ListPreference.objects.update_or_create(
             user=user, defaults={"columns": list(columns), "order": str(order)}

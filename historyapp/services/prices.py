@@ -1,4 +1,4 @@
-"""This server's price list: ours, overridden by the operator's."""
+"""This server's price list: the built-in one, overridden by the operator's."""
 
 from django.conf import settings
 

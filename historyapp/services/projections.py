@@ -1,4 +1,4 @@
-"""Rebuilds what is derived from a session's log, and compares it with what was stored."""
+"""Rebuilds the projections of a session's log and compares them with the stored ones."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -32,14 +32,15 @@ _FLUSH_AT = 500
 
 @dataclass(slots=True)
 class Rebuilt:
-    """What rebuilding one session found."""
+    """The result of rebuilding one session."""
 
     session: Session
     entries: int = 0
     differences: list[str] = field(default_factory=list)
-    """Where the stored rows differ from what the log gives, in words."""
+    """The differences between the stored rows and the log, in words."""
     without_models: int | None = None
-    """The first entry whose totals lack a count for each model, as earlier versions wrote them, or None."""
+    """The first entry whose totals have no count for each model, because an earlier version wrote it; or
+    None."""
 
 
 def parents_first() -> Iterator[Session]:
@@ -125,7 +126,7 @@ def _apply(session: Session, tail: Tail, entry: Entry, rows: "_Rows") -> Tail:
 
 
 def _same_totals(entry: Entry, made: dict[str, Any], found: Rebuilt) -> bool:
-    """Whether an entry has the totals that the log gives.
+    """Whether an entry's totals match the log.
 
     Earlier versions stored no totals by model, or fewer fields of them. Entries are never edited, so only the
     stored fields are compared.
@@ -161,20 +162,21 @@ class _Rows:
 
 
 def _stored(session: Session) -> dict[str, Any]:
-    """All projections of a session as they are in the database."""
+    """All stored projections of a session."""
     row = Session.objects.filter(pk=session.pk).values(*_PROJECTED).get()
     episodes = Episode.objects.filter(session=session).order_by("anchor").values()
     return {"session": row, **{f"step row {e['anchor']}": e for e in episodes}}
 
 
 def _not_compared(was: dict[str, Any], *, is_stale: bool) -> dict[str, Any]:
-    """The columns of lists as an earlier version left them; the price list may have changed since."""
+    """The columns that are not compared: the money, and all list columns if an earlier version stored
+    them."""
     later = ("money",) if was["is_listed"] and not is_stale else (*LIST_COLUMNS, "is_listed")
     return {name: was[name] for name in later}
 
 
 def _compare(before: dict[str, Any], after: dict[str, Any], *, is_stale: bool) -> Iterator[str]:
-    # An earlier version stored no kind with the rows of steps that call tools.
+    # An earlier version stored no kind in the rows of steps with tool calls.
     is_earlier = any(row.get("tool_names") and not row["kind"] for row in before.values())
     later = OUTCOMES if is_stale or is_earlier else ()
     for name in dict.fromkeys((*before, *after)):
@@ -191,7 +193,7 @@ def _compare(before: dict[str, Any], after: dict[str, Any], *, is_stale: bool) -
 
 
 def _without_new_outcomes(was: dict[str, Any], now: dict[str, Any], later: Sequence[str]) -> dict[str, Any]:
-    """``now`` with the columns ``later`` as ``was`` has them, and without new fields of the newest step."""
+    """``now``, with the columns ``later`` of ``was``, and without new fields of the newest step."""
     if "tail" not in now:
         return {**now, **{name: was[name] for name in later}}
     stored, made = (row["tail"].get("step") or {} for row in (was, now))
@@ -205,7 +207,7 @@ def _without_new_outcomes(was: dict[str, Any], now: dict[str, Any], later: Seque
 
 
 def _without_new_excerpts(was: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
-    """``now`` without excerpts that ``was`` lacks: imports and long batches store none."""
+    """``now``, without the excerpts that ``was`` does not have: imports and long batches store none."""
     if "excerpt" in was:
         return now if was["excerpt"] is not None else {**now, "excerpt": None}
     stored, made = (row["tail"].get("step") or {} for row in (was, now))

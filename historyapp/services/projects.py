@@ -1,4 +1,4 @@
-"""Changing what a project allows."""
+"""Changes a project's settings."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -11,11 +11,11 @@ from historyapp.services.compression.start import cancel_run
 from historyapp.services.transactions import writing
 
 MOST_MODELS = 100
-"""Names on the list of allowed models."""
+"""The most names on the list of allowed models."""
 
 
 def read_models(names: Iterable[str]) -> list[str]:
-    """A list of allowed models, without blanks and repetitions. ``local`` is left out: it is always allowed.
+    """Normalises a list of allowed models. ``local`` is left out, because it is always allowed.
 
     Raises:
         Invalid: when no provider serves one of them, or there are more than ``MOST_MODELS``.

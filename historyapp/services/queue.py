@@ -13,7 +13,7 @@ from historyapp.services.transactions import writing
 log = logging.getLogger(__name__)
 
 _KEPT = timedelta(days=7)
-"""How long an unreadable message is kept."""
+"""Unreadable messages are kept for this time."""
 
 
 def put(queue: str, payload: str) -> None:
@@ -40,7 +40,7 @@ def take(queue: str) -> str | None:
 
 
 def set_aside(queue: str, payload: str, error: Exception) -> None:
-    """Keeps a message that cannot be read, for a week and where no worker takes it again."""
+    """Stores an unreadable message apart for a week, so that no worker takes it again."""
     problem = preview(f"{type(error).__name__}: {error}")
     log.error("A message in the queue cannot be read and is set aside: %s", problem)
     with writing():

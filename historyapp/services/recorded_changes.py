@@ -1,4 +1,4 @@
-"""What was new in a recorded request: the difference from the step before, and what the cache made of it."""
+"""What changed in a recorded request since the step before, and the effect on the provider's cache."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -24,54 +24,54 @@ from historyapp.services.recorded_requests import (
 from historyapp.services.snapshots import rebuild_request
 
 Place = Literal["end", "instruction", "history", "removed"]
-"""Where two requests differ first: the later one only adds to the end, its instruction differs, its history
-was replaced or chosen again, or something was removed that the log does not name."""
+"""Where two requests first differ: the later one only adds to the earlier one, its instruction changed, its
+history was replaced or chosen again, or something was removed that the log does not name."""
 EXPIRES = timedelta(minutes=5)
-"""The time after which providers' caches commonly forget. Source: Claude documentation, "Prompt caching"."""
+"""The usual lifetime of providers' caches. Source: Claude documentation, "Prompt caching"."""
 
 
 class ChangedPart(NamedTuple):
-    """The part of a request that holds the first byte that differs."""
+    """The part of a request that contains the first byte that differs."""
 
     part: Part
     position: int | None
-    """Of its entry."""
+    """The position of its entry."""
     step: int | None
-    """Of outputs and results."""
+    """The step's number, for an output or results."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestChanges:
-    """A request beside that of the step before."""
+    """A request compared with that of the step before."""
 
     place: Place
     first_byte: int | None
-    """The first byte that differs; None where it is not known, and where a rebuilt request only goes on."""
+    """The first byte that differs; None if unknown, and if a rebuilt request only adds to the earlier one."""
     part: ChangedPart | None
-    """The part with that byte; None as there."""
+    """The part with that byte, or None."""
     new: tuple[LogRow, ...]
-    """Entries that the step before did not have."""
+    """Entries that were not in the request of the step before."""
     shared: int
-    """Tokens with which both requests begin."""
+    """Tokens of the beginning that both requests share."""
     cache: CacheEffect
-    """What a cache could save at most."""
+    """The most that a cache could save."""
     cached_cost: int | None
-    """What the model call costs if a cache holds all that both share, in millionths of a dollar; None if
-    the price or the usage is not known."""
+    """The cost of the model call in millionths of a dollar if a cache holds the whole shared part; None if
+    the price or the usage is unknown."""
     missed: int | None
-    """Tokens that both requests begin with and that the provider did not read from its cache; None where it
-    reported nothing."""
+    """Tokens of the shared beginning that the provider did not read from its cache; None if it reported no
+    usage."""
     pause: timedelta
-    """Since the step before."""
+    """The time since the step before."""
 
     @property
     def is_missed(self) -> bool:
-        """Whether the provider missed a part of its cache that is large enough to report."""
+        """Whether the provider missed a large enough part of its cache to report it."""
         return self.missed is not None and is_missed(self.missed, self.shared)
 
 
 class Difference(NamedTuple):
-    """Where two requests differ first."""
+    """Where two requests first differ."""
 
     place: Place
     first_byte: int | None = None
@@ -95,7 +95,7 @@ def request_changes(request: RecordedRequest) -> RequestChanges | None:
 
 
 def _continued(request: RecordedRequest, last: int) -> RequestChanges:
-    """The request goes on from that of the step before, whose output the window holds."""
+    """The request continues that of the step before, whose output is in the window."""
     rows, before = request.window.rows, request.window.rows[last]
     shared = usage_of(before.metadata).input
     if not shared:
@@ -108,8 +108,8 @@ def _continued(request: RecordedRequest, last: int) -> RequestChanges:
 
 
 def _between_rebuilt(request: RecordedRequest, earlier: RecordedRequest) -> RequestChanges:
-    """The agent replaced a part of its history: the requests share their first messages."""
-    if request.snapshot or earlier.snapshot:  # only one of them is known byte for byte
+    """The agent replaced a part of its history, so the requests share only their first messages."""
+    if request.snapshot or earlier.snapshot:  # only one of the requests is known byte for byte
         return _changes(request, Difference("history"), request.window.rows, 0, earlier.output)
     old, new = _keys(earlier), _keys(request)
     pairs = enumerate(zip(old, new, strict=False))
@@ -135,7 +135,7 @@ def _between_rebuilt(request: RecordedRequest, earlier: RecordedRequest) -> Requ
 
 
 def _keys(request: RecordedRequest) -> list[tuple[int | None, int]]:
-    """A name for each message of a rebuilt request, the same wherever the message is the same."""
+    """A key for each message of a rebuilt request. Equal messages have equal keys."""
     entries = [each.position for each in (request.instruction, request.notebook) if each]
     by = request.window.replaced_by
     items = [(by, number) for number in range(len(request.window.replacement))]
@@ -144,7 +144,7 @@ def _keys(request: RecordedRequest) -> list[tuple[int | None, int]]:
 
 
 def _part_at(request: RecordedRequest, number: int) -> ChangedPart | None:
-    """The part of a rebuilt request to which a message belongs; None behind the last one."""
+    """The part of a rebuilt request that contains a message; None after the last one."""
     fixed: list[ChangedPart] = []
     if request.instruction:
         fixed.append(ChangedPart("instruction", request.instruction.position, None))
@@ -162,7 +162,8 @@ def _part_at(request: RecordedRequest, number: int) -> ChangedPart | None:
 
 
 def _bytes(message: RequestMessage) -> bytes:
-    """A message of a rebuilt request as it is compared: its text, or all of it where it has other parts."""
+    """The bytes by which a message of a rebuilt request is compared: its text, or all of it if it has other
+    parts."""
     match message.content:
         case {"text": str(text), "kind": "system_instruction" | "memory_notebook"}:
             pass
@@ -186,7 +187,7 @@ def _between_snapshots(
     segment = first_changed(*manifests)
     part = ChangedPart(part_of_segment(segment), segment.position, segment.step) if segment else None
     is_changed = instruction != (before.instruction.position if before.instruction else None)
-    if is_changed and place != "end" and not (part and part.part == "tools"):  # sizes may hide it
+    if is_changed and place != "end" and not (part and part.part == "tools"):  # equal sizes may hide a change
         place, part = "instruction", ChangedPart("instruction", instruction, None)
     new_rows = request.window.rows[last:] if last is not None else request.window.rows
     shared = round(request.total * diff.share)

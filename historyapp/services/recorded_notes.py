@@ -1,4 +1,4 @@
-"""A recorded request in sentences, for the API's notes and for the page."""
+"""Describes a recorded request in sentences, for the API and the page."""
 
 from historyapp.core.dates import duration_text
 from historyapp.core.request_tokens import Part, RequestTokens
@@ -32,7 +32,7 @@ _SOURCES = {
 
 
 def notes(request: RecordedRequest, changes: RequestChanges | None) -> list[str]:
-    """Everything that a reader should know about the figures."""
+    """All notes about a request."""
     found = [source_note(request), unseen_note(request.tokens), window_note(request)]
     found += [change_note(request, changes), cache_note(request, changes), cost_note(request, changes)]
     return [note for note in found if note]
@@ -44,7 +44,7 @@ def source_note(request: RecordedRequest) -> str:
 
 
 def unseen_note(tokens: RequestTokens) -> str:
-    """What is not in the log, and how well the count agrees with the provider's."""
+    """The tokens that are not in the log, and the difference between our count and the provider's."""
     if tokens.anchor is None:
         return _difference(tokens)
     unseen = tokens.parts.get("unseen", 0)
@@ -62,13 +62,13 @@ def unseen_note(tokens: RequestTokens) -> str:
 
 
 def _rounded(tokens: int) -> int:
-    """In hundreds, as the count is no better than that."""
+    """Rounded to hundreds, which is the precision of the count."""
     return round(tokens, -2) if tokens >= 1_000 else tokens
 
 
 _NO_USAGE = "The usage of this model call is not recorded: the size of the whole request is unknown."
 _CLOSE = 0.01
-"""A difference that is an error of counting, as a share of the billed input or of its cost."""
+"""Up to this share of the billed input or its cost, a difference is an error of counting."""
 
 
 def _difference(tokens: RequestTokens) -> str:
@@ -82,7 +82,7 @@ def _difference(tokens: RequestTokens) -> str:
 
 
 def window_note(request: RecordedRequest) -> str:
-    """What older steps became."""
+    """What the agent did with older steps."""
     first, window = request.first_step, request.window
     earlier = f"Steps 1 to {first - 1:,}" if first > 2 else "Step 1" if first == 2 else ""
     match window.begins:
@@ -101,7 +101,7 @@ def window_note(request: RecordedRequest) -> str:
 
 
 def change_note(request: RecordedRequest, changes: RequestChanges | None) -> str:
-    """What is new since the step before."""
+    """The changes since the step before."""
     if changes is None:
         return "This is the first request of the session."
     before, at = request.step - 1, _first_byte(changes)
@@ -123,7 +123,7 @@ def change_note(request: RecordedRequest, changes: RequestChanges | None) -> str
 
 
 def _first_byte(changes: RequestChanges) -> str:
-    """Where two requests differ, as the end of a sentence."""
+    """The end of a sentence that says where two requests differ."""
     if changes.first_byte is None:
         return "; where is unknown"
     where = f" from byte {changes.first_byte:,} on"
@@ -146,7 +146,7 @@ def _added(request: RecordedRequest, changes: RequestChanges) -> str:
 
 
 def cache_note(request: RecordedRequest, changes: RequestChanges | None) -> str:
-    """What the provider's cache held and why it missed, as far as that is known."""
+    """How far the provider's cache was read, and why it ended there, if known."""
     if request.reported is None or changes is None:
         return ""
     if changes.place == "removed":
@@ -164,7 +164,7 @@ def cache_note(request: RecordedRequest, changes: RequestChanges | None) -> str:
 
 
 def cost_note(request: RecordedRequest, changes: RequestChanges | None) -> str:
-    """What the model call costs with a cache of all that both requests share, beside what was billed."""
+    """The cost of the model call if the whole shared part is cached, compared with the billed cost."""
     if changes is None or changes.cached_cost is None or changes.place == "removed":
         return ""
     billed = "unknown" if request.billed is None else dollar_text(request.billed)

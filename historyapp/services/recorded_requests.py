@@ -1,4 +1,5 @@
-"""The request that led to a step, as far as it was recorded: what it held, its tokens, what was new in it."""
+"""The request that led to a step, as far as it was recorded: its messages, its tokens and what was new in
+it."""
 
 from bisect import bisect_right
 from collections.abc import Mapping
@@ -24,9 +25,10 @@ from historyapp.services.snapshots import rebuild_request
 
 Source = Literal["snapshot", "served", "transcript", "log"]
 """How the request is known: the output names its snapshot; a snapshot was served just before it; it is
-rebuilt from an imported transcript; or it is all that was live, because nobody recorded the request."""
+rebuilt from an imported transcript; or it is everything that was live, because the request was not
+recorded."""
 SPARE = 1.25
-"""How much more than the model's window is read before older entries are left out: counts are estimates."""
+"""Older entries are left out beyond this multiple of the model's window, because counts are estimates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +37,12 @@ class RecordedRequest:
 
     step: int
     output: LogRow
-    """The output that answered it, without its body."""
+    """The output that answered the request, without its body."""
     source: Source
     model: str
-    """Empty where nobody names it."""
+    """The model's name; empty if unknown."""
     history: History
-    """The session just before the step."""
+    """The history just before the step."""
     window: Window
     instruction: core.Entry | None
     notebook: core.Entry | None
@@ -49,7 +51,7 @@ class RecordedRequest:
 
     @property
     def first_step(self) -> int:
-        """The oldest step in the request; ``step`` itself if it holds none."""
+        """The oldest step in the request; ``step`` itself if there is none."""
         oldest = next((row.position for row in self.window.rows if row.kind == "model_output"), None)
         return self.step if oldest is None else self.step_at(oldest)
 
@@ -64,7 +66,7 @@ class RecordedRequest:
 
     @property
     def removed(self) -> int:
-        """Tokens that were taken out just before the request and that the log does not name; else 0."""
+        """Tokens that were removed just before the request and that the log does not name; otherwise 0."""
         for jump in self.tokens.jumps[-1:]:
             if jump.position == self.output.position and jump.reason == "removed":
                 return -jump.tokens
@@ -72,18 +74,18 @@ class RecordedRequest:
 
     @property
     def total(self) -> int:
-        """Input tokens as billed, else by our count."""
+        """Input tokens as billed, otherwise by our count."""
         return self.reported.input if self.reported else self.tokens.expected
 
     @property
     def largest(self) -> int:
-        """The largest billed input of the model calls in the window, this one's included; 0: none."""
+        """The largest billed input of the model calls in the window and of this one; 0 if there is none."""
         outputs = (row for row in self.window.rows if row.kind == "model_output")
         return max(usage_of(row.metadata).input for row in (*outputs, self.output))
 
     @property
     def model_window(self) -> int | None:
-        """The tokens that the model takes; None if they are not known."""
+        """The model's window in tokens; None if unknown."""
         return known_window(self.model, self.largest)
 
     @property
@@ -95,10 +97,11 @@ class RecordedRequest:
 def recorded_request(
     history: History, number: int, known_output: core.Entry | None = None
 ) -> RecordedRequest:
-    """The request that led to a live step. Costs what the model's window holds, at any length.
+    """The request that led to a live step. The cost depends on the model's window, not on the session's
+    length.
 
     Args:
-        known_output: the step's output, where it has been read already.
+        known_output: the step's output, if it has been read already.
 
     Raises:
         NotFound: when there is no such step.
@@ -139,7 +142,8 @@ def output_of_step(history: History, number: int) -> LogRow:
 
 
 def billed_cost(output: LogRow, model: str) -> int | None:
-    """What a model call cost in millionths of a dollar, as reported or by the price list; None: unknown."""
+    """The cost of a model call in millionths of a dollar, as reported or by the price list; None if
+    unknown."""
     if known := cost_of(output.metadata):
         return known
     usage = usage_of(output.metadata)
@@ -148,7 +152,7 @@ def billed_cost(output: LogRow, model: str) -> int | None:
 
 
 def model_of(history: History, output: LogRow) -> str:
-    """The model that made an output, else the session's; may be empty."""
+    """The model that made an output, otherwise the session's; may be empty."""
     named = output.metadata.get("model")
     return named if isinstance(named, str) and named else history.session.model
 
@@ -173,7 +177,7 @@ def _snapshot(history: History, output: LogRow) -> tuple[Snapshot | None, Source
         found = None
     if found:
         return found, "snapshot"
-    # Later ones were made by somebody who looked back.
+    # Later snapshots were made by somebody who looked at the past.
     earlier = snapshots.filter(position=output.position - 1, created_at__lte=output.created_at)
     if served := earlier.order_by("-pk").first():
         return served, "served"
@@ -206,24 +210,24 @@ class RequestMessage:
 
     role: Literal["system", "user", "assistant", "tool"]
     content: Mapping[str, Any]
-    """Of the log: the fields of the entry. Of a snapshot: the message as the provider got it."""
+    """The fields of the entry; for a snapshot, the message as the provider received it."""
     position: int | None = None
-    """Of the entry that it is made from; null where a message holds several."""
+    """The position of its entry; None if the message contains several entries."""
     step: int | None = None
-    """With a step's output and results: the step's number."""
+    """The step's number, for an output or results."""
     tokens: int | None = None
-    """Of text, by our tokenizer."""
+    """The tokens of its text, by our tokenizer."""
 
 
 def message_count(request: RecordedRequest) -> int:
-    """How many messages :func:`messages` gives."""
+    """The number of messages in the request."""
     if request.snapshot:
         return len(_snapshot_messages(request.history.session, request.snapshot))
     return len(_fixed_messages(request)) + len(request.window.rows)
 
 
 def messages(request: RecordedRequest, start: int, count: int) -> list[RequestMessage]:
-    """Some of the request's messages, in its order. Reads only their bodies, except those of a snapshot."""
+    """Some of the request's messages, in order. Only their bodies are read, except for a snapshot."""
     if request.snapshot:
         return _snapshot_messages(request.history.session, request.snapshot)[start : start + count]
     fixed = _fixed_messages(request)
@@ -287,7 +291,7 @@ def _role(item: Mapping[str, Any]) -> Literal["system", "user", "assistant", "to
 
 
 def item_text(item: Mapping[str, Any]) -> str:
-    """The text of an item that replaced the history; none of what is encrypted."""
+    """The text of an item that replaced the history; empty for encrypted parts."""
     if "content" in item:
         return plain_text(item["content"])
     return "" if "encrypted_content" in item else dump_json(item)

@@ -1,4 +1,4 @@
-"""A database that a newer version has migrated is refused: this version does not know its tables."""
+"""Refuses a database that a newer version has migrated, because this version does not know its tables."""
 
 from importlib import import_module
 from importlib.metadata import version
@@ -13,11 +13,12 @@ from django.utils import timezone
 from historyapp.models import Release
 
 OURS = "historyapp"
-"""The app with migrations of our own."""
+"""The app with our migrations."""
 
 
 def refuse_newer_database(**_: Any) -> None:
-    """Runs before commands and migrations. Compares names: loading the migrations takes far longer.
+    """Runs before commands and migrations. Compares only names, because loading the migrations takes far
+    longer.
 
     Raises:
         ImproperlyConfigured: when migrations of a newer version were applied. The message names the version.
@@ -25,7 +26,7 @@ def refuse_newer_database(**_: Any) -> None:
     try:
         applied = {name for app, name in MigrationRecorder(connection).applied_migrations() if app == OURS}
     except DatabaseError:
-        return  # whoever needs the database next reports it
+        return  # the next query reports the error
     known = {name for _, name, _ in iter_modules(import_module(f"{OURS}.migrations").__path__)}
     unknown = sorted(applied - known)
     if unknown:
@@ -46,7 +47,9 @@ def _needed() -> str:
 
 
 def note_release(**_: Any) -> None:
-    """Notes after each migration which version made it (a receiver of ``post_migrate``)."""
-    if Release._meta.db_table in connection.introspection.table_names():  # else migrated back to before it
+    """Records this version after each migration (a receiver of ``post_migrate``)."""
+    if (
+        Release._meta.db_table in connection.introspection.table_names()
+    ):  # otherwise the database was migrated back to before this table
         now = {"migrated_at": timezone.now()}
         Release.objects.update_or_create(version=version("playhead"), defaults=now)

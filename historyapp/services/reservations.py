@@ -1,7 +1,8 @@
-"""What model calls may cost is reserved before they begin and corrected after them, so that caps are hard.
+"""Reserves the maximum cost of a model call before it begins and corrects it afterwards, so that no cap is
+exceeded.
 
-A call whose cost is not known, because its process was killed or the provider reported none, counts with its
-estimate: it may have been paid for.
+If the cost of a model call stays unknown, because its process was killed or the provider reported none, its
+estimate counts: the call may have been billed.
 """
 
 from collections.abc import Generator, Iterable, Sequence
@@ -27,35 +28,36 @@ from historyapp.services.transactions import writing
 from historyapp.wire.problems import CapReached
 
 MARGIN = 1.3
-"""Providers count up to this many times the input tokens that we count."""
+"""Providers count at most this many times our count of input tokens."""
 OUTPUT_LIMIT = 8_192
-"""Output tokens of a call that sets no limit, where a cap applies: without one its cost has no bound."""
+"""The limit for output tokens where a cap applies and the request sets none: otherwise the cost has no
+bound."""
 LONGEST_CALL = timedelta(minutes=30)
-"""After which a reservation is that of a killed process: model calls have a time limit of 15 minutes."""
+"""An older reservation belongs to a killed process, because model calls have a time limit of 15 minutes."""
 PERIODS = SpendingCounter.Period.values
 
 
 @dataclass(slots=True)
 class Reservation:
-    """What one model call may cost, included in the counters of its payer."""
+    """The maximum cost of one model call, which is included in the counters of its payer."""
 
     payer: Payer
     model: str
     attempt_cost: int = 0
-    """The most that one attempt may cost, in millionths of a dollar."""
+    """The maximum cost of one attempt, in millionths of a dollar."""
     is_capped: bool = False
-    """Whether any cap holds for it."""
+    """Whether any cap applies."""
     id: UUID | None = None
-    """Of the stored reservation; None: nothing is reserved."""
+    """The id of the stored reservation; None if nothing is reserved."""
     is_answered: bool = False
-    """Whether the provider has sent a part of an answer."""
+    """Whether the provider has sent part of an answer."""
     _counters: list[int] = field(default_factory=list)
 
     def add_attempt(self) -> None:
         """Reserves one attempt.
 
         Raises:
-            CapReached: when it would not fit into a cap.
+            CapReached: when a cap leaves too little for it.
         """
         now = timezone.now()
         with writing():
@@ -92,17 +94,18 @@ class Reservation:
         )
 
     def settle(self, cost: int | None) -> None:
-        """Ends the reservation. Only the first time has an effect. Earlier attempts keep their estimates.
+        """Ends the reservation. Only the first call has an effect. Earlier attempts keep their estimates.
 
         Args:
-            cost: of the last attempt, in millionths of a dollar. None: not known, so that the estimate stays.
+            cost: the cost of the last attempt, in millionths of a dollar. None: unknown, so the estimate
+                stays.
         """
         if self.id is None:
             return
         with writing():
             lock_all(SpendingCounter.objects.of_project(self.payer.project_id))
             row = SpendingReservation.objects.filter(pk=self.id).first()
-            if row is not None:  # else it has expired
+            if row is not None:  # otherwise it has expired
                 row.delete()
                 self._correct(row, 0 if cost is None else cost - self.attempt_cost)
         self.id = None
@@ -118,30 +121,30 @@ class Reservation:
             counters.update(counted=F("counted") + change)
 
     def fail(self, error: Exception) -> None:
-        """Ends the reservation of a call that failed. It costs nothing if the provider refused it."""
+        """Ends the reservation of a failed call. A call that the provider refused costs nothing."""
         self.settle(0 if not self.is_answered and costs_nothing(error) else None)
 
     def retry(self, failure: ModelCallError, wait: float) -> None:
-        """Reserves the next attempt, unless the failed one cost nothing. ``RetryPolicy.on_retry``.
+        """Reserves the next attempt, unless the failed one cost nothing. Used as ``RetryPolicy.on_retry``.
 
         Raises:
-            CapReached: when it would not fit into a cap.
+            CapReached: when a cap leaves too little for it.
         """
         if self.id is not None and (self.is_answered or not costs_nothing(failure)):
             self.add_attempt()
         self.is_answered = False
 
     def watch(self, deltas: Iterable[ModelOutputDelta]) -> Generator[ModelOutputDelta]:
-        """The deltas of the call; notes whether it has been answered."""
+        """Passes on the deltas of the call, and records whether it has been answered."""
         for delta in deltas:
             self.is_answered = self.is_answered or not isinstance(delta, SilentDelta)
             yield delta
 
 
 def costs_nothing(error: Exception) -> bool:
-    """Whether an attempt without an answer costs nothing: it was refused or never sent.
+    """Whether an attempt without an answer costs nothing, because it was refused or never sent.
 
-    A provider that falls silent may have worked, and bill it.
+    A provider that stops answering may still bill the call.
     """
     if not isinstance(error, ModelCallError):
         return True  # the request could not be written, or there is no key
@@ -157,16 +160,16 @@ def reserve(
     *,
     uncounted: str = "",
 ) -> Reservation:
-    """Counts the most that a model call may cost in every counter of its payer, in one transaction.
+    """Adds the maximum cost of a model call to every counter of its payer, in one transaction.
 
     Args:
         tokens_in: by our own count.
         tokens_out: the call's output limit; None: ``OUTPUT_LIMIT``.
-        unpriced: an option or tool of the request without a known price, in words.
-        uncounted: a part of its content whose tokens are not known, in words.
+        unpriced: a description of an option or tool of the request without a known price.
+        uncounted: a description of a part of its content whose tokens are not known.
 
     Raises:
-        CapReached: when the call would not fit into a cap, or where a cap holds and its price is not known.
+        CapReached: when a cap leaves too little for the call, or applies and the call's price is not known.
         ModelNotAllowed, SpendForbidden: as :meth:`Payer.check`.
     """
     payer.check(model, unpriced)
@@ -186,9 +189,9 @@ def reserve(
 
 
 def counters_of(payer: Payer, sessions: Sequence[UUID] | None = None) -> list[CounterQuerySet]:
-    """The counters that a call of the payer counts in: of project, session with its ancestors, and key.
+    """The counters of the payer: those of the project, the session with its ancestors, and the key.
 
-    They are three querysets because a database finds each by an index, but not all of them by one.
+    They are three querysets, because each can use an index and one query for all cannot.
 
     Args:
         sessions: the session and its ancestors, if they are known.
@@ -200,13 +203,15 @@ def counters_of(payer: Payer, sessions: Sequence[UUID] | None = None) -> list[Co
 
 
 def lock_counters(payer: Payer, now: datetime) -> list[SpendingCounter]:
-    """The payer's counters, made where they are missing, in their present period, and locked."""
+    """Locks the payer's counters and sets them to the current period. Creates missing ones."""
     sessions = with_ancestors(payer.session_id)
     subjects: list[dict[str, UUID]] = [{}, *({"session_id": id} for id in sessions)]
     subjects += [] if payer.key_id is None else [{"key_id": payer.key_id}]
     of_project, *_ = counters_of(payer, sessions)
     if len(lock_all(of_project)) < len(PERIODS):
-        _make(payer.project_id, subjects, now)  # before others are locked: those of the project come first
+        _make(
+            payer.project_id, subjects, now
+        )  # before others are locked, because those of the project come first
     found = [counter for counters in counters_of(payer, sessions) for counter in lock_all(counters)]
     if len(found) < len(PERIODS) * len(subjects):
         _make(payer.project_id, subjects, now)
@@ -214,7 +219,7 @@ def lock_counters(payer: Payer, now: datetime) -> list[SpendingCounter]:
     stored = {counter.pk: counter.starts_on for counter in found}
     for counter in found:
         counter.begin_period(now)
-    for period in PERIODS:  # one statement for all: a fork of forks has hundreds of counters
+    for period in PERIODS:  # one statement for all, because a fork of forks has hundreds of counters
         begun = [c.pk for c in found if c.period == period and c.starts_on != stored[c.pk]]
         if begun:
             first = period_start(period, now)
@@ -225,8 +230,8 @@ def lock_counters(payer: Payer, now: datetime) -> list[SpendingCounter]:
 def lock_all(counters: CounterQuerySet) -> list[SpendingCounter]:
     """The counters, locked until the transaction ends.
 
-    Whoever locks several locks those of the project first. So the calls of a project are counted one after
-    another, and no two wait for each other.
+    Every transaction locks those of the project first. So the calls of a project are counted one after
+    another, without deadlocks.
     """
     return list(counters.select_for_update().order_by("pk"))
 
@@ -241,7 +246,7 @@ def _make(project_id: UUID, subjects: list[dict[str, UUID]], now: datetime) -> N
 
 
 def _cap_text(cap: SpendingCounter) -> str:
-    """The beginning of a sentence, as in "The API key ph_1234567… may spend $5.00 a day"."""
+    """The beginning of a sentence, such as "The API key ph_1234567… may spend $5.00 a day"."""
     subject = f"The {cap.subject}"
     if cap.session_id is not None:
         subject += f" {cap.session_id}"
@@ -292,7 +297,7 @@ def _cap_reached(detail: str, cap: SpendingCounter, **fields: str) -> CapReached
 
 @contextmanager
 def short_connection() -> Generator[None]:
-    """Closes this thread's connection at the end: a thread of a pool would keep it open for ever."""
+    """Closes this thread's connection at the end. A pool thread would keep it open for ever."""
     try:
         yield
     finally:

@@ -1,7 +1,7 @@
-"""Retention: the only way to delete entries, whole sessions at a time.
+"""Retention: deletes whole sessions. Nothing else deletes entries.
 
-Text of a deleted session does not stay in other tables: its audit records lose their details, and the stored
-responses that concern it are emptied.
+No text of a deleted session stays in other tables: its audit records lose their details, and the stored
+responses about it are emptied.
 """
 
 from collections import defaultdict
@@ -33,7 +33,7 @@ class Purged:
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """An archived session that cannot be deleted yet, because these forks share its entries and stay."""
+    """An archived session that cannot be deleted, because these forks share its entries and stay."""
 
     session: Session
     forks: list[Session]
@@ -44,11 +44,11 @@ def purgeable(
 ) -> list[Session]:
     """The archived sessions that may be deleted, forks before the sessions they were forked from.
 
-    A session counts as archived since its newest audit record of it, or since its newest entry if there is no
-    such record. A session with forks stays unless all its forks are deleted too: they share its entries.
+    A session counts as archived since its newest audit record about this, otherwise since its newest entry. A
+    session with forks stays unless all its forks are deleted too, because they share its entries.
 
     Args:
-        among: consider only these sessions; None: all of the project.
+        among: consider only these sessions; None: all sessions of the project.
     """
     return _purgeable_and_blocked(project, archived_before, among)[0]
 
@@ -68,7 +68,7 @@ def _purgeable_and_blocked(
     sessions = Session.objects.filter(project=project, status=Session.Status.ARCHIVED).annotate(
         archived_at=Coalesce(since, "last_entry_at")
     )
-    sessions = sessions.exclude(archived_at=UNDATED)  # nobody knows when: it stays
+    sessions = sessions.exclude(archived_at=UNDATED)  # the time is unknown, so the session stays
     if among is not None:
         sessions = sessions.filter(pk__in=among)
     waiting = {session.pk: session for session in sessions.filter(archived_at__lt=archived_before)}
@@ -88,7 +88,7 @@ def _purgeable_and_blocked(
 def purge(
     project: Project, sessions: Collection[UUID], archived_before: datetime, *, actor: str = ""
 ) -> Purged:
-    """Deletes those of ``sessions`` that may still be deleted, with all their data, in one transaction.
+    """Deletes the given sessions, if they may still be deleted, with all their data, in one transaction.
 
     Audit records stay, without their details. Stored responses of the sessions' requests are emptied. A
     transcript that is imported again afterwards becomes a new session.
@@ -97,7 +97,7 @@ def purge(
         list(Session.objects.select_for_update().filter(pk__in=sessions, project=project))
         purged = purgeable(project, archived_before, sessions)
         forget_responses(project, {session.pk for session in purged})
-        # What was sent about the sessions holds words of their runs.
+        # Deliveries of webhooks contain text of the sessions.
         WebhookDelivery.objects.filter(session__in=[session.pk for session in purged]).delete()
         retention_pass = RetentionPass.objects.create()
         entries = 0

@@ -1,4 +1,4 @@
-"""Rewind, undo and fork: changing where a session's history ends. Nothing is deleted."""
+"""Rewinds, undos and forks change where a session's history ends. Nothing is deleted."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -27,7 +27,7 @@ from historyapp.services.statements import TAIL_COLUMNS, Row, insert_entries
 from historyapp.services.transactions import writing
 
 SUCCESSFUL = ("success", "answered")
-"""Statuses of steps that one can go back to."""
+"""The statuses of steps to which the "last good step" can go back."""
 _LOOKED_AT = 250
 _LOOKED_THROUGH = 1000
 
@@ -37,16 +37,16 @@ class Target:
     """How far to go back. At most one field is given; without any, only the step in flight is dropped."""
 
     episodes: int | None = None
-    """Drop the step in flight and then this many finished ones."""
+    """Drop the step in flight and this many finished steps."""
     to_step: int | None = None
     """Continue after this step; 0: before step 1. Negative numbers count from the end."""
     to_position: int | None = None
-    """Continue after this position, which may be in a take."""
+    """Continue after this position. It may be in a take."""
 
 
 @dataclass(frozen=True, slots=True)
 class RewindResult:
-    """A rewind that was done. ``position`` is the position of its entry, with which it can be undone."""
+    """The result of a rewind. ``position`` is the position of its entry; use it to undo the rewind."""
 
     position: int
     to_position: int
@@ -56,7 +56,8 @@ class RewindResult:
 
 
 def preview_rewind(history: History, target: Target) -> tuple[int, Lineage, int]:
-    """A rewind without doing it: its position, the entries that it would cut off, and the number of steps.
+    """The position of a rewind, the entries that it would cut off, and their number of steps. Nothing is
+    written.
 
     Raises:
         Invalid: when the target does not exist.
@@ -69,7 +70,7 @@ def preview_rewind(history: History, target: Target) -> tuple[int, Lineage, int]
 
 
 def last_good_step(history: History) -> int | None:
-    """The newest step that succeeded or answered, or None if none of the newest 1,000 did."""
+    """The newest step that succeeded or answered, or None if there is none among the newest 1,000."""
     last = history.steps
     while last > max(0, history.steps - _LOOKED_THROUGH):
         rows = history.rows(last - _LOOKED_AT + 1, last)
@@ -89,7 +90,7 @@ def rewind(
     actor: str = "",
     expected_position: int | None = None,
 ) -> RewindResult:
-    """Makes the lineage end earlier, or in a take. The part that is cut off becomes a take.
+    """Moves the end of the history back, or into a take. The part that is cut off becomes a take.
 
     Raises:
         NotFound: when the project has no such session.
@@ -120,16 +121,17 @@ def undo_rewind(project: Project, session_id: UUID, position: int, *, actor: str
 
 
 def before_rewind(session: Session, position: int) -> Lineage:
-    """What was live before the rewind at ``position`` and is restored by undoing it.
+    """The lineage before the rewind at ``position``, which undoing the rewind restores.
 
     Raises:
         NotFound: when the session has no rewind there.
-        Conflict: when it is live already.
+        Conflict: when the rewind is undone already.
     """
     if not session.rewinds().filter(position=position).exists():
         raise NotFound(f"The session has no rewind at position {position}.")
     restored = session.lineage(position - 1)
-    # The last span tells them apart: what precedes an entry is the same everywhere.
+    # It is enough to compare the last span, because the entries before an entry are the same in every
+    # lineage.
     if restored.newest[-1:] == session.lineage().newest[-1:]:
         raise Conflict(
             f"The rewind at position {position} was already undone: the steps that it cut off are live."
@@ -144,7 +146,7 @@ def rewind_locked(
 
     Args:
         draft: the rewind entry; its spans are set here.
-        left: what is live afterwards; by default the lineage that ends at the rewind's position.
+        left: the lineage afterwards; by default the one that ends at the rewind's position.
     """
     check_open(session)
     assert isinstance(draft.body, Rewind)
@@ -206,7 +208,7 @@ def _step_end(history: History, number: int) -> int:
 
 
 def _drop(history: History, episodes: int) -> int:
-    """The position before the first dropped step. The step in flight is dropped too and does not count."""
+    """The position before the first dropped step. The step in flight is dropped too, but not counted."""
     newest = history.tail.step
     if newest is None:
         return history.lineage.last
@@ -227,11 +229,11 @@ def fork(
     actor: str = "",
     fork_id: UUID | None = None,
 ) -> Session:
-    """A new session that shares this one's history up to a point, without copying it.
+    """Creates a session that shares this one's history up to a point, without copying it.
 
     Args:
         at_step: share up to the end of this step; negative ones count from the end.
-        at_position: share up to this position. By default everything live is shared.
+        at_position: share up to this position. By default the whole live history is shared.
 
     Raises:
         NotFound: when the project has no such session.
@@ -267,7 +269,7 @@ def fork(
 
 
 def begin_fork(child: Session, shared: Lineage, position: int) -> None:
-    """Saves a new session that begins with ``shared``. Its own positions follow ``position``."""
+    """Saves a new session that begins with the lineage ``shared``. Its own positions follow ``position``."""
     newest = Entry.objects.newest(shared)
     tail = tail_of(shared)
     child.fork_spans = shared.stored_form().dump()
@@ -285,7 +287,7 @@ def begin_fork(child: Session, shared: Lineage, position: int) -> None:
 
 
 def reopen(session_id: UUID, tail: Tail, cut_at: int) -> Tail:
-    """Gives the step at a cut its own row. The old row continues to describe the take."""
+    """Creates a row for the step that a rewind has cut. The old row still describes the step in the take."""
     if tail.step is None:
         return tail
     step = tail.step._replace(anchor=cut_at)

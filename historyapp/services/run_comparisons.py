@@ -1,7 +1,7 @@
-"""Two runs compared: sessions, forks, takes, or a session as it was at two positions.
+"""Compares two runs: sessions, forks, takes, or one session at two positions.
 
-Forks and takes share the beginning of their lineage. It is known exactly, without reading an entry. What
-follows it is aligned by its steps, see :mod:`historyapp.services.step_pairs`.
+Forks and takes share the beginning of their lineage, which is known without reading any entry. The steps
+after it are aligned, see :mod:`historyapp.services.step_pairs`.
 """
 
 import re
@@ -31,12 +31,12 @@ _REFERENCE = re.compile(
 
 
 class RunReference(NamedTuple):
-    """What is compared: a session, now or as of a position, or one of its takes."""
+    """One side of a comparison: a session, now or as of a position, or one of its takes."""
 
     session: UUID
     as_of: int | None = None
     take: int | None = None
-    """The position of the rewind that cut it off."""
+    """The position of the rewind that cut the take off."""
 
     def __str__(self) -> str:
         if self.take is not None:
@@ -46,53 +46,53 @@ class RunReference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RunPart:
-    """What a part of a run took."""
+    """The figures of a part of a run."""
 
     steps: int
     errors: int
     tokens: RunTokens
     money: RunMoney
     took: timedelta | None
-    """From the first step to the end of the last one; None without times."""
+    """The time from the first step to the end of the last one; None without times."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedRun:
-    """One side of a comparison."""
+    """One side of a comparison, with its figures."""
 
     reference: RunReference
     history: History
     whole: RunPart
     apart: RunPart
-    """Of what follows the common part."""
+    """The figures of the steps after the common part."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommonPart:
-    """The entries that both runs share, from the beginning on."""
+    """The entries that both runs share at their beginning."""
 
     position: int
-    """Of the last one; 0: none are shared."""
+    """The position of the last shared entry; 0 if there is none."""
     steps: int
-    """The whole steps among them."""
+    """The number of complete steps among them."""
     totals: Totals
 
 
 class PairCounts(NamedTuple):
-    """How many pairs there are of each kind. Steps of the common part are not counted."""
+    """The number of pairs of each kind. Steps of the common part are not counted."""
 
     same: int
     different_call: int
-    """The agent did something else, or gave another answer."""
+    """The tool call or the answer differs."""
     different_result: int
-    """The same call, but another input, result or status."""
+    """The tool call is the same; the input, result or status differs."""
     only_a: int
     only_b: int
 
 
 @dataclass(frozen=True, slots=True)
 class RunComparison:
-    """Two runs side by side."""
+    """The comparison of two runs."""
 
     a: ComparedRun
     b: ComparedRun
@@ -100,24 +100,25 @@ class RunComparison:
     steps: AlignedSteps
     """The first steps after the common part."""
     counts: PairCounts
-    """Of these steps."""
+    """The counts of these pairs."""
 
     def first_divergence(self, page: list[StepPair]) -> int | None:
-        """The index of the first pair where the runs went different ways, or None.
+        """The index of the first pair whose calls or answers differ, or that only one run has; or None.
 
         Args:
-            page: the first pairs, which were compared by what was recorded.
+            page: the first pairs, compared by their complete calls and results.
         """
         pairs = chain[RowPair | StepPair](page, self.steps.pairs[len(page) :])
         return next((n for n, pair in enumerate(pairs) if pair.is_divergent), None)
 
     def first_difference(self, page: list[StepPair]) -> int | None:
-        """The index of the first pair that differs at all, or None; ``page`` as above."""
+        """The index of the first pair with any difference, or None."""
         pairs = chain[RowPair | StepPair](page, self.steps.pairs[len(page) :])
         return next((n for n, pair in enumerate(pairs) if not pair.is_same), None)
 
     def steps_at(self, pair: int) -> tuple[int | None, int | None]:
-        """The steps with which the runs go on at the pair with this index; None for a run that has ended."""
+        """The step numbers at which the runs continue from the pair with this index; None for a run that has
+        ended."""
         place = self.steps.places[pair]
         return (
             place.a if place.a <= self.a.history.steps else None,
@@ -126,10 +127,10 @@ class RunComparison:
 
 
 def parse_reference(name: str, text: str) -> RunReference:
-    """Reads what one side of a comparison is.
+    """Parses the reference of one side of a comparison.
 
     Args:
-        name: of the parameter, for the error.
+        name: the parameter's name, for the error.
 
     Raises:
         Invalid: when the text has another form.
@@ -143,10 +144,10 @@ def parse_reference(name: str, text: str) -> RunReference:
 
 
 def read_run(reference: RunReference, find: Callable[[UUID], Session]) -> History:
-    """The live history that a reference names.
+    """The history that a reference names.
 
     Args:
-        find: gives the session, or raises ``NotFound`` for one that the reader may not see.
+        find: returns the session, or raises ``NotFound`` if the reader may not see it.
 
     Raises:
         NotFound: when there is no such session or take, or the take has been restored.
@@ -168,15 +169,15 @@ def read_run(reference: RunReference, find: Callable[[UUID], Session]) -> Histor
 
 
 def compare_runs(a: RunReference, b: RunReference, find: Callable[[UUID], Session]) -> RunComparison:
-    """Compares two runs. Its cost does not depend on how long they are.
+    """Compares two runs. The cost does not depend on their length.
 
     Raises:
-        NotFound, Invalid: see :func:`read_run`; also when both are the same.
+        NotFound, Invalid: see :func:`read_run`. Invalid also if both references are the same.
     """
     sides = read_run(a, find), read_run(b, find)
     states = [(side.session.pk, side.session.head if side.as_of is None else side.as_of) for side in sides]
     if states[0] == states[1]:
-        raise Invalid("a and b are the same run at the same position. Choose two that differ.")
+        raise Invalid("a and b are the same run at the same position. Choose two different runs.")
     common = common_part(*sides)
     start = PairPlace(common.steps + 1, common.steps + 1)
     steps = align_steps(*sides, start)
@@ -193,7 +194,7 @@ def compare_runs(a: RunReference, b: RunReference, find: Callable[[UUID], Sessio
 
 
 def common_part(a: History, b: History) -> CommonPart:
-    """The beginning that two runs share, found from their lineages."""
+    """The entries that two runs share at their beginning, computed from their lineages."""
     none = CommonPart(0, 0, Totals())
     if set(a.lineage.owners).isdisjoint(b.lineage.owners):
         return none
@@ -211,7 +212,7 @@ def common_part(a: History, b: History) -> CommonPart:
 
 
 def _figures(history: History, common: CommonPart) -> tuple[RunPart, RunPart]:
-    """Of the whole run, and of what follows the common part."""
+    """The figures of the whole run, and of the steps after the common part."""
     first = common.steps + 1
     history.load({1, first, history.steps})
     whole, shared = history.tail.totals, common.totals
@@ -228,7 +229,7 @@ def _figures(history: History, common: CommonPart) -> tuple[RunPart, RunPart]:
 
 
 def _later_use(whole: Totals, shared: Totals) -> dict[str, ModelTotals]:
-    """What each model used after the common part."""
+    """The usage of each model after the common part."""
     found = dict[str, ModelTotals]()
     for model, used in whole.models.items():
         before = shared.models.get(model, ModelTotals())

@@ -1,4 +1,4 @@
-"""Saving, renaming and deleting searches of all sessions."""
+"""Saves, renames and deletes searches of all sessions."""
 
 from uuid import UUID
 
@@ -13,7 +13,7 @@ from historyapp.services.transactions import writing
 
 
 def save_search(project: Project, name: str, query: str, *, actor: str = "") -> SavedSearch:
-    """Saves a query under a name that no other has.
+    """Saves a query under a new name.
 
     Raises:
         Invalid: when the name or the query is empty or too long, or the query cannot be read.
@@ -76,7 +76,7 @@ def _name(name: str) -> str:
 
 def _check_free(project: Project, name: str) -> None:
     if SavedSearch.objects.filter(project=project, name=name).exists():
-        raise Conflict(f"There is a saved search named {name} already. Choose another name, or delete it.")
+        raise Conflict(f"A saved search named {name} already exists. Choose another name, or delete it.")
 
 
 def _missing(search_id: UUID) -> NotFound:

@@ -20,19 +20,20 @@ class Results:
     page: SearchPage
     hits: list[tuple[SearchHit, Snippet | None]]
     is_up_to_date: bool
-    """False while a worker still has older steps to add to the index."""
+    """False while older steps are still missing in the index."""
     wider: str = ""
-    """The query that matched instead, in different steps of a session, because no step matched."""
+    """The wider query that was used, because no step matched: it matches several steps of a session
+    together."""
 
 
 def search(
     project: UUID, text: str, now: datetime, limit: int, before: int | None = None, *, widen: bool = False
 ) -> Results:
-    """Steps of the project that match a query, the most recently recorded first.
+    """Finds steps of the project that match a query, the most recently recorded first.
 
     Args:
-        before: ``page.next`` of the page before.
-        widen: where no step matches, whether sessions are found that match with several steps.
+        before: ``page.next`` of the previous page.
+        widen: whether to find sessions in which several steps match together, if no step matches.
 
     Raises:
         Invalid: when the query cannot be read.

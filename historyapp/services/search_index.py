@@ -1,7 +1,7 @@
-"""Keeps the index of searches across sessions up to date, behind the log.
+"""Updates the index of searches across sessions after appends.
 
-An append adds nothing to it. A search adds what the feed of changes names, as far as it has time; a worker
-adds the rest, and what was recorded before there was an index.
+An append does not write to it. A search adds the steps of new changes for a short time. A worker adds the
+rest, and everything recorded before the index existed.
 """
 
 import logging
@@ -25,21 +25,21 @@ from historyapp.wire.problems import CursorExpired, StorageFailed
 log = logging.getLogger(__name__)
 
 STEPS_AT_ONCE = 100
-"""Steps that one transaction adds. Agents wait for it on SQLite."""
+"""The most steps added in one transaction. On SQLite, agents wait for it."""
 CHANGES_AT_ONCE = 500
 READ_SECONDS = 0.15
-"""How long a search adds steps before it answers."""
+"""A search adds steps for this many seconds before it answers."""
 LATE_ENTRIES = 300
-"""A worker is started when the index lacks more entries than this."""
+"""A worker is started when more entries than this are missing."""
 _FIELDS = ("last_position", "anchor", "step", "at", "status", "tools", "checksum", "is_capped", "open_tokens")
 
 
 class _Overtaken(Exception):
-    """Another process has indexed the same steps meanwhile."""
+    """Another process has indexed the same steps in the meantime."""
 
 
 def catch_up(project: UUID, should_stop: Callable[[], bool]) -> bool:
-    """Indexes what has changed in a project. Returns whether nothing is left."""
+    """Indexes the changes of a project. Returns whether nothing is left."""
     progress = _progress(project)
     while True:
         try:
@@ -60,7 +60,7 @@ def catch_up(project: UUID, should_stop: Callable[[], bool]) -> bool:
 
 
 def catch_up_for_search(project: UUID) -> bool:
-    """As :func:`catch_up`, for a moment. Where the index cannot be written, a search goes without it."""
+    """The same for a short time. If the index cannot be written, the search continues without the update."""
     end = time.monotonic() + READ_SECONDS
     try:
         return catch_up(project, lambda: time.monotonic() > end)
@@ -70,7 +70,7 @@ def catch_up_for_search(project: UUID) -> bool:
 
 
 def projects_behind() -> list[UUID]:
-    """Projects of which the index lacks so much that a worker should add it."""
+    """The projects with enough missing entries that a worker should add them."""
     known = {progress.project_id: progress for progress in SearchProgress.objects.all()}
     found = []
     for project in Project.objects.order_by().values_list("pk", flat=True):
@@ -85,7 +85,7 @@ def projects_behind() -> list[UUID]:
 
 
 def _lacks(progress: SearchProgress) -> int:
-    """Entries that the newest changes have added, roughly."""
+    """The approximate number of entries that the newest changes have added."""
     try:
         page = changes_since(progress.project_id, Cursor.parse(progress.cursor), limit=LATE_ENTRIES)
     except CursorExpired:
@@ -94,7 +94,7 @@ def _lacks(progress: SearchProgress) -> int:
 
 
 def _progress(project: UUID) -> SearchProgress:
-    """Of a project that has none, what was recorded up to now is left to :func:`_index_older`."""
+    """The progress of a project. Creates it if missing; :func:`_index_older` then indexes earlier entries."""
     progress = SearchProgress.objects.filter(project=project).first()
     if progress is None:
         cursor, is_behind = str(newest_cursor(project)), Session.objects.filter(project=project).exists()
@@ -108,7 +108,8 @@ def _progress(project: UUID) -> SearchProgress:
 
 
 def _index_older(progress: SearchProgress, should_stop: Callable[[], bool]) -> bool:
-    """Indexes sessions that were recorded before the cursor, in the order of their ids, which is by time."""
+    """Indexes sessions that were recorded before the cursor, in the order of their ids, which is the order of
+    creation."""
     sessions = Session.objects.filter(project=progress.project_id).order_by("pk")
     while True:
         left = sessions if progress.done_to is None else sessions.filter(pk__gt=progress.done_to)
@@ -127,7 +128,7 @@ def _index_older(progress: SearchProgress, should_stop: Callable[[], bool]) -> b
 
 
 def index_session(session_id: UUID, should_stop: Callable[[], bool] = lambda: False) -> bool:
-    """Adds the steps that a session has and the index lacks. Returns whether nothing is left."""
+    """Adds a session's missing steps to the index. Returns whether nothing is left."""
     session = Session.objects.filter(pk=session_id).only("project_id", "head", "fork_position").first()
     if session is None:
         return True
@@ -139,14 +140,14 @@ def index_session(session_id: UUID, should_stop: Callable[[], bool] = lambda: Fa
             with writing():
                 newest = _store(session, some, newest)
         except (_Overtaken, IntegrityError):
-            return True  # another process is at it, or the session was deleted
+            return True  # another process is indexing the session, or it was deleted
         if should_stop():
             return next(fresh, None) is None
     return True
 
 
 def _store(session: Session, some: Sequence[SearchDocument], newest: SearchStep | None) -> SearchStep:
-    """Stores documents that follow each other, the first perhaps in place of the newest row."""
+    """Stores adjacent documents. The first may replace the newest row."""
     rows = SearchStep.objects.select_for_update().filter(session=session.pk).order_by("-first_position")
     stored = rows.first()
     if (stored and stored.checksum, stored and stored.pk) != (
@@ -169,7 +170,7 @@ def _store(session: Session, some: Sequence[SearchDocument], newest: SearchStep 
 
 
 def _insert(session: Session, some: Sequence[SearchDocument]) -> SearchStep | None:
-    """Adds rows with their tokens; returns the last one."""
+    """Adds rows with their tokens. Returns the last one."""
     rows = []
     for document in some:
         row = SearchStep(project_id=session.project_id, session_id=session.pk, first_position=document.first)
@@ -184,7 +185,7 @@ def _replace(row: SearchStep, document: SearchDocument, *, is_open: bool) -> Non
     if row.open_tokens is not None:
         remove_words([(row.pk, row.open_tokens)])
     elif on_sqlite():
-        # Its tokens are not known any more: another number leaves them behind.
+        # Its old tokens are not known any more. A new number makes them unused.
         row.delete()
         row.pk = None
     _fill(row, document, is_open=is_open)
@@ -200,9 +201,9 @@ def _fill(row: SearchStep, document: SearchDocument, *, is_open: bool) -> None:
 
 
 def rebuild_search(session: Session) -> Iterator[str]:
-    """Makes a session's rows again, within the caller's transaction; yields in words where they differed.
+    """Builds a session's rows again, within the caller's transaction. Yields the differences in words.
 
-    Only as far as there were rows: what follows them is indexed as usual.
+    Covers only the steps that had rows; the later ones are indexed as usual.
     """
     rows = list(SearchStep.objects.filter(session=session).order_by("first_position"))
     if not rows:
@@ -235,7 +236,7 @@ def _is_equal(row: SearchStep, document: SearchDocument) -> bool:
 
 
 def forget_session(session: Session) -> None:
-    """Removes a session's rows and their tokens, before its entries are deleted."""
+    """Deletes a session's rows and their tokens. Call it before the entries are deleted."""
     rows = SearchStep.objects.filter(session=session)
     if on_sqlite():
         known = {row.first_position: row for row in rows}

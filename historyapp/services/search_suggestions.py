@@ -1,4 +1,4 @@
-"""What may complete a search while it is typed: filters, their values in the project, and its words."""
+"""Suggests completions of a search while it is typed: filters, their values in the project, and words."""
 
 import re
 from collections import Counter
@@ -29,18 +29,18 @@ from historyapp.models.search import LAST, FoundStep, ProjectSearch, bounded
 from historyapp.wire.problems import SearchTooSlow
 
 MOST_SESSIONS = 500
-"""The newest sessions, whose models, agents, tags and titles are suggested."""
+"""Models, agents, tags and titles come from this many newest sessions."""
 MOST_STEPS = 40
-"""The newest steps with the word, whose files, commands, tools and words are suggested."""
+"""Files, commands, tools and words come from this many newest steps with the word."""
 MOST_TEXT = 20_000
-"""Characters of each of their texts."""
+"""The characters read of each of their texts."""
 SECONDS = 0.25
-"""After which no more is looked up."""
+"""No further look-up begins after this many seconds."""
 _WORD = re.compile(r"[^\W_][\w./:-]{0,79}")
 
 
 def suggestions(project: UUID, text: str) -> tuple[int, list[Suggestion]]:
-    """Where the last word of a query begins, and what may take its place."""
+    """The position of a query's last word, and suggestions to replace it."""
     word = last_word(text)
     found = dict.fromkeys(islice(_found(project, word), MOST_SUGGESTIONS))
     return word.start, [one for one in found if one.text != text[word.start :]]
@@ -57,7 +57,7 @@ def _found(project: UUID, word: LastWord) -> Iterator[Suggestion]:
 
 
 def _values(project: UUID, word: LastWord) -> Iterable[str]:
-    """The values that a filter has in the project's newest sessions or steps, the most frequent first."""
+    """The values of a filter in the project's newest sessions or steps, the most frequent first."""
     if word.facet in ("model", "agent", "title"):
         rows = Session.objects.filter(project=project).exclude(status=Session.Status.ARCHIVED)
         values = rows.newest_first().values_list(word.facet, flat=True)[:MOST_SESSIONS]
@@ -77,11 +77,11 @@ def _frequent(values: Iterable[str]) -> list[str]:
 
 
 def _steps(project: UUID, word: LastWord) -> list[FoundStep]:
-    """The newest live steps that have the word, or its filter with a value that begins so."""
+    """The newest live steps with the word, or with a value of its filter that begins with it."""
     tokens = tuple(tokens_of(word.value))
     is_prefix = bool(tokens) and len(tokens[-1]) >= LEAST_PREFIX and word.value[-1:].isalnum()
     if tokens and not is_prefix:
-        tokens = tokens[:-1]  # what ends in one or two letters would begin too much
+        tokens = tokens[:-1]  # a prefix of one or two letters matches too many words
     terms = [Term(word.facet, tokens, is_prefix)] if tokens else []
     if not terms and word.facet in ("file", "command"):
         terms = [Term("has", ("shell" if word.facet == "command" else "edit",))]
@@ -107,7 +107,7 @@ def _subjects(steps: Iterable[FoundStep], facet: str) -> Iterator[str]:
 
 
 def _words(project: UUID, word: LastWord) -> list[str]:
-    """Words and names of the project's newest steps that begin as the word does."""
+    """Words and names in the project's newest steps that begin with the word."""
     spans = [Span(str(step.owner), step.first, step.last) for step in _steps(project, word)]
     counts: Counter[str] = Counter()
     typed = word.value.lower()

@@ -1,4 +1,4 @@
-"""Creating sessions and changing their names, tags, settings and status."""
+"""Creates sessions and changes their names, tags, settings and status."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -27,11 +27,11 @@ NAMES = ("title", "agent", "model")
 
 
 class Starter(NamedTuple):
-    """What starts a sub-agent."""
+    """The tool call that starts a sub-agent."""
 
     session: Session
     position: int | None = None
-    """Of the output whose tool call starts it; None: not known."""
+    """The position of the output whose tool call starts it; None if unknown."""
 
 
 def create_session(
@@ -45,7 +45,7 @@ def create_session(
     starter: Starter | None = None,
     spender: Spender = OPERATOR,
 ) -> Session:
-    """A new, empty session.
+    """Creates an empty session.
 
     Args:
         names: any of ``title``, ``agent``, ``model``.
@@ -54,7 +54,7 @@ def create_session(
     Raises:
         Conflict: when the given id is taken.
         Invalid: for settings that name a policy, format or strategy that does not exist.
-        SpendForbidden: as :func:`check_summary_model`, for another summary model than the default.
+        SpendForbidden: as :func:`check_summary_model`, unless the summary model is the default.
     """
     if settings is not None:
         check_names(settings.model_dump())
@@ -110,10 +110,10 @@ def change_session(
 
     Raises:
         NotFound: when the project has no such session.
-        Conflict: when something is not as expected.
+        Conflict: when a value is not the expected one.
         Invalid: for settings that name a policy, format or strategy that does not exist, and for tags, notes
             and scores that are too long or too many.
-        SpendForbidden: as :func:`check_summary_model`, for another summary model than before.
+        SpendForbidden: as :func:`check_summary_model`, if the summary model changes.
     """
     with writing():
         session = lock_session(project, session_id)
@@ -139,7 +139,7 @@ def change_session(
 
 
 def _column_changes(session: Session, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The changes of the session's own row, with ``tags`` in place of tags to add and to remove."""
+    """The changes of the session's row, with ``tags`` instead of tags to add and to remove."""
     columns = {name: value for name, value in changes.items() if name not in ANNOTATION_FIELDS}
     added, removed = columns.pop("add_tags", ()), columns.pop("remove_tags", ())
     if added or removed:

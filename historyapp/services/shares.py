@@ -1,7 +1,7 @@
-"""Making, opening and revoking share links.
+"""Creates, opens and revokes share links.
 
-A token is the id of a share and a signature of it. Without ``SECRET_KEY`` nobody can make one, and a token
-that was changed is refused without a look at the database.
+A token is the id of a share and its signature. Nobody can create one without ``SECRET_KEY``, and a changed
+token is refused without a database query.
 """
 
 import base64
@@ -28,31 +28,31 @@ from historyapp.wire.problems import StorageFailed
 
 DEFAULT_DAYS = 30
 NOT_VALID = "This link is not valid, has expired or was revoked. Ask the person who sent it for a new one."
-"""One answer for all of them: it does not tell strangers which links exist."""
+"""One message for all cases, so that strangers cannot find out which links exist."""
 _ID, _SIGNATURE = 16, 32
-"""Bytes of a token."""
+"""The bytes of the id and the signature in a token."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ShareOptions:
-    """What a link shows, and until when."""
+    """What a link shows, and when it expires."""
 
     as_of: int | None = None
-    """The position that it shows; None: the session as it is, and as it grows."""
+    """The position that it shows; None: the current session, including later entries."""
     with_takes: bool = False
     with_inputs: bool = False
     expires_at: datetime | None = None
-    """None: in ``DEFAULT_DAYS``."""
+    """None: after ``DEFAULT_DAYS``."""
 
 
 def create_share(project: Project, session_id: UUID, options: ShareOptions, *, actor: str = "") -> ShareLink:
-    """A new link to a session. :func:`share_token` is its token.
+    """Creates a link to a session. :func:`share_token` returns its token.
 
     Raises:
         NotFound: when the project has no such session.
-        Invalid: for a position beyond the head, and for an expiry in the past or in more than a year.
+        Invalid: for a position beyond the head, and for an expiry in the past or more than a year away.
         Conflict: when the session has too many usable links.
     """
     now = timezone.now()
@@ -102,12 +102,12 @@ def revoke_share(
 
 
 def share_token(share_id: UUID) -> str:
-    """The token of a link, 64 characters that an address can hold."""
+    """The token of a link: 64 characters that are safe in a URL."""
     return base64.urlsafe_b64encode(share_id.bytes + _sign(share_id)).decode()
 
 
 def share_path(share_id: UUID) -> str:
-    """The address of a link without the server."""
+    """The path of a link."""
     return f"/s/{share_token(share_id)}/"
 
 
@@ -127,7 +127,8 @@ def find_share(token: str) -> ShareLink:
 
 
 def note_opening(share: ShareLink) -> None:
-    """Counts that the page of a link was opened. Audits the first time. It hardly waits for other writers."""
+    """Counts an opening of a link's page. Audits the first one. Gives up soon if other writers hold the
+    lock."""
     try:
         with writing(patience=0.1):
             opened = {"last_opened_at": timezone.now(), "opened": F("opened") + 1}
@@ -145,7 +146,7 @@ def _sign(share_id: UUID) -> bytes:
 
 
 def _signed_id(token: str) -> UUID | None:
-    """The id in a token, or None if the token is not one of ours."""
+    """The id in a token, or None if the signature is not valid."""
     try:
         raw = base64.b64decode(token, altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):

@@ -1,4 +1,4 @@
-"""Snapshots: recording a served context, rebuilding it from the log, and comparing two of them."""
+"""Snapshots: records served contexts, rebuilds them from the log and compares two of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -43,13 +43,13 @@ MOST_TOKENS = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class ServedContext:
-    """A context as it was built for a caller, and what is needed to rebuild it."""
+    """A context that was built for a caller, with what is needed to rebuild it."""
 
     built: BuiltContext
     session: Session
     position: int
     summaries: list[str]
-    """Ids of the summaries that it was given."""
+    """Ids of the summaries that the context may use."""
     correction: TokenCorrection | None
 
 
@@ -95,7 +95,7 @@ def find_snapshot(session: Session, id: UUID, as_of: int | None = None) -> Snaps
     """One of a session's own snapshots.
 
     Raises:
-        NotFound: when the session has no snapshot with this id, or had none yet at the position.
+        NotFound: when the session has no snapshot with this id, or it was made after ``as_of``.
     """
     session.lineage(as_of)  # refuses a position beyond the head
     found = Snapshot.objects.filter(session=session, pk=id).first()
@@ -106,16 +106,16 @@ def find_snapshot(session: Session, id: UUID, as_of: int | None = None) -> Snaps
 
 @dataclass(frozen=True, slots=True)
 class RebuiltRequest:
-    """A request rebuilt from the log, without the live screen that it may have had."""
+    """A request rebuilt from the log, without its live screen, if it had one."""
 
     request: Request
     sha256: str
     matches: bool
-    """Whether it equals the served one byte for byte."""
+    """Whether it equals the served request byte for byte."""
 
 
 def rebuild_request(session: Session, snapshot: Snapshot) -> RebuiltRequest:
-    """The request of a snapshot, from the log as it was and with the same spec."""
+    """Rebuilds the request of a snapshot from the same log and spec."""
     past = SnapshotHistory(session, snapshot.position, snapshot.summaries)
     spec = ContextSpec(
         policy=snapshot.policy,
@@ -144,7 +144,7 @@ class SnapshotComparison:
 
 
 def diff_snapshots(session: Session, one: Snapshot, other: Snapshot) -> SnapshotComparison:
-    """Compares two snapshots, given in any order, without their live screens."""
+    """Compares two snapshots, in any order, without their live screens."""
     earlier, later = sorted((one, other), key=lambda snapshot: snapshot.pk)
     before, after = (prefix_bytes(rebuild_request(session, each).request) for each in (earlier, later))
     prefix = diff_prefix(before, after)
@@ -155,16 +155,16 @@ def diff_snapshots(session: Session, one: Snapshot, other: Snapshot) -> Snapshot
 
 
 def tokens_of(snapshot: Snapshot) -> int:
-    """Its input tokens: billed, else counted by the provider, else estimated."""
+    """Its input tokens: as billed, otherwise as counted by the provider, otherwise estimated."""
     known = (snapshot.billed, snapshot.counted, snapshot.estimated)
     return next(tokens for tokens in known if tokens is not None)
 
 
 def link_snapshot(session: Session, position: int, metadata: Mapping[str, Any]) -> None:
-    """Links an output to the snapshot that its metadata names, and corrects token counts by its usage.
+    """Links an output to the snapshot that its metadata names, and learns from its usage.
 
-    Runs within the append's transaction. A snapshot is linked once; unknown ids are ignored. Counts are not
-    corrected if the bill covers more than the context: a live screen, or results of a provider's own tools.
+    Runs within the append's transaction. A snapshot is linked once; unknown ids are ignored. Nothing is
+    learned if the bill covers more than the context: a live screen, or results of a provider's own tools.
     """
     id = metadata.get("snapshot")
     try:
@@ -176,7 +176,7 @@ def link_snapshot(session: Session, position: int, metadata: Mapping[str, Any]) 
     if snapshot is None:
         return
     billed = min(usage_of(metadata).input, MOST_TOKENS)
-    # By the session too: PostgreSQL then looks in one partition.
+    # The session is in the filter too, so that PostgreSQL searches one partition.
     unlinked.filter(pk=snapshot.pk).update(output_position=position, billed=billed or None)
     if billed and not snapshot.screen_tokens and not any(map(maker_of, snapshot.tools)):
         ours = round(snapshot.estimated / snapshot.factor)

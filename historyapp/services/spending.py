@@ -1,4 +1,4 @@
-"""Who may spend money on calls of a provider's model, and on which models."""
+"""Checks who may spend money on providers' models, and on which models."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -12,18 +12,18 @@ SCOPE = "spend"
 
 @dataclass(frozen=True, slots=True)
 class Spender:
-    """Who asks for a call of a provider's model: an API key, a person, or the operator (the default)."""
+    """Who requests a provider's model: an API key, a person, or the operator (the default)."""
 
     key: ApiKey | None = None
     is_member: bool = False
-    """Whether it is a person who does not own the project."""
+    """Whether this is a person who does not own the project."""
 
     def check(self, subject: str, reason: str = "calls a provider's model, which costs money") -> None:
         """Checks that the spender may spend.
 
         Args:
-            subject: what would cost money, as the beginning of a sentence.
-            reason: why it would, as the sentence goes on.
+            subject: the beginning of the error's sentence, such as "This compression with …".
+            reason: the rest of the sentence.
 
         Raises:
             SpendForbidden: when a key lacks the scope ``spend``, or a person is no owner of the project.
@@ -47,19 +47,19 @@ OPERATOR = Spender()
 
 @dataclass(frozen=True, slots=True)
 class Payer:
-    """Whose caps a model call counts in: its project's, its session's, and its API key's, if it has one."""
+    """The project, the session and the API key, if any, whose caps apply to a model call."""
 
     project_id: UUID
     session_id: UUID
     key_id: UUID | None = None
     automatic: bool = False
-    """Whether the session's settings caused the call, and nobody asked for it by name."""
+    """Whether the session's settings started the call, instead of a request."""
 
     def check(self, model: str, unpriced: str = "") -> None:
-        """Checks what may have changed since the call was asked for: a run can wait and work for hours.
+        """Repeats the checks of the request, because a run can wait and work for hours.
 
         Args:
-            unpriced: an option or tool that may use another model, in words.
+            unpriced: a description of an option or tool that may use another model.
 
         Raises:
             ModelNotAllowed: when the project no longer allows the model, or lists models and there is such
@@ -80,10 +80,10 @@ class Payer:
 
 
 def allows_model(project: Project, model: str) -> bool:
-    """Whether the project allows a model, with or without its provider before it.
+    """Whether the project allows a model, given with or without a provider prefix.
 
-    The name that is sent to the provider must be on the list. Without a provider before it, it is allowed at
-    each. ``local`` costs nothing and is always allowed.
+    The name that is sent to the provider must be on the list. A listed name without a provider prefix is
+    allowed for every provider. ``local`` costs nothing and is always allowed.
 
     Raises:
         Invalid: when no provider serves the model.
@@ -92,7 +92,9 @@ def allows_model(project: Project, model: str) -> bool:
         return True
     route = ProviderRouter().route(model)
     names = {f"{route.provider.name}:{route.model}"}
-    if route.model.partition(":")[0] not in PROVIDERS:  # else it reads as a listed name with its provider
+    if (
+        route.model.partition(":")[0] not in PROVIDERS
+    ):  # otherwise it could look like a listed name with a provider prefix
         names.add(route.model)
     return not names.isdisjoint(project.allowed_models)
 
@@ -101,7 +103,8 @@ def check_model(project: Project, model: str, unpriced: str = "") -> None:
     """Raises :class:`ModelNotAllowed`, which names the list, when the project does not allow the model.
 
     Args:
-        unpriced: an option or tool that may use another model, in words: refused where there is a list.
+        unpriced: a description of an option or tool that may use another model. It is refused if there is a
+            list.
     """
     listed = ", ".join(project.allowed_models)
     if not allows_model(project, model):
@@ -124,7 +127,7 @@ def check_summary_model(project: Project, model: str, spender: Spender) -> None:
     """Checks that the spender may choose the model that automatic compression will call.
 
     Raises:
-        SpendForbidden: where the project turned on paid automatic compression and the spender may not spend.
+        SpendForbidden: when the project allows paid automatic compression and the spender may not spend.
     """
     if model != LOCAL and project.paid_automatic_compression:
         spender.check(f"Automatic compression with {model}")

@@ -1,7 +1,7 @@
-"""Writes of the hot path in SQL; its reads are in ``historyapp.models.sql``.
+"""The SQL of the append's writes; its reads are in ``historyapp.models.sql``.
 
-The ORM builds the SQL of a query each time, which costs an append several times what running it does.
-The column lists are checked against the models by a test.
+The ORM builds the SQL of a query each time, which takes several times as long as running it. A test checks
+the column lists against the models.
 """
 
 from collections.abc import Iterable, Sequence
@@ -35,7 +35,7 @@ LOCKED_COLUMNS = (
     "id", "project_id", "status", "revision", "head", "tail", "created_at", "compress_at",
     "compress_at_tokens", "compression_due", "model", "forked_from_id", "strip",
 )  # fmt: skip
-"""The columns of the session that an append needs; others are loaded at their first use."""
+"""The columns of the session that an append needs. Others are loaded on first use."""
 TAIL_COLUMNS = (
     "head", "last_entry_at", "status", "tail", "steps", "errors", "tokens", "cost", "revision",
     "compression_due", "likely_failures", "duration", "shown_tokens", "money", "strip",
@@ -65,7 +65,8 @@ _UPDATE_BUT_EXCERPT = _UPDATE_EPISODE.replace(", excerpt = %s", "")
 _PUT_EPISODE = f"{_INSERT_EPISODE} ON CONFLICT (session_id, anchor) DO UPDATE SET " + ", ".join(
     f"{column} = excluded.{column}" for column in EPISODE_COLUMNS[2:]
 )
-"""Of a partitioned table, PostgreSQL plans an UPDATE longer than it runs. An INSERT hardly needs a plan."""
+"""For a partitioned table, PostgreSQL takes longer to plan an UPDATE than to run it. An INSERT needs hardly
+any planning."""
 _PUT_BUT_EXCERPT = _PUT_EPISODE.replace(", excerpt = excluded.excerpt", "")
 _UPDATE_SESSION = f"UPDATE historyapp_session SET {_assign(TAIL_COLUMNS)} WHERE id = %s"  # noqa: S608
 _SELECT_SESSION = (
@@ -78,8 +79,8 @@ _UPDATE_ITEM = f"UPDATE historyapp_compressionitem SET {_assign(ITEM_COLUMNS)} W
 
 
 def select_session(project_id: UUID, session_id: UUID) -> Session | None:
-    """The session row, locked until the transaction ends; None when the project has no such session."""
-    # SQLite has no row locks; its transactions lock the whole database from their beginning.
+    """The session row, locked until the transaction ends; None if the project has no such session."""
+    # SQLite has no row locks: our transactions lock the whole database from their beginning.
     lock = "" if on_sqlite() else " FOR UPDATE"
     rows = fetch_all(_SELECT_SESSION + lock, [uuid_value(session_id), uuid_value(project_id)])
     if not rows:
@@ -93,7 +94,7 @@ def select_session(project_id: UUID, session_id: UUID) -> Session | None:
 
 
 class Row(NamedTuple):
-    """An entry, the running totals after it, and what is stored of it in JSON."""
+    """An entry, the running totals after it, and its JSON."""
 
     entry: Entry
     totals: Totals
@@ -104,9 +105,9 @@ class Row(NamedTuple):
 def insert_entries(
     session_id: UUID, entries: Sequence[Row], bodies: Sequence[str | bytes] | None = None
 ) -> None:
-    """Adds entries, and counts them once they are committed. ``bodies``: packed, where they are at hand."""
+    """Adds entries, and counts them after the commit. ``bodies``: the packed bodies, if known."""
     session = uuid_value(session_id)
-    moments = {row.entry.created_at for row in entries}  # most batches have one
+    moments = {row.entry.created_at for row in entries}  # most batches have one entry
     stored = dict(zip(moments, map(stored_moment, moments), strict=True))
     packed = pack_all([row.body for row in entries]) if bodies is None else bodies
     rows = [
@@ -133,7 +134,7 @@ def insert_episodes(session_id: UUID, steps: Iterable[Step]) -> None:
 
 
 def update_episode(session_id: UUID, step: Step) -> None:
-    """Writes all columns of a step's row again; the excerpt only where it is at hand."""
+    """Writes all columns of a step's row; the excerpt only if it is known."""
     *values, excerpt = _episode(step)
     key = uuid_value(session_id), step.anchor
     if not on_sqlite():
@@ -145,7 +146,7 @@ def update_episode(session_id: UUID, step: Step) -> None:
 
 
 def update_session(session: Session, tail: Tail) -> None:
-    """Writes what an append changes of the session row."""
+    """Writes the session's columns that an append changes."""
     values = [
         session.head,
         stored_moment(session.last_entry_at),
@@ -167,7 +168,7 @@ def update_session(session: Session, tail: Tail) -> None:
 
 
 def insert_change(change: Change) -> None:
-    """Adds a change, under the number of the transaction."""
+    """Adds a change with the number of the transaction."""
     statement = _INSERT_CHANGE.replace("%s", "0" if on_sqlite() else _TRANSACTION, 1)
     row = (
         uuid_value(change.project_id),
@@ -246,9 +247,9 @@ _OFFSET = "+00:00"
 
 
 def stored_moment(value: datetime) -> Any:
-    """A time as the database's driver takes it."""
+    """A time in the form that the database driver accepts."""
     if on_sqlite() and value.tzinfo is UTC:
-        return str(value).removesuffix(_OFFSET)  # as Django writes it, which takes it ten times as long
+        return str(value).removesuffix(_OFFSET)  # the same text as Django's, ten times as fast
     return connection.ops.adapt_datetimefield_value(value)
 
 

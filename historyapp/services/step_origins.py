@@ -1,4 +1,4 @@
-"""Where the names of a step's action stood before it, and which later actions used its results."""
+"""Where the names in a step's action appeared before it, and which later actions used its results."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -43,28 +43,28 @@ from historyapp.models.sql import live_entries
 from historyapp.services.recorded_requests import RecordedRequest, recorded_request
 
 MOST_CALLS = 20
-"""The most calls of a step whose names are looked up."""
+"""The names of at most this many of a step's tool calls are looked up."""
 MOST_RESULTS = 5
-"""The most entries with results of a step that are compared with later actions."""
+"""At most this many entries with results of a step are compared with later actions."""
 MOST_LINES = 30
 MOST_PLACES = 50
 LARGEST_ENTRY = 15_000
-"""The most tokens of an entry that is read to show one of its lines."""
+"""An entry with more tokens is not read to show one of its lines."""
 MOST_TOKENS = 40_000
-"""The most tokens of all these entries together."""
+"""The most tokens read from all these entries."""
 Spot = tuple[int, Group]
-"""A key and the group of a place within its entry."""
+"""The key of a name, and the group of a place within its entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamePlace:
-    """A place in the log, for people."""
+    """A place in the log, as it is shown."""
 
     position: int
     step: int
-    """The step that it belongs to; of what came between two steps the one before; 0: before the first."""
+    """The number of its step; for an entry between two steps the earlier one; 0 before the first step."""
     role: Role | None
-    """None where the entry is too large to be read for it. So are the line and its text."""
+    """None if the entry is too large to be read. The line is then None too, and the text empty."""
     line: int | None = None
     text: str = ""
     """The line, up to 200 characters."""
@@ -72,46 +72,46 @@ class NamePlace:
 
 @dataclass(frozen=True, slots=True)
 class NameOrigin:
-    """An identifier of the step's action."""
+    """A name in the step's action, and where it came from."""
 
     name: str
     kind: NameKind
     call: int
-    """The index of the first call that has it."""
+    """The index of the first tool call that contains it."""
     origin: Origin
     match: Match | None
     first: NamePlace | None
-    """Where it first stood."""
+    """Where it first appeared."""
     first_given: NamePlace | None
-    """Where the agent was first given it, where that is another place."""
+    """Where the agent was first given it, if that is another place."""
     last_position: int | None
-    """Where it last stood before the step."""
+    """Where it last appeared before the step."""
     in_view: bool | None
-    """Whether the model still saw it at this step; None where it stood nowhere, or nobody can know."""
+    """Whether the model still saw it at this step; None if it appeared nowhere or this cannot be known."""
     is_acted_on: bool
-    """Whether the call needs a file of this name to be there."""
+    """Whether the tool call needs a file of this name to exist."""
 
 
 class UsedLine(NamedTuple):
-    """A line of the step's results with a name that a later action used."""
+    """A line of the step's results that contains a name that a later action used."""
 
     part: int
     line: int
     names: list[tuple[str, int]]
-    """Each with the number of the first later step whose action has it."""
+    """The names, each with the number of the first later step whose action contains it."""
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class StepOrigins:
-    """The answer to "where did it get this from" for one step."""
+    """Where the names in a step's action came from, and which of its results were used."""
 
     number: int
     names: list[NameOrigin]
     used: list[UsedLine]
     is_used: bool | None
-    """Whether a later action has a name of the results; None where they have no such names, or not all of
-    them were looked up."""
+    """Whether a later action contains a name from the results; None if they have no names, or not all names
+    were looked up."""
     window: Beginning
     """Why the recorded request began where it did."""
     compacted_at: int | None
@@ -119,11 +119,11 @@ class StepOrigins:
     is_complete: bool
     """Whether all entries before the step are in the index."""
     is_indexed: bool
-    """Whether all entries are."""
+    """Whether all entries are in the index."""
 
 
 def origins_of(history: History, number: int) -> StepOrigins:
-    """The origins of a step; a fixed number of queries, whatever the session's length.
+    """The origins of a step. Takes a fixed number of queries at any length.
 
     Raises:
         NotFound: when there is no such live step.
@@ -171,7 +171,7 @@ def origins_of(history: History, number: int) -> StepOrigins:
 
 
 class _Uses:
-    """The names in a step's results, and the first later actions that have them."""
+    """The names in a step's results, and the first later actions that contain them."""
 
     def __init__(self, spans: Spans, results: Sequence[core.Entry]) -> None:
         self._lines = [line for entry in results for line in result_names(entry.body)]
@@ -181,7 +181,7 @@ class _Uses:
         self.positions = set(found.values())
 
     def lines(self, steps: Mapping[int, int]) -> list[UsedLine]:
-        """The lines with names that were used, given the numbers of the steps at positions."""
+        """The lines with used names. ``steps`` gives the number of the step at a position."""
         used = {name: steps[position] for name, position in self._used.items() if position in steps}
         found = []
         for line in self._lines:
@@ -192,7 +192,7 @@ class _Uses:
 
 
 class _Search:
-    """The places of some names in what is before a step."""
+    """The places of some names before a step."""
 
     def __init__(
         self,
@@ -220,14 +220,14 @@ class _Search:
         owners = {at: session for at in wanted if (session := lineage.session_at(at))}
         sizes = entry_sizes((session, at) for at, session in owners.items())
         self.steps = {at: size.step for at, size in sizes.items()}
-        """The numbers of the steps at the positions of interest."""
+        """The step number of each position that is needed."""
         spots: dict[int, set[Spot]] = defaultdict(set)
         for name, at in firsts:
             spots[at].add((self.best[name].keys[0], self._group(name, at)))
         self._lines = _lines({at: owners[at] for at in spots if at in owners}, sizes, spots)
 
     def origin(self, name: str, call: int, *, is_complete: bool, is_acted_on: bool) -> NameOrigin:
-        """What is known of a name."""
+        """The origin of a name."""
         places = self.places(name)
         where: Origin = "nowhere" if is_complete else "unknown"
         if places is not None:
@@ -246,26 +246,26 @@ class _Search:
         )
 
     def places(self, name: str) -> KeyPlaces | None:
-        """Where a name stands, in the spelling that counts; None: nowhere."""
+        """The places of a name in its best spelling; None if there are none."""
         way = self.best.get(name)
         return self._known[way.keys[0]] if way else None
 
     def first(self, name: str) -> int | None:
-        """The position at which a name first stood."""
+        """The first position of a name."""
         places = self.places(name)
         return places.earliest if places else None
 
     def first_given(self, name: str) -> int | None:
-        """The position at which the agent was first given a name, where that is not the first of all."""
+        """The position at which the agent was first given a name, if that is not its first position."""
         places = self.places(name)
         return places.first[0] if places and places.first[0] != places.earliest else None
 
     def last(self, name: str) -> int | None:
-        """The position at which a name last stood, in any spelling."""
+        """The last position of a name, in any spelling."""
         return max(self._lasts(name), default=None)
 
     def is_seen(self, name: str) -> bool | None:
-        """Whether one of a name's places was in the request; None: nobody can know."""
+        """Whether one of a name's places was in the request; None if this cannot be known."""
         if self._standing.get(self.best[name].keys[0]):
             return True
         if self._recorded.snapshot is None:
@@ -273,7 +273,7 @@ class _Search:
         return self._is_served(self._lasts(name))
 
     def shown(self, name: str, position: int | None) -> NamePlace | None:
-        """A place of a name, for people."""
+        """A place of a name, as it is shown."""
         if position is None:
             return None
         place = NamePlace(position, self.steps.get(position, 0), None)
@@ -285,13 +285,14 @@ class _Search:
         return GROUPS[places.first.index(position)]
 
     def _lasts(self, name: str) -> list[int]:
-        """Where a name last stood in each group, in all spellings that are no mere parts."""
+        """The last positions of a name in each group: of its parts only if there is no other spelling."""
         ways = [way for way in self._ways[name] if all(key in self._known for key in way.keys)]
         exact = [way for way in ways if way.match != "parts"] or ways
         return [at for way in exact for at in self._known[way.keys[0]].last if at]
 
     def _is_served(self, positions: Iterable[int]) -> bool | None:
-        """Whether a recorded snapshot holds one of these entries; None: a summary may."""
+        """Whether the recorded snapshot contains one of these entries in full; None if only in another
+        form."""
         assert self._recorded.snapshot is not None
         is_unknown = False
         for position in positions:
@@ -309,7 +310,7 @@ class _Search:
 
 
 def _with_line(place: NamePlace, line: tuple[Role, int, str] | None) -> NamePlace:
-    """The place with its role, line and text, where they are known."""
+    """The place with its role, line and text, if known."""
     return replace(place, role=line[0], line=line[1], text=line[2]) if line else place
 
 
@@ -338,7 +339,7 @@ def places_of(history: History, number: int, name: str) -> list[NamePlace]:
 def _lines(
     owners: Mapping[int, str], sizes: Mapping[int, EntrySize], spots: Mapping[int, Collection[Spot]]
 ) -> dict[int, dict[Spot, tuple[Role, int, str]]]:
-    """The role, line and text at some places, by position. Entries are read up to a bounded size.
+    """The role, line and text of some places, by position. Only entries of a bounded size are read.
 
     Args:
         owners: the sessions of the positions.

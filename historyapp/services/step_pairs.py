@@ -1,7 +1,7 @@
-"""The steps of two runs in pairs: which are the same, which differ, and which only one run has.
+"""Pairs the steps of two runs: equal steps, different steps, and steps that only one run has.
 
-Steps are aligned by their rows, which hold the first 200 characters of the call and of the result. Of the
-pairs that are returned, those that look the same are compared by what was recorded.
+Steps are aligned by their rows, which contain the first 200 characters of the call and of the result. If the
+rows of a returned pair look the same, the complete calls and results are compared.
 """
 
 from collections.abc import Hashable, Sequence
@@ -20,27 +20,27 @@ from historyapp.services.ledger import StepAccount, step_accounts
 
 Difference = Literal["input", "call", "answer", "result", "status"]
 DIVERGENT: tuple[Difference, ...] = ("call", "answer")
-"""The agent did something else. In the other differences it was told something else."""
+"""The differences in what the agent did. The others are differences in what it received."""
 MOST_READ = 200_000
-"""Tokens of the steps that one page compares by what was recorded; it takes up to about 100 ms."""
+"""The most tokens of the steps that one page compares completely. It takes up to about 100 ms."""
 
 
 class PairPlace(NamedTuple):
-    """The numbers of the steps with which pairs go on. One beyond the last step: nothing is left."""
+    """The step numbers at which the pairs continue. One beyond the last step: nothing is left."""
 
     a: int
     b: int
 
 
 class RowPair(NamedTuple):
-    """Two steps side by side, or one that only one run has, as their rows show them."""
+    """A pair of steps, or a step that only one run has, by their rows."""
 
     a: StepSignature | None
     b: StepSignature | None
 
     @property
     def differs(self) -> tuple[Difference, ...]:
-        """How the rows differ; nothing where only one run has the step."""
+        """How the rows differ; empty if only one run has the step."""
         if self.a is None or self.b is None:
             return ()
         found: list[Difference] = []
@@ -65,24 +65,24 @@ class RowPair(NamedTuple):
 
 
 class PairDelta(NamedTuple):
-    """What the step of B took more than the step of A; negative where it took less."""
+    """The figures of B's step minus those of A's."""
 
     tokens: int
     money: int | None
-    """In millionths of a dollar; None where the money of one step is not known."""
+    """In millionths of a dollar; None if the cost of one step is unknown."""
     took: timedelta | None
-    """None where one step has no times."""
+    """None if one step has no times."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepPair:
-    """A pair with its figures."""
+    """A pair of steps with its figures."""
 
     a: StepAccount | None
     b: StepAccount | None
     differs: tuple[Difference, ...]
     is_exact: bool
-    """Whether what was recorded was compared; else only the first 200 characters."""
+    """Whether calls and results were compared completely, or only their first 200 characters."""
 
     @property
     def is_same(self) -> bool:
@@ -103,7 +103,7 @@ class StepPair:
 
     @property
     def delta(self) -> PairDelta | None:
-        """B compared with A; None where only one run has the step."""
+        """B's figures minus A's; None if only one run has the step."""
         if self.a is None or self.b is None:
             return None
         money = None if None in (self.a.money, self.b.money) else (self.b.money or 0) - (self.a.money or 0)
@@ -114,18 +114,18 @@ class StepPair:
 
 @dataclass(frozen=True)
 class AlignedSteps:
-    """The steps of two runs from a place on, aligned as far as :data:`MOST_ALIGNED` steps of each."""
+    """The aligned steps of two runs from a place on, at most :data:`MOST_ALIGNED` of each."""
 
     a: History
     b: History
     start: PairPlace
     pairs: list[RowPair]
     is_complete: bool
-    """Whether both runs end with them."""
+    """Whether both runs end here."""
 
     @cached_property
     def places(self) -> list[PairPlace]:
-        """Where each pair begins, and where the pairs end."""
+        """Where each pair begins, and the place after the last pair."""
         found = [self.start]
         for pair in self.pairs:
             at = found[-1]
@@ -133,7 +133,7 @@ class AlignedSteps:
         return found
 
     def page(self, first: int, limit: int) -> tuple[list[StepPair], PairPlace | None]:
-        """At most ``limit`` pairs from index ``first`` on, and where the next ones begin, or None."""
+        """At most ``limit`` pairs from index ``first`` on, and the place of the next pair, or None."""
         some = self.pairs[first : first + limit]
         start, end = self.places[first], self.places[first + len(some)]
         a = {one.row.number: one for one in _accounts(self.a, start.a, end.a)}
@@ -154,7 +154,7 @@ def _took(account: StepAccount) -> timedelta | None:
 
 
 def align_steps(a: History, b: History, start: PairPlace) -> AlignedSteps:
-    """Aligns the steps of two runs from a place on. Reads rows, no bodies."""
+    """Aligns the steps of two runs from a place on. Reads rows, but no bodies."""
     sides = [_signatures(history, first) for history, first in ((a, start.a), (b, start.b))]
     of_a, of_b = sides
     found = align(*[[_keys(step) for step in side] for side in sides])
@@ -179,7 +179,7 @@ def _signatures(history: History, first: int) -> list[StepSignature]:
 
 
 def _keys(step: StepSignature) -> tuple[Hashable, ...]:
-    """By what steps are aligned: the whole call, its tool and what it is about, and its tool alone."""
+    """The keys for aligning steps: the complete call, its tool and subject, and its tool alone."""
     strongest = (step.tool, step.call_preview or step.result_preview)
     return strongest, (step.tool, step.target), step.tool
 
@@ -189,7 +189,7 @@ def _accounts(history: History, first: int, end: int) -> list[StepAccount]:
 
 
 def _compare_recorded(a: History, b: History, pairs: Sequence[StepPair]) -> list[StepPair]:
-    """Compares calls and results where the rows show the same call, as far as :data:`MOST_READ` goes."""
+    """Compares complete calls and results if the rows show the same call, up to :data:`MOST_READ` tokens."""
     read, of_a, of_b = 0, list[int](), list[int]()
     for pair in pairs:
         read += sum(side.row.tokens for side in (pair.a, pair.b) if side)
@@ -213,7 +213,7 @@ def _compare_recorded(a: History, b: History, pairs: Sequence[StepPair]) -> list
 
 
 def _recorded_differences(a: Episode, b: Episode, seen: tuple[Difference, ...]) -> tuple[Difference, ...]:
-    """The differences of two steps in their order: of inputs and statuses as seen in the rows."""
+    """The differences of two steps, in order. Inputs and statuses are compared by the rows."""
     found: list[Difference] = ["input"] if "input" in seen else []
     if _calls(a) != _calls(b):
         found.append("call" if a.action else "answer")
@@ -223,14 +223,14 @@ def _recorded_differences(a: Episode, b: Episode, seen: tuple[Difference, ...]) 
 
 
 def _calls(step: Episode) -> list[Any]:
-    """Tools and arguments without the ids, which differ in every run; of an answer its text."""
+    """The tools and arguments without the ids, which differ in every run; for an answer its text."""
     output = step.output
     calls = (output.use_tool,) if output.use_tool else output.tool_calls
     return [(call.name, call.arguments) for call in calls] or [output.text]
 
 
 def _results(step: Episode) -> list[Any]:
-    """What came back, in the order of the calls."""
+    """The results, in the order of the calls."""
     return [
         result.model_copy(update={"tool_call_id": None, "tool_name": None}) for result in step.turn.results
     ]

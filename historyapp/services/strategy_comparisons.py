@@ -1,7 +1,7 @@
-"""Comparisons of compression strategies: trial runs over the same steps, and what each made of them.
+"""Compares compression strategies by trial runs over the same steps.
 
-The rows show the original steps beside the summaries of each side. The recall says how many of the names that
-later steps needed are in the summaries.
+The rows contain the original steps and the summaries of each side. The recall is the share of the names that
+later steps needed and that the summaries contain.
 """
 
 from collections.abc import Sequence
@@ -28,32 +28,32 @@ from historyapp.services.spending import OPERATOR, Spender
 from historyapp.services.transactions import writing
 
 MOST_COMPARED = 500
-"""Steps of a comparison."""
+"""The most steps of a comparison."""
 LATER = 50
-"""Steps after the compared ones that are searched for names."""
+"""The number of steps after the compared ones that are searched for names."""
 MOST_SEARCHED = 200_000
-"""Tokens of the compared steps that are read, and of the later ones."""
+"""The most tokens that are read of the compared steps, and of the later ones."""
 PAGE_STEPS = 50
-"""A page of rows ends after as many original steps. One row may have more."""
+"""A page of rows ends after this many original steps. One row may have more."""
 MOST_SHOWN = 50_000
-"""Tokens of the original steps whose bodies a page shows."""
+"""The most tokens of the original steps whose bodies a page contains."""
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryRecall:
-    """What the summaries of one strategy keep."""
+    """The needed names that the summaries of one strategy contain."""
 
     kept: list[NeededName]
     lost: list[NeededName]
 
     @property
     def percent(self) -> int | None:
-        """The share of the names that is kept; None where no name is needed."""
+        """The share of the names that is kept; None if no name is needed."""
         names = len(self.kept) + len(self.lost)
         return round(100 * len(self.kept) / names) if names else None
 
     def among(self, names: Sequence[NeededName]) -> "SummaryRecall":
-        """The same of some of the names."""
+        """The recall of some of the names."""
         found = set(self.kept)
         return SummaryRecall(
             [name for name in names if name in found], [name for name in names if name not in found]
@@ -62,12 +62,12 @@ class SummaryRecall:
 
 @dataclass(frozen=True, slots=True)
 class StrategyRecall:
-    """The strategies of a comparison, judged by the steps that followed."""
+    """The recall of the strategies of a comparison, by the steps that followed."""
 
     searched: int
-    """The compared steps whose results were searched for names, from the first one on."""
+    """The number of compared steps whose results were searched for names, from the first one on."""
     later: int
-    """The later steps that were read."""
+    """The number of later steps that were read."""
     names: list[NeededName]
     sides: list[SummaryRecall]
 
@@ -76,20 +76,20 @@ class StrategyRecall:
 class OriginalStep:
     row: EpisodeRow
     step: Episode | None
-    """Null where the page has read enough: the row shows the first 200 characters."""
+    """None if the page has reached its limit: then the row has only the first 200 characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryCell:
-    """What one side made of the steps of a row."""
+    """The summaries of one side in a row."""
 
     items: list[CompressionItem]
     recall: SummaryRecall
-    """Of the needed names that this row returned first. Also kept: those in a summary of another row."""
+    """The recall of the needed names that this row returned first. A summary of any row counts."""
     names: set[str]
-    """The names of the originals that the cell's summaries repeat."""
+    """The number of the originals' names that the cell's summaries contain."""
     cost: int | None
-    """In millionths of a dollar; null if unknown."""
+    """In millionths of a dollar; None if unknown."""
 
     @property
     def tokens(self) -> int:
@@ -102,15 +102,15 @@ class SummaryCell:
 
 @dataclass(frozen=True, slots=True)
 class StrategyRow:
-    """The shortest range of steps at whose ends summaries of all sides begin and end."""
+    """The shortest range of steps that no side's summary crosses."""
 
     steps: StepSpan
     originals: list[OriginalStep]
     tokens: int
     names: set[str]
-    """All names in the calls and results of the originals that were read."""
+    """The number of names in the calls and results of the originals that were read."""
     needed: list[NeededName]
-    """Those that later steps needed and that no row before returned."""
+    """The names that later steps needed and that no earlier row returned."""
     cells: list[SummaryCell]
 
 
@@ -118,22 +118,22 @@ class StrategyRow:
 class StrategyRowPage:
     rows: list[StrategyRow]
     further: int | None
-    """The step with which the next page begins, or None."""
+    """The first step of the next page, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class StrategyComparison:
-    """The runs of a comparison with all that they made."""
+    """The runs of a comparison with their summaries."""
 
     history: History
-    """As it was when they were requested."""
+    """The history when the runs were requested."""
     runs: list[CompressionRun]
     items: list[list[CompressionItem]]
     recall: StrategyRecall | None
     """None until both have ended."""
 
     def page(self, start: int, limit: int) -> StrategyRowPage:
-        """At most ``limit`` rows from the one that has step ``start`` on."""
+        """At most ``limit`` rows, from the one with step ``start`` on."""
         first = self.runs[0]
         spans = [StepSpan(item.first_step, item.last_step) for item in chain(*self.items)]
         whole = StepSpan(first.from_step, first.to_step)
@@ -189,7 +189,8 @@ def start_comparison(
     actor: str = "",
     spender: Spender = OPERATOR,
 ) -> list[CompressionRun]:
-    """Trial runs over the same steps. Their summaries are kept with the runs and never used in a context.
+    """Starts trial runs over the same steps. Their summaries are stored with the runs and never used in a
+    context.
 
     Raises:
         NotFound: when the project has no such session.
@@ -217,7 +218,7 @@ def start_comparison(
 
 
 def find_comparison(session: Session, id: UUID, as_of: int | None = None) -> list[CompressionRun]:
-    """The runs of a comparison, in the order in which they were requested. Raises as :func:`find_run`."""
+    """The runs of a comparison, in the order of the request. Raises the errors of :func:`find_run`."""
     found = list(runs_of(session, as_of).filter(comparison=id).order_by("id"))
     if not found:
         raise NotFound(f"There is no comparison {id} in this session.")
@@ -227,10 +228,10 @@ def find_comparison(session: Session, id: UUID, as_of: int | None = None) -> lis
 def compare_strategies(
     session: Session, runs: list[CompressionRun], as_of: int | None = None
 ) -> StrategyComparison:
-    """The runs of a comparison with their summaries and the names that later steps needed.
+    """Loads a comparison with its summaries and the names that later steps needed.
 
     Args:
-        as_of: later steps are read up to this position; None: as the history stands.
+        as_of: later steps are read up to this position; None: up to the head.
     """
     compared = History(session, runs[0].head)
     items = [list(run.items.order_by("number")) for run in runs]
@@ -248,13 +249,14 @@ def strategy_recall(
 
     Args:
         compared: the history when the comparison was requested.
-        now: the history whose later steps are read. None are where a rewind cut off the last compared step.
-        items: of each side.
+        now: the history whose later steps are read. No step is read if a rewind has cut off the last compared
+            step.
+        items: the items of each side.
     """
     first, last = steps
     rows = _within_limit(compared.rows(first, last))
     later: list[EpisodeRow] = []
-    # A rewind may have cut the last step off since.
+    # A rewind may have cut off the last compared step since.
     if 1 <= last <= now.steps and compared.row(last).first_position == now.row(last).first_position:
         later = _within_limit(now.rows(last + 1, last + LATER))
     read = (step for _, step in compared.with_bodies(rows))
@@ -267,7 +269,7 @@ def strategy_recall(
 
 
 def _within_limit(rows: list[EpisodeRow]) -> list[EpisodeRow]:
-    """The first rows, as far as their bodies are read."""
+    """The first rows, up to the limit for reading bodies."""
     read = 0
 
     def fits(row: EpisodeRow) -> bool:

@@ -1,4 +1,4 @@
-"""Finds the tool calls that started sub-agents, in whichever order the sessions are imported."""
+"""Finds the tool calls that started sub-agents. Sessions may be imported in any order."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -19,11 +19,12 @@ from historyapp.services.transactions import writing
 
 _STEPS_AT_ONCE = 50
 _FIRST_INPUTS = 5
-"""Inputs of a sub-agent among which its task is."""
+"""A sub-agent's task is among its first inputs: this many are searched."""
 
 
 def link_calls(sessions: Iterable[UUID]) -> None:
-    """Stores which call started the sub-agents of some sessions, and those that are sub-agents themselves."""
+    """Stores which tool calls started the sub-agents of some sessions, and those sessions that are
+    sub-agents."""
     ids = set(sessions)
     started = Session.objects.filter(pk__in=ids, spawned_by__isnull=False)
     parents = ids.union(started.values_list("spawned_by_id", flat=True))
@@ -55,7 +56,7 @@ def _traits(child: Session) -> SubagentTraits:
 
 
 def _calls(parent: UUID) -> Iterator[SubagentCall]:
-    """The steps of a session, takes included, that may have started sub-agents."""
+    """The steps of a session that may have started sub-agents, takes included."""
     several = Q(tool=SEVERAL_TOOLS)
     rows = Episode.objects.filter(Q(kind="agent") | several, session_id=parent).order_by("anchor")
     columns: Any = rows.values_list("kind", "tool_names", "first_position", "last_position")

@@ -1,4 +1,4 @@
-"""Writing summaries, both manual ones and those of compression runs."""
+"""Stores manual summaries, and increases the revisions of sessions."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ def summarise(
     Raises:
         NotFound: when the project has no such session.
         Invalid: when the steps are not in the live history.
-        Conflict: when the last step is still in flight, because the summary would soon be wrong.
+        Conflict: when the last step is still in flight: the summary would soon be wrong.
     """
     tokens_after = count_tokens(written.text)
     with writing():
@@ -76,10 +76,10 @@ def summarise(
 
 
 def touch(session: UUID, others: Iterable[UUID] = ()) -> None:
-    """Increases sessions' revisions, so that cached responses become stale.
+    """Increases the revisions of sessions, so that cached responses become stale.
 
-    A session is locked before those that it shares entries with, and these in the order of their ids. Every
-    writer of summaries locks them in this order.
+    A session is locked before the sessions that it shares entries with, and those in the order of their ids.
+    Every writer of summaries uses this order.
     """
     for id in (session, *sorted({*others} - {session})):
         Session.objects.filter(pk=id).update(revision=F("revision") + 1)

@@ -1,7 +1,7 @@
-"""Makes the text blocks of sessions, from which searches are answered; see ``models.text_blocks``.
+"""Makes the text blocks of sessions, which searches read; see ``models.text_blocks``.
 
-Workers make them, when a search has met entries that are in no block. An append makes none: it would take
-more than a fifth longer.
+Workers make them after a search has found entries without a block. An append makes none, because it would
+take more than a fifth longer.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,14 +13,14 @@ from historyapp.models.text_blocks import blocks, indexed_to
 from historyapp.services.transactions import writing
 
 _AT_ONCE = 8
-"""Blocks that are written in one transaction: about 200 KB."""
+"""The number of blocks written in one transaction: about 200 KB."""
 
 
 def index_text(session_id: UUID, should_stop: Callable[[], bool] = lambda: False) -> int:
-    """Makes the blocks that a session lacks. Returns how many; 0 when the session was deleted meanwhile.
+    """Makes the missing blocks of a session. Returns how many; 0 if the session was deleted meanwhile.
 
     Args:
-        should_stop: asked after each transaction. What is left is made the next time.
+        should_stop: called after each transaction. The next call makes the rest.
     """
     session = Session.objects.filter(pk=session_id).only("head", "fork_position").first()
     if session is None:
@@ -30,7 +30,7 @@ def index_text(session_id: UUID, should_stop: Callable[[], bool] = lambda: False
         with writing():
             if not Session.objects.select_for_update().filter(pk=session_id).exists():
                 return 0
-            # Two workers may make the same blocks at the same time. They are equal.
+            # Two workers may make the same blocks at the same time. The blocks are equal.
             TextBlock.objects.bulk_create(some, ignore_conflicts=True)
         made += len(some)
         if should_stop():
@@ -39,9 +39,9 @@ def index_text(session_id: UUID, should_stop: Callable[[], bool] = lambda: False
 
 
 def rebuild_text(session: Session) -> Iterator[str]:
-    """Makes a session's blocks again, within the caller's transaction; yields in words where they differed.
+    """Builds a session's blocks again, within the caller's transaction. Yields the differences in words.
 
-    Only as far as there were blocks: the entries after them are indexed when somebody searches them.
+    Covers only the entries that had blocks; later ones are indexed after the next search.
     """
     stored = {block.first_position: block for block in TextBlock.objects.filter(session=session)}
     last = max((block.last_position for block in stored.values()), default=0)

@@ -1,7 +1,7 @@
 """Adds to the running totals that ``/metrics`` shows.
 
-A transaction adds last of all: until it ends, other transactions that add to the same total wait. They hold
-no total that this one needs, so no two of them wait for each other.
+A transaction adds to a total at its end, because other transactions that add to the same total wait. Totals
+are always locked in the same order, so there are no deadlocks.
 """
 
 from django.db import connection
@@ -15,19 +15,19 @@ _ADD = (
 
 
 def count_end(run: CompressionRun) -> None:
-    """Counts a run that has ended, in the transaction that ends it."""
+    """Counts an ended run. Call it in the transaction that ends the run."""
     _add(Total.Name.ENDED_RUNS, run.state, 1)
 
 
 def count_model_calls(purpose: str, provider: str, number: int, cost: int | None, *, failed: int = 0) -> None:
-    """Counts model calls, in the transaction that stores their result.
+    """Counts model calls. Call it in the transaction that stores their result.
 
     Args:
         purpose: ``call`` or ``compression``.
         cost: in millionths of a dollar; None if the price is unknown.
     """
     label = f"{purpose} {provider}"
-    # Always in this order, so that two transactions never hold one total each and wait for the other's.
+    # Always in this order, to prevent deadlocks.
     for name, value in (
         (Total.Name.MODEL_CALLS, number),
         (Total.Name.FAILED_MODEL_CALLS, failed),

@@ -12,25 +12,24 @@ from historyapp.models.fields import on_sqlite
 from historyapp.services.faults import note_success, refuse_damaged
 
 queued_seconds: ContextVar[float] = ContextVar("queued_seconds", default=0.0)
-"""How long this request has waited for its thread: it waits that much less for other writers."""
+"""How long this request has waited for a thread. It waits that much less for other writers."""
 
 _sqlite_writer = threading.RLock()
 
 
 @contextmanager
 def writing(patience: float | None = None) -> Iterator[None]:
-    """A transaction for writing, or a part of the surrounding one.
+    """Opens a transaction for writing, or a savepoint in the surrounding one.
 
-    SQLite lets one connection write at a time while the others sleep and poll. Threads of this process wait
-    on a lock instead, which wakes them at once; other processes still wait for SQLite's own lock.
+    SQLite lets one connection write at a time, and the others sleep and poll. Threads of this process wait on
+    a lock instead, which wakes them at once. Other processes still wait for SQLite's own lock.
 
     Args:
-        patience: seconds to wait for other writers on SQLite; None means the database's setting, less what
-            the request has waited for its thread. The wait for threads of this process and for other
-            processes together lasts no longer.
+        patience: seconds to wait for other writers on SQLite, in this process and in others. None: the
+            database's setting minus the time that the request has waited for a thread.
 
     Raises:
-        OperationalError: when other writers took longer.
+        OperationalError: when other writers take longer.
         DatabaseCorrupt: when the database is known to be damaged.
     """
     refuse_damaged()
@@ -55,7 +54,7 @@ def writing(patience: float | None = None) -> Iterator[None]:
 @contextmanager
 def _transaction(left: float, usual: float) -> Iterator[None]:
     """The transaction, which waits at most ``left`` seconds for other processes."""
-    # Setting the time takes a statement, so a write that found the lock free does without.
+    # Setting the time takes a statement, so it is skipped if the lock was free.
     is_shorter = left < usual - 0.1 and not connection.in_atomic_block
     if is_shorter:
         _set_busy_seconds(max(left, 0))

@@ -1,7 +1,7 @@
-"""What a model call asks for beside tokens of its model, and so has no price in the price list.
+"""Finds parts of a model call without a price in the price list: everything except tokens of its model.
 
-Where a spending cap holds, such calls are refused: the cap would not be hard. Where a project lists its
-models, such options and tools are refused too: they can use other models.
+If a spending cap applies, such calls are refused, because they could exceed the cap. If a project lists its
+models, such options and tools are refused too, because they can use other models.
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,26 +31,26 @@ PRICED_OPTIONS: Mapping[str, frozenset[str]] = {
         )
     ),
 }  # fmt: skip
-"""Options that cost only tokens of input and output, by format. Providers add others, so all others are
-refused. Sources: the SDKs' types of requests on 2026-11-23."""
+"""Options that cost nothing but input and output tokens, by format. All others are refused, because providers
+add options. Sources: the request types of the SDKs on 2026-11-23."""
 _PARTS: Mapping[str, frozenset[str]] = {
     "output_config": frozenset(("effort", "format")),
     "reasoning": frozenset(("context", "effort", "enabled", "exclude", "generate_summary", "summary")),
     "text": frozenset(("format", "verbosity")),
 }
-"""Fields of such an option, where a provider has added one that changes the price (``reasoning.mode``)."""
+"""The allowed fields of an option, if another field changes the price (``reasoning.mode``)."""
 _TIERS: Mapping[str, tuple[str, ...]] = {
     "openai_chat": ("auto", "default", "flex"),
     "openai_responses": ("auto", "default", "flex"),
     "anthropic_messages": ("auto", "standard_only"),
 }
-"""Values of ``service_tier`` that cost at most what the call costs without the option."""
+"""Values of ``service_tier`` that cost no more than a call without the option."""
 _OF_CLIENTS = ("bash_", "computer_", "memory_", "text_editor_")
-"""Beginnings of the types of providers' tools that the client runs: they cost nothing but tokens."""
+"""Type prefixes of providers' tools that the client runs. They cost nothing but tokens."""
 
 
 def unpriced_part(request: ModelRequest) -> str:
-    """The first option or tool of the request without a known price, in words; empty if there is none.
+    """A description of the first option or tool without a known price; empty if there is none.
 
     Raises:
         Invalid: when no provider serves the model.
@@ -67,7 +67,7 @@ def unpriced_part(request: ModelRequest) -> str:
 
 
 def _unpriced_option(format: str, name: str, value: Any) -> str:
-    """The option, or its field, that has no known price; empty if it costs only tokens."""
+    """The option or field without a known price; empty if it costs only tokens."""
     if name == "service_tier":
         return "" if value in _TIERS[format] else name
     if name not in PRICED_OPTIONS[format]:
@@ -81,7 +81,8 @@ def _unpriced_option(format: str, name: str, value: Any) -> str:
 
 
 def uncounted_part(request: ModelRequest) -> str:
-    """The first part of the content whose tokens or price are not known here, in words; empty if none is."""
+    """A description of the first part of the content whose tokens or price are unknown; empty if there is
+    none."""
     for item in (*request.context.get("messages", ()), *request.context.get("input", ())):
         for block in _blocks(item.get("content")):
             kind = block.get("type")
@@ -95,7 +96,7 @@ def uncounted_part(request: ModelRequest) -> str:
 
 
 def _blocks(content: Any) -> Iterator[Mapping[str, Any]]:
-    """The blocks of a message, and those within its tool results."""
+    """The blocks of a message, including those in its tool results."""
     for block in content if isinstance(content, list) else ():
         yield block
         yield from _blocks(block.get("content"))

@@ -1,4 +1,4 @@
-"""Saving What ifs by name, and making one the settings of a session."""
+"""Saves What ifs by name, and applies one to a session's settings."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +31,7 @@ class WhatIfOptions:
         return self == WhatIfOptions()
 
     def check(self) -> None:
-        """Raises ``Invalid`` for names that do not exist, and where nothing is chosen."""
+        """Raises ``Invalid`` for unknown names, and if nothing is chosen."""
         if self.is_empty:
             raise Invalid("Choose a policy, a budget, a format or a model to save.")
         if self.policy:
@@ -43,11 +43,11 @@ class WhatIfOptions:
 
 
 def save_what_if(project: Project, name: str, options: WhatIfOptions, *, actor: str = "") -> WhatIf:
-    """Saves a What if. An earlier one of the same name is replaced and keeps its id.
+    """Saves a What if. It replaces an earlier one of the same name and keeps that one's id.
 
     Raises:
         Invalid: for an empty or long name, and as :meth:`WhatIfOptions.check`.
-        Conflict: when the project has too many.
+        Conflict: when the project has too many What ifs.
     """
     name = " ".join(clean(name).split())
     if not 1 <= len(name) <= LONGEST_NAME:
@@ -91,7 +91,7 @@ def delete_what_if(project: Project, what_if_id: UUID) -> None:
 
 
 def use_what_if(session: Session, what_if: WhatIf, *, actor: str = "") -> Session:
-    """Makes a saved What if the settings of a session. What it leaves empty keeps its value.
+    """Applies a saved What if to a session's settings. Settings that it leaves empty keep their values.
 
     Raises:
         NotFound: when the session is gone.

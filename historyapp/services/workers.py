@@ -1,4 +1,4 @@
-"""Registering running workers."""
+"""Registers running workers."""
 
 import socket
 from datetime import timedelta
@@ -14,12 +14,12 @@ _KEPT = timedelta(days=1)
 
 
 def worker_host() -> str:
-    """This machine's name, as workers on it register with."""
+    """This machine's name, with which its workers register."""
     return preview(socket.gethostname())
 
 
 def note_worker(id: UUID) -> None:
-    """Notes that the worker is running, and deletes rows of workers that have long been dead."""
+    """Records that the worker is running, and deletes rows of workers that died long ago."""
     now = timezone.now()
     with writing():
         values = {"seen_at": now, "host": worker_host()}

@@ -116,7 +116,7 @@ def test_what_cannot_be_saved_is_explained_and_kept_in_the_form(alice: Client, f
     alice.post("/searches", {"q": "zebra", "name": "Zebras"})
     refused = alice.post("/searches", {"q": "other", "name": "Zebras"})
     assert refused.status_code == 409
-    assert "There is a saved search named Zebras already" in html(refused)
+    assert "A saved search named Zebras already exists" in html(refused)
     assert 'name="q" value="other"' in html(refused)
     assert alice.post("/searches", {"q": '"open', "name": "x"}).status_code == 422
 

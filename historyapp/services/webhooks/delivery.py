@@ -1,9 +1,9 @@
-"""Sends what is due for one webhook, in order for each session.
+"""Sends the due deliveries of one webhook, in order within each session.
 
-A delivery that fails holds back the later ones of its session until it succeeds or has failed for good. Its
-row is stored before it is sent and changed after the answer, so a killed worker sends it again with the same
-id. One worker at a time is at work on a webhook. Should one be stopped for longer than its claim, another
-takes over, and one delivery may arrive twice.
+A failed delivery blocks the later ones of its session until it succeeds or is given up. Its row is stored
+before sending and updated after the response, so if a worker is killed, the delivery is sent again with the
+same id. One worker at a time works on a webhook. If it stalls for longer than its claim, another takes over,
+and one delivery may arrive twice.
 """
 
 import logging
@@ -26,27 +26,27 @@ from historyapp.services.webhooks.signing import headers_of
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = (5, 30, 120, 600, 3600, 3 * 3600, 8 * 3600, 12 * 3600)
-"""After each failed attempt of a delivery. After the last one it has failed for good, a day later."""
+"""Seconds to wait after each failed attempt. A delivery is given up after the last attempt, a day later."""
 LONGEST_PAUSE = 300
-"""Seconds without any attempt that a target which keeps failing gets at most: 1, 2, 4, 8 …"""
+"""A target that keeps failing gets pauses of 1, 2, 4, 8 … seconds, up to this many."""
 LONGEST_RETRY_AFTER = 3600
 OFF_AFTER, OFF_FAILURES = timedelta(days=3), 10
-"""A webhook is switched off when all attempts of this time have failed, and they were so many."""
+"""A webhook is switched off when all attempts in this time have failed and there were at least this many."""
 LEAST_CLAIM = 15
-"""Seconds of a claim where ``PLAYHEAD_CLAIM_SECONDS`` is shorter: one attempt and its storing take less."""
+"""The least length of a claim, in seconds: sending one attempt and storing it takes less."""
 LONGEST_CLAIM = timedelta(hours=1)
 TURN_SECONDS = 20.0
-"""Seconds after which another webhook has its turn."""
+"""Another webhook gets its turn after this many seconds."""
 AT_ONCE = 20
-"""Deliveries that are read together."""
+"""The number of deliveries read together."""
 _PAUSES = (None, 429, 503)
-"""What ends a turn: no answer, or one that asks for a pause."""
+"""The statuses that end a turn: no response, or one that asks for a pause."""
 MOST_LOGGED = 10
-"""Attempts of a delivery that are kept."""
+"""The number of attempts that are kept for a delivery."""
 
 
 def work_on(webhook_id: UUID, should_stop: Callable[[], bool]) -> None:
-    """Reads the feed and sends what is due, until nothing is left, a target fails or the turn ends."""
+    """Reads the feed and sends due deliveries, until none is left, the target fails or the turn ends."""
     claim = uuid4()
     webhook = _claim(webhook_id, claim)
     if webhook is None:
@@ -63,13 +63,13 @@ def work_on(webhook_id: UUID, should_stop: Callable[[], bool]) -> None:
 
 
 def _claim(webhook_id: UUID, claim: UUID) -> Webhook | None:
-    """The webhook, if it is active and no other worker is at work on it."""
+    """Claims the webhook. None if it is not active or another worker has claimed it."""
     now = timezone.now()
     free = Q(claimed_until=None) | Q(claimed_until__lt=now) | Q(claimed_until__gt=now + LONGEST_CLAIM)
     ready = Q(not_before=None) | Q(not_before__lte=now)
     active = Webhook.objects.filter(free, ready, pk=webhook_id, state=Webhook.State.ACTIVE)
     with writing():
-        # Should this worker be killed, the webhook is due when the claim has expired.
+        # If this worker is killed, the webhook is due when the claim has expired.
         if not active.update(claim=claim, claimed_until=now + _claim_time(), next_at=now):
             return None
     return Webhook.objects.filter(pk=webhook_id, claim=claim).first()
@@ -90,10 +90,10 @@ def _release(webhook: Webhook, claim: UUID) -> None:
 
 
 def _send_due(webhook: Webhook, claim: UUID, should_stop: Callable[[], bool]) -> int:
-    """Sends the due deliveries that are the first of their sessions. Returns how many arrived.
+    """Sends the first due delivery of each session. Returns how many arrived.
 
-    It ends when the target cannot be reached or asks for a pause. A delivery that it answers with an error
-    does not hold back those of other sessions.
+    Stops if the target cannot be reached or asks for a pause. After any other error it continues with the
+    other sessions.
     """
     due = WebhookDelivery.objects.first_of_sessions(webhook).filter(due_at__lte=timezone.now())
     arrived = 0
@@ -110,7 +110,7 @@ def _send_due(webhook: Webhook, claim: UUID, should_stop: Callable[[], bool]) ->
 
 
 def _store(delivery: WebhookDelivery, claim: UUID, attempt: Attempt, begun: datetime) -> bool:
-    """Stores what came of an attempt. Returns whether this worker still has the claim."""
+    """Stores the result of an attempt. Returns whether this worker still has the claim."""
     with writing():
         webhook = Webhook.objects.select_for_update().filter(pk=delivery.webhook_id, claim=claim).first()
         if webhook is None:

@@ -1,4 +1,4 @@
-"""Finding, making, changing and deleting webhooks, and their deliveries."""
+"""Finds, creates, changes and deletes webhooks, and resends deliveries."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from historyapp.services.webhooks.fan_out import test_delivery
 from historyapp.services.webhooks.targets import check_literal, parse_target
 
 MOST_WEBHOOKS = 20
-"""Of one project."""
+"""The most webhooks of one project."""
 _LONGEST_URL = 2000
 _PRUNED_AT_ONCE = 1000
 _MESSAGE = re.compile(r"msg_[0-9a-f]{32}")
@@ -29,14 +29,14 @@ _MESSAGE = re.compile(r"msg_[0-9a-f]{32}")
 def create_webhook(
     project: Project, url: str, *, events: Sequence[str] = (), description: str = "", actor: str = ""
 ) -> Webhook:
-    """A webhook that gets what happens from now on.
+    """Creates a webhook. It gets the events from now on.
 
     Args:
-        events: some of ``EVENTS``; empty: all.
+        events: the events that it gets, from ``EVENTS``; empty: all.
 
     Raises:
-        Invalid: for a URL that cannot be reached, or an event that does not exist.
-        Conflict: when the project has too many.
+        Invalid: for a URL that is not allowed, or an event that does not exist.
+        Conflict: when the project has too many webhooks.
     """
     values = _checked({"url": url, "events": events, "description": description})
     with writing():
@@ -55,7 +55,7 @@ def create_webhook(
 def change_webhook(
     project: Project, webhook_id: UUID, changes: Mapping[str, Any], *, actor: str = ""
 ) -> Webhook:
-    """Changes a webhook. One that becomes active goes on where it stopped.
+    """Changes a webhook. When it becomes active again, it continues where it stopped.
 
     Args:
         changes: any of ``url``, ``events``, ``description``, and ``state`` (``active`` or ``paused``).
@@ -74,7 +74,7 @@ def change_webhook(
             webhook.note, webhook.failures = "", 0
             webhook.failing_since = webhook.not_before = None
             webhook.next_at = timezone.now()
-            # What waits for another attempt is due at once, with all its retries.
+            # Waiting deliveries are due at once, with all their retries.
             pending = WebhookDelivery.objects.pending(webhook).filter(retries__gt=0)
             pending.update(due_at=timezone.now(), retries=0)
         webhook.save()
@@ -83,11 +83,12 @@ def change_webhook(
 
 
 def rotate_secret(project: Project, webhook_id: UUID, *, actor: str = "") -> Webhook:
-    """Gives a webhook another secret. The secret before signs, too, for a day.
+    """Gives a webhook a new secret. For a day, the previous secret signs too.
 
     Raises:
         NotFound: when the project has no such webhook.
-        Conflict: within a day after the last rotation: a third secret would stop working at once.
+        Conflict: within a day after the last rotation, because the oldest secret would stop working too
+            early.
     """
     with writing():
         webhook = _locked(project, webhook_id)
@@ -117,7 +118,7 @@ def delete_webhook(project: Project, webhook_id: UUID, *, actor: str = "") -> No
 
 
 def send_test(project: Project, webhook_id: UUID, *, actor: str = "") -> WebhookDelivery:
-    """Puts a test event among the deliveries.
+    """Adds a delivery with a test event.
 
     Raises:
         NotFound: when the project has no such webhook.
@@ -133,10 +134,10 @@ def send_test(project: Project, webhook_id: UUID, *, actor: str = "") -> Webhook
 
 
 def redeliver(project: Project, webhook_id: UUID, message_id: UUID, *, actor: str = "") -> WebhookDelivery:
-    """Sends a delivery again, with the same id and the same body. One that still waits is sent at once.
+    """Sends a delivery again, with the same id and body. A waiting delivery is sent at once.
 
     Raises:
-        NotFound: when the project has no such webhook or the webhook no such delivery.
+        NotFound: when the webhook or the delivery does not exist.
         Conflict: when the webhook is paused or switched off.
     """
     with writing():
@@ -151,7 +152,7 @@ def redeliver(project: Project, webhook_id: UUID, message_id: UUID, *, actor: st
 
 
 def prune_deliveries(older_than: timedelta) -> int:
-    """Deletes old deliveries that have ended, in portions. Returns how many."""
+    """Deletes old deliveries that have ended, in batches. Returns how many."""
     before, deleted = timezone.now() - older_than, 0
     ended = WebhookDelivery.objects.filter(created_at__lt=before).exclude(state=WebhookDelivery.State.PENDING)
     while ids := list(ended.order_by("created_at").values_list("pk", flat=True)[:_PRUNED_AT_ONCE]):
@@ -176,7 +177,7 @@ def message_uuid(value: object) -> UUID:
     """The UUID in a ``webhook-id``.
 
     Raises:
-        NotFound: for anything else: nothing has such an id.
+        NotFound: for any other text, because no delivery has such an id.
     """
     if isinstance(value, str) and _MESSAGE.fullmatch(value):
         return UUID(value.removeprefix("msg_"))
@@ -202,7 +203,7 @@ def deliveries_of(
     """The deliveries without their bodies, the newest first.
 
     Args:
-        state: ``pending`` or ``failed``, of which there are few; None: all.
+        state: ``pending`` or ``failed``; None: all.
         before: only those with a smaller primary key.
     """
     found = WebhookDelivery.objects.filter(webhook=webhook).defer("body").select_related("webhook")
@@ -214,14 +215,14 @@ def deliveries_of(
 
 
 def waiting_of(webhooks: Sequence[Webhook]) -> Mapping[UUID, int]:
-    """How many deliveries of each webhook have not arrived; a webhook without any is left out."""
+    """The number of waiting deliveries of each webhook that has any."""
     pending = WebhookDelivery.objects.filter(webhook__in=webhooks, state=WebhookDelivery.State.PENDING)
     counted = pending.order_by().values("webhook").annotate(number=Count("pk"))
     return dict(counted.values_list("webhook", "number"))
 
 
 def next_attempt(delivery: WebhookDelivery) -> datetime | None:
-    """When a delivery is tried next, at the earliest; None when it is not."""
+    """The earliest time of the next attempt; None if there will be none."""
     webhook = delivery.webhook
     if delivery.state != WebhookDelivery.State.PENDING or webhook.state != Webhook.State.ACTIVE:
         return None
@@ -229,7 +230,7 @@ def next_attempt(delivery: WebhookDelivery) -> datetime | None:
 
 
 def old_secret_until(webhook: Webhook) -> datetime | None:
-    """Until when the secret before the last rotation signs, too; None when it does not."""
+    """Until when the previous secret signs too; None if it does not."""
     if len(webhook.generations(timezone.now())) < 2 or webhook.rotated_at is None:
         return None
     return webhook.rotated_at + BOTH_SECRETS
@@ -248,7 +249,7 @@ def _active(project: Project, webhook_id: UUID) -> Webhook:
 
 
 def _wake(webhook: Webhook) -> None:
-    """Has its next delivery sent at once, also after failures."""
+    """Makes the webhook's next delivery due at once, even after failures."""
     now = timezone.now()
     webhook.next_at, webhook.not_before = min(webhook.next_at or now, now), None
     webhook.save(update_fields=("next_at", "not_before"))
@@ -267,7 +268,7 @@ def _checked(values: Mapping[str, Any]) -> dict[str, Any]:
             raise Invalid(f"There is no event {unknown[0][:100]}. Use {', '.join(EVENTS)}.")
         checked["events"] = [event for event in EVENTS if event in checked["events"]]
     if checked.get("state") == Webhook.State.OFF:
-        raise Invalid("Only failures switch a webhook off. Use paused.")
+        raise Invalid("The state off is set by the server only. Use paused.")
     return checked
 
 

@@ -1,7 +1,7 @@
-"""The events that webhooks get, found in the changes of the feed.
+"""Finds the events for webhooks in the feed of changes.
 
-What happened is read from stored projections: rows of steps, compression runs, counters of spending. How long
-a session is makes no difference.
+Events are read from stored projections: rows of steps, compression runs, spending counters. The length of a
+session does not matter.
 """
 
 import logging
@@ -24,17 +24,17 @@ from historyapp.wire.problems import StorageFailed
 log = logging.getLogger(__name__)
 
 MOST_ROWS = 200
-"""Steps that are read for the appends of one session on one page of the feed; the newest ones."""
+"""For the appends of one session on one page of the feed, this many newest steps are read."""
 MOST_NAMED = 10
-"""Steps that one event names."""
+"""The most steps that one event names."""
 _TOGETHER = timedelta(seconds=10)
-"""A status and its audit record are written by one transaction, at most so long one after the other."""
+"""One transaction writes a status and its audit record. Their times differ by at most this."""
 
 
 class FoundEvent(NamedTuple):
     event: str
     key: str
-    """Says what happened: the same event found again has the same key."""
+    """Identifies the event: if it is found again, it has the same key."""
     session: UUID
     at: datetime
     data: dict[str, Any]
@@ -56,7 +56,7 @@ class _SessionChanges(NamedTuple):
 
 
 def find_events(project: UUID, changes: Sequence[ReadChange]) -> list[FoundEvent]:
-    """The events in some changes, of each session in the order of the feed. Deleted sessions have none."""
+    """The events in some changes, for each session in the order of the feed. Deleted sessions have none."""
     by_session: dict[UUID, list[ReadChange]] = {}
     for change in changes:
         if change.kind in _FINDERS:
@@ -76,13 +76,13 @@ def _found_in(kind: str, part: _SessionChanges) -> list[FoundEvent]:
         return list(_FINDERS[kind](part))
     except (DatabaseError, StorageFailed):
         raise
-    except Exception:  # a damaged session must not end the events of the others
-        log.exception("The events of session %s cannot be told.", part.session.pk)
+    except Exception:  # the other sessions must still get their events
+        log.exception("The events of session %s cannot be found.", part.session.pk)
         return []
 
 
 def session_data(session: Session) -> dict[str, Any]:
-    """What every event says of its session."""
+    """The data of the session in every event."""
     data: dict[str, Any] = {
         "id": str(session.pk),
         "title": session.title,
@@ -101,7 +101,7 @@ def _started(part: _SessionChanges) -> Iterator[FoundEvent]:
 
 
 def _ended(part: _SessionChanges) -> Iterator[FoundEvent]:
-    """A change of the status leaves an audit record; other changes of the session leave none."""
+    """Only a change of the status leaves an audit record."""
     first, last = part.changes[0].at - _TOGETHER, part.changes[-1].at + _TOGETHER
     records = AuditRecord.objects.filter(
         project=part.session.project_id, created_at__range=(first, last), session=part.session.pk
@@ -114,7 +114,7 @@ def _appended(part: _SessionChanges) -> Iterator[FoundEvent]:
     first, last = part.changes[0].first_position or 1, part.changes[-1].last_position or 0
     history = History(part.session, min(last, part.session.head))
     newest = history.steps
-    # Each step has at least one entry, and the step before may have ended with the first of these.
+    # Each step has at least one entry, and the first of these entries may have ended the step before.
     oldest = max(1, newest - min(last - first + 1, MOST_ROWS))
     rows = history.rows(oldest - WINDOW, newest)
     failed = [row for row in rows if row.status == "error" and first <= row.last_position <= last]
@@ -134,7 +134,7 @@ def _appended(part: _SessionChanges) -> Iterator[FoundEvent]:
 
 
 def _loops(part: _SessionChanges, rows: Sequence[Episode], first: int) -> Iterator[FoundEvent]:
-    """The loops that steps of the part continue: one event for each loop of a session."""
+    """The loops that steps of the part continue. There is one event for each loop of a session."""
     seen = set[str]()
     for end in range(1, len(rows) + 1):
         loop = find_loop(rows[max(0, end - WINDOW) : end]) if rows[end - 1].last_position >= first else None

@@ -1,4 +1,4 @@
-"""Makes deliveries of what has changed since a webhook read the feed."""
+"""Creates a webhook's deliveries from the changes since it last read the feed."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -16,16 +16,17 @@ from historyapp.services.webhooks.events import FoundEvent, find_events
 from historyapp.wire.problems import CursorExpired
 
 PAGE = 200
-"""Changes that one transaction turns into deliveries."""
+"""The number of changes that one transaction turns into deliveries."""
 MOST_PENDING = 10_000
-"""Deliveries of a webhook that may wait. Until there are fewer, it reads no further changes."""
+"""A webhook with this many waiting deliveries reads no further changes."""
 _MISSED = "What happened before {at:%Y-%m-%d %H:%M} UTC was missed: those changes were no longer kept."
 
 
 def add_deliveries(webhook: Webhook, claim: UUID) -> bool:
     """Reads one page of changes. Returns whether there are more.
 
-    The deliveries and the new cursor are stored together: a killed worker loses none, and makes none twice.
+    The deliveries and the new cursor are stored together, so a killed worker loses none and creates none
+    twice.
     """
     if WebhookDelivery.objects.pending(webhook).count() >= MOST_PENDING:
         return False
@@ -44,7 +45,7 @@ def add_deliveries(webhook: Webhook, claim: UUID) -> bool:
 def _store(
     webhook: Webhook, claim: UUID, found: Sequence[FoundEvent], cursor: Cursor, *, note: str = ""
 ) -> bool:
-    """Stores deliveries and the cursor, unless another worker has taken over. Returns whether it did."""
+    """Stores deliveries and the cursor. Returns False if another worker has taken over."""
     values: dict[str, Any] = {"transaction_id": cursor.transaction_id, "change_id": cursor.id}
     if note:
         values["note"] = note
@@ -68,7 +69,7 @@ def _delivery(webhook: Webhook, event: FoundEvent) -> WebhookDelivery:
 
 
 def body_of(webhook: Webhook, event: str, at: datetime, data: Mapping[str, Any]) -> str:
-    """What is sent, as ASCII: its bytes must not change between attempts."""
+    """The body of a delivery, in ASCII: its bytes must not change between attempts."""
     timestamp = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return dump_json(
         {"type": event, "timestamp": timestamp, "data": {"project": str(webhook.project_id), **data}}
@@ -76,7 +77,7 @@ def body_of(webhook: Webhook, event: str, at: datetime, data: Mapping[str, Any])
 
 
 def test_delivery(webhook: Webhook, key: str) -> WebhookDelivery:
-    """A delivery that shows whether the target receives any."""
+    """A delivery with a test event."""
     message = {"message": "This is a test of a webhook of Playhead."}
     body = body_of(webhook, TEST_EVENT, timezone.now(), message)
     return WebhookDelivery(webhook=webhook, event=TEST_EVENT, key=key, body=body)

@@ -11,24 +11,24 @@ from historyapp.core.errors import Invalid
 from historyapp.services.webhooks.targets import TargetRefused, WebhookTarget, addresses_of, parse_target
 
 CONNECT_SECONDS, WHOLE_SECONDS = 5.0, 10.0
-"""For one address; for all addresses, the request and the answer together."""
+"""The time limits for connecting to one address, and for the whole attempt."""
 MOST_READ, MOST_KEPT = 64 * 1024, 1024
-"""Bytes of an answer that are read, and those that are kept."""
+"""The bytes of a response that are read, and those that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What came of it."""
+    """The result of one attempt."""
 
     status: int | None
-    """Of the answer; None: there was none."""
+    """The response's status; None without a response."""
     error: str
     """What went wrong and what to do; empty after a success."""
     answer: str = ""
-    """The beginning of the answer's body."""
+    """The beginning of the response's body."""
     milliseconds: int = 0
     retry_after: int = 0
-    """Seconds, as the answer asks for; 0: it does not."""
+    """The seconds in the response's ``Retry-After``; otherwise 0."""
 
     @property
     def succeeded(self) -> bool:
@@ -36,7 +36,7 @@ class Attempt:
 
 
 def send(url: str, headers: Mapping[str, str], body: str) -> Attempt:
-    """Sends a body to a URL. Never raises for what the target does."""
+    """Sends a body to a URL. Errors of the target are returned, not raised."""
     begun = time.monotonic()
     try:
         target = parse_target(url)
@@ -75,9 +75,9 @@ async def _post_to_first(
 
 
 async def _post(target: WebhookTarget, address: str, headers: dict[str, str], body: bytes) -> Attempt:
-    """Connects to an address that has been checked: looking the name up again could give another one."""
+    """Sends the request to a checked address. Another look-up of the name could return a different one."""
     sent = {**headers, "host": target.authority, "accept-encoding": "identity", "connection": "close"}
-    # Without trust_env: a proxy would look the name up itself.
+    # Without trust_env, because a proxy would look up the name itself.
     async with (
         httpx.AsyncClient(trust_env=False, follow_redirects=False, timeout=_TIMEOUT) as client,
         client.stream(
@@ -98,7 +98,7 @@ _TIMEOUT = httpx.Timeout(WHOLE_SECONDS, connect=CONNECT_SECONDS)
 
 
 async def _beginning(response: httpx.Response) -> str:
-    """Reads at most ``MOST_READ`` bytes of a body; the connection is closed after them."""
+    """Reads at most ``MOST_READ`` bytes of a body. Then the connection is closed."""
     kept, read = b"", 0
     async for chunk in response.aiter_raw():
         kept, read = kept + chunk[: MOST_KEPT - len(kept)], read + len(chunk)

@@ -1,7 +1,7 @@
 """Secrets and signatures as Standard Webhooks (standardwebhooks.com) describes them.
 
-A secret is derived from ``SECRET_KEY``, the webhook's id and the number of its rotations. So none is stored,
-a copy of the database reveals none, and the server can still show and use it.
+A secret is derived from ``SECRET_KEY``, the webhook's id and the number of its rotations. So secrets are not
+stored, and a copy of the database reveals none.
 """
 
 import hmac
@@ -18,20 +18,20 @@ PREFIX = "whsec_"
 
 
 def secret_of(webhook: UUID, generation: int) -> str:
-    """The text that receivers verify with, ``whsec_…``."""
+    """The secret ``whsec_…``, with which receivers verify signatures."""
     message = f"webhook {webhook} secret {generation}".encode()
     return PREFIX + b64encode(hmac.digest(settings.SECRET_KEY.encode(), message, "sha256")).decode()
 
 
 def signature(secret: str, message: str, timestamp: int, body: str) -> str:
-    """``v1,`` and the base64 of HMAC-SHA256 of id, time (seconds since 1970) and body."""
+    """``v1,`` and the base64 of the HMAC-SHA256 of id, time (seconds since 1970) and body."""
     key = b64decode(secret.removeprefix(PREFIX))
     signed = f"{message}.{timestamp}.{body}".encode()
     return f"v1,{b64encode(hmac.digest(key, signed, 'sha256')).decode()}"
 
 
 def headers_of(delivery: WebhookDelivery, now: datetime) -> Mapping[str, str]:
-    """The headers of one attempt. After a rotation both secrets sign for a day."""
+    """The headers of one attempt. For a day after a rotation, both secrets sign."""
     webhook, timestamp = delivery.webhook, int(now.timestamp())
     secrets = [secret_of(webhook.pk, generation) for generation in webhook.generations(now)]
     signatures = [signature(secret, delivery.message, timestamp, delivery.body) for secret in secrets]

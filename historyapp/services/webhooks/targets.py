@@ -1,4 +1,5 @@
-"""Which addresses a webhook may reach: public ones over HTTPS, and private ones that the operator allows."""
+"""Checks the addresses of webhooks: public ones over HTTPS are allowed, and private ones that the operator
+allows."""
 
 import socket
 from collections.abc import Sequence
@@ -13,20 +14,20 @@ from historyapp.core.errors import AddressNotAllowed, Invalid
 
 RESOLVE_SECONDS = 5.0
 MOST_ADDRESSES = 3
-"""Of one host that are tried."""
+"""The number of a host's addresses that are tried."""
 _NAT64 = ip_network("64:ff9b::/96")
 _PORTS = {"http": 80, "https": 443}
 _SAFE = "%/:@!$&'()*+,;=?~[]"
 _resolvers = ThreadPoolExecutor(8, thread_name_prefix="webhook names")
-"""A look-up of a name has no time limit of its own."""
+"""The limit in seconds for looking up a name, which has no time limit of its own."""
 
 
 class TargetRefused(Exception):
-    """The address of a webhook may not be reached; the text says why."""
+    """The address of a webhook is not allowed; the message says why."""
 
 
 class WebhookTarget(NamedTuple):
-    """A URL in the parts that a request needs."""
+    """The parts of a URL that a request needs."""
 
     scheme: str
     host: str
@@ -43,10 +44,10 @@ class WebhookTarget(NamedTuple):
 
 
 def parse_target(text: str) -> WebhookTarget:
-    """Checks what can be checked of a URL without looking up its host.
+    """Parses a URL and checks it without looking up its host.
 
     Raises:
-        Invalid: when it is no URL of HTTP, or HTTP without TLS is not allowed.
+        Invalid: when it is not an HTTP URL, or uses HTTP without TLS where this is not allowed.
     """
     try:
         url = urlsplit(text)
@@ -76,7 +77,7 @@ def check_literal(target: WebhookTarget) -> None:
     """Refuses a URL whose host is an address that is not allowed. Names are looked up at each attempt.
 
     Raises:
-        AddressNotAllowed: when it is.
+        AddressNotAllowed: when the address is not allowed.
     """
     is_this_machine = target.host == "localhost" or target.host.endswith(".localhost")
     try:
@@ -89,10 +90,10 @@ def check_literal(target: WebhookTarget) -> None:
 
 
 def addresses_of(target: WebhookTarget) -> Sequence[str]:
-    """Looks up the host and checks each of its addresses. A connection must go to one of these.
+    """Looks up the host and checks each of its addresses. Connect only to one of these.
 
     Raises:
-        TargetRefused: when one is not allowed, or the host has none.
+        TargetRefused: when an address is not allowed, or the host has none.
     """
     future = _resolvers.submit(
         socket.getaddrinfo, target.host, target.port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
@@ -111,7 +112,7 @@ def addresses_of(target: WebhookTarget) -> Sequence[str]:
 
 
 def check_address(target: WebhookTarget, address: str) -> None:
-    """Raises ``TargetRefused`` for an address that a request to the target may not reach."""
+    """Raises ``TargetRefused`` if a request to the target may not connect to an address."""
     parsed = _embedded(ip_address(address.partition("%")[0]))
     is_private = not parsed.is_global and not parsed.is_multicast
     if is_private and any(parsed in network for network in settings.PLAYHEAD_WEBHOOK_PRIVATE_ADDRESSES):
@@ -126,7 +127,7 @@ def check_address(target: WebhookTarget, address: str) -> None:
 
 
 def _embedded(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
-    """The IPv4 address that an IPv6 address stands for; else the address itself."""
+    """The IPv4 address embedded in an IPv6 address; otherwise the address itself."""
     if isinstance(address, IPv4Address):
         return address
     if address in _NAT64:
