@@ -1,4 +1,4 @@
-"""The command line ``playhead``: commands that look at sessions, and Django's management commands."""
+"""The command line ``playhead``: commands for sessions, and Django's management commands."""
 
 import gc
 import os
@@ -50,7 +50,7 @@ def main() -> None:
         complete()
     home, arguments = split_home(sys.argv[1:])
     if home is not None:
-        os.environ["PLAYHEAD_HOME"] = home  # settings read it before a command parses its options
+        os.environ["PLAYHEAD_HOME"] = home  # Django's settings read it before a command parses its options
     if arguments in (["--version"], ["version"]):
         from importlib.metadata import version
 
@@ -78,7 +78,7 @@ def main() -> None:
 
 def _run_django(arguments: Sequence[str]) -> None:
     """Runs a management command."""
-    gc.disable()  # loaded modules stay: a garbage collection of them takes a sixth of the start
+    gc.disable()  # modules stay loaded, and collecting them as garbage would take a sixth of the start
 
     import django
     from django.core.exceptions import ImproperlyConfigured

@@ -1,4 +1,4 @@
-"""Tells the other processes over Redis that something has changed. Without Redis they poll."""
+"""Notifies other processes of changes through Redis. Without Redis they poll the database."""
 
 import logging
 import threading
@@ -14,13 +14,13 @@ log = logging.getLogger(__name__)
 
 CHANNEL = "playhead:changes"
 GATHER_SECONDS = 0.02
-"""Changes within this time are announced together."""
+"""Seconds. Changes within this time are announced together."""
 RETRY_SECONDS = 5.0
-"""Time until Redis is tried again after a failure. Until then the database is polled."""
+"""Seconds between two attempts after a failure of Redis. In the meantime the database is polled."""
 
 
 def announce_changes() -> None:
-    """Begins to announce the changes of this process. Requests do not wait for it."""
+    """Starts to announce the changes of this process. Requests do not wait for it."""
     if not settings.REDIS_URL:
         return
     changed = threading.Event()
@@ -29,7 +29,7 @@ def announce_changes() -> None:
 
 
 def listen(heard: Callable[[], None]) -> None:
-    """Calls a function, in a thread of its own, whenever another process has changed something."""
+    """Calls a function in another thread whenever another process has changed something."""
     if settings.REDIS_URL:
         threading.Thread(target=_listen, args=(heard,), name="announced changes", daemon=True).start()
 

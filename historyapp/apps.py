@@ -10,7 +10,10 @@ class HistoryAppConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from historyapp.services.releases import note_release, refuse_newer_database  # imports models
+        from historyapp.services.releases import (
+            note_release,
+            refuse_newer_database,
+        )  # it imports models, which need the app registry
 
         pre_migrate.connect(refuse_newer_database, sender=self)
         post_migrate.connect(note_release, sender=self)

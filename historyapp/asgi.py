@@ -1,12 +1,12 @@
 """The ASGI application, for granian (``playhead up``) or any other ASGI server.
 
-It runs the WSGI application in threads of its own; see :mod:`historyapp.front.application`.
+It runs the WSGI application in threads; see :mod:`historyapp.front.application`.
 """
 
 from django.conf import settings
 from django.urls import get_resolver
 
-from historyapp import wsgi  # first: it sets Django up
+from historyapp import wsgi  # first, because it sets up Django
 from historyapp.front.application import Front
 from historyapp.front.limits import Limits
 
@@ -15,10 +15,10 @@ THREADS = 4
 
 
 def make_front(threads: int) -> Front:
-    """The server's application, with the limits of the settings and all that it needs loaded.
+    """The server's application, with the limits from the settings. Loads all modules that it needs.
 
     Raises:
-        ImportError: when a module of pages or endpoints cannot be loaded; later it would fail each request.
+        ImportError: when a module of pages or endpoints cannot be loaded. Otherwise each request would fail.
     """
     get_resolver().url_patterns  # noqa: B018
     limits = Limits(

@@ -1,10 +1,10 @@
-"""A Celery transport whose queue is a database table, so that it needs no further server and no files.
+"""A Celery transport whose queue is a database table, so it needs no other server and no files.
 
-Celery finds it under ``database://`` (see ``historyapp.celery``). It has direct queues only: the product uses
-no priorities, and fan-out raises. Celery itself does delays (``countdown``): the worker that took a message
-holds it.
+Celery finds it under ``database://`` (see ``historyapp.celery``). It has only direct queues: there are no
+priorities, and fan-out raises an error. Celery itself implements delays (``countdown``): the worker that took
+a message keeps it.
 
-Taking a message deletes it. If its worker dies, only the message is lost: messages only wake workers, the
+Taking a message deletes it. If its worker dies, only the message is lost. Messages only wake workers; the
 work is stored in the tables of runs, and the sweep wakes workers again.
 """
 
@@ -36,7 +36,7 @@ class Channel(virtual.Channel):
     def queue_declare(
         self, queue: str | None = None, passive: bool = False, **kwargs: Any
     ) -> queue_declare_ok_t:
-        """Queues need no declaration. Counts the messages only with ``passive``."""
+        """Queues need no declaration. Messages are counted only with ``passive``."""
         if passive or queue is None:
             return super().queue_declare(queue, passive, **kwargs)
         return queue_declare_ok_t(queue, 0, 0)
@@ -58,8 +58,8 @@ class Channel(virtual.Channel):
         """The oldest message.
 
         Raises:
-            Empty: when there is none, or the database is unavailable. The worker polls again and its tasks go
-                on; any other error would make Celery restart its consumer several times a second.
+            Empty: when there is none, or the database is unavailable. Then the worker polls again and its
+                tasks continue. Any other error would make Celery restart its consumer several times a second.
         """
         if time.monotonic() < self._next_attempt:
             raise Empty
@@ -109,11 +109,11 @@ class Channel(virtual.Channel):
         connection.close_if_unusable_or_obsolete()
 
     def _restore(self, message: Any) -> None:
-        """Puts back a message that was taken and not begun when the worker stops."""
+        """Puts back a message that the worker has taken but not begun when it stops."""
         try:
             super()._restore(message)
         except (DatabaseError, InterfaceError, StorageFailed) as error:
-            log.warning("A message could not be given back; the sweep finds its run: %s", error)
+            log.warning("A message could not be put back; the sweep finds its run: %s", error)
 
     def _purge(self, queue: str) -> int:
         return table.purge(queue)

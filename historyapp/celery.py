@@ -13,7 +13,7 @@ app = Celery("playhead")
 TRANSPORT_ALIASES["database"] = "historyapp.broker:Transport"
 
 
-# The database knows what is to be done: results are not kept, and a lost message is noticed by the sweep.
+# The work is stored in the database. So results are not kept, and the sweep replaces lost messages.
 app.conf.update(
     broker_url=settings.REDIS_URL or "database://localhost",
     broker_transport_options={"socket_timeout": 5, "socket_connect_timeout": 2} if settings.REDIS_URL else {},
@@ -21,7 +21,9 @@ app.conf.update(
     task_ignore_result=True,
     task_default_queue="playhead",
     task_publish_retry_policy={
-        "max_retries": 1 if settings.REDIS_URL else 0,  # a locked database has been waited for already
+        "max_retries": 1
+        if settings.REDIS_URL
+        else 0,  # without retries, because the broker has already waited for a locked database
         "interval_start": 0.1,
         "interval_max": 0.1,
     },

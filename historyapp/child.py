@@ -1,7 +1,7 @@
-"""A process of this program that works for another one, which can end it: the kernel does so after a given
-processor time, whatever the process is doing. It ends with its parent.
+"""A child process that its parent can kill at any time. The kernel kills it when it exceeds its limit of
+processor time. It ends with its parent.
 
-It is started by ``python -m MODULE`` and not by :mod:`multiprocessing`, which would keep one more process and
+It is started by ``python -m MODULE`` and not by :mod:`multiprocessing`, which would need one more process and
 load the parent's main module again.
 """
 
@@ -17,11 +17,11 @@ from threading import Thread
 from historyapp.processes import end_with_parent
 
 STOP_SECONDS = 5.0
-"""Seconds in which a process that has closed its pipe ends."""
+"""A process that has closed its pipe must end within this many seconds."""
 
 
 class Child:
-    """A process that runs a module, with a pipe to it.
+    """A process that runs a module, and a pipe to it.
 
     Raises:
         OSError: when no process can be started.
@@ -49,20 +49,21 @@ class Child:
         return self._process.pid
 
     def took_too_long(self) -> bool:
-        """Whether the kernel ended the process because it reached the limit that it had set itself."""
+        """Whether the kernel killed the process because it exceeded its limit of processor time."""
         with suppress(subprocess.TimeoutExpired):
             return self._process.wait(STOP_SECONDS) == -signal.SIGPROF
         return False
 
     def stop(self) -> None:
-        """Ends the process at once."""
+        """Kills the process."""
         self.pipe.close()
         self._process.kill()
         self._process.wait()
 
 
 def pipe_to_parent(arguments: list[str]) -> Connection:
-    """For the process itself: its pipe, from its first two arguments. It ends when its parent has ended."""
+    """Called in the child: opens the pipe from the first two arguments. The child ends when its parent
+    ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     end_with_parent(int(arguments[1]))
@@ -70,5 +71,5 @@ def pipe_to_parent(arguments: list[str]) -> Connection:
 
 
 def limit_processor_time(seconds: float) -> None:
-    """Lets the kernel end this process after this much more processor time; 0 removes the limit."""
+    """Makes the kernel kill this process after this much more processor time; 0 removes the limit."""
     signal.setitimer(signal.ITIMER_PROF, seconds)

@@ -1,4 +1,4 @@
-"""A worker's clock: it notes that the worker runs, and looks every second for work without a message."""
+"""A worker's clock: it registers the running worker, and looks every second for work that has no message."""
 
 import logging
 import threading
@@ -27,15 +27,15 @@ log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
 COUNT_SECONDS = 15.0
-"""Seconds after which it looks again for sessions whose figures a worker counts ahead."""
+"""Seconds between two searches for sessions whose figures a worker should count in advance."""
 FOLLOW_SECONDS = 0.1
-"""Processor time of one pass over the figures of projects. A worker is requested for the rest."""
+"""The processor time for one update of projects' figures, in seconds. A worker does the rest."""
 ASK_SECONDS = 300.0
-"""Seconds after which it requests a worker again for the same session: a damaged one cannot be counted."""
+"""Seconds between two requests of a worker for the same session, because a damaged one cannot be counted."""
 
 
 def run_clock(worker_id: UUID, look: Callable[[], None], stopping: threading.Event) -> None:
-    """Calls ``look`` every second until ``stopping`` is set. Errors are logged, repeated ones once."""
+    """Calls ``look`` every second until ``stopping`` is set. Errors are logged; a repeated error once."""
     next_beat = 0.0
     logged = ""
     while not stopping.is_set():
@@ -49,26 +49,28 @@ def run_clock(worker_id: UUID, look: Callable[[], None], stopping: threading.Eve
             note(error)
             if str(error) != logged:
                 logged = str(error)
-                log.warning("The worker cannot ask the database for work: %s", error)
+                log.warning("The worker cannot read its work from the database: %s", error)
             connection.close()
         except StorageFailed as fault:
             if str(fault) != logged:
                 logged = str(fault)
                 log.warning("The worker waits: %s", fault)
-        except Exception:  # without its clock, a worker would be taken for dead
-            log.exception("The worker's clock goes on after an unexpected error")
+        except Exception:  # without its clock, the worker would be considered dead
+            log.exception("The worker's clock continues after an unexpected error")
         stopping.wait(LOOK_SECONDS)
-    with suppress(DatabaseError, InterfaceError, StorageFailed):  # after a minute it counts as dead anyway
+    with suppress(
+        DatabaseError, InterfaceError, StorageFailed
+    ):  # its registration expires after a minute anyway
         forget_worker(worker_id)
     connection.close()
 
 
 def watch_for_work(request_worker: Callable[[], None], worker_id: str) -> None:
-    """Requests a worker process while there is work and none is running; see :mod:`historyapp.supervisor`.
+    """Requests a worker process when there is work and none is running; see :mod:`historyapp.supervisor`.
 
-    This clock registers the worker while its process is not running, so that others see one worker.
-    This clock keeps the figures of projects up to date, too: a worker for each append would cost more.
-    An idle web process also releases the tokenizer's tables.
+    It registers the worker even while no worker process runs, because one can be started at any time. It also
+    updates projects' figures, because starting a worker for each append would cost more. If the web process
+    is idle, it releases the tokenizer's tables.
     """
 
     next_count = 0.0

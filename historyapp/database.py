@@ -1,4 +1,5 @@
-"""The database settings from ``DATABASE_URL``: SQLite for durable concurrent use, or PostgreSQL."""
+"""The database settings from ``DATABASE_URL``: SQLite, configured for durable concurrent use, or
+PostgreSQL."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -39,20 +40,20 @@ def database(home: Path) -> dict[str, Any]:
     if config["ENGINE"] == SQLITE:
         return _sqlite(config, synchronous)
     options = dict(config.get("OPTIONS", {}))
-    if synchronous:  # otherwise the server's own setting holds
+    if synchronous:  # otherwise the server's own setting applies
         commit = "on" if synchronous == "FULL" else "off"
         options["options"] = f"{options.get('options', '')} -c synchronous_commit={commit}".strip()
     return {**config, "CONN_MAX_AGE": 600, "CONN_HEALTH_CHECKS": True, "OPTIONS": options}
 
 
 def _sqlite(config: dict[str, Any], synchronous: str) -> dict[str, Any]:
-    """Writers wait for each other at BEGIN, where SQLite can wait, instead of failing at COMMIT."""
+    """Transactions begin IMMEDIATE: writers wait for each other at BEGIN instead of failing later."""
     pragmas = (*_SQLITE_PRAGMAS, f"PRAGMA synchronous={synchronous or 'FULL'}")
     options = {
         "timeout": env.number("PLAYHEAD_WRITE_SECONDS", default=20, most=3600),
         "transaction_mode": "IMMEDIATE",
         "init_command": ";".join(pragmas),
     }
-    with suppress(OSError):  # it may not exist yet; opening it reports other errors
+    with suppress(OSError):  # the file may not exist yet; opening the database reports other errors
         Path(config["NAME"]).chmod(0o600)  # SQLite's other files get the same mode
     return {**config, "CONN_MAX_AGE": None, "OPTIONS": {**config.get("OPTIONS", {}), **options}}

@@ -1,6 +1,6 @@
-"""Messages that ask the workers for work. Without a broker, workers find the work at their next sweep.
+"""Puts messages for the workers into the queue. Without a broker, workers find the work at their next sweep.
 
-Celery takes 12 MB: it is loaded by the first message, not by the server's start.
+Celery takes 12 MB, so it is loaded by the first message and not at the server's start.
 """
 
 import logging
@@ -26,34 +26,35 @@ log = logging.getLogger(__name__)
 WORKERS_PER_RUN = 4
 """Workers that are woken for one run."""
 ASK_SECONDS = 10.0
-"""Seconds before this process asks again for the same index of a session."""
+"""This process requests the same index of a session at most once in this many seconds."""
 
 _asked: dict[tuple[str, UUID], float] = {}
-"""When this process asked for an index of a session, in seconds of the monotonic clock."""
+"""When this process last requested an index of a session, by the monotonic clock."""
 _lock = threading.Lock()
 
 
 def wake(run: UUID, workers: int = WORKERS_PER_RUN) -> None:
-    """Sends messages that wake workers for a run. Without a broker, workers find it at their next sweep."""
+    """Wakes workers for a run. Without a broker, they find it at their next sweep."""
     send("compress", [run] * workers, f"the run {run} waits for the next sweep")
 
 
 def want_text_index(sessions: Iterable[UUID]) -> None:
-    """Asks workers to index the texts of sessions. Without a broker, the next search asks again."""
+    """Requests text indexes of sessions. Without a broker, the next search requests them again."""
     send("index_text", not_asked("texts", sessions), "searches stay slow until it can")
 
 
 def index_imports(reports: Iterable[FileReport]) -> None:
-    """Asks workers to index the texts of imported sessions, so that the first search is fast too.
+    """Requests text indexes of imported sessions, so that the first search is fast too.
 
-    Sessions without enough entries for a block are left out: without an index they are searched as quickly.
+    Sessions without enough entries for a block are left out. Searching them is as fast without an index.
     """
     sessions = [session for report in reports for session in report.sessions if session.changed]
     want_text_index([one.id for one in sessions if one.counts.entries >= BLOCK_ENTRIES])
 
 
 def not_asked(what: str, sessions: Iterable[UUID], seconds: float = ASK_SECONDS) -> list[UUID]:
-    """The sessions for whose index this process has not asked within the last seconds; notes that it asks."""
+    """The sessions whose index this process has not requested within the last ``seconds``. Records the
+    request."""
     now = time.monotonic()
     with _lock:
         for old in [key for key, asked in _asked.items() if key[0] == what and now - asked >= seconds]:
@@ -67,8 +68,8 @@ def send(task: str, ids: Iterable[UUID], consequence: str) -> None:
     """Puts a message for each id into the queue, in one commit.
 
     Args:
-        task: its name.
-        consequence: what follows where the messages cannot be sent, for the log.
+        task: the task's name.
+        consequence: the consequence if the messages cannot be sent, for the log.
     """
     from kombu.exceptions import OperationalError
 
@@ -85,9 +86,9 @@ def send(task: str, ids: Iterable[UUID], consequence: str) -> None:
 
 
 def index_names_of(history: History) -> bool:
-    """Indexes the names that can be indexed at once, and asks workers for the rest.
+    """Indexes the names that can be indexed at once, and requests the rest from workers.
 
-    Returns whether everything is in. If the rest cannot be stored, the reader does without it.
+    Returns whether the index is complete. If the index cannot be stored, the reader continues without it.
     """
     try:
         is_complete = catch_up(history.lineage)
@@ -100,9 +101,9 @@ def index_names_of(history: History) -> bool:
 
 
 def name_index_state(history: History) -> str:
-    """Indexes names as :func:`index_names_of`. Returns a text that changes when more of them are in.
+    """Indexes names like :func:`index_names_of`. Returns a text that changes whenever more names are indexed.
 
-    Other rules give another text, too.
+    It also changes with the version of the rules.
     """
     return (
         f"complete {NAMES_VERSION}" if index_names_of(history) else f"up to {indexed_up_to(history.lineage)}"
@@ -110,15 +111,15 @@ def name_index_state(history: History) -> str:
 
 
 def want_search_index(project: UUID) -> None:
-    """Asks workers to add a project's steps to the search index. Without a broker, the next search asks."""
+    """Requests an update of a project's search index. Without a broker, the next search requests it again."""
     send("index_search", not_asked("search", [project]), "older steps are not found until it can")
 
 
 def want_bulk_action(action: UUID) -> None:
-    """Asks a worker to continue a bulk action. Without a broker, the next sweep asks again."""
+    """Wakes a worker for a bulk action. Without a broker, the next sweep does it."""
     send("bulk_action", [action], f"the bulk action {action} waits for the next sweep")
 
 
 def want_name_index(session: UUID) -> None:
-    """Asks workers to index the names of a session. Without a broker, the next reader asks again."""
+    """Requests a name index of a session. Without a broker, the next reader requests it again."""
     send("index_names", not_asked("names", [session]), "the names of a session wait")

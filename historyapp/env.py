@@ -20,14 +20,14 @@ _SIZE = re.compile(r"(\d{1,15})\s*([KMG]?)(?:i?B)?", re.IGNORECASE)
 
 
 def text(name: str, default: str = "") -> str:
-    """The variable without surrounding space. An empty one counts as unset."""
+    """The variable without surrounding space. An empty variable counts as unset."""
     return os.environ.get(name, "").strip() or default
 
 
 def read_secrets() -> None:
     """Sets each of ``SECRETS`` from the file that ``NAME_FILE`` names, as container runtimes mount secrets.
 
-    A variable that is set itself takes precedence.
+    If the variable itself is set, it takes precedence.
     """
     for name in SECRETS:
         path = text(f"{name}_FILE")

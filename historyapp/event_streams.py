@@ -1,4 +1,5 @@
-"""Server-sent events for agents and for pages: what a stream sends first, and what the front adds to it."""
+"""Server-sent events for agents and pages: the first part of a stream. ``historyapp.front`` sends later
+events."""
 
 from collections.abc import Collection
 from typing import NamedTuple
@@ -14,15 +15,15 @@ from historyapp.models.changes import Cursor, ReadChange, changes_since, newest_
 
 MEDIA_TYPE = "text/event-stream"
 RETRY_MILLISECONDS = 1000
-"""After which clients connect again."""
+"""Milliseconds after which clients connect again."""
 
 
 class Reader(NamedTuple):
-    """The reader of a stream. The stream ends when they may no longer read the project."""
+    """The reader of a stream. The stream ends when the reader may no longer read the project."""
 
     project: UUID
     key: UUID | None = None
-    """An API key, or None for a person."""
+    """The API key, or None for a person."""
     user: int | None = None
 
 
@@ -33,7 +34,7 @@ class Subscription(NamedTuple):
     session: UUID | None
     """None: the whole project."""
     cursor: Cursor
-    """The client already has the events before this cursor."""
+    """The client already has the events up to this cursor."""
     reader: Reader
 
 
@@ -53,10 +54,10 @@ class EventStream(HttpResponse):
 
 
 def first_cursor(project: UUID, after: str | None) -> Cursor:
-    """Where a stream begins: after a cursor, or without one now.
+    """The cursor at which a stream begins: the given one, or the current one.
 
     Raises:
-        Invalid: when it is no cursor.
+        Invalid: when the text is not a cursor.
     """
     return Cursor.parse(after) if after else newest_cursor(project)
 
@@ -80,7 +81,7 @@ def event_text(change: ReadChange) -> str:
 
 
 def place_text(cursor: Cursor) -> str:
-    """Tells a client only where to continue."""
+    """An event without data that only sets the client's cursor."""
     return f"id: {cursor}\n\n"
 
 

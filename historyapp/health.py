@@ -17,15 +17,16 @@ log = logging.getLogger(__name__)
 
 
 def healthz(request: HttpRequest) -> HttpResponse:
-    """The process responds. A slow database must not restart the process, so this does not query it."""
+    """Whether the process responds. It does not query the database: a slow database must not restart the
+    process."""
     return HttpResponse("ok\n", content_type="text/plain")
 
 
 def readyz(request: HttpRequest) -> JsonResponse:
     """The state of each part; 503 if the database is unavailable.
 
-    Without broker or worker all requests are served and compressions wait: 200 with the status "degraded".
-    The status is also "degraded" when the disk is nearly full or work has waited for long.
+    Without a broker or worker, requests are served and compressions wait, so the response is 200 with the
+    status "degraded". The status is also "degraded" if the disk is nearly full or work has waited too long.
     """
     database = _database()
     broker = (
@@ -54,11 +55,11 @@ def _database() -> str:
 
 
 def _table(database: str, rows: QuerySet[Any], *, may_be_empty: bool) -> str:
-    """The state of a part by its rows in the database; "unknown" if the database is unavailable."""
+    """The state of a part, from its rows in the database; "unknown" if the database is unavailable."""
     if database != "ok":
         return "unknown"
     try:
-        found = rows.exists()  # fails where the tables are older than this version
+        found = rows.exists()  # fails if the tables are older than this version
     except DatabaseError as error:
         log.error("The state of the queue or the workers cannot be read: %s", error)
         return "unavailable"
@@ -66,7 +67,7 @@ def _table(database: str, rows: QuerySet[Any], *, may_be_empty: bool) -> str:
 
 
 def _disk() -> str:
-    """Whether the disk of the data folder has as much free space as ``PLAYHEAD_DISK_ALARM`` asks for."""
+    """Whether the disk of the data folder has at least ``PLAYHEAD_DISK_ALARM`` of free space."""
     try:
         free = disk.free_bytes()
     except OSError as error:
@@ -76,7 +77,7 @@ def _disk() -> str:
 
 
 def _lag(database: str) -> str:
-    """Whether a message or a run has waited for a worker for longer than ``PLAYHEAD_LAG_ALARM``."""
+    """Whether a message or a run has waited for a worker longer than ``PLAYHEAD_LAG_ALARM``."""
     if database != "ok":
         return "unknown"
     try:
@@ -88,7 +89,7 @@ def _lag(database: str) -> str:
 
 
 def _redis() -> str:
-    from redis import RedisError  # loaded only where there is one
+    from redis import RedisError  # loaded only if Redis is used
 
     try:
         with open_redis() as redis:

@@ -1,4 +1,4 @@
-"""How long work has waited for a worker, from indexed queries."""
+"""How long work has waited for a worker. All queries use an index."""
 
 import logging
 from typing import TYPE_CHECKING, cast
@@ -15,12 +15,12 @@ log = logging.getLogger(__name__)
 
 QUEUE = "playhead"
 BROKER_SECONDS = 2
-"""Seconds that Redis has to respond."""
+"""The time limit for each response of Redis, in seconds."""
 
 
 def open_redis() -> "Redis":
-    """A connection to the broker, which has ``BROKER_SECONDS`` for each answer. Close it."""
-    from redis import Redis  # loaded only where there is one
+    """A connection to the broker, with the time limit ``BROKER_SECONDS``. The caller must close it."""
+    from redis import Redis  # loaded only if Redis is used
 
     seconds = {"socket_connect_timeout": BROKER_SECONDS, "socket_timeout": BROKER_SECONDS}
     return Redis.from_url(settings.REDIS_URL, **seconds)
@@ -41,13 +41,13 @@ def waiting_messages() -> int | None:
 
 
 def oldest_message_age() -> float:
-    """Seconds since the oldest message was added to the database's queue; 0 without one."""
+    """Seconds since the oldest message was added to the database's queue; 0 if the queue is empty."""
     oldest = QueuedMessage.objects.waiting(QUEUE).values_list("created_at", flat=True).first()
     return max(0.0, (timezone.now() - oldest).total_seconds()) if oldest else 0.0
 
 
 def oldest_queued_run_age() -> float:
-    """Seconds since the oldest run that no worker has begun was requested; 0 without one."""
+    """Seconds since the request of the oldest run that no worker has begun; 0 if there is none."""
     queued = CompressionRun.objects.active().filter(state=CompressionRun.State.QUEUED).order_by("id")
     oldest = queued.values_list("created_at", flat=True).first()
     return max(0.0, (timezone.now() - oldest).total_seconds()) if oldest else 0.0

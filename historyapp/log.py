@@ -9,14 +9,14 @@ from contextvars import ContextVar
 from pathlib import Path
 
 FRAMES = 3
-"""Innermost frames of an exception that are logged."""
+"""The number of innermost frames of an exception that are logged."""
 
 _FRAME = re.compile(r'^  File "([^"]+)", line (\d+), in (\S+)$', re.MULTILINE)
-# No underscore: an API key in the wrong header must not come into the log.
+# No underscore, so that an API key in the wrong header is never logged.
 _REQUEST_ID = re.compile(r"[A-Za-z0-9.-]{8,64}")
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
-"""The id of the request that this thread works on; empty outside requests."""
+"""The id of this thread's request; empty outside requests."""
 
 
 def new_request_id(given: str = "") -> str:
@@ -27,8 +27,8 @@ def new_request_id(given: str = "") -> str:
 class OneLine(logging.Formatter):
     """``time LEVEL logger: message``, and the type and innermost frames of an exception.
 
-    An exception's message can quote the request (a validation error repeats its input), so it is left out, as
-    are all lines of a message after the first. Control characters are escaped.
+    Messages of exceptions are left out, because they can quote the request (a validation error repeats its
+    input). So are all lines of a message after the first. Control characters are escaped.
     """
 
     def __init__(self) -> None:
@@ -68,16 +68,16 @@ class JsonLine(logging.Formatter):
 
 
 def first_line(record: logging.LogRecord) -> str:
-    """The message without its further lines, which can quote a request."""
+    """The first line of the message: the others can quote a request."""
     return record.getMessage().partition("\n")[0]
 
 
 def exception_of(record: logging.LogRecord) -> tuple[str, str] | None:
-    """Type and place of the exception of a record, or None."""
+    """The type and place of a record's exception, or None."""
     if record.exc_info and record.exc_info[0]:
         return record.exc_info[0].__name__, _places("".join(traceback.format_tb(record.exc_info[2])))
     rest = record.getMessage().partition("\n")[2]
-    if rest.startswith("Traceback"):  # granian puts it into its message
+    if rest.startswith("Traceback"):  # granian includes the traceback in its message
         return rest.rstrip().rpartition("\n")[2].partition(":")[0], _places(rest)
     return None
 

@@ -1,6 +1,6 @@
-"""What this process counts for ``/metrics``. Counting takes no lock for longer than an addition.
+"""The counters of this process for ``/metrics``. Counting holds a lock only for an addition.
 
-Figures that several processes share, such as money and runs, are in the database: ``models/totals.py``.
+Counters that all processes share, such as money and runs, are in the database: ``models/totals.py``.
 """
 
 from functools import cache
@@ -41,12 +41,12 @@ def route_of(request: HttpRequest) -> str:
 
 
 def known_method(method: str | None) -> str:
-    """The method; ``other`` for the words that a client made up."""
+    """The method; ``other`` for unknown methods."""
     return method if method in _METHODS else "other"
 
 
 def count_request(method: str | None, route: str, status: int, seconds: float) -> None:
-    """Counts an answered request. ``route`` must be one of few: each is a time series of its own."""
+    """Counts an answered request. There must be few values of ``route``, because each is a time series."""
     requests, latency = _series(known_method(method), route, status)
     requests.inc()
     latency.observe(seconds)

@@ -1,7 +1,7 @@
 """``GET /metrics`` in the text format of Prometheus.
 
-What this process counts is in ``historyapp.meters``. The rest is read at each request, by queries whose cost
-grows with the queue and the runs under way, and not with the log.
+The counters of this process are in ``historyapp.meters``. The rest is read at each request. The cost of these
+queries grows with the queue and the active runs, but not with the log.
 """
 
 import hmac
@@ -51,7 +51,7 @@ class SharedFigures(Collector):
     """The figures that are the same in every process: disk, queue, runs, model calls."""
 
     def describe(self) -> Iterable[Metric]:
-        return ()  # otherwise registering would collect once for their names
+        return ()  # otherwise registering would collect all metrics once
 
     def collect(self) -> Iterator[Metric]:
         yield _gauge("disk_free_bytes", "Free disk space of the data folder.", disk.free_bytes())
@@ -59,7 +59,7 @@ class SharedFigures(Collector):
         try:
             families = [*_work(), *_totals(), *_database_size()]
         except (DatabaseError, InterfaceError) as error:
-            log.error("The database cannot be asked for metrics: %s", type(error).__name__)
+            log.error("The metrics cannot be read from the database: %s", type(error).__name__)
             families = []
         yield _gauge("database_up", "Whether the database answers: 1 or 0.", int(bool(families)))
         yield from families

@@ -25,7 +25,7 @@ _COMPRESSIBLE = re.compile(r"text/(?!event-stream)|application/json|image/svg")
 class RequestMiddleware:
     """Gives each request an id, counts it for ``/metrics``, and logs it with ``PLAYHEAD_LOG_REQUESTS``.
 
-    It comes first, so that nothing that answers is left out.
+    It comes first, so that every response is counted.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -33,7 +33,8 @@ class RequestMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         begun = time.perf_counter()
-        # It stays set after the response has begun: a stream's errors are logged later in the same thread.
+        # It stays set after the response has begun, because a stream's errors are logged later in the same
+        # thread.
         id = new_request_id(request.META.get("HTTP_X_REQUEST_ID", ""))
         request_id.set(id)
         method = meters.known_method(request.method)
@@ -74,10 +75,10 @@ def log_request(request: HttpRequest, response: HttpResponseBase, seconds: float
 
 
 class ApiMiddleware:
-    """For agents' requests: checks ``Host``, and adds the headers that Django's middleware adds to pages.
+    """For agents' requests: checks ``Host``, and adds the same headers as Django's middleware for pages.
 
-    One instead of three (``SecurityMiddleware``, ``CommonMiddleware``, ``XFrameOptionsMiddleware``), because
-    every append passes through it. A test compares the headers.
+    It replaces ``SecurityMiddleware``, ``CommonMiddleware`` and ``XFrameOptionsMiddleware``, because every
+    append passes through it. A test compares the headers.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -103,7 +104,7 @@ class ApiMiddleware:
 
 
 class HeadMiddleware:
-    """Responds to HEAD as to GET, without the body; ``Content-Length`` is that of GET if known."""
+    """Answers HEAD like GET, without the body. ``Content-Length`` is that of GET, if known."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -124,8 +125,9 @@ class HeadMiddleware:
 class CompressionMiddleware(GZipMiddleware):
     """gzip for pages, fragments and static files.
 
-    Responses of the API are not compressed: agents are usually near, and compressing a long history costs
-    more than it saves. Partial and "not modified" responses have no complete body to compress.
+    Responses of the API are not compressed: agents are usually on the same network, and compressing a long
+    history costs more time than it saves. Partial and "not modified" responses have no complete body to
+    compress.
     """
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:

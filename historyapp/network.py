@@ -1,15 +1,15 @@
-"""Which addresses count as one client."""
+"""Maps an IP address to a client."""
 
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 IPV6_PREFIX = 64
-"""Bits of an IPv6 address that name a network. Whoever has one such network has all addresses in it."""
+"""The prefix length of an IPv6 network. A client can use all addresses of its network."""
 
 
 @lru_cache(4096)
 def network_of(address: str) -> str:
-    """An IPv4 address as it is, an IPv6 address as its network; any other text as it is."""
+    """The network of an IPv6 address; an IPv4 address and any other text unchanged."""
     try:
         parsed: IPv4Address | IPv6Address = ip_address(address)
     except ValueError:

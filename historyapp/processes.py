@@ -1,4 +1,5 @@
-"""Signals and parents of the processes of ``playhead up``. Imports no Django: the parent has none."""
+"""Signals and parents of the processes of ``playhead up``. Does not import Django, because the parent does
+not load it."""
 
 import os
 import select
@@ -9,10 +10,10 @@ import time
 
 
 def end_with_parent(parent: int) -> None:
-    """Sends this process a SIGTERM once its parent has ended for any reason.
+    """Sends this process a SIGTERM when its parent ends for any reason.
 
     Args:
-        parent: the process id that the parent gave; the parent may have ended before this is called.
+        parent: the parent's process id. The parent may have ended before this is called.
     """
 
     def watch() -> None:
@@ -29,7 +30,7 @@ def end_with_parent(parent: int) -> None:
 
 
 def _open_process(pid: int) -> int | None:
-    """A descriptor that becomes readable when the process ends; None where the system has none (macOS)."""
+    """A descriptor that becomes readable when the process ends; None if the system has none (macOS)."""
     try:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):

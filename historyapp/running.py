@@ -1,4 +1,4 @@
-"""The servers that run on a data folder. Each has a small file there, locked while the server runs.
+"""The running servers of a data folder. Each has a small file there, which is locked while the server runs.
 
 The kernel releases the lock when the process ends, even if it is killed. A process id would not be enough: it
 is reused, and means nothing in another container that shares the folder.
@@ -18,7 +18,7 @@ _FILES = "server-*.json"
 
 @contextmanager
 def announced(folder: Path, address: str) -> Iterator[None]:
-    """Stores the server's address for other commands on this machine while the block runs.
+    """Publishes the server's address for other commands on this machine while the block runs.
 
     If the file cannot be written, the server runs without it.
     """
@@ -35,7 +35,7 @@ def announced(folder: Path, address: str) -> Iterator[None]:
 
 
 def running_address(folder: Path) -> str | None:
-    """The address of the server that runs on this folder, the newest of several, or None."""
+    """The address of the newest server that runs on this folder, or None."""
     found = []
     for path in folder.glob(_FILES):
         try:
@@ -47,9 +47,10 @@ def running_address(folder: Path) -> str | None:
 
 
 def orphan_listens(folder: Path, port: int) -> bool:
-    """Whether a web process of this folder listens on ``port`` though its parent was killed: it ends soon.
+    """Whether a web process of this folder still listens on ``port`` after its parent was killed. It will end
+    soon.
 
-    It has inherited its parent's lock.
+    The web process has inherited its parent's lock.
     """
     for path in folder.glob(_FILES):
         with suppress(OSError, ValueError, KeyError):  # its server has just ended, or the file is damaged
@@ -61,13 +62,13 @@ def orphan_listens(folder: Path, port: int) -> bool:
 
 
 def _is_alive(pid: int) -> bool:
-    """Whether the process runs; one that has ended and waits for its parent does not."""
+    """Whether the process runs. A zombie does not."""
     try:
         os.kill(pid, 0)
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except ProcessLookupError:
         return False
-    except OSError:  # it is another user's, or there is no /proc
+    except OSError:  # the process belongs to another user, or there is no /proc
         return True
     return state not in "ZX"
 

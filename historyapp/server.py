@@ -1,4 +1,4 @@
-"""Serves HTTP with granian: one web process with an event loop and threads, which ends with its parent.
+"""Serves HTTP with granian: one web process with an event loop and threads. It ends with its parent.
 
 Only the web process imports Django, so the parent stays small.
 """
@@ -25,10 +25,10 @@ from historyapp.processes import end_with_parent, handle_signals_at_once
 GRACE = 10
 """Seconds that running requests have to finish when the server stops."""
 CONNECTIONS = 8000
-"""Open at the same time. Where the system allows fewer open files, half of these."""
+"""The most open connections. If the system allows fewer open files, half of that number."""
 
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  (what people may ask for, not a default)
-"""Addresses that mean "every interface", and those at which this machine reaches the server."""
+"""Addresses that mean "every interface", and the addresses at which this machine reaches the server."""
 
 
 class CannotListen(Exception):
@@ -73,8 +73,9 @@ def serve(
     """Serves until Ctrl-C, SIGTERM or SIGHUP.
 
     Args:
-        threads: of requests that read, and as many of requests that write.
-        head_seconds: the time that the head of a request may take, also after the one before it.
+        threads: the threads for requests that read, and for requests that write the same number.
+        head_seconds: the time limit for receiving the head of a request, including the wait since the
+            previous request.
         on_ready: runs in a thread once the server responds.
         on_load: runs in the web process once Django is loaded.
 
@@ -87,7 +88,7 @@ def serve(
         address=ip,
         port=port,
         interface=Interfaces.ASGI,
-        http=HTTPModes.http1,  # of HTTP/2, granian limits neither idle connections nor what headers unpack to
+        http=HTTPModes.http1,  # HTTP/2 in granian limits neither idle connections nor unpacked headers
         workers=1,
         loop=Loops.uvloop,
         websockets=False,
@@ -99,7 +100,7 @@ def serve(
     )
     announcer = threading.Thread(target=_announce, args=(server, ip, port, on_ready), daemon=True)
     server.on_startup(announcer.start)
-    # granian would reload when a terminal is closed, even under nohup, which ignores this signal.
+    # granian would reload on SIGHUP when a terminal is closed, even under nohup, which ignores this signal.
     ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     on_hangup = signal.SIG_IGN if ignored else server.signal_handler_interrupt
     server.on_startup(lambda: signal.signal(signal.SIGHUP, on_hangup))
@@ -109,7 +110,7 @@ def serve(
 
 
 def _raise_open_files() -> int:
-    """Allows this process and the web process as many open files as the system lets them have."""
+    """Raises the limit of open files for this process and the web process to the system's maximum."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 2 * CONNECTIONS if most == resource.RLIM_INFINITY else min(2 * CONNECTIONS, most)
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
@@ -117,11 +118,11 @@ def _raise_open_files() -> int:
 
 
 def _load_application(parent: int, threads: int, on_load: Callable[[], None], target: str) -> Any:
-    """Runs in the web process: lets it end with its parent, then loads Django."""
+    """Runs in the web process: makes it end with its parent, then loads Django."""
     end_with_parent(parent)
     os.setpgid(0, 0)  # Ctrl-C goes only to the parent, which then stops this process
-    # Until granian serves and sets its own handler. A SIGTERM within milliseconds of the fork is lost: this
-    # process is then killed when its time to stop is over.
+    # This handler is used until granian sets its own. A SIGTERM within milliseconds of the fork is lost; then
+    # the process is killed when its time to stop is over.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     handle_signals_at_once()
 
@@ -136,7 +137,7 @@ def _announce(server: Any, ip: str, port: int, on_ready: Callable[[Running], Non
     def running() -> bool:
         return not (server.interrupt_signal or server.interrupt_children)
 
-    # The web process is a fork: it would inherit, held for ever, any lock that this thread holds meanwhile.
+    # The web process is a fork: a lock that this thread holds at the fork would stay locked there for ever.
     while running() and not any(worker.is_alive() for worker in server.wrks):
         time.sleep(0.02)
     while running() and not _responds(ip, port):

@@ -70,7 +70,7 @@ if PLAYHEAD_BASE_URL:
 
 DATABASES = {"default": database(PLAYHEAD_HOME)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-# Shared by workers: until when a provider asked to wait.
+# Workers share this: until when a provider asked to wait.
 CACHES: dict[str, dict[str, Any]] = {
     "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
     if REDIS_URL
@@ -157,7 +157,7 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PLAYHEAD_BASE_URL.startswith("https
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
-# Agents' texts are untrusted. Nothing inline runs: scripts and styles come from our own files only.
+# Agents' texts are untrusted, so nothing inline runs: scripts and styles come from our own files only.
 CONTENT_SECURITY_POLICY: dict[str, Any] = {
     "DIRECTIVES": {
         "default-src": [NONE],

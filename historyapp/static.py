@@ -1,4 +1,4 @@
-"""Static files, served from their packages and cached for ever under names that contain their hash.
+"""Serves static files from their packages. Names that contain a hash are cached for ever.
 
 Django's own hashed names need ``collectstatic`` and a writable folder. This works in a checkout, an installed
 wheel and a read-only container, and takes a few milliseconds at start.

@@ -22,9 +22,9 @@ from historyapp.running import announced
 from historyapp.server import Running, serve
 
 GRACE = 12
-"""Seconds that a worker has to finish, two more than it gives its runs."""
+"""The time limit for a worker to end: two seconds more than its runs get."""
 RESTART_SECONDS = 5
-"""Seconds before a failed worker is started again."""
+"""Seconds to wait before starting a failed worker again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,14 @@ class ServerPlan:
     welcome: list[str]
     """Lines to print once the server responds."""
     demo_key: str
-    """The demo's API key; empty: no demo."""
+    """The API key for recording the demo; empty: no demo."""
     worker_id: str
     logging: dict[str, Any]
 
 
 def become_supervisor(plan: ServerPlan) -> None:
-    """Replaces this process. The plan contains a key and is sent through a pipe: arguments are public."""
+    """Replaces this process by the supervisor. The plan contains a key, so it is sent through a pipe:
+    arguments are public."""
     read, write = os.pipe()
     with os.fdopen(write, "wb") as pipe:
         pipe.write(json.dumps(asdict(plan)).encode())
@@ -58,7 +59,7 @@ def become_supervisor(plan: ServerPlan) -> None:
 
 
 class WorkerProcess:
-    """A worker process that is started when there is work and ends itself when it has been idle."""
+    """A worker process that is started when there is work. It ends when it has been idle."""
 
     def __init__(self, worker_id: str) -> None:
         options = ["--on-demand", worker_id, "--parent", str(os.getpid())]
@@ -69,7 +70,7 @@ class WorkerProcess:
         self._stopped = False
 
     def start_on_request(self, requests: int) -> None:
-        """Starts the worker, unless it runs, for every message in the pipe ``requests``."""
+        """Starts the worker for every message in the pipe ``requests``, unless it is running."""
         while os.read(requests, 4096):
             self.ensure()
 
@@ -124,7 +125,7 @@ def supervise(plan: ServerPlan) -> None:
     finally:
         worker.stop()
         if plan.sqlite:
-            # Moves SQLite's other files into the main one, which users may copy while the server is stopped.
+            # Merges SQLite's other files into the main one, which users may copy while the server is stopped.
             with closing(sqlite3.connect(plan.sqlite)) as connection:
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 

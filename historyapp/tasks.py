@@ -1,7 +1,7 @@
-"""Tasks of the Celery workers. A task takes an id and calls one service.
+"""The Celery tasks. A task takes an id and calls one service.
 
-A task may run twice or never without harm: the database says what is to be done, and the sweep wakes workers
-for what was left.
+A task may run twice or never without harm: the work is stored in the database, and the sweep wakes workers
+for unfinished work.
 """
 
 import logging
@@ -39,30 +39,30 @@ from historyapp.wire.problems import StorageFailed
 log = logging.getLogger(__name__)
 
 stopping = threading.Event()
-"""Set when this process's worker is to end: tasks begin nothing more."""
+"""Set when this process's worker must end. Then tasks begin no further work."""
 MOST_FORWARDS, FORWARD_SECONDS = 20, 0.1
-"""How often a message goes back into the queue for another worker, and after how many seconds."""
+"""How often a message is put back into the queue for another worker, and after how many seconds."""
 TURN_SECONDS = 20.0
 """Seconds after which a task yields to waiting runs: otherwise a long run would delay all others."""
 WEBHOOK_SECONDS = 0.9
-"""The same for a webhook: about every look."""
+"""The same for a webhook, which is retried about every second."""
 SENDERS = ThreadPoolExecutor(16, thread_name_prefix="webhooks")
-"""So many webhooks are worked on at the same time in one process."""
+"""The most webhooks that one process works on at the same time."""
 runs_waiting = threading.Event()
-"""Set while no worker is at work on some active run."""
+"""Set while an active run has no worker."""
 
 _chores: set[str] = set()
-"""Work other than runs that this process does now: outcomes, figures."""
+"""The chores that this process is working on: outcomes, figures, indexes."""
 _current_runs: set[UUID] = set()
-"""Runs that this process is at work on."""
+"""The runs that this process is working on."""
 _current_webhooks: set[UUID] = set()
-"""Webhooks that this process is at work on."""
+"""The webhooks that this process is working on."""
 _lock = threading.Lock()
 
 
 @app.task(name="compress")
 def compress(run: str, forwards: int = 0) -> None:
-    """Works on a run until nothing of it is left, in turns where other runs wait.
+    """Works on a run until it has ended. If other runs wait, it takes turns with them.
 
     One process runs one task of a run at a time. It forwards further messages for the run to other workers.
     """
@@ -94,7 +94,7 @@ def compress(run: str, forwards: int = 0) -> None:
 
 @app.task(name="bulk_action")
 def bulk_action(action: str) -> None:
-    """Does what is left of an action on many sessions, in turns. Other workers may be at it, too."""
+    """Works on an action on many sessions, in turns. Other workers may work on it too."""
     end = time.monotonic() + TURN_SECONDS
     is_over = work_on_bulk_action(UUID(action), lambda: stopping.is_set() or time.monotonic() >= end, wake)
     if not is_over and not stopping.is_set():
@@ -103,7 +103,8 @@ def bulk_action(action: str) -> None:
 
 @app.task(name="send_webhook")
 def send_webhook(webhook: str) -> None:
-    """Has a thread of its own send what is due for a webhook: targets that hang hold up no other task."""
+    """Sends a webhook's due deliveries in a separate thread, so that a slow target does not block other
+    tasks."""
     SENDERS.submit(_send_webhook, UUID(webhook))
 
 
@@ -120,16 +121,16 @@ def _send_webhook(id: UUID) -> None:
         with short_connection():
             work_on(id, stopping.is_set)
     except (DatabaseError, StorageFailed) as error:
-        log.warning("The webhook %s waits for the next look: %s", id, error)
-    except Exception:  # nobody asks for what the thread returns
-        log.exception("The webhook %s cannot be worked on.", id)
+        log.warning("The webhook %s waits for the next check: %s", id, error)
+    except Exception:  # nobody reads the thread's result
+        log.exception("The deliveries of the webhook %s cannot be sent.", id)
     finally:
         with _lock:
             _current_webhooks.discard(id)
 
 
 def wake_webhooks() -> None:
-    """Asks workers to send what is due for webhooks. Without a broker, the next look asks again."""
+    """Wakes workers for webhooks with due deliveries. Without a broker, the next check does it again."""
     with _lock:
         current = set(_current_webhooks)
     due = [id for id in Webhook.objects.due(timezone.now()) if id not in current]
@@ -138,13 +139,13 @@ def wake_webhooks() -> None:
 
 @app.task(name="index_text")
 def index_text(session: str) -> None:
-    """Makes the text blocks that a session lacks, so that searches of it are quick."""
+    """Makes the missing text blocks of a session, so that searching it is fast."""
     make_text_blocks(UUID(session), stopping.is_set)
 
 
 @app.task(name="index_names")
 def index_names(session: str) -> None:
-    """Adds to the index of names what a session has and the index lacks, in turns."""
+    """Adds the missing entries of a session to the index of names, in turns."""
     row = Session.objects.filter(pk=UUID(session)).first()
     if row is not None and not catch_up(row.lineage(), TURN_SECONDS, at_most=None) and not stopping.is_set():
         send("index_names", [row.pk], "the names of a session wait")
@@ -152,21 +153,21 @@ def index_names(session: str) -> None:
 
 @app.task(name="index_search")
 def index_search(project: str) -> None:
-    """Adds to the index of searches across sessions what a project has and the index lacks."""
+    """Adds the missing steps of a project to the index of searches across sessions."""
     with _only_once(f"search {project}") as is_first:
         if is_first:
             index_steps(UUID(project), _should_yield)
 
 
 def index_steps_left() -> None:
-    """Asks for the projects of which the search index lacks many steps."""
+    """Requests index updates for the projects with many missing steps."""
     for project in projects_behind():
         want_search_index(project)
 
 
 @contextmanager
 def _only_once(chore: str) -> Iterator[bool]:
-    """Whether no other thread of this process is at work on a chore; until the end of the block, this is."""
+    """Reserves a chore for this thread until the end of the block. Yields False if another thread has it."""
     with _lock:
         is_first = chore not in _chores
         _chores.add(chore)
@@ -179,13 +180,13 @@ def _only_once(chore: str) -> Iterator[bool]:
 
 
 def _should_yield() -> bool:
-    """Whether a chore is to stop: runs come first. The next sweep goes on with it."""
+    """Whether a chore must stop, because runs have priority. The next sweep continues it."""
     return stopping.is_set() or runs_waiting.is_set()
 
 
 @app.task(name="work_out_outcomes")
 def work_out_outcomes() -> None:
-    """Works out outcomes of steps that an earlier version recorded."""
+    """Computes outcomes of steps that an earlier version recorded."""
     with _only_once("outcomes") as is_first:
         if is_first:
             work_out(_should_yield)
@@ -193,19 +194,19 @@ def work_out_outcomes() -> None:
 
 @app.task(name="count_figures")
 def count_figures() -> None:
-    """Counts the figures of sessions that were imported or have grown, so that their overviews are quick."""
+    """Counts the figures of sessions that were imported or have grown, so that their overviews load fast."""
     with _only_once("figures") as is_first:
         for session in sessions_behind() if is_first else []:
             try:
                 count_ahead(session, _should_yield)
             except (DatabaseError, StorageFailed):
                 raise
-            except Exception:  # the others must not wait for it
+            except Exception:  # the other sessions must not wait for it
                 log.exception("The figures of session %s cannot be counted.", session)
 
 
 def sweep() -> None:
-    """Wakes workers for every active run that no worker is at work on, and for chores that are left.
+    """Wakes workers for every active run without a worker, and for unfinished chores.
 
     Deletes changes, deliveries and bulk actions that are no longer kept.
     """
@@ -227,7 +228,7 @@ def sweep() -> None:
 
 
 def is_busy() -> bool:
-    """Whether this process is at work on a run, a webhook or a chore, or a run waits."""
+    """Whether this process is working on a run, a webhook or a chore, or a run is waiting."""
     return bool(_current_runs or _current_webhooks or _chores) or runs_waiting.is_set()
 
 
@@ -242,7 +243,7 @@ def find_waiting_runs() -> None:
 def start_due_runs() -> None:
     """Starts the runs that sessions' settings ask for.
 
-    This is no task: while all workers are busy, a message for each second and session would pile up.
+    This is not a task: while all workers are busy, a message for each second and session would pile up.
     """
     for session in due_sessions():
         run = compress_if_due(session)

@@ -1,7 +1,7 @@
 """Spans of our own requests and model calls, sent by OpenTelemetry.
 
-They are made where ``OTEL_EXPORTER_OTLP_ENDPOINT`` is set and ``playhead[otel]`` is installed. Otherwise
-nothing of OpenTelemetry is imported. Spans name routes, models and figures, and no text of agents.
+They are made if ``OTEL_EXPORTER_OTLP_ENDPOINT`` is set and ``playhead[otel]`` is installed. Otherwise
+OpenTelemetry is not imported. Spans contain routes, models and figures, but no text of agents.
 """
 
 import logging
@@ -19,7 +19,8 @@ log = logging.getLogger(__name__)
 
 @cache
 def tracer() -> "Tracer | None":
-    """The tracer of this process, or None. Made at the first span: a fork would lose its sending thread."""
+    """The tracer of this process, or None. It is made at the first span, because a fork would lose its
+    sending thread."""
     if not os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT", "").strip():
         return None
     try:
@@ -38,7 +39,7 @@ def tracer() -> "Tracer | None":
 
 @contextmanager
 def request_span(method: str, headers: Mapping[str, str]) -> "Iterator[Span | None]":
-    """A span of the server, in the trace that the header ``traceparent`` names; None without a tracer."""
+    """A span of a request, in the trace of the header ``traceparent``; None without a tracer."""
     used = tracer()
     if used is None:
         yield None
@@ -53,7 +54,7 @@ def request_span(method: str, headers: Mapping[str, str]) -> "Iterator[Span | No
 
 
 def end_request(span: "Span", method: str, route: str, status: int, request_id: str) -> None:
-    """Names the span of an answered request; a status of 500 and above is an error."""
+    """Sets the name and status of an answered request's span. A status of 500 and above is an error."""
     span.update_name(f"{method} {route}")
     span.set_attributes({
         "http.request.method": method, "http.route": route, "http.response.status_code": status,
@@ -72,7 +73,7 @@ def model_call_span(model: str, provider: str) -> Iterator[None]:
         return
     from opentelemetry.trace import SpanKind
 
-    # Not the current span: between two deltas the caller's thread does other things.
+    # The span is not made current, because the caller's thread does other work between two deltas.
     span = used.start_span(f"chat {model}", kind=SpanKind.CLIENT)
     span.set_attributes({
         "gen_ai.operation.name": "chat", "gen_ai.request.model": model, "gen_ai.provider.name": provider,

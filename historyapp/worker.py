@@ -1,4 +1,5 @@
-"""A Celery worker in this process: threads for tasks, and a clock that finds work without a message."""
+"""Runs a Celery worker in this process, with threads for tasks and a clock that finds work without
+messages."""
 
 import logging
 import os
@@ -33,11 +34,11 @@ log = logging.getLogger(__name__)
 
 TASKS_AT_ONCE = 4
 NICENESS = 10
-"""Agents and people go first."""
+"""Agents and people have priority."""
 GRACE = 10
-"""Seconds that tasks get to finish when the worker is to end."""
+"""The time limit for running tasks when the worker must end, in seconds."""
 RESTART_SECONDS = 5
-"""Seconds before a worker restarts that stopped on its own, for example because its queue was lost."""
+"""Seconds before restarting a worker that stopped unexpectedly, for example because it lost its queue."""
 
 
 FOLLOW_SECONDS = 0.5
@@ -45,7 +46,7 @@ FOLLOW_SECONDS = 0.5
 
 
 def prepare() -> None:
-    """Loads what the first run would wait for, in this process and in the one that writes summaries."""
+    """Loads in advance what the first run needs, in this process and in the writer process."""
     import historyapp.services.compression.run  # noqa: F401
     from historyapp.services.compression.writers import WRITER
 
@@ -54,8 +55,10 @@ def prepare() -> None:
 
 def run_worker(worker_id: UUID | None = None, idle_seconds: float | None = None) -> None:
     """Works until :func:`stop_worker` is called, or for ``idle_seconds`` without work."""
-    os.nice(NICENESS)  # on Linux: of this thread and those that it starts
-    os.environ.setdefault("CELERY_SKIP_CHECKS", "1")  # they load the API and the pages, which no task needs
+    os.nice(NICENESS)  # on Linux, it applies to this thread and the threads that it starts
+    os.environ.setdefault(
+        "CELERY_SKIP_CHECKS", "1"
+    )  # URL checks load the API and the pages, which no task needs
     _remove_file_queue()
     announce_changes()
     look = _look(idle_seconds)
@@ -70,7 +73,7 @@ def run_worker(worker_id: UUID | None = None, idle_seconds: float | None = None)
             without_heartbeat=True,
             quiet=True,
         )
-        worker.start()  # ends when it is stopped and what is under way has ended
+        worker.start()  # returns when it was stopped and the running tasks have ended
         if not stopping.is_set():
             log.error("The worker has stopped; it starts again in %s seconds.", RESTART_SECONDS)
             stopping.wait(RESTART_SECONDS)
@@ -81,16 +84,16 @@ def _remove_file_queue() -> None:
     """Removes the queue files of older versions. The first sweep finds their runs."""
     folder = settings.PLAYHEAD_HOME / "queue"
     for name, pattern in (("messages", "*.msg"), ("control", "*.exchange")):
-        with suppress(OSError):  # usually it does not exist
+        with suppress(OSError):  # usually the folder does not exist
             for file in (folder / name).glob(pattern):
                 file.unlink()
             (folder / name).rmdir()
-    with suppress(OSError):  # other files in it stay
+    with suppress(OSError):  # the folder stays if it contains other files
         folder.rmdir()
 
 
 def stop_worker() -> None:
-    """Lets the worker end: it begins no more tasks, and finishes those that run."""
+    """Stops the worker: it begins no further tasks and finishes the running ones."""
     stopping.set()
     state.should_stop = 0  # type: ignore[assignment]  # an exit code; the stubs allow only None
 
@@ -103,13 +106,12 @@ def leave(code: int = 0) -> None:
 
 
 def _look(idle_seconds: float | None) -> Callable[[], None]:
-    """A function for each second: finds due sessions and webhooks and waiting runs, and sweeps every minute.
+    """Returns the function that the clock calls every second.
 
-    It keeps the figures of projects up to date.
-
+    It finds due sessions, due webhooks and waiting runs, updates projects' figures, and sweeps every minute.
     It stops the worker after ``idle_seconds`` without work.
     """
-    # The second sweep comes when the claims of a killed worker have expired.
+    # The second sweep is run when the claims of a killed worker have expired.
     waits = chain([settings.PLAYHEAD_CLAIM_SECONDS + 1], repeat(settings.PLAYHEAD_SWEEP_SECONDS))
     next_sweep = 0.0
     last_work = time.monotonic()

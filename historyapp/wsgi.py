@@ -21,13 +21,13 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "historyapp.settings")
 
 API, API_PAGES = "/api/", "/api/v1/docs"
 LONGEST_PATH = 200
-"""Characters of the paths that are remembered."""
+"""The longest path, in characters, whose view is cached."""
 
 
 class ApiHandler(WSGIHandler):
-    """Django's handler with only the middleware that agents' requests need.
+    """Django's handler, with only the middleware that agents' requests need.
 
-    The middleware of pages (cookies, sign-in, forms, content policy) would take a fifth of an append's time.
+    The middleware for pages (cookies, sign-in, forms, content policy) would take a fifth of an append's time.
     """
 
     _get_response: Callable[..., Any]
@@ -42,7 +42,7 @@ class ApiHandler(WSGIHandler):
         self._middleware_chain = handler
 
     def resolve_request(self, request: HttpRequest) -> ResolverMatch:
-        """Finds the view. An agent writes to the same few addresses all the time."""
+        """Finds the view. The result is cached, because an agent uses the same few addresses."""
         path = request.path_info
         match = _known_match(path) if len(path) <= LONGEST_PATH else get_resolver().resolve(path)
         request.resolver_match = match
@@ -57,12 +57,12 @@ def _known_match(path: str) -> ResolverMatch:
 def _application() -> Callable[..., Iterable[bytes]]:
     django.setup(set_prefix=False)
     pages, api = WSGIHandler(), ApiHandler()
-    # The next request sets its own addresses, and neither of the two caches has anything to close.
+    # The next request sets its own URLconf, and neither of the two caches has anything to close.
     request_finished.disconnect(reset_urlconf)
     request_finished.disconnect(close_caches)
     if not settings.DEBUG and connection.vendor == "sqlite":
-        # The first also runs at the end of each request, and a file does not go away meanwhile, as
-        # PostgreSQL can. The other one is for DEBUG.
+        # The first receiver also runs at the end of each request. Unlike PostgreSQL, a file does not
+        # disappear in between. The other receiver is for DEBUG.
         request_started.disconnect(close_old_connections)
         request_started.disconnect(reset_queries)
 

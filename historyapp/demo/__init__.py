@@ -18,7 +18,7 @@ __all__ = ["SESSIONS", "DemoFailed", "run", "run_with"]
 
 
 def run(base_url: str, api_key: str) -> list[str]:
-    """Records the demo on a running server. Running it again, even after a crash, adds nothing twice.
+    """Records the demo on a running server. It may be run again, even after a crash: nothing is added twice.
 
     Args:
         base_url: scheme, host and port.
@@ -33,13 +33,13 @@ def run(base_url: str, api_key: str) -> list[str]:
         base_url=f"{base_url.rstrip('/')}/api/v1",
         headers={"Authorization": f"Bearer {api_key}"},
         timeout=30,
-        trust_env=False,  # the server is ours: no proxy in between
+        trust_env=False,  # the server is local, so no proxy is used
     ) as api:
         return run_with(api)
 
 
 def run_with(api: httpx.Client) -> list[str]:
-    """The same with a client that has the server's address and the key."""
+    """Like :func:`run`, with a client that has the server's address and the key."""
     ids: list[str] = []
     for script in (audit, repair, release):
         with TemporaryDirectory(prefix="playhead-demo-") as folder:

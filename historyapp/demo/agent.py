@@ -1,4 +1,4 @@
-"""The demo's agent: its decisions are scripted, its tools are real."""
+"""The demo's agent. Its decisions are scripted; its tools are real."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ class Checkpoint:
 
 
 class ScriptedAgent:
-    """Calls its tools and records each action before it and each result after it."""
+    """Runs its tools, and records each action before and each result after it."""
 
     def __init__(self, session: DemoRecorder, tools: Toolbox) -> None:
         self.session = session
@@ -46,7 +46,7 @@ class ScriptedAgent:
         return cls(DemoRecorder.begin(api, name, model=MODEL, **fields), tools)
 
     def begin(self, instruction: str, notebook: str, task: str) -> None:
-        """The session's first entries, in one request."""
+        """Records the session's first entries in one request."""
         self._record(
             {"kind": "system_instruction", "text": instruction},
             {"kind": "memory_notebook", "content": notebook},
@@ -62,7 +62,7 @@ class ScriptedAgent:
         self._record({"kind": "memory_notebook", "content": content})
 
     def act(self, thoughts: str, name: str, **arguments: str) -> dict[str, Any]:
-        """Proposes an action, executes it, and records and returns the result as the API takes it."""
+        """Proposes an action, executes it, and records the result. Returns the result as sent to the API."""
         self.propose(thoughts, name, **arguments)
         result = self._execute(ScriptedToolCall(name, arguments))
         self.session.post("results", **result)
@@ -75,12 +75,12 @@ class ScriptedAgent:
         self.session.post("actions", thoughts=thoughts, use_tool=use_tool, metadata=usage)
 
     def interrupt(self, feedback: str) -> None:
-        """The user stops the proposed action."""
+        """Records that the user stopped the proposed action."""
         self._tokens += _tokens(feedback)
         self.session.post("results", status="interrupted_by_human", feedback=feedback)
 
     def act_in_parallel(self, thoughts: str, *calls: ScriptedToolCall) -> None:
-        """Several tool calls in one step."""
+        """Runs several tool calls in one step."""
         self._outputs += 1
         tool_calls = [
             {"id": f"call_{self._outputs}_{number}", "name": call.name, "arguments": dict(call.arguments)}
@@ -97,7 +97,7 @@ class ScriptedAgent:
         self._record({"kind": "tool_results", "results": results})
 
     def answer(self, thoughts: str, text: str) -> None:
-        """A final answer: no tool call."""
+        """Records a final answer, which has no tool call."""
         usage = self._usage(thoughts, text)
         self._record({"kind": "model_output", "thoughts": thoughts, "text": text, "metadata": usage})
 
@@ -105,12 +105,12 @@ class ScriptedAgent:
         return Checkpoint(self.tools.files(), self._tokens)
 
     def return_to(self, checkpoint: Checkpoint) -> None:
-        """Restores the folder and the memory."""
+        """Restores the folder and the memory of a checkpoint."""
         self.tools.fill(checkpoint.files)
         self._tokens = checkpoint.tokens
 
     def _execute(self, call: ScriptedToolCall) -> dict[str, Any]:
-        """The result; whatever a tool raises is a result too."""
+        """Runs a tool. Its result may be an error that the tool raised."""
         try:
             output = self.tools.run(call.name, call.arguments)
         except Exception as error:  # noqa: BLE001  (a tool may raise anything)
@@ -126,7 +126,7 @@ class ScriptedAgent:
         self.session.post("entries", entries=entries)
 
     def _usage(self, thoughts: str, output: Any) -> dict[str, Any]:
-        """An estimate of what a model would have been billed; no model was called."""
+        """An estimate of the usage that a provider would have billed. No model is called."""
         written = _tokens(thoughts) + _tokens(dump_json(output))
         usage = {"input_tokens": self._tokens, "output_tokens": written}
         self._tokens += written

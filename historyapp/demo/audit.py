@@ -16,11 +16,11 @@ ODD = r"[^ -~]|,-?[0-9]*[A-Za-z][A-Za-z0-9.]*$|closing"
 """Lines with non-ASCII characters or letters in the amount, and the closing balance."""
 
 Faults = dict[str, str]
-"""By month, why the check fails."""
+"""For each faulty month, why the check fails."""
 
 
 def run(api: httpx.Client, folder: Path) -> list[str]:
-    """The session's id."""
+    """Records the session and returns its id."""
     tools = Toolbox(folder)
     tools.fill(ledger_files())
     agent = ScriptedAgent.start(
@@ -57,7 +57,7 @@ def run(api: httpx.Client, folder: Path) -> list[str]:
 
 
 def check_year(agent: ScriptedAgent, year: str) -> tuple[int, Faults]:
-    """The number of steps that twelve months took, and the faults."""
+    """Checks twelve months. Returns the number of steps and the faults."""
     steps, found = 0, Faults()
     for month in months(year):
         path = f"ledger/{month}.csv"
@@ -76,7 +76,7 @@ def check_year(agent: ScriptedAgent, year: str) -> tuple[int, Faults]:
 
 
 def answer_and_review(agent: ScriptedAgent, faults: Faults) -> None:
-    """The final answer, and a review of it: how many of the hidden faults it names."""
+    """Records the final answer, and a review that says how many of the hidden faults it names."""
     total = sum(len(months(year)) for year in YEARS)
     lines = [f"- **{month}**: {reason}" for month, reason in faults.items()]
     agent.answer(

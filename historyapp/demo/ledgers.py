@@ -1,11 +1,12 @@
-"""The ledgers that the demo's auditor reads: three years of months, with five hidden faults."""
+"""The ledgers that the demo's auditor reads: three years, by month, with five hidden faults."""
 
 from decimal import Decimal
 from random import Random
 
 YEARS = ("2023", "2024", "2025")
 HIDDEN_FAULTS = ("2023-07", "2024-02", "2024-11", "2025-03", "2025-09")
-"""In this order: digits swapped, a letter among the digits, wrong encoding, file missing, booked twice."""
+"""In this order: swapped digits, a letter among the digits, a wrong encoding, a missing file, a double
+booking."""
 
 _ACCOUNTS = ("rent", "wages", "paper", "post", "sales", "repairs", "power", "insurance", "travel", "training")
 
@@ -16,7 +17,7 @@ def months(year: str) -> list[str]:
 
 
 def ledger_files() -> dict[str, bytes]:
-    """``{path: content}`` of every ledger; the same ones each time."""
+    """``{path: content}`` of every ledger. The content is always the same."""
     random = Random(20230101)  # noqa: S311  (sample data, the same each time)
     opening = Decimal("10000.00")
     files: dict[str, bytes] = {}
@@ -30,7 +31,8 @@ def ledger_files() -> dict[str, bytes]:
 
 
 def _month(month: str, opening: Decimal, random: Random) -> tuple[list[str], Decimal]:
-    """The rows ``date,reference,account,amount``, the first with the opening balance; the closing balance."""
+    """The rows ``date,reference,account,amount``, beginning with the opening balance, and the closing
+    balance."""
     rows, balance = [f"{month}-01,opening,,{opening}"], opening
     days = sorted(random.randint(1, 28) for _ in range(random.randint(6, 30)))
     for number, day in enumerate(days, start=1):

@@ -1,4 +1,4 @@
-"""Recording a session over the public HTTP API."""
+"""Records a session with the public HTTP API."""
 
 import time
 from typing import Any, Self
@@ -9,7 +9,7 @@ import httpx
 _NAMESPACE = UUID("6f0c1a52-8f0e-4b7e-9d3a-6d656d6f6465")
 
 WAITS = (0.5, 1, 2, 4)
-"""Seconds before each retry of a request that found the server busy, as on its first start."""
+"""Seconds before each retry if the server is busy, as it can be on its first start."""
 
 
 class DemoFailed(Exception):
@@ -36,7 +36,7 @@ class DemoRecorder:
         return recorder
 
     def fork(self, at_step: int, title: str) -> "DemoRecorder":
-        """A new session that shares this one's first steps."""
+        """Creates a session that shares this one's first steps."""
         return DemoRecorder(self._api, self.post("forks", at_step=at_step, title=title)["id"])
 
     def post(self, noun: str, **body: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A session whose last action is in flight because it waits for an answer."""
+"""A session whose last action is in flight, because it waits for the user's answer."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from historyapp.demo.tools import Toolbox
 
 
 def run(api: httpx.Client, folder: Path) -> list[str]:
-    """The session's id."""
+    """Records the session and returns its id."""
     tools = Toolbox(folder)
     tools.fill(repaired_project())
     agent = ScriptedAgent.start(

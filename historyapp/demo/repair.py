@@ -67,7 +67,7 @@ CHANGES = """\
 
 
 def run(api: httpx.Client, folder: Path) -> list[str]:
-    """The ids of the session and its fork."""
+    """Records the session and its fork. Returns their ids."""
     tools = Toolbox(folder, ANSWERS)
     tools.fill({name: text.encode() for name, text in project.FILES.items()})
     agent = ScriptedAgent.start(

@@ -71,7 +71,7 @@ class Toolbox:
         try:
             return file.read_text(encoding="utf-8")
         except OSError as error:
-            # Without the temporary folder, which the agent does not know.
+            # Leave out the temporary folder, which the agent does not know.
             raise type(error)(error.errno, error.strerror, path) from error
 
     def write_file(self, path: str, content: str) -> str:
@@ -119,7 +119,7 @@ class Toolbox:
             errors="replace",
             check=False,
         )
-        # Without the temporary folder's name and the duration, so that it is always the same.
+        # Leave out the temporary folder's name and the duration, so that the output is always the same.
         output = run.stdout.replace(f"{self.folder}{os.sep}", "")
         output = re.sub(r"(Ran \d+ tests?) in [\d.]+s", r"\1", output).strip()
         if run.returncode:
