@@ -25,9 +25,9 @@ OTHERS = (
 )  # fmt: skip
 """Django's commands of Playhead, which a shell completes by name."""
 SERVER_OPTIONS = (
-    ("--home", "DIR", "of this data folder (default: PLAYHEAD_HOME)"),
-    ("--project", "NAME", "in the data folder (default: the oldest project)"),
-    ("--url", "URL", "of the server at this address (default: PLAYHEAD_URL)"),
+    ("--home", "DIR", "read this data folder (default: PLAYHEAD_HOME)"),
+    ("--project", "NAME", "a project in the data folder (default: the oldest one)"),
+    ("--url", "URL", "use the server at this address (default: PLAYHEAD_URL)"),
     ("--key", "KEY", "the server's API key (default: PLAYHEAD_API_KEY)"),
 )
 SESSION = "a session: its id, the first characters of its id, or `last`"
@@ -75,7 +75,7 @@ def make_parser(others: Sequence[str] = ()) -> ArgumentParser:
         made.set_defaults(run=command)
         if json:
             made.add_argument("--json", action="store_true", help="print the API's JSON")
-        server = made.add_argument_group("which sessions")
+        server = made.add_argument_group("data folder or server")
         for option, metavar, meaning in SERVER_OPTIONS:
             server.add_argument(option, metavar=metavar, help=meaning)
         return made
@@ -98,7 +98,7 @@ def _add_reading(add: Callable[..., ArgumentParser]) -> None:
     made.add_argument("--status", choices=statuses, help="default: all but archived ones")
     made.add_argument("--errors", action="store_true", help="only sessions with failed steps")
     made.add_argument(
-        "--limit", type=_number(1, 100_000), default=20, metavar="N", help="how many (default: %(default)s)"
+        "--limit", type=_number(1, 100_000), default=20, metavar="N", help="at most N (default: %(default)s)"
     )
     made = add("show", "Show a session, some of its steps, or one step in full.", show)
     made.add_argument("session", metavar="SESSION", help=SESSION)
@@ -113,7 +113,7 @@ def _add_reading(add: Callable[..., ArgumentParser]) -> None:
         "words", nargs="+", metavar="QUERY", help='words, "phrases", prefix*, tool:bash, -word …'
     )
     made.add_argument(
-        "--limit", type=_number(1, 10_000), default=20, metavar="N", help="how many (default: %(default)s)"
+        "--limit", type=_number(1, 10_000), default=20, metavar="N", help="at most N (default: %(default)s)"
     )
     made.add_argument("--cursor", metavar="CURSOR", help="continue after an earlier page")
     made = add("compare", "Compare two runs. The exit code is 1 if they differ.", compare)
@@ -146,8 +146,8 @@ def _add_changing(add: Callable[..., ArgumentParser]) -> None:
     made.add_argument("session", metavar="SESSION", help=SESSION)
     step = _number(-(10**9), 10**9)
     made.add_argument("--to-step", type=step, required=True, metavar="STEP", help="the last step that stays")
-    made.add_argument("--reason", metavar="TEXT", help="why, for the record")
-    made.add_argument("--yes", action="store_true", help="do not ask")
+    made.add_argument("--reason", metavar="TEXT", help="a reason, stored with the rewind")
+    made.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     made = add("fork", "Create a new session that begins with another session's steps.", fork)
     made.add_argument("session", metavar="SESSION", help=SESSION)
     made.add_argument(

@@ -25,7 +25,7 @@ UNCHECKED = "cannot be checked before the session it was forked from is rebuilt"
 class Command(PlayheadCommand):
     help = (
         "Rebuild counters, step rows, figures and text blocks from the log and report where they differed. "
-        "In a sound database nothing differs."
+        "In an intact database nothing differs."
     )
     in_project = False
 
