@@ -43,6 +43,8 @@ _VALUE = 8
 """The bytes that each comma counts as: many short values take more memory than one long text."""
 _SHORT = 200
 """The least characters to compress: shorter texts hardly get smaller."""
+_MANY = 8
+"""Texts from which on one call into zstd takes less time than a call for each."""
 _codecs = threading.local()
 """Compressors are not thread-safe, and creating one takes longer than compressing a step with it."""
 
@@ -59,8 +61,8 @@ def pack(text: str) -> str | bytes:
 
 
 def pack_all(texts: Sequence[str]) -> list[str | bytes]:
-    """Like :func:`pack` for each text, but with one call of zstd."""
-    if len(texts) == 1 or not on_sqlite():
+    """Like :func:`pack` for each text; many are compressed in one call of zstd."""
+    if len(texts) < _MANY or not on_sqlite():
         return [pack(text) for text in texts]
     found: list[str | bytes] = list(texts)
     long = [number for number, text in enumerate(texts) if len(text) >= _SHORT]

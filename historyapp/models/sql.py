@@ -23,6 +23,7 @@ from historyapp.models.entries import page_sizes, rare_batches, span_batches, sp
 from historyapp.models.fields import as_uuid, read_text, session_value, uuid_value
 from historyapp.models.long_rows import count_read, long_rows
 from historyapp.models.projects import ApiKey, Project
+from historyapp.models.run_sql import run_sql
 from historyapp.models.sessions import RARE_KINDS, Session
 
 M = TypeVar("M", bound=Model)
@@ -215,7 +216,7 @@ def _rows_in(select: str, spans: Sequence[Span], limit: int) -> Iterator[tuple[A
 
 def api_key(key_hash: str) -> ApiKey | None:
     """The API key with this hash and its project, usable or not. None if there is none."""
-    for row in fetch_all(_KEY, [key_hash]):
+    for row in run_sql(_KEY, (key_hash,)):
         id, project_id, prefix, scopes, *moments = _key_values(row)
         key = loaded(ApiKey, KEY_COLUMNS, (id, project_id, prefix, list(scopes), *moments))
         key.project = loaded(Project, ("id",), (project_id,))

@@ -29,6 +29,7 @@ from historyapp.services.packing import pack_soon
 from historyapp.services.snapshots import link_snapshot
 from historyapp.services.statements import (
     Row,
+    indexed_values,
     insert_entries,
     insert_episodes,
     select_session,
@@ -243,10 +244,11 @@ def _write_session(session: Session, tail: Tail, newest: core.Entry, *, wake: bo
     session.head, session.last_entry_at = newest.position, newest.created_at
     if session.status == Session.Status.FINISHED:
         session.status = Session.Status.LIVE
+    stored = indexed_values(session)
     apply_tail(session, tail)
     if wake and not session.compression_due:
         session.compression_due = _wants_compression(session, tail)
-    update_session(session, tail)
+    update_session(session, tail, stored)
 
 
 def _wants_compression(session: Session, tail: Tail) -> bool:

@@ -11,7 +11,7 @@ from django.utils import timezone
 from historyapp.models import Change, FiguresProgress, Session, SpendingCounter, Webhook
 from historyapp.models.changes import ChangeKind, next_transaction
 from historyapp.models.fields import on_sqlite
-from historyapp.services.statements import insert_change
+from historyapp.services.statements import NewChange, insert_change
 from historyapp.services.transactions import writing
 
 if TYPE_CHECKING:
@@ -39,16 +39,12 @@ def note_change(
     Args:
         first_position, last_position: of the entries that were appended.
     """
-    change = Change(project_id=session.project_id, session_id=session.pk, kind=kind.value)
-    change.first_position, change.last_position = first_position, last_position
-    _add(change)
+    _add(NewChange(session.project_id, session.pk, kind.value, first_position, last_position))
 
 
 def note_run(run: "CompressionRun") -> None:
     """Adds a change of the state or the progress of a compression run."""
-    change = Change(project_id=run.project_id, session_id=run.session_id, kind=ChangeKind.RUN.value)
-    change.run_id = run.pk
-    _add(change)
+    _add(NewChange(run.project_id, run.session_id, ChangeKind.RUN.value, run_id=run.pk))
 
 
 def note_refusal(session_id: UUID, cap: SpendingCounter) -> None:
@@ -60,7 +56,7 @@ def note_refusal(session_id: UUID, cap: SpendingCounter) -> None:
             note_change(session, ChangeKind.BUDGET)
 
 
-def _add(change: Change) -> None:
+def _add(change: NewChange) -> None:
     insert_change(change)
     for listener in _listeners:
         transaction.on_commit(listener)

@@ -18,6 +18,7 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
 from django.db.backends.sqlite3 import base
 
+from historyapp.models import run_sql
 from historyapp.wire.problems import (
     DatabaseCorrupt,
     DatabaseLocked,
@@ -113,7 +114,7 @@ def _is_unreadable_text(cause: BaseException) -> bool:
     """Whether text in the file is not UTF-8: in a row, or in a damaged schema that SQLite quotes."""
     if isinstance(cause, UnicodeDecodeError):
         places = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(cause.__traceback__)]
-        return places[-1:] == [base.__file__]
+        return places[-1:] in ([base.__file__], [run_sql.__file__])
     return "Could not decode to UTF-8" in str(cause)
 
 

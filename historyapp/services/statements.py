@@ -6,7 +6,7 @@ the column lists against the models.
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -16,10 +16,12 @@ from historyapp.core.entries import Entry
 from historyapp.core.json import dump_json, dump_plain, load_dumped
 from historyapp.core.projection import Step, Tail, Totals
 from historyapp.meters import count_entries
-from historyapp.models import Change, CompressionItem, Session
+from historyapp.models import CompressionItem, Session
 from historyapp.models.episodes import tool_of
 from historyapp.models.fields import as_uuid, on_sqlite, pack, pack_all, uuid_value
-from historyapp.models.sql import as_aware, fetch_all, loaded
+from historyapp.models.run_sql import run_sql, run_sql_for_each
+from historyapp.models.sessions import SORTED_COLUMNS
+from historyapp.models.sql import as_aware, loaded
 
 ENTRY_COLUMNS = (
     "session_id", "position", "kind", "created_at", "body", "metadata", "tokens", "totals",
@@ -31,15 +33,17 @@ EPISODE_COLUMNS = (
     "likely_failure", "error_line", "total_likely_failures", "turn", "turn_first", "compactions",
     "kind_totals", "excerpt",
 )  # fmt: skip
-LOCKED_COLUMNS = (
-    "id", "project_id", "status", "revision", "head", "tail", "created_at", "compress_at",
-    "compress_at_tokens", "compression_due", "model", "forked_from_id", "strip",
-)  # fmt: skip
-"""The columns of the session that an append needs. Others are loaded on first use."""
 TAIL_COLUMNS = (
     "head", "last_entry_at", "status", "tail", "steps", "errors", "tokens", "cost", "revision",
     "compression_due", "likely_failures", "duration", "shown_tokens", "money", "strip",
 )  # fmt: skip
+INDEXED_COLUMNS = tuple([column for column in TAIL_COLUMNS if column in SORTED_COLUMNS])
+"""Those of them that lists are sorted by."""
+LOCKED_COLUMNS = (
+    "id", "project_id", "status", "revision", "head", "tail", "created_at", "compress_at",
+    "compress_at_tokens", "compression_due", "model", "forked_from_id", "strip", *INDEXED_COLUMNS,
+)  # fmt: skip
+"""The columns of the session that an append needs. Others are loaded on first use."""
 
 CHANGE_COLUMNS = (
     "transaction_id", "project_id", "session_id", "kind", "first_position", "last_position", "run_id", "at",
@@ -68,7 +72,6 @@ _PUT_EPISODE = f"{_INSERT_EPISODE} ON CONFLICT (session_id, anchor) DO UPDATE SE
 """For a partitioned table, PostgreSQL takes longer to plan an UPDATE than to run it. An INSERT needs hardly
 any planning."""
 _PUT_BUT_EXCERPT = _PUT_EPISODE.replace(", excerpt = excluded.excerpt", "")
-_UPDATE_SESSION = f"UPDATE historyapp_session SET {_assign(TAIL_COLUMNS)} WHERE id = %s"  # noqa: S608
 _SELECT_SESSION = (
     f"SELECT {', '.join(LOCKED_COLUMNS)} FROM historyapp_session WHERE id = %s AND project_id = %s"  # noqa: S608
 )
@@ -82,15 +85,25 @@ def select_session(project_id: UUID, session_id: UUID) -> Session | None:
     """The session row, locked until the transaction ends; None if the project has no such session."""
     # SQLite has no row locks: our transactions lock the whole database from their beginning.
     lock = "" if on_sqlite() else " FOR UPDATE"
-    rows = fetch_all(_SELECT_SESSION + lock, [uuid_value(session_id), uuid_value(project_id)])
+    rows = run_sql(_SELECT_SESSION + lock, (uuid_value(session_id), uuid_value(project_id)))
     if not rows:
         return None
-    _, _, status, revision, head, tail, began, *compression, model, parent, strip = rows[0]
-    values = (
-        *(session_id, project_id, status, revision, head, load_dumped(tail), as_aware(began), *compression),
-        *(model, parent and as_uuid(parent), strip),
-    )
-    return loaded(Session, LOCKED_COLUMNS, values)
+    _, _, status, revision, head, tail, began, *others = rows[0]
+    values = (session_id, project_id, status, revision, head, load_dumped(tail), as_aware(began), *others)
+    session = loaded(Session, LOCKED_COLUMNS, values)
+    session.forked_from_id = session.forked_from_id and as_uuid(session.forked_from_id)
+    return session
+
+
+class NewChange(NamedTuple):
+    """See :class:`historyapp.models.Change`."""
+
+    project_id: UUID
+    session_id: UUID
+    kind: str
+    first_position: int | None = None
+    last_position: int | None = None
+    run_id: UUID | None = None
 
 
 class Row(NamedTuple):
@@ -123,14 +136,14 @@ def insert_entries(
         )
         for (entry, totals, _, metadata), body in zip(entries, packed, strict=True)
     ]
-    _execute(_INSERT_ENTRY, rows)
+    run_sql_for_each(_INSERT_ENTRY, rows)
     transaction.on_commit(partial(count_entries, len(rows)))
 
 
 def insert_episodes(session_id: UUID, steps: Iterable[Step]) -> None:
     """Adds the rows of steps."""
     session = uuid_value(session_id)
-    _execute(_INSERT_EPISODE, [(session, step.anchor, *_episode(step)) for step in steps])
+    run_sql_for_each(_INSERT_EPISODE, [(session, step.anchor, *_episode(step)) for step in steps])
 
 
 def update_episode(session_id: UUID, step: Step) -> None:
@@ -138,38 +151,46 @@ def update_episode(session_id: UUID, step: Step) -> None:
     *values, excerpt = _episode(step)
     key = uuid_value(session_id), step.anchor
     if not on_sqlite():
-        _execute(_PUT_BUT_EXCERPT if excerpt is None else _PUT_EPISODE, [(*key, *values, excerpt)])
+        run_sql(_PUT_BUT_EXCERPT if excerpt is None else _PUT_EPISODE, (*key, *values, excerpt))
     elif excerpt is None:
-        _execute(_UPDATE_BUT_EXCERPT, [(*values, *key)])
+        run_sql(_UPDATE_BUT_EXCERPT, (*values, *key))
     else:
-        _execute(_UPDATE_EPISODE, [(*values, excerpt, *key)])
+        run_sql(_UPDATE_EPISODE, (*values, excerpt, *key))
 
 
-def update_session(session: Session, tail: Tail) -> None:
-    """Writes the session's columns that an append changes."""
-    values = [
-        session.head,
-        stored_moment(session.last_entry_at),
-        session.status,
-        dump_json(tail.dump()),
-        session.steps,
-        session.errors,
-        session.tokens,
-        session.cost,
-        session.revision,
-        session.compression_due,
-        session.likely_failures,
-        session.duration,
-        session.shown_tokens,
-        session.money,
-        session.strip,
-    ]
-    _execute(_UPDATE_SESSION, [(*values, uuid_value(session.pk))])
+def indexed_values(session: Session) -> tuple[int, ...]:
+    """The values of ``INDEXED_COLUMNS``."""
+    return tuple([getattr(session, column) for column in INDEXED_COLUMNS])
 
 
-def insert_change(change: Change) -> None:
-    """Adds a change with the number of the transaction."""
-    statement = _INSERT_CHANGE.replace("%s", "0" if on_sqlite() else _TRANSACTION, 1)
+def update_session(session: Session, tail: Tail, stored: Sequence[int]) -> None:
+    """Writes what an append changes of the session row.
+
+    Args:
+        stored: :func:`indexed_values` as the row has them. Those that stay are not written: SQLite would
+            write a page of their index again, even for the same value.
+    """
+    known = session.__dict__
+    kept = tuple([known[column] == value for column, value in zip(INDEXED_COLUMNS, stored, strict=True)])
+    columns, statement = _session_update(kept)
+    values = {
+        **known,
+        "last_entry_at": stored_moment(session.last_entry_at),
+        "tail": dump_json(tail.dump()),
+    }
+    run_sql(statement, (*[values[column] for column in columns], uuid_value(session.pk)))
+
+
+@lru_cache(64)
+def _session_update(kept: tuple[bool, ...]) -> tuple[tuple[str, ...], str]:
+    """The columns to write, and the statement, without the sorted columns that stay as they are."""
+    left_out = {column for column, stays in zip(INDEXED_COLUMNS, kept, strict=True) if stays}
+    columns = tuple([column for column in TAIL_COLUMNS if column not in left_out])
+    return columns, f"UPDATE historyapp_session SET {_assign(columns)} WHERE id = %s"  # noqa: S608
+
+
+def insert_change(change: NewChange) -> None:
+    """Adds a change, under the number of the transaction."""
     row = (
         uuid_value(change.project_id),
         uuid_value(change.session_id),
@@ -177,9 +198,14 @@ def insert_change(change: Change) -> None:
         change.first_position,
         change.last_position,
         change.run_id and uuid_value(change.run_id),
-        stored_moment(change.at),
+        stored_moment(datetime.now(UTC)),
     )
-    _execute(statement, [row])
+    run_sql(_insert_change(), row)
+
+
+@cache
+def _insert_change() -> str:
+    return _INSERT_CHANGE.replace("%s", "0" if on_sqlite() else _TRANSACTION, 1)
 
 
 def update_items(items: Iterable[CompressionItem]) -> None:
@@ -198,17 +224,7 @@ def update_items(items: Iterable[CompressionItem]) -> None:
         )
         for item in items
     ]
-    _execute(_UPDATE_ITEM, rows)
-
-
-def _execute(statement: str, rows: Sequence[Sequence[Any]]) -> None:
-    if not rows:
-        return
-    with connection.cursor() as cursor:
-        if len(rows) == 1:
-            cursor.execute(statement, rows[0])
-        else:
-            cursor.executemany(statement, rows)
+    run_sql_for_each(_UPDATE_ITEM, rows)
 
 
 def _episode(step: Step) -> tuple[Any, ...]:

@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import pytest
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
 from historyapp.core.entries import Rewind, SystemInstruction, ToolResult, ToolResults
@@ -197,6 +198,17 @@ def test_appending_costs_the_same_number_of_queries_at_any_length(
     append(project, session.pk, [ok(), *[one for _ in range(500) for one in (act(), ok())]])
     with django_assert_num_queries(len(short)):
         append(project, session.pk, [act()])
+
+
+def test_a_counter_that_stays_is_not_written_again(project: Project, session: Session) -> None:
+    append(project, session.pk, [act(), failed()])
+    with CaptureQueriesContext(connection) as queries:
+        append(project, session.pk, [act(), ok()])
+    (written,) = [query["sql"] for query in queries if query["sql"].startswith("UPDATE historyapp_session")]
+    assert "steps = 2" in written
+    assert " errors = " not in written
+    again = session_again(session)
+    assert (again.steps, again.errors, again.shown_tokens) == (2, 1, again.live_tail.totals.tokens)
 
 
 def test_the_written_out_columns_are_the_models_columns() -> None:

@@ -1,0 +1,64 @@
+"""Runs the statements of the hot path.
+
+On SQLite they go to the driver's own connection. Django makes a cursor with two wrappers for each statement
+and translates its placeholders again, which takes longer than SQLite takes to insert a short row.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from sqlite3 import Connection
+from typing import Any
+
+from django.db import DEFAULT_DB_ALIAS, connections
+
+from historyapp.models.fields import on_sqlite
+
+
+def run_sql(statement: str, values: Sequence[Any]) -> list[Any]:
+    """The rows that a statement gives.
+
+    Args:
+        statement: with ``%s`` for each value and no other percent sign. Its text must be one of few.
+
+    Raises:
+        DatabaseError: Django's, as a cursor of Django raises it.
+    """
+    database = connections[DEFAULT_DB_ALIAS]
+    direct = _driver_connection(database)
+    if direct is not None:
+        with database.wrap_database_errors:
+            return direct.execute(_for_sqlite(statement), values).fetchall()
+    with database.cursor() as cursor:
+        cursor.execute(statement, values)
+        return list(cursor.fetchall()) if cursor.description else []
+
+
+def run_sql_for_each(statement: str, rows: Sequence[Sequence[Any]]) -> None:
+    """Runs a statement that gives no rows once for each of these; see :func:`run_sql`."""
+    if len(rows) == 1:
+        run_sql(statement, rows[0])
+        return
+    if not rows:
+        return
+    database = connections[DEFAULT_DB_ALIAS]
+    direct = _driver_connection(database)
+    if direct is not None:
+        with database.wrap_database_errors:
+            direct.executemany(_for_sqlite(statement), rows)
+        return
+    with database.cursor() as cursor:
+        cursor.executemany(statement, rows)
+
+
+def _driver_connection(database: Any) -> Connection | None:
+    """SQLite's connection; None on PostgreSQL, and where Django must see or refuse statements."""
+    if not on_sqlite() or database.execute_wrappers or database.queries_logged or database.needs_rollback:
+        return None
+    database.ensure_connection()
+    direct: Connection = database.connection
+    return direct
+
+
+@lru_cache(256)
+def _for_sqlite(statement: str) -> str:
+    return statement.replace("%s", "?")
