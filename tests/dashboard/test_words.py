@@ -1,6 +1,8 @@
 """How values and labels read."""
 
+import ast
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -139,9 +141,48 @@ def test_templates_have_no_riddles(path: Path) -> None:
     assert FORBIDDEN.findall(shown(path.read_text())) == []
 
 
-def test_settings_scripts_and_docs_have_no_riddles() -> None:
+def test_settings_scripts_and_the_page_of_the_dashboard_have_no_riddles() -> None:
     scripts = [path.read_text() for path in (ROOT / "static" / "js").glob("*.js")]
     texts = re.findall(r'"([^"\n]* [^"\n]*)"', "\n".join(scripts))
     settings = [f"{setting.label} {setting.help}" for setting in SETTINGS.values()]
     for text in (*texts, *settings, (ROOT / "docs" / "dashboard.md").read_text()):
         assert FORBIDDEN.findall(text) == []
+
+
+RIDDLES = re.compile(
+    r"\b(anew|besides|by itself|by themselves|by its like|by their like|dearer|hears?|hopeless|into caches"
+    r"|in (its|their) hands|(is|are) none of|mend(s|ed)?|no more of it|no word for|none when it is none"
+    r"|of it (reasoning|script)|take (it )?out of|was to be expected|what became of|wish(es|ed)?"
+    r"|worth a word)\b",
+    re.IGNORECASE,
+)
+"""Riddles that have no honest use in documentation, docstrings and messages."""
+DOCS_ONLY = re.compile(r"\b(so many|told|(go|goes|going|gone|went) on|look at it)\b", re.IGNORECASE)
+"""Riddles that strings in Python may contain: texts that models read have them, and logs "go on"."""
+
+
+@pytest.mark.parametrize(
+    "path", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda path: path.name
+)
+def test_pages_of_the_documentation_have_no_riddles(path: Path) -> None:
+    text = " ".join(path.read_text().split())
+    assert [found[0] for found in (*RIDDLES.finditer(text), *DOCS_ONLY.finditer(text))] == []
+
+
+def sentences(path: Path) -> Iterator[tuple[int, str]]:
+    """The docstrings and messages of a module, each with its line."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+            yield node.lineno, " ".join(node.value.split())
+
+
+@pytest.mark.parametrize("folder", ["historyapp", "dashboard"])
+def test_docstrings_and_messages_have_no_riddles(folder: str) -> None:
+    paths = [path for path in sorted((ROOT / folder).rglob("*.py")) if "migrations" not in path.parts]
+    riddles = [
+        f"{path.relative_to(ROOT)}:{line} {found[0]}"
+        for path in paths
+        for line, text in sentences(path)
+        for found in RIDDLES.finditer(text)
+    ]
+    assert riddles == []
