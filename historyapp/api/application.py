@@ -20,6 +20,8 @@ from historyapp.wire.problems import MEDIA_TYPE, MethodNotAllowed
 
 View = Callable[..., HttpResponseBase]
 
+_UNUSED = HttpResponse()
+
 
 class PlayheadAPI(NinjaAPI):
     """The endpoints, the OpenAPI document, and one handler for all errors."""
@@ -48,6 +50,10 @@ class PlayheadAPI(NinjaAPI):
     def on_exception(self, request: HttpRequest, exc: Any) -> HttpResponse:
         exc.__traceback__ = None if isinstance(exc, ValidationError) else exc.__traceback__
         return problem_response(request, not_valid(exc.errors) if isinstance(exc, ValidationError) else exc)
+
+    def create_temporal_response(self, request: HttpRequest) -> HttpResponse:
+        """A response for all requests: no endpoint writes to it, since each makes its own."""
+        return _UNUSED
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
         return operation.view_func.__name__

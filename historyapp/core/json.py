@@ -218,7 +218,7 @@ def _checked(parse: Callable[[str], Any], text: str, limit: int | None = None) -
     except ValueError:  # the only other one of Python's parser
         digits = f"{sys.get_int_max_str_digits():,}"
         raise InvalidNumber(f"an integer of more than {digits} digits") from None
-    if limit is not None and depth_exceeds(value, limit):
+    if limit is not None and nested_deeper(value, text, limit):
         raise TooDeep("nested too deep")
     return value
 

@@ -1,0 +1,21 @@
+"""What the application of django-ninja takes for granted about the endpoints."""
+
+from inspect import unwrap
+from typing import get_type_hints
+
+from django.http.response import HttpResponseBase
+
+from historyapp.api.root import api
+
+
+def test_every_endpoint_makes_its_own_response() -> None:
+    operations = [
+        operation
+        for _, router in api._routers
+        for path in router.path_operations.values()
+        for operation in path.operations
+    ]
+    assert len(operations) > 50
+    for operation in operations:
+        assert issubclass(get_type_hints(unwrap(operation.view_func))["return"], HttpResponseBase)
+        assert operation.signature.response_arg is None
