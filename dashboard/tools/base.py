@@ -12,7 +12,7 @@ from dashboard.rendering.values import LabelledValue, argument_values, tree_bloc
 from historyapp.core.call_subjects import CallSubject, call_subject
 from historyapp.core.content import are_parts
 from historyapp.core.entries import ToolResult
-from historyapp.core.failures import bare_error
+from historyapp.core.failures import without_error_tag
 
 MOST_PARTS = 20
 """The most images and other parts of one result that are shown one by one."""
@@ -48,7 +48,7 @@ class RecordedCall:
         if self.result is None:
             return None
         if self.result.outputs is None:
-            return None if self.result.reason is None else bare_error(self.result.reason)
+            return None if self.result.reason is None else without_error_tag(self.result.reason)
         return self.result.outputs
 
     @cached_property

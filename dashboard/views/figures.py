@@ -6,7 +6,7 @@ from django.views.decorators.http import require_safe
 
 from dashboard.access import PersonRequest, current_project, projects, signed_in
 from dashboard.figures.project import FiguresPage, read_span
-from historyapp.models.recent import newest_failures, running_compressions, sessions_at_work
+from historyapp.models.recent import active_sessions, newest_failures, running_compressions
 
 
 @signed_in
@@ -19,7 +19,7 @@ def figures(request: PersonRequest) -> HttpResponse:
         "project": project,
         "projects": mine,
         "shown": FiguresPage(project.pk, read_span(request.GET)),
-        "at_work": sessions_at_work(project.pk),
+        "at_work": active_sessions(project.pk),
         "runs": running_compressions(project.pk),
         "failures": newest_failures(project.pk),
     }

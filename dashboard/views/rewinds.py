@@ -12,7 +12,7 @@ from dashboard.location import Location, find_location, newest_step, page_contex
 from historyapp.core.errors import Invalid
 from historyapp.models import Entry
 from historyapp.models.history import History
-from historyapp.models.samples import steps_in
+from historyapp.models.samples import count_steps
 from historyapp.models.takes import newest_rewind
 from historyapp.services.rewinds import Target, before_rewind, preview_rewind, undo_rewind
 from historyapp.services.rewinds import fork as fork_session
@@ -117,5 +117,5 @@ def latest_rewind(request: PersonRequest, location: Location) -> LatestRewind | 
     entry = newest_rewind(session) if is_shown else None
     if entry is None or f"{session.pk}:{entry.position}" in request.session.get(DISMISSED, []):
         return None
-    steps_before = steps_in(session.lineage(entry.position - 1))
+    steps_before = count_steps(session.lineage(entry.position - 1))
     return LatestRewind(entry, location.steps, steps_before - location.steps)

@@ -14,7 +14,7 @@ from historyapp.core.exporters import EXPORTERS
 from historyapp.core.titles import distinct_parts
 from historyapp.models import BulkAction, Session
 from historyapp.models.changes import newest_cursor
-from historyapp.models.recent import sessions_at_work
+from historyapp.models.recent import active_sessions
 from historyapp.models.session_filters import facet_counts
 from historyapp.models.session_folds import folded_under, top_level
 from historyapp.models.session_lists import Order, page_of
@@ -77,7 +77,7 @@ def sessions(request: PersonRequest) -> HttpResponse:
         "facets": facet_groups(filters, counts),
         "chips": chosen_chips(filters),
         "total": counts.total,
-        "at_work": sessions_at_work(project.pk) if "cursor" not in request.GET else [],
+        "at_work": active_sessions(project.pk) if "cursor" not in request.GET else [],
     }
     if not is_fragment:
         running = BulkAction.objects.active().filter(project=project).order_by("-pk").first()

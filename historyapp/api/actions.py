@@ -10,7 +10,7 @@ from pydantic import Field
 from historyapp.api.auth import ApiRequest
 from historyapp.api.fields import Moment, RecordRequest, RequestBody, SessionId
 from historyapp.api.problems import raises
-from historyapp.api.responses import reply
+from historyapp.api.responses import json_response
 from historyapp.core.actions import ActionProposal, output_of
 from historyapp.core.entries import (
     Body,
@@ -117,7 +117,7 @@ _RECORDED = set(RecordRequest.model_fields)
 
 def _registered(appended: AppendedEntries) -> HttpResponse:
     head = appended.head
-    return reply(RegisteredOut(position=head, number=appended.session.steps, head=head), 201)
+    return json_response(RegisteredOut(position=head, number=appended.session.steps, head=head), 201)
 
 
 def step_bodies(step: StepIn) -> tuple[Body, ...]:

@@ -15,9 +15,9 @@ from historyapp.api.auth import ApiRequest, actor
 from historyapp.api.compression_requests import MODEL, STRATEGY, StrategyName
 from historyapp.api.context_requests import ModelName
 from historyapp.api.fields import UUID_SCHEMA, GivenId, RequestBody, Tag, id_of, money
-from historyapp.api.idempotency import earlier_answer, handles_own_key, once_per_key
+from historyapp.api.idempotency import earlier_response, handles_own_key, once_per_key
 from historyapp.api.problems import raises
-from historyapp.api.responses import fill, reply
+from historyapp.api.responses import fill, json_response
 from historyapp.api.transfers import ExportFormat
 from historyapp.core.errors import Conflict, NotFound
 from historyapp.core.usage import MICRO
@@ -87,7 +87,7 @@ def post_bulk_action(request: ApiRequest, body: BulkActionIn) -> HttpResponseBas
     compression that calls a provider's model needs `max_cost`: otherwise the response is 409 with the
     estimate.
     """
-    if answered := earlier_answer(request):
+    if answered := earlier_response(request):
         return answered
     wanted, spender = _request(body, body.action, body.tag or ""), Spender(request.auth)
     if body.action == "compress":  # outside the key's transaction: it reads every session
@@ -99,7 +99,7 @@ def post_bulk_action(request: ApiRequest, body: BulkActionIn) -> HttpResponseBas
     def start() -> HttpResponse:
         action = start_bulk_action(request.auth.project, wanted, actor=actor(request), spender=spender)
         transaction.on_commit(partial(enqueue.want_bulk_action, action.pk), robust=True)
-        return reply(_action(progress_of(action)), 202)
+        return json_response(_action(progress_of(action)), 202)
 
     return once_per_key(request, start)
 
@@ -111,13 +111,13 @@ def post_bulk_estimate(request: ApiRequest, body: BulkEstimateIn) -> HttpRespons
     wanted = _request(body, BulkAction.Kind.COMPRESS)
     found = estimate_compressions(request.auth.project, wanted, Spender(request.auth))
     refused = [fill(RefusedOut, one) for one in found.refused]
-    return reply(fill(BulkEstimateOut, found, money=money(found.cost), refused=refused))
+    return json_response(fill(BulkEstimateOut, found, money=money(found.cost), refused=refused))
 
 
 @router.get("/bulk-actions/{bulk_id}", response=BulkActionOut, summary="Read a bulk action")
 @raises(NotFound)
 def read_bulk_action(request: ApiRequest, bulk_id: BulkId) -> HttpResponse:
-    return reply(_action(progress_of(find_bulk_action(request.auth.project, bulk_id))))
+    return json_response(_action(progress_of(find_bulk_action(request.auth.project, bulk_id))))
 
 
 @router.delete("/bulk-actions/{bulk_id}", response={200: BulkActionOut}, summary="Cancel a bulk action")
@@ -125,7 +125,7 @@ def read_bulk_action(request: ApiRequest, bulk_id: BulkId) -> HttpResponse:
 def delete_bulk_action(request: ApiRequest, bulk_id: BulkId) -> HttpResponse:
     """Changes that are done stay. Compressions that it started are cancelled. 409 if the action has ended."""
     action = find_bulk_action(request.auth.project, bulk_id)
-    return reply(_action(progress_of(cancel_bulk_action(action, actor=actor(request)))))
+    return json_response(_action(progress_of(cancel_bulk_action(action, actor=actor(request)))))
 
 
 @router.post(
@@ -137,7 +137,7 @@ def post_exports(request: ApiRequest, body: ExportsIn) -> StreamingHttpResponse:
 
     An `Idempotency-Key` changes nothing: nothing is stored.
     """
-    earlier_answer(request)  # refuses a key that is malformed or of another request
+    earlier_response(request)  # refuses a key that is malformed or of another request
     found = export_zip(request.auth.project, body.sessions, body.format, actor=actor(request))
     headers = {"Content-Disposition": f'attachment; filename="{found.name}"'}
     return StreamingHttpResponse(found.chunks, content_type="application/zip", headers=headers)

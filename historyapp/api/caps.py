@@ -11,7 +11,7 @@ from historyapp.api.auth import ApiRequest, actor, check_scope, find_session
 from historyapp.api.cursors import Cursor, Limit, decode_cursor, first_page
 from historyapp.api.fields import GivenId, Line, RequestBody
 from historyapp.api.problems import raises
-from historyapp.api.responses import fill, reply
+from historyapp.api.responses import fill, json_response
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.usage import MICRO
 from historyapp.models import SpendingCounter
@@ -70,7 +70,7 @@ def list_caps(request: ApiRequest, filter: Query[CapFilter]) -> HttpResponse:
         counters = counters.filter(pk__gt=last)
     found = list(counters.select_related("key").order_by("pk")[: filter.limit + 1])
     page, cursor = first_page(_LIST, found, filter.limit, lambda counter: (counter.pk,))
-    return reply(CapPage(items=[cap_out(cap) for cap in caps_of(page)], next=cursor))
+    return json_response(CapPage(items=[cap_out(cap) for cap in caps_of(page)], next=cursor))
 
 
 @router.patch("/caps", response=CapPage, summary="Set spending caps")
@@ -92,7 +92,7 @@ def patch_caps(request: ApiRequest, changes: CapPatch) -> HttpResponse:
         set_caps(project, limits, session=session, key=key, actor=actor(request))
     counters = SpendingCounter.objects.capped().filter(project=project, session=session, key=key)
     found = list(counters.select_related("key").order_by("period"))
-    return reply(CapPage(items=[cap_out(cap) for cap in caps_of(found)], next=None))
+    return json_response(CapPage(items=[cap_out(cap) for cap in caps_of(found)], next=None))
 
 
 def take_limits(given: dict[str, Any]) -> Mapping[str, int | None]:

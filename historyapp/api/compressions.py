@@ -19,7 +19,7 @@ from historyapp.api.compression_requests import (
 from historyapp.api.cursors import PageQuery, decode_cursor, first_page
 from historyapp.api.fields import AsOf, SessionId, money
 from historyapp.api.problems import raises
-from historyapp.api.responses import fill, json_value, reply, reply_or_304
+from historyapp.api.responses import fill, json_response, json_value, response_or_304
 from historyapp.core.errors import Conflict
 from historyapp.core.json import dump_json
 from historyapp.models import CompressionItem, CompressionRun, Session
@@ -64,7 +64,7 @@ def post_compression(request: ApiRequest, session_id: SessionId, body: Compressi
         request.auth.project, session_id, run_request, actor=actor(request), spender=Spender(request.auth)
     )
     wake(started.run)
-    return reply(filled_run(StartedOut, started.run, joined=started.joined), 202)
+    return json_response(filled_run(StartedOut, started.run, joined=started.joined), 202)
 
 
 @router.get("/sessions/{session_id}/compressions", response=RunPage, summary="List compressions")
@@ -80,7 +80,7 @@ def list_compressions(request: ApiRequest, session_id: SessionId, filter: Query[
     found = list(runs.newest_first()[: filter.limit + 1])
     page, cursor = first_page(_LIST, found, filter.limit, lambda run: (run.pk,))
     answer = RunPage(items=[filled_run(RunItem, run) for run in page], next=cursor)
-    return reply_by_content(request, session, answer)
+    return etag_by_content(request, session, answer)
 
 
 @router.get(
@@ -95,7 +95,7 @@ def read_estimate(request: ApiRequest, session_id: SessionId, filter: Query[Esti
     found = estimate(session, filter.run_request(), filter.as_of)
     first, last, cost = found.first_step, found.last_step, money(found.cost)
     answer = fill(EstimateOut, found, from_step=first, to_step=last, money=cost)
-    return reply_by_content(request, session, answer)
+    return etag_by_content(request, session, answer)
 
 
 @router.get(
@@ -105,7 +105,7 @@ def read_compression(
     request: ApiRequest, session_id: SessionId, run_id: RunId, as_of: AsOf = None
 ) -> HttpResponse:
     session = find_session(request, session_id)
-    return reply_by_content(request, session, _with_errors(find_run(session, run_id, as_of)))
+    return etag_by_content(request, session, _with_errors(find_run(session, run_id, as_of)))
 
 
 @router.delete(
@@ -115,7 +115,7 @@ def read_compression(
 def cancel_compression(request: ApiRequest, session_id: SessionId, run_id: RunId) -> HttpResponse:
     """Running model calls finish, and their summaries are kept. No new ones start. 409 if it has ended."""
     run = find_run(find_session(request, session_id), run_id)
-    return reply(_with_errors(cancel_run(run, actor=actor(request))))
+    return json_response(_with_errors(cancel_run(run, actor=actor(request))))
 
 
 @router.post(
@@ -129,7 +129,7 @@ def post_retry(request: ApiRequest, session_id: SessionId, run_id: RunId) -> Htt
     run = find_run(find_session(request, session_id), run_id)
     run = retry_run(run, actor=actor(request), spender=Spender(request.auth))
     wake(run)
-    return reply(_with_errors(run), 202)
+    return json_response(_with_errors(run), 202)
 
 
 def filled_run(model: type[R], run: CompressionRun, **fields: Any) -> R:
@@ -146,10 +146,10 @@ def _with_errors(run: CompressionRun) -> RunOut:
     return filled_run(RunOut, run, errors=errors)
 
 
-def reply_by_content(request: ApiRequest, session: Session, answer: Answer) -> HttpResponse:
-    """The ETag covers the whole answer, because a run changes while its session does not."""
+def etag_by_content(request: ApiRequest, session: Session, answer: Answer) -> HttpResponse:
+    """The response with an ETag of its content, because a run can change while its session does not."""
     content = json_value(answer)
-    return reply_or_304(request, session, lambda: content, state=dump_json(content))
+    return response_or_304(request, session, lambda: content, state=dump_json(content))
 
 
 def wake(run: CompressionRun) -> None:

@@ -22,9 +22,9 @@ from historyapp.api.context_requests import (
     context_json,
 )
 from historyapp.api.fields import AsOf, QueryPosition, QueryStep, SessionId
-from historyapp.api.idempotency import earlier_answer, handles_own_key, once_per_key
+from historyapp.api.idempotency import earlier_response, handles_own_key, once_per_key
 from historyapp.api.problems import raises
-from historyapp.api.responses import reply, reply_or_304
+from historyapp.api.responses import json_response, response_or_304
 from historyapp.core.errors import Conflict, Invalid
 from historyapp.core.messages import episodic_messages
 from historyapp.core.progress import compile_progress
@@ -85,7 +85,7 @@ def read_progress(request: ApiRequest, session_id: SessionId, filter: Query[Prog
         episodes = history.episodes(steps.start, steps.stop - 1) if steps else []
         return TextOut(text=_STYLES[filter.style](episodes))
 
-    return reply_or_304(request, session, make)
+    return response_or_304(request, session, make)
 
 
 @router.get("/sessions/{session_id}/history", response=TextOut, summary="Summaries, then the newest steps")
@@ -96,7 +96,7 @@ def read_history(request: ApiRequest, session_id: SessionId, as_of: AsOf = None)
     """
     session = find_session(request, session_id)
     window = load_settings(session.settings).window_size
-    return reply_or_304(
+    return response_or_304(
         request, session, lambda: TextOut(text=sliding_history(History(session, as_of), window))
     )
 
@@ -120,7 +120,7 @@ def read_messages(
             messages.append(fields)
         return {"messages": messages, "manifest": made.manifest.model_dump()}
 
-    return reply_or_304(request, session, make)
+    return response_or_304(request, session, make)
 
 
 class ContextFilter(BaseModel):
@@ -143,7 +143,7 @@ def read_context(request: ApiRequest, session_id: SessionId, filter: Query[Conte
         options = replace(options, max_tokens=filter.max_tokens)
     correction = correction_of(session.project_id, model_of(session, options))
     state = str(correction and correction.calls)
-    return reply_or_304(request, session, lambda: context_json(serve(session, options)), state=state)
+    return response_or_304(request, session, lambda: context_json(serve(session, options)), state=state)
 
 
 @router.post(
@@ -153,7 +153,7 @@ def read_context(request: ApiRequest, session_id: SessionId, filter: Query[Conte
 @handles_own_key
 def post_context(request: ApiRequest, session_id: SessionId, body: ContextIn) -> HttpResponseBase:
     """The context for the next model call. 201: a snapshot of it is kept. 200 with `record: false`."""
-    if answered := earlier_answer(request):
+    if answered := earlier_response(request):
         return answered
     served = serve(find_session(request, session_id), body.options_for(body.model, body.as_of))
     counted = None
@@ -161,11 +161,11 @@ def post_context(request: ApiRequest, session_id: SessionId, body: ContextIn) ->
         Spender(request.auth).check("The count", "is made by the provider with the operator's key")
         counted = count_by_provider(request.auth.project, served.built)
     if not body.record:
-        return reply(context_json(served, counted=counted))
+        return json_response(context_json(served, counted=counted))
 
     def record() -> HttpResponse:
         snapshot = record_snapshot(served, counted=counted)
-        return reply(context_json(served, counted=counted, snapshot=str(snapshot.pk)), 201)
+        return json_response(context_json(served, counted=counted, snapshot=str(snapshot.pk)), 201)
 
     return once_per_key(request, record)
 

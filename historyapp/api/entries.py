@@ -11,7 +11,7 @@ from historyapp.api.cursors import PageQuery, decode_cursor, encode_cursor
 from historyapp.api.entry_models import AnyEntry, AnyEntryPage, EntryIn, entry_json
 from historyapp.api.fields import AppendRequest, AsOf, PathPosition, QueryPosition, SessionId
 from historyapp.api.problems import raises
-from historyapp.api.responses import AT_ONCE, LargePage, fill, reply, reply_or_304
+from historyapp.api.responses import AT_ONCE, LargePage, fill, json_response, response_or_304
 from historyapp.core.entries import KINDS
 from historyapp.core.errors import Conflict, NotFound
 from historyapp.core.lineage import Lineage
@@ -63,7 +63,7 @@ def append_entries(request: ApiRequest, session_id: SessionId, batch: EntriesIn)
     )
     unpaired = [fill(UnpairedOut, result) for result in appended.unpaired]
     answer = AppendedOut(positions=list(appended.positions), head=appended.head, unpaired=unpaired)
-    return reply(answer, 201)
+    return json_response(answer, 201)
 
 
 @router.get("/sessions/{session_id}/entries", response=AnyEntryPage, summary="Page through entries")
@@ -98,7 +98,7 @@ def list_entries(request: ApiRequest, session_id: SessionId, filter: Query[Entry
             place = row.position
         return page.json(cursor)
 
-    return reply_or_304(request, session, make)
+    return response_or_304(request, session, make)
 
 
 @router.get("/sessions/{session_id}/entries/{position}", response=AnyEntry, summary="Read one entry")
@@ -117,7 +117,7 @@ def read_entry(
         entry = Entry.objects.get(session_id=owner, position=position)
         return entry_json(entry, live=live.contains(owner, position))
 
-    return reply_or_304(request, session, make)
+    return response_or_304(request, session, make)
 
 
 def recorded(session: Session, as_of: int | None = None) -> Lineage:

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 from historyapp.api.auth import ApiRequest, find_session
 from historyapp.api.cursors import PageQuery, decode_cursor, encode_cursor
 from historyapp.api.fields import MOST_POSITIONS, AsOf, Line, Moment, QueryStep, SessionId, whole_number
-from historyapp.api.responses import AT_ONCE, Content, LargePage, fill_json, reply_or_304
+from historyapp.api.responses import AT_ONCE, Content, LargePage, fill_json, response_or_304
 from historyapp.core import episodes as core
 from historyapp.core.call_subjects import Kind
 from historyapp.core.conversation import Status
@@ -90,8 +90,8 @@ def list_episodes(request: ApiRequest, session_id: SessionId, filter: Query[Epis
     wanted = filter.wanted
     if wanted:
         state = name_index_state(History(session, filter.as_of)) if wanted.names else ""
-        return reply_or_304(request, session, lambda: _filtered(session, filter, wanted), state=state)
-    return reply_or_304(request, session, lambda: _page(session, filter))
+        return response_or_304(request, session, lambda: _filtered(session, filter, wanted), state=state)
+    return response_or_304(request, session, lambda: _page(session, filter))
 
 
 def _page(session: Session, filter: EpisodeFilter) -> Content:
@@ -168,7 +168,7 @@ def read_episode(
         ((row, episode),) = history.with_bodies([history.row(resolved)])
         return _with_bodies(row, episode)
 
-    return reply_or_304(request, session, make)
+    return response_or_304(request, session, make)
 
 
 def _with_bodies(row: Episode, episode: core.Episode) -> dict[str, Any]:

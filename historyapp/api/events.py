@@ -9,7 +9,7 @@ from historyapp.api.auth import ApiRequest, find_session
 from historyapp.api.cursors import Limit
 from historyapp.api.fields import Line, SessionId
 from historyapp.api.problems import raises
-from historyapp.api.responses import reply
+from historyapp.api.responses import json_response
 from historyapp.core.errors import Invalid
 from historyapp.event_streams import MEDIA_TYPE, EventStream, Reader, Subscription, event_fields, first_cursor
 from historyapp.models.changes import START, Cursor, changes_since
@@ -58,7 +58,9 @@ def list_events(request: ApiRequest, filter: Query[EventPageQuery]) -> HttpRespo
     if MEDIA_TYPE in request.headers.get("Accept", ""):
         return _stream(request, filter)
     page = changes_since(project, Cursor.parse(filter.after) if filter.after else START, limit=filter.limit)
-    return reply({"items": [event_fields(change) for change in page.changes], "next": str(page.cursor)})
+    return json_response(
+        {"items": [event_fields(change) for change in page.changes], "next": str(page.cursor)}
+    )
 
 
 @router.get(

@@ -17,7 +17,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from historyapp.core.dates import known
-from historyapp.core.entries import few_fields
+from historyapp.core.entries import check_unknown_fields
 from historyapp.core.errors import NotFound
 from historyapp.core.text import Text
 from historyapp.core.usage import MICRO
@@ -38,8 +38,8 @@ class RequestBody(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _has_few_fields(cls, value: Any) -> Any:
-        return few_fields(cls, value)
+    def _check_unknown_fields(cls, value: Any) -> Any:
+        return check_unknown_fields(cls, value)
 
 
 def whole_number(value: object) -> object:

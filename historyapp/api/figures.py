@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 from historyapp.api.auth import ApiRequest
 from historyapp.api.fields import Line
 from historyapp.api.problems import raises
-from historyapp.api.responses import fill, reply
+from historyapp.api.responses import fill, json_response
 from historyapp.core.errors import Invalid
 from historyapp.core.usage import MICRO
 from historyapp.models.day_figures import MOST_NAME
@@ -78,7 +78,7 @@ def read_figures(request: ApiRequest, span: Query[SpanQuery]) -> HttpResponse:
         for name, group in grouped(project, query, span.by).items()
     ]
     total, before = total_in(project, query), total_in(project, query.before)
-    return reply(
+    return json_response(
         ProjectFiguresOut(
             first=first,
             last=last,

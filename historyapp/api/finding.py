@@ -10,7 +10,7 @@ from pydantic import Field
 from historyapp.api.auth import ApiRequest, find_session
 from historyapp.api.cursors import PageQuery, decode_cursor, encode_cursor
 from historyapp.api.fields import Line, SessionId
-from historyapp.api.responses import fill_json, reply_or_304
+from historyapp.api.responses import fill_json, response_or_304
 from historyapp.enqueue import want_text_index
 from historyapp.models import Session
 from historyapp.models.history import History
@@ -41,7 +41,7 @@ def find_text(request: ApiRequest, session_id: SessionId, query: Query[FindQuery
     part of a long session, and the next one continues there.
     """
     session = find_session(request, session_id)
-    return reply_or_304(request, session, lambda: _page(session, query))
+    return response_or_304(request, session, lambda: _page(session, query))
 
 
 def _page(session: Session, query: FindQuery) -> dict[str, Any]:

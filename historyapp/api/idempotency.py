@@ -50,27 +50,29 @@ def with_shared_checks(view: View) -> View:
 def handles_own_key(view: View) -> View:
     """Marks a view that handles its ``Idempotency-Key`` itself: it does slow work outside the transaction.
 
-    It asks :func:`earlier_answer` first, and writes in :func:`once_per_key` when it has something to write.
+    It asks :func:`earlier_response` first, and writes in :func:`once_per_key` when it has something to write.
     """
     _HANDLES_OWN_KEY.add(view)
     return view
 
 
-def earlier_answer(request: ApiRequest) -> HttpResponse | None:
-    """The stored answer, if the same request came before with the same key; else None."""
+def earlier_response(request: ApiRequest) -> HttpResponse | None:
+    """The stored response if the same request came before with the same key, otherwise None."""
     key = request.META.get(_KEY)
     first = earlier(request.auth.project, key, fingerprint(request)) if key is not None else None
     return stored_response(first) if first else None
 
 
-def once_per_key(request: ApiRequest, carry_out: Callable[[], HttpResponseBase]) -> HttpResponseBase:
-    """The response of ``carry_out``, or the stored one if the same request came before with the same key."""
+def once_per_key(request: ApiRequest, make_response: Callable[[], HttpResponseBase]) -> HttpResponseBase:
+    """The response of ``make_response``. If the same request came before with this key, the
+    stored response.
+    """
     key = request.META.get(_KEY)
     if key is None:
-        return carry_out()
+        return make_response()
 
     def answer() -> StoredResponse:
-        response = carry_out()
+        response = make_response()
         assert isinstance(response, HttpResponse)
         body = response.content.decode()
         return StoredResponse(response.status_code, body, _sessions(request, body))

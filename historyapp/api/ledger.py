@@ -9,7 +9,7 @@ from historyapp.api.auth import ApiRequest, find_session
 from historyapp.api.caps import cap_out
 from historyapp.api.cursors import PageQuery, decode_cursor, encode_cursor
 from historyapp.api.fields import AsOf, SessionId, money
-from historyapp.api.responses import fill, fill_json, json_value, reply_or_304
+from historyapp.api.responses import fill, fill_json, json_value, response_or_304
 from historyapp.core.json import dump_json
 from historyapp.core.usage import MICRO, Usage
 from historyapp.models.history import History
@@ -66,7 +66,7 @@ def read_ledger(request: ApiRequest, session_id: SessionId, as_of: AsOf = None) 
             caps=caps,
         )
 
-    return reply_or_304(request, session, make, state=dump_json(json_value(caps)))
+    return response_or_304(request, session, make, state=dump_json(json_value(caps)))
 
 
 @router.get(
@@ -87,7 +87,7 @@ def list_step_accounts(request: ApiRequest, session_id: SessionId, filter: Query
         cursor = encode_cursor(_STEPS, position, last + 1) if last < history.steps else None
         return {"items": [_step(account) for account in accounts], "next": cursor}
 
-    return reply_or_304(request, session, make)
+    return response_or_304(request, session, make)
 
 
 def _step(account: StepAccount) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from historyapp.api.auth import ApiRequest, actor, find_session
 from historyapp.api.cursors import PageQuery, decode_cursor, first_page
 from historyapp.api.fields import AsOf, Line, QueryStep, RequestBody, SessionId
 from historyapp.api.problems import raises
-from historyapp.api.responses import fill, reply, reply_or_304
+from historyapp.api.responses import fill, json_response, response_or_304
 from historyapp.core.errors import Conflict
 from historyapp.models import StepNote
 from historyapp.models.notes import LONGEST_NOTE
@@ -34,7 +34,7 @@ def write_note(
 ) -> HttpResponse:
     """An earlier note on the step is replaced. Negative numbers count from the end: -1 is the newest step."""
     project = request.auth.project
-    return reply(
+    return json_response(
         fill(NoteOut, put_note(project, session_id, number, note.text, as_of=as_of, actor=actor(request)))
     )
 
@@ -62,4 +62,4 @@ def list_notes(request: ApiRequest, session_id: SessionId, filter: Query[PageQue
         page, cursor = first_page(_LIST, rows, filter.limit, lambda note: (note.number,))
         return NotePage(items=[fill(NoteOut, note) for note in page], next=cursor)
 
-    return reply_or_304(request, session, make)
+    return response_or_304(request, session, make)

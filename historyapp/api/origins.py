@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from historyapp import enqueue
 from historyapp.api.auth import ApiRequest, find_session
 from historyapp.api.fields import AsOf, Line, QueryStep, SessionId
-from historyapp.api.responses import reply_or_304
+from historyapp.api.responses import response_or_304
 from historyapp.core.identifiers import LONGEST
 from historyapp.models.history import History
 from historyapp.services.step_origins import NameOrigin, NamePlace, origins_of, places_of
@@ -64,7 +64,7 @@ def read_origins(
             places=None if places is None else [place for place in places if place],
         )
 
-    return reply_or_304(request, session, make, state=state)
+    return response_or_304(request, session, make, state=state)
 
 
 def _name(name: NameOrigin) -> NameOriginOut:

@@ -8,7 +8,7 @@ from ninja import Router
 from historyapp.api.auth import ApiRequest, find_session
 from historyapp.api.fields import AsOf, SessionId
 from historyapp.api.ledger import usage_fields
-from historyapp.api.responses import fill, reply
+from historyapp.api.responses import fill, json_response
 from historyapp.core.overview.figures import RunFigures, ToolFigures
 from historyapp.core.usage import MICRO
 from historyapp.models.history import History
@@ -46,7 +46,7 @@ def read_overview(request: ApiRequest, session_id: SessionId, as_of: AsOf = None
     They are computed when they are first read, in parts if the session is long: see `counted_steps`.
     """
     overview = overview_of(History(find_session(request, session_id), as_of))
-    return reply(_overview(overview))
+    return json_response(_overview(overview))
 
 
 def _overview(overview: RunOverview) -> OverviewOut:

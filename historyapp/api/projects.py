@@ -9,7 +9,7 @@ from historyapp.api.caps import DailyCap, MonthlyCap, cap_out, take_limits
 from historyapp.api.context_requests import ModelName
 from historyapp.api.fields import RequestBody
 from historyapp.api.problems import raises
-from historyapp.api.responses import fill, reply
+from historyapp.api.responses import fill, json_response
 from historyapp.core.errors import Invalid
 from historyapp.models import Project
 from historyapp.services.caps import project_caps, set_caps
@@ -42,7 +42,7 @@ class ProjectPatch(RequestBody):
 
 @router.get("/project", response=ProjectOut, summary="Read the key's project")
 def read_project(request: ApiRequest) -> HttpResponse:
-    return reply(_project(request.auth.project))
+    return json_response(_project(request.auth.project))
 
 
 @router.patch("/project", response=ProjectOut, summary="Change the project's settings")
@@ -64,7 +64,7 @@ def patch_project(request: ApiRequest, changes: ProjectPatch) -> HttpResponse:
     with writing():
         set_caps(request.auth.project, limits, actor=actor(request))
         project = change_project(request.auth.project, given, actor=actor(request))
-    return reply(_project(project))
+    return json_response(_project(project))
 
 
 def _project(project: Project) -> ProjectOut:

@@ -6,7 +6,7 @@ from ninja import Query, Router
 from historyapp.api.auth import ApiRequest, find_session
 from historyapp.api.cursors import PageQuery, decode_cursor, encode_cursor
 from historyapp.api.fields import QueryStep, SessionId, money
-from historyapp.api.responses import MOST_PAGE_BYTES, fill, reply_or_304
+from historyapp.api.responses import MOST_PAGE_BYTES, fill, response_or_304
 from historyapp.core.json import dump_json
 from historyapp.models.history import History
 from historyapp.services.recorded_changes import RequestChanges, request_changes
@@ -70,7 +70,7 @@ def read_request(
             next=encode_cursor(_LIST, after) if after < total else None,
         )
 
-    return reply_or_304(request, session, make)
+    return response_or_304(request, session, make)
 
 
 def _page(found: list[RequestMessage]) -> list[RequestMessageOut]:

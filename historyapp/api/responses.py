@@ -68,16 +68,16 @@ def json_value(value: Any) -> Any:
     return str(value) if isinstance(value, (UUID, date)) else value
 
 
-def reply(content: Content, status: int = 200) -> HttpResponse:
-    """JSON. An answer was validated when it was made; nothing is validated again."""
+def json_response(content: Content, status: int = 200) -> HttpResponse:
+    """A JSON response. The content was validated when it was created and is not validated again."""
     body = content if isinstance(content, str) else dump_json(json_value(content))
     return HttpResponse(body, status=status, content_type="application/json")
 
 
-def reply_or_304(
+def response_or_304(
     request: HttpRequest, session: Session, make: Callable[[], Content], *, state: str = ""
 ) -> HttpResponse:
-    """The answer that ``make`` returns; 304 without calling it while the ``If-None-Match`` holds.
+    """The response with the result of ``make``, or 304 without calling ``make`` if ``If-None-Match`` matches.
 
     Args:
         state: other state that the response depends on, in addition to the session and the query.
@@ -86,7 +86,7 @@ def reply_or_304(
     # Weak: it names the state that an answer was made from, not the answer's bytes.
     tag = f'W/"{session.shared_revision}-{query}"'
     known = parse_etags(request.META.get("HTTP_IF_NONE_MATCH", ""))
-    response = HttpResponseNotModified() if tag in known or known == ["*"] else reply(make())
+    response = HttpResponseNotModified() if tag in known or known == ["*"] else json_response(make())
     response["ETag"] = tag
     response["Cache-Control"] = "private, no-cache"
     return response

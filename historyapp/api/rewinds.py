@@ -17,7 +17,7 @@ from historyapp.api.fields import (
     Title,
 )
 from historyapp.api.problems import raises
-from historyapp.api.responses import fill, reply, reply_or_304
+from historyapp.api.responses import fill, json_response, response_or_304
 from historyapp.api.sessions import session_out
 from historyapp.core.errors import Conflict
 from historyapp.core.text import Text
@@ -105,12 +105,12 @@ def list_rewinds(request: ApiRequest, session_id: SessionId, filter: Query[PageQ
         ]
         return RewindPage(items=items, next=cursor)
 
-    return reply_or_304(request, session, make)
+    return response_or_304(request, session, make)
 
 
 def _rewound(done: RewindResult) -> HttpResponse:
     cut_off = RangeOut.all_of(done.cut_off)
-    return reply(fill(RewindOut, done, cut_off=cut_off, head=done.session.head), 201)
+    return json_response(fill(RewindOut, done, cut_off=cut_off, head=done.session.head), 201)
 
 
 class ForkIn(RequestBody):
@@ -145,4 +145,4 @@ def post_fork(request: ApiRequest, session_id: SessionId, point: ForkIn = _ANYWH
         actor=actor(request),
         fork_id=point.id,
     )
-    return reply(session_out(History(child)), 201)
+    return json_response(session_out(History(child)), 201)

@@ -12,7 +12,7 @@ from historyapp.api.auth import ApiRequest, find_session
 from historyapp.api.cursors import Cursor, Limit, decode_cursor, encode_cursor
 from historyapp.api.fields import Line
 from historyapp.api.problems import raises
-from historyapp.api.responses import fill, reply
+from historyapp.api.responses import fill, json_response
 from historyapp.core.dates import known
 from historyapp.core.errors import Invalid, NotFound
 from historyapp.core.usage import MICRO
@@ -73,7 +73,7 @@ def compare(request: ApiRequest, query: Query[ComparisonQuery]) -> HttpResponse:
     found = compare_runs(*query.references(), partial(find_session, request))
     pairs, more = found.steps.page(0, query.limit)
     sides = found.a.history, found.b.history
-    return reply(
+    return json_response(
         RunComparisonOut(
             a=_run(found.a),
             b=_run(found.b),
@@ -107,7 +107,7 @@ def list_pairs(request: ApiRequest, query: Query[PairQuery]) -> HttpResponse:
         if not (1 <= a <= sides[0].steps + 1 and 1 <= b <= sides[1].steps + 1):
             raise NotValid("This cursor does not fit these runs. Start again without a cursor.")
         steps = align_steps(*sides, PairPlace(a, b))
-    return reply(_page(query, sides, *steps.page(0, query.limit)))
+    return json_response(_page(query, sides, *steps.page(0, query.limit)))
 
 
 def _hash(query: ComparisonQuery) -> int:

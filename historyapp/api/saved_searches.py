@@ -10,7 +10,7 @@ from pydantic import Field
 from historyapp.api.auth import ApiRequest, actor
 from historyapp.api.fields import UUID_SCHEMA, Line, RequestBody, id_of
 from historyapp.api.problems import raises
-from historyapp.api.responses import fill, reply
+from historyapp.api.responses import fill, json_response
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.search_query import MOST_CHARACTERS
 from historyapp.models import SavedSearch
@@ -44,7 +44,7 @@ class SavedSearchPatch(RequestBody):
 def list_searches(request: ApiRequest) -> HttpResponse:
     """All of the project, by name."""
     found = SavedSearch.objects.filter(project=request.auth.project_id)
-    return reply(SavedSearchPage(items=[fill(SavedSearchOut, row) for row in found], next=None))
+    return json_response(SavedSearchPage(items=[fill(SavedSearchOut, row) for row in found], next=None))
 
 
 @router.post("/searches", response={201: SavedSearchOut}, summary="Save a search")
@@ -52,13 +52,13 @@ def list_searches(request: ApiRequest) -> HttpResponse:
 def post_search(request: ApiRequest, search: SavedSearchIn) -> HttpResponse:
     """A project has at most 100."""
     saved = save_search(request.auth.project, search.name, search.query, actor=actor(request))
-    return reply(fill(SavedSearchOut, saved), 201)
+    return json_response(fill(SavedSearchOut, saved), 201)
 
 
 @router.patch("/searches/{search_id}", response=SavedSearchOut, summary="Rename a saved search")
 @raises(NotFound, Conflict, Invalid)
 def patch_search(request: ApiRequest, search_id: SearchId, changes: SavedSearchPatch) -> HttpResponse:
-    return reply(fill(SavedSearchOut, rename_search(request.auth.project, search_id, changes.name)))
+    return json_response(fill(SavedSearchOut, rename_search(request.auth.project, search_id, changes.name)))
 
 
 @router.delete("/searches/{search_id}", response={204: None}, summary="Delete a saved search")

@@ -12,7 +12,7 @@ from historyapp.api.auth import ApiRequest
 from historyapp.api.cursors import Cursor, decode_cursor, encode_cursor
 from historyapp.api.fields import Line, iso
 from historyapp.api.problems import raises
-from historyapp.api.responses import reply
+from historyapp.api.responses import json_response
 from historyapp.core.dates import known
 from historyapp.core.errors import Invalid
 from historyapp.core.search_query import MOST_CHARACTERS
@@ -55,7 +55,7 @@ def search_steps(request: ApiRequest, filter: Query[StepSearchParameters]) -> Ht
     if not found.is_up_to_date:
         want_search_index(project)
     page = found.page
-    return reply(
+    return json_response(
         {
             "items": [_item(hit, snippet) for hit, snippet in found.hits],
             "next": None if page.next is None else encode_cursor(_LIST, page.next, asked),
@@ -81,7 +81,7 @@ def suggest_searches(request: ApiRequest, filter: Query[SuggestionParameters]) -
     """
     start, found = suggestions(request.auth.project_id, filter.q)
     items = [SuggestionOut(text=one.text, detail=one.detail) for one in found]
-    return reply(SuggestionsOut(start=start, items=items))
+    return json_response(SuggestionsOut(start=start, items=items))
 
 
 def _item(hit: SearchHit, snippet: Snippet | None) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from historyapp.api.fields import (
     integral,
 )
 from historyapp.api.problems import raises
-from historyapp.api.responses import fill, reply, reply_or_304
+from historyapp.api.responses import fill, json_response, response_or_304
 from historyapp.api.session_queries import SessionFilter, SessionListQuery, facets_out
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.formats import FORMATS
@@ -154,7 +154,7 @@ def make_session(request: ApiRequest, session: SessionIn) -> HttpResponse:
         starter=_starter(request, session),
         spender=Spender(request.auth),
     )
-    return reply(session_out(History(made)), 201)
+    return json_response(session_out(History(made)), 201)
 
 
 def _starter(request: ApiRequest, session: SessionIn) -> Starter | None:
@@ -190,7 +190,7 @@ def list_sessions(request: ApiRequest, filter: Query[SessionListQuery]) -> HttpR
         limit=filter.limit,
     )
     cursor = encode_cursor(_LIST, page.cursor) if page.cursor else None
-    return reply(SessionPage(items=[_item(row) for row in page.sessions], next=cursor))
+    return json_response(SessionPage(items=[_item(row) for row in page.sessions], next=cursor))
 
 
 @router.get("/facets", response=SessionFacets, summary="Count sessions by facet")
@@ -201,13 +201,13 @@ def count_sessions(request: ApiRequest, filter: Query[SessionFilter]) -> HttpRes
     A further tag narrows the list. A further agent, model, repository or folder widens it, and another status
     replaces the first: their counts ignore the values that were chosen in the same facet.
     """
-    return reply(facets_out(facet_counts(filter.sessions(request.auth.project), filter.chosen())))
+    return json_response(facets_out(facet_counts(filter.sessions(request.auth.project), filter.chosen())))
 
 
 @router.get("/sessions/{session_id}", response=SessionOut, summary="Read a session")
 def read_session(request: ApiRequest, session_id: SessionId, as_of: AsOf = None) -> HttpResponse:
     session = find_session(request, session_id)
-    return reply_or_304(request, session, lambda: session_out(History(session, as_of)))
+    return response_or_304(request, session, lambda: session_out(History(session, as_of)))
 
 
 @router.patch("/sessions/{session_id}", response=SessionOut, summary="Change a session")
@@ -225,7 +225,7 @@ def patch_session(request: ApiRequest, session_id: SessionId, changes: SessionPa
         actor=actor(request),
         spender=Spender(request.auth),
     )
-    return reply(session_out(History(session)))
+    return json_response(session_out(History(session)))
 
 
 @router.delete("/sessions/{session_id}", response={204: None}, summary="Archive a session")

@@ -14,7 +14,7 @@ from historyapp.api.cursors import Cursor, Limit, decode_cursor, first_page
 from historyapp.api.fields import UUID_SCHEMA, Moment, Position, RequestBody, SessionId, id_of
 from historyapp.api.idempotency import handles_own_key, once_per_key
 from historyapp.api.problems import raises
-from historyapp.api.responses import fill, reply
+from historyapp.api.responses import fill, json_response
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.models import ShareLink
 from historyapp.services.shares import ShareOptions, create_share, revoke_share, share_path
@@ -57,14 +57,14 @@ def post_share(request: ApiRequest, session_id: SessionId, share: ShareIn = _DEF
 
     def make() -> HttpResponse:
         made = create_share(request.auth.project, session_id, options, actor=actor(request))
-        return reply(_share(made), 201)
+        return json_response(_share(made), 201)
 
     # The address is added to the stored response: the stored one opens nothing.
     answer = once_per_key(request, make)
     assert isinstance(answer, HttpResponse)
     made = json.loads(answer.content)
     server = settings.PLAYHEAD_BASE_URL or request.build_absolute_uri("/").rstrip("/")
-    answer.content = reply({**made, "url": f"{server}{share_path(UUID(made['id']))}"}).content
+    answer.content = json_response({**made, "url": f"{server}{share_path(UUID(made['id']))}"}).content
     return answer
 
 
@@ -76,7 +76,7 @@ def list_shares(request: ApiRequest, session_id: SessionId, filter: Query[ShareF
         (before,) = decode_cursor(_LIST, filter.cursor, UUID)
         found = found.filter(pk__lt=before)
     page, cursor = first_page(_LIST, list(found[: filter.limit + 1]), filter.limit, lambda row: (row.pk,))
-    return reply(SharePage(items=[_share(row) for row in page], next=cursor))
+    return json_response(SharePage(items=[_share(row) for row in page], next=cursor))
 
 
 @router.delete(

@@ -9,7 +9,7 @@ from ninja import Query, Router
 from historyapp.api.auth import ApiRequest, find_session
 from historyapp.api.cursors import PageQuery, decode_cursor, first_page
 from historyapp.api.fields import UUID_SCHEMA, AsOf, SessionId, id_of, money
-from historyapp.api.responses import fill, json_value, reply_or_304
+from historyapp.api.responses import fill, json_value, response_or_304
 from historyapp.core.manifest import Manifest
 from historyapp.models import Snapshot
 from historyapp.services.prices import price_list
@@ -47,7 +47,7 @@ def list_snapshots(request: ApiRequest, session_id: SessionId, filter: Query[Pag
         page, cursor = first_page(_LIST, found, filter.limit, lambda row: (row.pk,))
         return SnapshotPage(items=[_item(snapshot) for snapshot in page], next=cursor)
 
-    return reply_or_304(request, session, make)
+    return response_or_304(request, session, make)
 
 
 @router.get("/sessions/{session_id}/snapshots/{snapshot_id}", response=SnapshotOut, summary="Read a snapshot")
@@ -64,7 +64,7 @@ def read_snapshot(
         bodies = {"settings": snapshot.settings, "tools": snapshot.tools, "manifest": manifest}
         return {**json_value(_item(snapshot)), **bodies}
 
-    return reply_or_304(request, session, make)
+    return response_or_304(request, session, make)
 
 
 @router.get(
@@ -84,7 +84,7 @@ def read_snapshot_request(
         note = _SCREEN if snapshot.screen_tokens else None
         return fill(RebuiltRequestOut, rebuilt, served_sha256=snapshot.sha256, note=note)
 
-    return reply_or_304(request, session, make)
+    return response_or_304(request, session, make)
 
 
 @router.get(
@@ -120,7 +120,7 @@ def read_snapshot_diff(
             cache=CacheEffectOut(reusable_tokens=reusable, saved=saved, prices_as_of=price_list().as_of),
         )
 
-    return reply_or_304(request, session, make)
+    return response_or_304(request, session, make)
 
 
 def _item(snapshot: Snapshot) -> SnapshotItem:

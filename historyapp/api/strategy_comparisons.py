@@ -9,11 +9,11 @@ from ninja import Query, Router
 
 from historyapp.api.auth import ApiRequest, actor, find_session
 from historyapp.api.compression_requests import ComparisonId, ComparisonIn
-from historyapp.api.compressions import filled_run, reply_by_content, wake
+from historyapp.api.compressions import etag_by_content, filled_run, wake
 from historyapp.api.cursors import PageQuery, decode_cursor, encode_cursor
 from historyapp.api.fields import AsOf, SessionId, money
 from historyapp.api.problems import raises
-from historyapp.api.responses import fill, reply
+from historyapp.api.responses import fill, json_response
 from historyapp.core.errors import Conflict
 from historyapp.core.needed_names import NeededName
 from historyapp.models import CompressionItem
@@ -61,7 +61,7 @@ def post_comparison(request: ApiRequest, session_id: SessionId, body: Comparison
     )
     for run in runs:
         wake(run)
-    return reply(_comparison(compare_strategies(runs[0].session, runs)), 202)
+    return json_response(_comparison(compare_strategies(runs[0].session, runs)), 202)
 
 
 @router.get(
@@ -73,7 +73,7 @@ def read_comparison(
     """The progress of both sides, their summaries, and which names they keep that later steps needed."""
     session = find_session(request, session_id)
     runs = find_comparison(session, comparison_id, as_of)
-    return reply_by_content(request, session, _comparison(compare_strategies(session, runs, as_of)))
+    return etag_by_content(request, session, _comparison(compare_strategies(session, runs, as_of)))
 
 
 @router.get(
@@ -99,7 +99,7 @@ def list_comparison_rows(
     page = found.page(start, filter.limit)
     further = encode_cursor(_LIST, comparison_id, page.further) if page.further else None
     rows = [_row(row, found.recall) for row in page.rows]
-    return reply_by_content(request, session, StrategyRowsOut(items=rows, next=further))
+    return etag_by_content(request, session, StrategyRowsOut(items=rows, next=further))
 
 
 def _comparison(found: StrategyComparison) -> ComparisonOut:

@@ -10,7 +10,7 @@ from historyapp.api.auth import ApiRequest, actor, find_session
 from historyapp.api.cursors import PageQuery, decode_cursor, first_page
 from historyapp.api.fields import RequestBody, SessionId, StepNumber, money
 from historyapp.api.problems import raises
-from historyapp.api.responses import fill, reply, reply_or_304
+from historyapp.api.responses import fill, json_response, response_or_304
 from historyapp.core.errors import Conflict
 from historyapp.core.text import Text
 from historyapp.llm.router import LOCAL
@@ -41,7 +41,7 @@ def write_summary(request: ApiRequest, session_id: SessionId, summary: SummaryIn
     written = SummaryText(summary.text, tuple(summary.key_points))
     steps = (summary.from_step, summary.to_step)
     made = summarise(request.auth.project, session_id, steps, written, actor=actor(request))
-    return reply(_summary(made), 201)
+    return json_response(_summary(made), 201)
 
 
 @router.get("/sessions/{session_id}/summaries", response=SummaryPage, summary="List summaries")
@@ -58,7 +58,7 @@ def list_summaries(request: ApiRequest, session_id: SessionId, filter: Query[Pag
         page, cursor = first_page(_LIST, found, filter.limit, lambda row: (row.last_position, row.pk))
         return SummaryPage(items=[_summary(row) for row in page], next=cursor)
 
-    return reply_or_304(request, session, make)
+    return response_or_304(request, session, make)
 
 
 def _summary(summary: Summary) -> SummaryOut:

@@ -9,9 +9,9 @@ from pydantic import Field
 
 from historyapp.api.auth import ApiRequest, actor, find_session
 from historyapp.api.fields import AsOf, SessionId
-from historyapp.api.idempotency import earlier_answer, handles_own_key, once_per_key
+from historyapp.api.idempotency import earlier_response, handles_own_key, once_per_key
 from historyapp.api.problems import raises
-from historyapp.api.responses import fill, reply
+from historyapp.api.responses import fill, json_response
 from historyapp.core.errors import Conflict, UnreadableTranscript
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.importers import IMPORTERS
@@ -53,7 +53,7 @@ def post_import(
     unknown = sorted((set(request.POST) - {"format"}) | (set(request.FILES) - {"files"}))
     if unknown:
         raise NotValid(f"There is no form field {unknown[0]} here. Use files and format.")
-    if answered := earlier_answer(request):
+    if answered := earlier_response(request):
         return answered
     # Outside the key's transaction: each batch is durable by itself, and other agents write in between.
     with PARSERS.lend() as process:
@@ -75,7 +75,7 @@ def post_import(
     if all(report.error and not report.sessions for report in reports):
         names = [report.name for report in reports]
         raise UnreadableTranscript(reports[0].error, files=names, formats=list(IMPORTERS))
-    answer = reply(ImportOut(files=[_file(report) for report in reports]), 201 if changed else 200)
+    answer = json_response(ImportOut(files=[_file(report) for report in reports]), 201 if changed else 200)
     return answer if later else once_per_key(request, lambda: answer)
 
 

@@ -15,7 +15,7 @@ from historyapp.api.cursors import Cursor, Limit, decode_cursor, first_page
 from historyapp.api.fields import UUID_SCHEMA, Line, Name, RequestBody, id_of
 from historyapp.api.idempotency import handles_own_key, once_per_key
 from historyapp.api.problems import raises
-from historyapp.api.responses import fill, reply
+from historyapp.api.responses import fill, json_response
 from historyapp.core.errors import AddressNotAllowed, Conflict, Invalid, NotFound
 from historyapp.models import Webhook, WebhookDelivery
 from historyapp.models.webhooks import EventName
@@ -104,7 +104,7 @@ def list_webhooks(request: ApiRequest, filter: Query[WebhookFilter]) -> HttpResp
         found = found.filter(pk__gt=last)
     page, cursor = first_page(_LIST, list(found[: filter.limit + 1]), filter.limit, lambda row: (row.pk,))
     waiting = waiting_of(page)
-    return reply(WebhookPage(items=[_webhook(row, waiting) for row in page], next=cursor))
+    return json_response(WebhookPage(items=[_webhook(row, waiting) for row in page], next=cursor))
 
 
 @router.post("/webhooks", response={201: NewWebhookOut}, summary="Create a webhook")
@@ -164,7 +164,7 @@ def post_secret(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
 def post_test(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
     """Sends an event `webhook.test`. Read the delivery to see whether it arrived."""
     check_scope(request.auth, "admin")
-    return reply(_delivery(send_test(request.auth.project, webhook_id, actor=actor(request))), 201)
+    return json_response(_delivery(send_test(request.auth.project, webhook_id, actor=actor(request))), 201)
 
 
 @router.get("/webhooks/{webhook_id}/deliveries", response=DeliveryPage, summary="List deliveries")
@@ -179,7 +179,7 @@ def list_deliveries(
     found = deliveries_of(_found(request, webhook_id), state=filter.state, before=before)
     rows = list(found[: filter.limit + 1])
     page, cursor = first_page(_DELIVERIES, rows, filter.limit, lambda row: (row.pk,))
-    return reply(DeliveryPage(items=[_delivery(row) for row in page], next=cursor))
+    return json_response(DeliveryPage(items=[_delivery(row) for row in page], next=cursor))
 
 
 @router.get(
@@ -190,7 +190,7 @@ def read_delivery(request: ApiRequest, webhook_id: WebhookId, delivery_id: Deliv
     """The body of a delivery, and the outcome of its newest attempts."""
     row = find_delivery(_found(request, webhook_id), delivery_id)
     attempts = [AttemptOut.model_validate(entry) for entry in row.log]
-    return reply(fill(FullDeliveryOut, row, **_fields(row), log=attempts))
+    return json_response(fill(FullDeliveryOut, row, **_fields(row), log=attempts))
 
 
 @router.post(
@@ -203,7 +203,7 @@ def post_redelivery(request: ApiRequest, webhook_id: WebhookId, delivery_id: Del
     """Sends the same body with the same `webhook-id`. A pending delivery is sent at once."""
     check_scope(request.auth, "admin")
     row = redeliver(request.auth.project, webhook_id, delivery_id, actor=actor(request))
-    return reply(_delivery(row), 201)
+    return json_response(_delivery(row), 201)
 
 
 def _found(request: ApiRequest, webhook_id: UUID) -> Webhook:
@@ -218,12 +218,12 @@ def _with_secret(request: ApiRequest, make: Callable[[], Webhook]) -> HttpRespon
     assert isinstance(answer, HttpResponse)
     made = json.loads(answer.content)
     secret = secret_of(UUID(made["id"]), made["secret_generation"])
-    answer.content = reply({**made, "secret": secret}).content
+    answer.content = json_response({**made, "secret": secret}).content
     return answer
 
 
 def _answer(row: Webhook, status: int = 200) -> HttpResponse:
-    return reply(_webhook(row, waiting_of([row])), status)
+    return json_response(_webhook(row, waiting_of([row])), status)
 
 
 def _webhook(row: Webhook, waiting: Mapping[UUID, int]) -> WebhookOut:

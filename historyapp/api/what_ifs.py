@@ -12,7 +12,7 @@ from historyapp.api.context_requests import FormatName, ModelName, PolicyName
 from historyapp.api.cursors import Cursor, Limit, decode_cursor, first_page
 from historyapp.api.fields import UUID_SCHEMA, Line, RequestBody, id_of, integral
 from historyapp.api.problems import raises
-from historyapp.api.responses import fill, reply
+from historyapp.api.responses import fill, json_response
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.models import WhatIf
 from historyapp.models.what_ifs import LONGEST_NAME, MOST_TOKENS
@@ -52,7 +52,7 @@ def list_what_ifs(request: ApiRequest, filter: Query[WhatIfFilter]) -> HttpRespo
         (after,) = decode_cursor(_LIST, filter.cursor, UUID)
         found = found.filter(pk__gt=after)
     page, cursor = first_page(_LIST, list(found[: filter.limit + 1]), filter.limit, lambda row: (row.pk,))
-    return reply(WhatIfPage(items=[_what_if(row) for row in page], next=cursor))
+    return json_response(WhatIfPage(items=[_what_if(row) for row in page], next=cursor))
 
 
 @router.put("/what-ifs", response=WhatIfOut, summary="Save a What if")
@@ -63,7 +63,7 @@ def write_what_if(request: ApiRequest, what_if: WhatIfIn) -> HttpResponse:
         what_if.policy or "", what_if.max_tokens, what_if.format or "", what_if.model or ""
     )
     saved = save_what_if(request.auth.project, what_if.name, options, actor=actor(request))
-    return reply(_what_if(saved))
+    return json_response(_what_if(saved))
 
 
 @router.delete("/what-ifs/{what_if_id}", response={204: None}, summary="Delete a saved What if")

@@ -1,4 +1,4 @@
-"""The description of an API call, which both the blocking and the async client send."""
+"""The description of an API call. Both the blocking and the async client send it."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -21,36 +21,38 @@ _PART = re.compile(r"[A-Za-z0-9_-]+")
 
 @dataclass(frozen=True, slots=True)
 class ApiCall(Generic[T]):
-    """One request and how its answer is read. Null in ``query`` and ``body`` means left out."""
+    """A request and how to parse its response. Nulls in ``query`` and ``body`` are left out."""
 
     method: str
     path: str
     read: Callable[[Any], T]
-    """From parsed JSON; null where the answer has no body."""
+    """Converts parsed JSON, or None if the response has no body."""
     query: Mapping[str, Any] = field(default_factory=dict)
     body: Mapping[str, Any] | None = None
     files: tuple[File, ...] = ()
     """Sent as ``multipart/form-data``, with ``body`` as its fields."""
     idempotency_key: str | None = None
-    """The Idempotency-Key of a POST; null: one is generated. Retries use the same key."""
+    """The Idempotency-Key of a POST. Null: one is generated. Retries use the same key."""
     repeatable: bool = True
-    """False if it must not be sent again once its response has begun."""
+    """Whether to retry it after its response has begun."""
     silence: float | None = None
-    """Seconds that the server may take between two messages; null: the client's timeout."""
+    """The longest pause between two messages of the server, in seconds. Null: the client's timeout."""
     accept: str | None = None
-    """The media type to ask for, where the server has several."""
+    """The requested media type, if the server supports several."""
     spooled: Callable[[], T] | None = None
-    """The answer while the write waits on disk for the server; null: the call needs the server's answer."""
+    """Makes the response to a write that waits in the spool. Null: the API call needs the
+    server's response.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Pages(Generic[T]):
-    """A list that comes in pages."""
+    """A paginated list."""
 
     first: ApiCall[Page[T]]
 
     def after(self, page: Page[T]) -> ApiCall[Page[T]] | None:
-        """The request for the next page; None after the last one."""
+        """The request for the next page, or None after the last page."""
         if page.next is None:
             return None
         return replace(self.first, query={**self.first.query, "cursor": page.next})
@@ -58,37 +60,38 @@ class Pages(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Stream(Generic[T]):
-    """An answer that is read while it arrives. The request is retried only until the answer has begun."""
+    """A streamed response. The request is not retried after the response has begun."""
 
     api_call: ApiCall[None]
     decoder: Callable[[], Callable[[bytes | None], Iterable[T]]]
-    """Makes a function that is given the body's chunks, then None for its end, and returns their items.
-    At the end it raises a PlayheadError if the body is not complete."""
+    """Makes a function that takes the chunks of the body, then None for its end, and returns their items. At
+    the end it raises a PlayheadError if the body is not complete.
+    """
 
 
 class EventReader(Protocol[R]):
     """Reads a stream of events."""
 
     def feed(self, chunk: bytes) -> Iterable[R]:
-        """The events that are complete with this chunk."""
+        """The events that this chunk completes."""
 
     def resumed(self, first: ApiCall[None]) -> ApiCall[None]:
-        """The request for the following events; only complete events have been read."""
+        """The request for the events after the last complete one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Followed(Generic[T]):
-    """A stream that continues until the caller ends it. After a lost connection it continues where it was."""
+class LiveStream(Generic[T]):
+    """A stream that runs until the caller ends it. After a lost connection it resumes at the last event."""
 
     first: ApiCall[None]
     reader: Callable[[], EventReader[T]]
 
 
-def at(*parts: Id | int) -> str:
-    """The path of these parts.
+def path_of(*parts: Id | int) -> str:
+    """The URL path of these parts.
 
     Raises:
-        NotFound: for an id that would lead elsewhere; servers undo the quoting of slashes.
+        NotFound: if an id has other characters. Servers decode quoted slashes, so quoting is not enough.
     """
     texts = [str(part) for part in parts]
     for text in texts:
@@ -98,25 +101,25 @@ def at(*parts: Id | int) -> str:
 
 
 def get(path: str, answer: type[A], **query: Any) -> ApiCall[A]:
-    return ApiCall("GET", path, answer.model_validate, given(query))
+    return ApiCall("GET", path, answer.model_validate, drop_nulls(query))
 
 
 def post(path: str, answer: type[A], body: Mapping[str, Any], *, key: str | None = None) -> ApiCall[A]:
-    return ApiCall("POST", path, answer.model_validate, body=given(body), idempotency_key=key)
+    return ApiCall("POST", path, answer.model_validate, body=drop_nulls(body), idempotency_key=key)
 
 
 def pages(path: str, page: type[Page[T]], **query: Any) -> Pages[T]:
-    return Pages(ApiCall("GET", path, page.model_validate, given(query)))
+    return Pages(ApiCall("GET", path, page.model_validate, drop_nulls(query)))
 
 
-def given(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that are not null, as JSON or a query can hold them."""
+def drop_nulls(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that are not null, as values for JSON or a query string."""
     found = {}
     for name, value in fields.items():
         if isinstance(value, UUID):
             found[name] = str(value)
         elif isinstance(value, datetime):
-            # As everywhere in Python, a time without a zone is local time.
+            # As usual in Python, a time without a zone is local time.
             found[name] = value.astimezone(UTC).isoformat()
         elif value is not None:
             found[name] = value

@@ -9,10 +9,10 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 import httpx
 
 from historyapp.client import endpoints, http_messages, spooled_writes
-from historyapp.client.api_call import ApiCall, Followed, Id, Pages, Stream
+from historyapp.client.api_call import ApiCall, Id, LiveStream, Pages, Stream
 from historyapp.client.async_spool_sender import AsyncSender
 from historyapp.client.outage import OnOutage, patience_of
-from historyapp.client.retrying import QUICK_ATTEMPTS, Attempts, Outcome, Patience, is_outage
+from historyapp.client.retrying import QUICK_ATTEMPTS, Attempts, Outcome, RetryLimit, is_outage
 from historyapp.client.spool import Spool, Write
 from historyapp.wire.base import Page
 from historyapp.wire.compressions import RunOut
@@ -24,11 +24,13 @@ Method = Callable[Concatenate["AsyncPlayhead", P], T]
 
 def _answered(describe: Callable[P, ApiCall[T]]) -> Method[P, Awaitable[T]]:
     return http_messages.as_method(
-        describe, lambda self, /, *args, **kwargs: self.carry_out(describe(*args, **kwargs)), Awaitable
+        describe, lambda self, /, *args, **kwargs: self.execute(describe(*args, **kwargs)), Awaitable
     )
 
 
-def _listed(describe: Callable[P, Pages[T] | Stream[T] | Followed[T]]) -> Method[P, AsyncIterator[T]]:
+def _listed(
+    describe: Callable[P, Pages[T] | Stream[T] | LiveStream[T]],
+) -> Method[P, AsyncIterator[T]]:
     return http_messages.as_method(
         describe, lambda self, /, *args, **kwargs: self._items(describe(*args, **kwargs)), AsyncIterator
     )
@@ -165,19 +167,19 @@ class AsyncPlayhead(http_messages.ServerConnection[httpx.AsyncClient]):
     cancel_bulk_action = _answered(endpoints.bulk_actions.cancel_bulk_action)
     estimate_bulk_compression = _answered(endpoints.bulk_actions.estimate_bulk_compression)
 
-    async def carry_out(self, api_call: ApiCall[T]) -> T:
+    async def execute(self, api_call: ApiCall[T]) -> T:
         """Sends a call of the API and returns its answer; a write may be kept behind those that wait."""
         sender, spooled = self._sender, api_call.spooled
         if sender is None or spooled is None:
-            return http_messages.answer_of(api_call, await self._send(api_call), self._server)
-        api_call = spooled_writes.stamped(api_call)
+            return http_messages.parse_response(api_call, await self._send(api_call), self._server)
+        api_call = spooled_writes.with_times(api_call)
         request = http_messages.request_of(self._http, api_call)
         if not await asyncio.to_thread(sender.spool.first, self._server):
-            patience = Patience(sender.spool.patience, QUICK_ATTEMPTS)
+            patience = RetryLimit(sender.spool.patience, QUICK_ATTEMPTS)
             outcome, attempts = await self._deliver(api_call, request, patience)
             if not is_outage(outcome):
                 response = http_messages.checked(outcome, api_call, attempts, self._server)
-                return http_messages.answer_of(api_call, response, self._server)
+                return http_messages.parse_response(api_call, response, self._server)
         key = request.headers["Idempotency-Key"]
         await sender.put(Write(self._server, api_call.path, key, request.content))
         return spooled()
@@ -190,7 +192,7 @@ class AsyncPlayhead(http_messages.ServerConnection[httpx.AsyncClient]):
         """
         if self._sender is None:
             return 0
-        await self._sender.send_all(Patience(timeout))
+        await self._sender.send_all(RetryLimit(timeout))
         return await asyncio.to_thread(self._sender.spool.waiting, self._server)
 
     async def wait_for_compression(
@@ -223,16 +225,16 @@ class AsyncPlayhead(http_messages.ServerConnection[httpx.AsyncClient]):
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    async def _items(self, described: Pages[T] | Stream[T] | Followed[T]) -> AsyncIterator[T]:
+    async def _items(self, described: Pages[T] | Stream[T] | LiveStream[T]) -> AsyncIterator[T]:
         if isinstance(described, Pages):
             api_call: ApiCall[Page[T]] | None = described.first
             while api_call is not None:
-                page = await self.carry_out(api_call)
+                page = await self.execute(api_call)
                 for item in page.items:
                     yield item
                 api_call = described.after(page)
             return
-        if isinstance(described, Followed):
+        if isinstance(described, LiveStream):
             async for item in self._followed(described):
                 yield item
             return
@@ -248,7 +250,7 @@ class AsyncPlayhead(http_messages.ServerConnection[httpx.AsyncClient]):
         finally:
             await response.aclose()
 
-    async def _followed(self, followed: Followed[T]) -> AsyncIterator[T]:
+    async def _followed(self, followed: LiveStream[T]) -> AsyncIterator[T]:
         reader = followed.reader()
         while True:
             response = await self._send(reader.resumed(followed.first), stream=True)
@@ -270,14 +272,14 @@ class AsyncPlayhead(http_messages.ServerConnection[httpx.AsyncClient]):
             begun = time.monotonic()
             if why := await sender.send_all(patience):
                 raise await asyncio.to_thread(
-                    spooled_writes.still_waiting, sender.spool, self._server, why, api_call
+                    spooled_writes.not_spoolable, sender.spool, self._server, why, api_call
                 )
             patience = replace(patience, seconds=patience.seconds - (time.monotonic() - begun))
         outcome, attempts = await self._deliver(api_call, request, patience, stream=stream)
         return http_messages.checked(outcome, api_call, attempts, self._server)
 
     async def _deliver(
-        self, api_call: ApiCall[Any], request: httpx.Request, patience: Patience, *, stream: bool = False
+        self, api_call: ApiCall[Any], request: httpx.Request, patience: RetryLimit, *, stream: bool = False
     ) -> tuple[Outcome, Attempts]:
         """Sends a request until its outcome is final."""
         attempts = Attempts(api_call, self._timeout, patience)

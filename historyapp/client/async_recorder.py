@@ -11,7 +11,7 @@ from historyapp.client.endpoints.contexts import serve_context
 from historyapp.client.endpoints.model_calls import ModelCallOptions
 from historyapp.client.http_messages import as_method
 from historyapp.client.provider_responses import entries_of, open_calls
-from historyapp.client.provider_streams import awaited
+from historyapp.client.provider_streams import read_async_stream
 from historyapp.client.recorder import log_step_in_flight
 from historyapp.core.entries import ToolCall
 from historyapp.core.errors import Conflict, NotFound
@@ -26,7 +26,7 @@ Method = Callable[Concatenate["AsyncRecorder", P], Coroutine[Any, Any, T]]
 
 def _recorded(describe: Callable[Concatenate[Id, P], ApiCall[T]]) -> Method[P, T]:
     async def method(self: "AsyncRecorder", /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self.playhead.carry_out(describe(self.session_id, *args, **kwargs))
+        return await self.playhead.execute(describe(self.session_id, *args, **kwargs))
 
     return as_method(describe, method, first=1)
 
@@ -70,7 +70,7 @@ class AsyncRecorder(hooks.SessionOfClient[AsyncPlayhead]):
             return recorder
 
     async def after_model(self, response: object, context: ContextOut | None = None) -> tuple[ToolCall, ...]:
-        drafts = entries_of(await awaited(response), context)
+        drafts = entries_of(await read_async_stream(response), context)
         await self.append(*drafts)
         return open_calls(drafts)
 

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 from contextlib import closing, suppress
 
 from historyapp.client.errors import NotSpooled
-from historyapp.client.retrying import Outcome, Patience, growing_pause
+from historyapp.client.retrying import Outcome, RetryLimit, growing_pause
 from historyapp.client.spool import Spool, Write
-from historyapp.client.spooled_writes import TURN_PAUSE, log, settle
+from historyapp.client.spooled_writes import TURN_PAUSE, finish_write, log
 
 
 class AsyncSender:
@@ -33,7 +33,7 @@ class AsyncSender:
             await asyncio.to_thread(self.spool.put, write)
         await self.start()
 
-    async def send_all(self, patience: Patience) -> str:
+    async def send_all(self, patience: RetryLimit) -> str:
         end = time.monotonic() + patience.seconds
         for attempt in itertools.count(1):
             why = await self.drain(end - time.monotonic())
@@ -55,7 +55,7 @@ class AsyncSender:
                 if left <= 0:
                     return "there was not enough time to send them all."
                 outcome = await self._attempt(write, left)
-                if why := await asyncio.to_thread(settle, self.spool, write, outcome):
+                if why := await asyncio.to_thread(finish_write, self.spool, write, outcome):
                     return why
         return ""
 

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
-from historyapp.client.answers import Appended, Registered
 from historyapp.client.api_call import ApiCall, Id
 from historyapp.client.endpoints import entries, episodes, rewinds, sessions
+from historyapp.client.write_responses import Appended, Registered
 from historyapp.core.actions import ActionProposal
 from historyapp.core.entries import ModelInput, ToolCall, ToolResults
 from historyapp.core.json import depth_exceeds, dump_json

@@ -150,7 +150,7 @@ def unavailable(
     )
 
 
-def answer_of(api_call: ApiCall[T], response: httpx.Response, server: str) -> T:
+def parse_response(api_call: ApiCall[T], response: httpx.Response, server: str) -> T:
     """The answer in a response.
 
     Raises:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from historyapp.client.retrying import QUICK_ATTEMPTS, Patience
+from historyapp.client.retrying import QUICK_ATTEMPTS, RetryLimit
 from historyapp.client.spool import Spool
 
 
@@ -51,7 +51,7 @@ def outage_of(chosen: OnOutage) -> Outage:
     raise ValueError(f"on_outage is {chosen!r}. Use 'wait', 'spool', 'raise', Wait(…), Spool(…) or Raise(…).")
 
 
-def patience_of(outage: Outage, timeout: float) -> Patience:
+def patience_of(outage: Outage, timeout: float) -> RetryLimit:
     """The time limit of a call that needs the server's answer.
 
     Args:
@@ -59,8 +59,8 @@ def patience_of(outage: Outage, timeout: float) -> Patience:
     """
     match outage:
         case Wait():
-            return Patience(outage.seconds)
+            return RetryLimit(outage.seconds)
         case Raise():
-            return Patience(timeout, outage.attempts)
+            return RetryLimit(timeout, outage.attempts)
         case Spool():
-            return Patience(timeout, QUICK_ATTEMPTS)
+            return RetryLimit(timeout, QUICK_ATTEMPTS)

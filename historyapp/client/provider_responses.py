@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
-from historyapp.client.provider_streams import whole_answer
+from historyapp.client.provider_streams import complete_response
 from historyapp.core.entries import EntryDraft, ModelOutput, ToolCall, ToolResults
 from historyapp.wire.contexts import ContextOut
 
@@ -31,7 +31,7 @@ def entries_of(response: object, context: ContextOut | None = None) -> list[Entr
     from historyapp.core.importers.chat_messages import ChatMessagesReader
     from historyapp.core.json import listing, mapping
 
-    fields = whole_answer(response)
+    fields = complete_response(response)
     reason: object
     choice = mapping(next(iter(listing(fields.get("choices"))), None))
     if isinstance(fields.get("output"), list):

@@ -1,4 +1,4 @@
-"""The response of a provider's SDK as plain fields; the events of a stream are put together."""
+"""Converts the response of a provider's SDK, or the events of a stream, to plain fields."""
 
 from collections.abc import AsyncIterable, Iterable, Mapping
 from typing import Any
@@ -6,25 +6,25 @@ from typing import Any
 from historyapp.core.json import dump_json
 
 _FINAL = ("get_final_completion", "get_final_message", "get_final_response")
-"""Methods of the SDKs' streaming helpers that give the whole answer."""
+"""Methods of the SDKs' streaming helpers that return the complete response."""
 _ENDS = ("response.completed", "response.incomplete", "response.failed")
 _PARSED = ("parsed", "parsed_arguments", "parsed_output")
-"""Fields that the SDKs add for their callers. No provider takes them back."""
+"""Fields that the SDKs add for their callers. Providers reject them in requests."""
 _CUT_OFF = (
     "The stream ended before the answer was complete, so nothing was recorded. "
     "Record what there is with append(ModelOutput(text=…)) if the agent continues with it."
 )
 
 
-def whole_answer(response: object) -> Mapping[str, Any]:
-    """The fields of an answer.
+def complete_response(response: object) -> Mapping[str, Any]:
+    """The fields of a complete response.
 
     Args:
-        response: as the SDK returns it; a stream, read to its end here or by the caller; the events of a
-            stream in their order; or an object of the same fields.
+        response: a response of the SDK; a stream, which is read to its end here or was by the caller; the
+            events of a stream in order; or an object with the same fields.
 
     Raises:
-        ValueError: when it is something else, or not complete.
+        ValueError: if it is something else, or not complete.
     """
     if isinstance(response, (str, bytes)) or response is None:
         raise ValueError(f"A {type(response).__name__} is not a response of a provider's SDK.")
@@ -42,11 +42,11 @@ def whole_answer(response: object) -> Mapping[str, Any]:
     raise ValueError(f"A {type(response).__name__} is not a response of a provider's SDK.{advice}")
 
 
-async def awaited(response: object) -> object:
-    """The whole answer of an asynchronous stream, or its events; anything else as it is.
+async def read_async_stream(response: object) -> object:
+    """The complete response of an asynchronous stream, or its events. Returns other objects unchanged.
 
     Raises:
-        ValueError: when the stream is not complete.
+        ValueError: if the stream is not complete.
     """
     finish = next((name for name in _FINAL if hasattr(response, name)), None)
     if finish and isinstance(response, AsyncIterable):
@@ -60,10 +60,10 @@ async def awaited(response: object) -> object:
 
 
 def from_events(events: Iterable[object]) -> Mapping[str, Any]:
-    """The answer that the events of a stream make.
+    """The response that the events of a stream form.
 
     Raises:
-        ValueError: when they are not a provider's, or end too early.
+        ValueError: if they are not events of a provider, or end too early.
     """
     # Here, because all importers are loaded with it: that doubles the time to import the client.
     from historyapp.core.importers.event_streams import streamed_message
@@ -81,7 +81,7 @@ def from_events(events: Iterable[object]) -> Mapping[str, Any]:
 
 
 def fields_of(response: Any) -> Mapping[str, Any]:
-    """The fields of an object of the SDK, without those that are only for its caller."""
+    """The fields of an SDK object, without those that the SDK added."""
     if isinstance(response, Mapping):
         return response
     try:

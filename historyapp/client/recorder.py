@@ -33,7 +33,7 @@ def log_step_in_flight(session_id: UUID, left: EpisodeOut | None) -> None:
 def _recorded(describe: Callable[Concatenate[Id, P], ApiCall[T]]) -> Callable[Concatenate["Recorder", P], T]:
     return as_method(
         describe,
-        lambda self, /, *args, **kwargs: self.playhead.carry_out(describe(self.session_id, *args, **kwargs)),
+        lambda self, /, *args, **kwargs: self.playhead.execute(describe(self.session_id, *args, **kwargs)),
         first=1,
     )
 

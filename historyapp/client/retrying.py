@@ -55,19 +55,19 @@ def pause_before_retry(outcome: Outcome, attempt: int, *, repeatable: bool) -> f
 
 
 def short(outcome: Outcome) -> str:
-    """An outcome in a few words."""
+    """A short text of an outcome."""
     if isinstance(outcome, httpx.Response):
         return f"status {outcome.status_code}"
     return f"{type(outcome).__name__} {outcome}".strip()
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """How long one call may take, over all its attempts."""
+class RetryLimit:
+    """The limits of one API call with all its attempts."""
 
     seconds: float
     attempts: int | None = None
-    """How often the request is sent at most. Null: as often as there is time for."""
+    """The most attempts. Null: limited by time only."""
 
 
 class Attempts:
@@ -77,7 +77,7 @@ class Attempts:
         timeout: seconds that one attempt may take.
     """
 
-    def __init__(self, api_call: ApiCall[Any], timeout: float, patience: Patience) -> None:
+    def __init__(self, api_call: ApiCall[Any], timeout: float, patience: RetryLimit) -> None:
         self.made = 0
         self.begun = time.monotonic()
         self._end = self.begun + patience.seconds

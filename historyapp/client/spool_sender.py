@@ -8,9 +8,9 @@ from collections.abc import Callable
 from contextlib import closing
 
 from historyapp.client.errors import NotSpooled
-from historyapp.client.retrying import Outcome, Patience, growing_pause
+from historyapp.client.retrying import Outcome, RetryLimit, growing_pause
 from historyapp.client.spool import Spool, Write
-from historyapp.client.spooled_writes import TURN_PAUSE, log, settle
+from historyapp.client.spooled_writes import TURN_PAUSE, finish_write, log
 
 
 class Sender:
@@ -41,7 +41,7 @@ class Sender:
             self.spool.put(write)
         self.start()
 
-    def send_all(self, patience: Patience) -> str:
+    def send_all(self, patience: RetryLimit) -> str:
         """Sends the waiting writes, with pauses in which the server may come back.
 
         Returns:
@@ -74,7 +74,7 @@ class Sender:
                     return "there was not enough time to send them all."
                 if self._stopped.is_set():
                     return "this client is closed."
-                if why := settle(self.spool, write, self._attempt(write, left)):
+                if why := finish_write(self.spool, write, self._attempt(write, left)):
                     return why
         return ""
 

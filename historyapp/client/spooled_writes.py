@@ -1,4 +1,4 @@
-"""How a write goes into the spool, and how its answer is handled when it is sent from there."""
+"""Puts writes into the spool, and handles the responses when they are sent from there."""
 
 import json
 import logging
@@ -23,10 +23,10 @@ _FINAL = (Conflict, Invalid, NotFound, TooLarge)
 """Refusals that sending the same write again cannot change."""
 
 
-def stamped(api_call: ApiCall[T]) -> ApiCall[T]:
-    """The API call with the current time in its entries, so that the log has the time they were made.
+def with_times(api_call: ApiCall[T]) -> ApiCall[T]:
+    """The API call with the current time in its entries, so that the log has the time of their creation.
 
-    It is done before the first attempt: all attempts with one ``Idempotency-Key`` must send the same body.
+    Called before the first attempt: all attempts with an ``Idempotency-Key`` must send the same body.
     """
     now, body = datetime.now(UTC).isoformat(), dict(api_call.body or {})
     if "entries" in body:
@@ -38,11 +38,11 @@ def stamped(api_call: ApiCall[T]) -> ApiCall[T]:
     return replace(api_call, body=body)
 
 
-def settle(spool: Spool, write: Write, outcome: Outcome) -> str:
-    """Removes a write from the spool's queue if the server has answered it.
+def finish_write(spool: Spool, write: Write, outcome: Outcome) -> str:
+    """Removes a write from the spool if the server has answered it.
 
     Returns:
-        Why it must be sent again later; empty when the next one can be sent.
+        Why the write must be sent again. Empty if the next write can be sent.
     """
     if isinstance(outcome, httpx.RequestError):
         return short(outcome)
@@ -80,8 +80,8 @@ def _set_aside(spool: Spool, write: Write, problem: dict[str, Any]) -> None:
         spool.refuse(following, {"status": problem.get("status"), "detail": detail})
 
 
-def still_waiting(spool: Spool, server: str, why: str, api_call: ApiCall[Any]) -> ServerUnavailable:
-    """The error for a call that needs the server's answer while writes wait for the server."""
+def not_spoolable(spool: Spool, server: str, why: str, api_call: ApiCall[Any]) -> ServerUnavailable:
+    """The error for an API call that needs a response while writes wait in the spool."""
     count = spool.waiting(server)
     writes = "1 write waits" if count == 1 else f"{count:,} writes wait"
     return ServerUnavailable(

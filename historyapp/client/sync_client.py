@@ -8,9 +8,9 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 import httpx
 
 from historyapp.client import deadline, endpoints, http_messages, spooled_writes
-from historyapp.client.api_call import ApiCall, Followed, Id, Pages, Stream
+from historyapp.client.api_call import ApiCall, Id, LiveStream, Pages, Stream
 from historyapp.client.outage import OnOutage, patience_of
-from historyapp.client.retrying import QUICK_ATTEMPTS, Attempts, Outcome, Patience, is_outage
+from historyapp.client.retrying import QUICK_ATTEMPTS, Attempts, Outcome, RetryLimit, is_outage
 from historyapp.client.spool import Spool, Write
 from historyapp.client.spool_sender import Sender
 from historyapp.wire.base import Page
@@ -23,11 +23,11 @@ Method = Callable[Concatenate["Playhead", P], T]
 
 def _answered(describe: Callable[P, ApiCall[T]]) -> Method[P, T]:
     return http_messages.as_method(
-        describe, lambda self, /, *args, **kwargs: self.carry_out(describe(*args, **kwargs))
+        describe, lambda self, /, *args, **kwargs: self.execute(describe(*args, **kwargs))
     )
 
 
-def _listed(describe: Callable[P, Pages[T] | Stream[T] | Followed[T]]) -> Method[P, Iterator[T]]:
+def _listed(describe: Callable[P, Pages[T] | Stream[T] | LiveStream[T]]) -> Method[P, Iterator[T]]:
     return http_messages.as_method(
         describe, lambda self, /, *args, **kwargs: self._items(describe(*args, **kwargs)), Iterator
     )
@@ -180,19 +180,19 @@ class Playhead(http_messages.ServerConnection[httpx.Client]):
     cancel_bulk_action = _answered(endpoints.bulk_actions.cancel_bulk_action)
     estimate_bulk_compression = _answered(endpoints.bulk_actions.estimate_bulk_compression)
 
-    def carry_out(self, api_call: ApiCall[T]) -> T:
+    def execute(self, api_call: ApiCall[T]) -> T:
         """Sends a call of the API and returns its answer; a write may be kept behind those that wait."""
         sender, spooled = self._sender, api_call.spooled
         if sender is None or spooled is None:
-            return http_messages.answer_of(api_call, self._send(api_call), self._server)
-        api_call = spooled_writes.stamped(api_call)
+            return http_messages.parse_response(api_call, self._send(api_call), self._server)
+        api_call = spooled_writes.with_times(api_call)
         request = http_messages.request_of(self._http, api_call)
         if not sender.spool.first(self._server):
-            patience = Patience(sender.spool.patience, QUICK_ATTEMPTS)
+            patience = RetryLimit(sender.spool.patience, QUICK_ATTEMPTS)
             outcome, attempts = self._deliver(api_call, request, patience)
             if not is_outage(outcome):
                 response = http_messages.checked(outcome, api_call, attempts, self._server)
-                return http_messages.answer_of(api_call, response, self._server)
+                return http_messages.parse_response(api_call, response, self._server)
         key = request.headers["Idempotency-Key"]
         sender.put(Write(self._server, api_call.path, key, request.content))
         return spooled()
@@ -205,7 +205,7 @@ class Playhead(http_messages.ServerConnection[httpx.Client]):
         """
         if self._sender is None:
             return 0
-        self._sender.send_all(Patience(timeout))
+        self._sender.send_all(RetryLimit(timeout))
         return self._sender.spool.waiting(self._server)
 
     def wait_for_compression(self, session_id: Id, run_id: Id, *, timeout: float | None = None) -> RunOut:
@@ -235,15 +235,15 @@ class Playhead(http_messages.ServerConnection[httpx.Client]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _items(self, described: Pages[T] | Stream[T] | Followed[T]) -> Iterator[T]:
+    def _items(self, described: Pages[T] | Stream[T] | LiveStream[T]) -> Iterator[T]:
         if isinstance(described, Pages):
             api_call: ApiCall[Page[T]] | None = described.first
             while api_call is not None:
-                page = self.carry_out(api_call)
+                page = self.execute(api_call)
                 yield from page.items
                 api_call = described.after(page)
             return
-        if isinstance(described, Followed):
+        if isinstance(described, LiveStream):
             yield from self._followed(described)
             return
         response, decode = self._send(described.api_call, stream=True), described.decoder()
@@ -256,7 +256,7 @@ class Playhead(http_messages.ServerConnection[httpx.Client]):
         finally:
             response.close()
 
-    def _followed(self, followed: Followed[T]) -> Iterator[T]:
+    def _followed(self, followed: LiveStream[T]) -> Iterator[T]:
         reader = followed.reader()
         while True:
             response = self._send(reader.resumed(followed.first), stream=True)
@@ -276,13 +276,13 @@ class Playhead(http_messages.ServerConnection[httpx.Client]):
         if sender and sender.spool.first(self._server) is not None:
             begun = time.monotonic()
             if why := sender.send_all(patience):
-                raise spooled_writes.still_waiting(sender.spool, self._server, why, api_call)
+                raise spooled_writes.not_spoolable(sender.spool, self._server, why, api_call)
             patience = replace(patience, seconds=patience.seconds - (time.monotonic() - begun))
         outcome, attempts = self._deliver(api_call, request, patience, stream=stream)
         return http_messages.checked(outcome, api_call, attempts, self._server)
 
     def _deliver(
-        self, api_call: ApiCall[Any], request: httpx.Request, patience: Patience, *, stream: bool = False
+        self, api_call: ApiCall[Any], request: httpx.Request, patience: RetryLimit, *, stream: bool = False
     ) -> tuple[Outcome, Attempts]:
         """Sends a request until its outcome is final."""
         attempts = Attempts(api_call, self._timeout, patience)

@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from historyapp.core.entries import GivenThoughts, ModelOutput, ToolCall, UseTool, few_fields
+from historyapp.core.entries import GivenThoughts, ModelOutput, ToolCall, UseTool, check_unknown_fields
 from historyapp.core.provider_messages import read_message
 
 
@@ -16,8 +16,8 @@ class ActionProposal(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _has_few_fields(cls, value: Any) -> Any:
-        return few_fields(cls, value)
+    def _check_unknown_fields(cls, value: Any) -> Any:
+        return check_unknown_fields(cls, value)
 
     thoughts: GivenThoughts = None
     use_tool: UseTool

@@ -46,9 +46,9 @@ def programs_of(command: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def only_show(programs: Sequence[str]) -> bool:
-    """Whether these programs show text, in which errors are those of somebody else. Without any, they do
-    not."""
+def only_print(programs: Sequence[str]) -> bool:
+    """Whether these programs only print texts, so that errors in their output are not their own. False if
+    there are no programs."""
     for program in programs:
         name, _, sub = program.partition(" ")
         if not (sub in _VIEWING_GIT if name == "git" else name.lower() in _VIEWERS):

@@ -13,7 +13,7 @@ KEPT_ROWS = 1_024
 """The newest rows from which a compaction may take single ones. Condensers forget recent entries."""
 
 
-class SeenRows:
+class RemovedEntries:
     """The entries that compactions have removed so far.
 
     Args:
@@ -34,7 +34,7 @@ class SeenRows:
         if _replaces(row):
             self._compact()
 
-    def is_gone(self, position: int) -> bool:
+    def is_removed(self, position: int) -> bool:
         """Whether the model no longer sees an entry that it once saw."""
         if position < self._begins:
             return position not in self._kept
@@ -46,8 +46,8 @@ class SeenRows:
         if window.begins in ("compaction", "cleared") and window.position:
             self._begins = window.position
             self._kept = {position for position in seen if position < window.position}
-        told = [row.position for row in self._rows if row.kind != "debug_log"]
-        self._forgotten |= {position for position in told if position >= self._begins} - seen
+        logged = [row.position for row in self._rows if row.kind != "debug_log"]
+        self._forgotten |= {position for position in logged if position >= self._begins} - seen
 
 
 def _replaces(row: LogRow) -> bool:

@@ -75,7 +75,7 @@ def day_of(moment: datetime) -> date:
     return moment.astimezone(UTC).date()
 
 
-class Gain(NamedTuple):
+class EntryFigures(NamedTuple):
     """The figures that one entry adds."""
 
     figures: DayFigures
@@ -83,7 +83,7 @@ class Gain(NamedTuple):
     """The model of the reported model call; empty if it names none."""
 
 
-def gain(before: Totals, after: Totals) -> Gain:
+def entry_figures(before: Totals, after: Totals) -> EntryFigures:
     """The figures that an entry adds, computed from the running totals before and after it."""
     figures = DayFigures(
         steps=after.steps - before.steps,
@@ -94,10 +94,10 @@ def gain(before: Totals, after: Totals) -> Gain:
         sent, received = after.input_tokens - before.input_tokens, after.output_tokens - before.output_tokens
         cost = after.cost - before.cost
         used = figures._replace(uncached=sent, output=received, cost=cost, model_calls=int(sent > 0))
-        return Gain(used, "")
+        return EntryFigures(used, "")
     name, used_before, used_after = _changed(before.models, after.models)
     usage, earlier = used_after.usage, used_before.usage
-    return Gain(
+    return EntryFigures(
         figures._replace(
             model_calls=used_after.calls - used_before.calls,
             uncached=usage.uncached - earlier.uncached,

@@ -34,11 +34,11 @@ MOST_UNKNOWN = 20
 """The most unknown fields that an error names: each takes memory, and a body holds millions."""
 
 
-def few_fields(model: type[BaseModel], value: Any) -> Any:
-    """The value, unless it has many fields that the model does not know.
+def check_unknown_fields(model: type[BaseModel], value: Any) -> Any:
+    """The value, if the model knows nearly all of its fields.
 
     Raises:
-        PydanticCustomError: one for all of them.
+        PydanticCustomError: one error for all unknown fields, if there are many.
     """
     if (
         isinstance(value, dict)
@@ -59,8 +59,8 @@ class StoredModel(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _has_few_fields(cls, value: Any) -> Any:
-        return few_fields(cls, value)
+    def _check_unknown_fields(cls, value: Any) -> Any:
+        return check_unknown_fields(cls, value)
 
 
 class Thoughts(StoredModel):

@@ -7,7 +7,7 @@ and the rules. All patterns take linear time, and a line is cut before one reads
 import re
 from collections.abc import Callable, Sequence
 
-from historyapp.core.commands import only_show
+from historyapp.core.commands import only_print
 from historyapp.core.exit_codes import exit_code_by_runner, exit_code_in
 
 Lines = Sequence[str]
@@ -103,7 +103,7 @@ _REFUSED = (
 
 def exit_code(lines: Lines, programs: Sequence[str]) -> str:
     """A code other than 0, where the runner of the program wrote it: at the beginning or the end."""
-    if only_show(programs):  # what they show may have a code, and 1 says that they found nothing
+    if only_print(programs):  # what they show may have a code, and 1 says that they found nothing
         ends = (*lines[:1], *lines[1:][-1:])
         return next((line for line in ends if (exit_code_by_runner(line) or 0) not in (0, 1)), "")
     ends = (*lines[:NEWEST], *lines[NEWEST:][-NEWEST:])
@@ -160,7 +160,7 @@ def command_error(lines: Lines, programs: Sequence[str]) -> str:
 
 def unknown_option(lines: Lines, programs: Sequence[str]) -> str:
     """A program says first that it does not know an option or a command."""
-    first = lines[:1] if only_show(programs) else lines[:NEWEST]
+    first = lines[:1] if only_print(programs) else lines[:NEWEST]
     return next((line for line in first if _UNKNOWN_OPTION.match(line)), "")
 
 

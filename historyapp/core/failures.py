@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from historyapp.core.call_subjects import Kind, call_subject, command_line
-from historyapp.core.commands import exit_code_of, only_show, programs_of
+from historyapp.core.commands import exit_code_of, only_print, programs_of
 from historyapp.core.entries import ToolResult
 from historyapp.core.exit_codes import exit_code_by_runner
 from historyapp.core.failure_rules import (
@@ -84,7 +84,7 @@ def check_of(name: str, arguments: Any, kind: Kind | None = None) -> Check:
         return Check("program" if name.lower() in _RUNNERS else "tool", kind=kind)
     command = command_line(arguments)
     programs = programs_of(command)
-    return Check("viewer" if only_show(programs) else "program", programs, exit_code_of(command), kind)
+    return Check("viewer" if only_print(programs) else "program", programs, exit_code_of(command), kind)
 
 
 def likely_failure(result: ToolResult, check: Check) -> Finding | None:
@@ -120,17 +120,17 @@ def _lines_of(text: str) -> Iterator[str]:
     """The lines that rules read."""
     for whole in without_colours(text).splitlines():
         line = whole.rstrip()[:_LONGEST_LINE]
-        if line and not (line[0] in _BEGIN_OF_RUNNER and said_by_runner(line)):
+        if line and not (line[0] in _BEGIN_OF_RUNNER and is_runner_notice(line)):
             yield line
 
 
-def said_by_runner(line: str) -> bool:
-    """Whether a runner wrote the line, and it says nothing of a failure."""
+def is_runner_notice(line: str) -> bool:
+    """Whether the line is a runner's notice that does not report a failure."""
     return line.startswith(_SHOWN_BY_RUNNER) or exit_code_by_runner(line) == 0
 
 
-def bare_error(text: str) -> str:
-    """An error without the tag that Claude Code writes around its own."""
+def without_error_tag(text: str) -> str:
+    """An error text without the tag in which Claude Code encloses its own errors."""
     return text.removeprefix("<tool_use_error>").removesuffix("</tool_use_error>")
 
 
@@ -140,7 +140,7 @@ def error_line(result: ToolResult) -> str:
     Of a command that a runner ran, it is the line in which a rule finds the failure, else the first that the
     program wrote. What the runner writes around the output is taken only if there is nothing else.
     """
-    text = bare_error(returned_text(result).strip())
+    text = without_error_tag(returned_text(result).strip())
     first = text.partition("\n")[0]
     if not first.startswith(_SHOWN_BY_RUNNER) and exit_code_by_runner(first) is None:
         return preview(first)

@@ -88,13 +88,13 @@ def identifier_places(text: str) -> Iterator[tuple[int, str]]:
             yield match.start() + match[0].index(name), name
 
 
-def stands_in(name: str, text: str) -> bool:
+def contains_name(name: str, text: str) -> bool:
     """Whether the text contains the name as a whole word: no letter, digit or underscore adjoins it."""
     return next(word_places(name, text), None) is not None
 
 
 def word_places(name: str, text: str) -> Iterator[int]:
-    """Where the name begins as a whole word; see :func:`stands_in`."""
+    """Where the name begins as a whole word; see :func:`contains_name`."""
     at = text.find(name)
     while at >= 0:
         end = at + len(name)

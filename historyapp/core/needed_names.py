@@ -5,7 +5,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from historyapp.core.episodes import Episode
-from historyapp.core.identifiers import identifiers, stands_in, texts_in
+from historyapp.core.identifiers import contains_name, identifiers, texts_in
 from historyapp.core.results import returned_text
 
 MOST_NAMES = 200
@@ -47,4 +47,4 @@ def needed_names(steps: Iterable[Episode], later: Iterable[Episode]) -> list[Nee
 
 def kept(names: Sequence[NeededName], texts: Sequence[str]) -> list[NeededName]:
     """The names that one of the summaries contains as a whole word."""
-    return [each for each in names if any(stands_in(each.name, text) for text in texts)]
+    return [each for each in names if any(contains_name(each.name, text) for text in texts)]

@@ -12,7 +12,7 @@ from typing import Any
 
 from historyapp.core.call_subjects import Kind
 from historyapp.core.edited_lines import edited_lines, edits_at_cursor, writes_whole_file
-from historyapp.core.failures import Check, said_by_runner
+from historyapp.core.failures import Check, is_runner_notice
 from historyapp.core.numbering import line_range
 from historyapp.core.results import NO_OUTPUT
 from historyapp.core.text import without_colours
@@ -244,7 +244,7 @@ def _last_line(text: str) -> str:
         words = line.partition(_PROCESS_DONE)[0].strip()
         if words.startswith("</"):
             return ""
-        says_nothing = words.startswith(_OF_HARNESS) or said_by_runner(words)
+        says_nothing = words.startswith(_OF_HARNESS) or is_runner_notice(words)
         if not says_nothing and any(map(str.isalnum, words[:_LONGEST_LINE])):
             return words
     return ""

@@ -15,7 +15,7 @@ from historyapp.core.call_subjects import CallSubject, call_subject
 from historyapp.core.dates import UNDATED
 from historyapp.core.entries import Entry, ModelInput, ModelOutput, Review
 from historyapp.core.projection import Step, Tail, advance
-from historyapp.core.search_tokens import tokens_of, whole_names
+from historyapp.core.search_tokens import compound_names, tokens_of
 from historyapp.core.searchable import Passage
 
 GAP = "\ue000"
@@ -190,7 +190,7 @@ def _texts(run: Sequence[IndexedEntry]) -> tuple[list[str], bool]:
         tokens.append(GAP)
         for part in searched_parts(passage.text):
             tokens += tokens_of(part)
-            names.update(dict.fromkeys(sorted(whole_names(part))))
+            names.update(dict.fromkeys(sorted(compound_names(part))))
         is_capped = is_capped or len(passage.text) > HEAD_CHARACTERS + TAIL_CHARACTERS
     whole = list(names)[:MOST_NAMES]
     return [*tokens[: MOST_TOKENS - 2 * MOST_NAMES], GAP, *whole], is_capped

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from historyapp.core.search_documents import searched_parts
 from historyapp.core.search_query import Term
-from historyapp.core.search_tokens import phrase_places, pieces, spelled_plainly
+from historyapp.core.search_tokens import phrase_places, spelled_plainly, token_pieces
 from historyapp.core.searchable import Passage, lowered
 
 AROUND = 90
@@ -74,7 +74,9 @@ def _word_start(text: str, at: int) -> int:
 
 
 def _places(text: str, term: Term, start: int, end: int) -> Iterator[range]:
-    return phrase_places(pieces(text, start, min(end, len(text))), term.tokens, is_prefix=term.is_prefix)
+    return phrase_places(
+        token_pieces(text, start, min(end, len(text))), term.tokens, is_prefix=term.is_prefix
+    )
 
 
 def _cut(passage: Passage, text: str, at: int, terms: Iterable[Term]) -> Snippet:

@@ -48,14 +48,14 @@ def tokens_of(text: str) -> list[str]:
     return [token for run in _any_run().findall(text) for token in parts_of(run)]
 
 
-def pieces(text: str, start: int = 0, end: int | None = None) -> Iterator[TokenPiece]:
+def token_pieces(text: str, start: int = 0, end: int | None = None) -> Iterator[TokenPiece]:
     """The tokens of a part of a text, with their places."""
     for found in _any_run().finditer(text, start, len(text) if end is None else end):
         yield TokenPiece(parts_of(found[0]), found.start(), found.end())
 
 
-def whole_names(text: str) -> Iterator[str]:
-    """The runs of a text that were split, each as one token."""
+def compound_names(text: str) -> Iterator[str]:
+    """The names of a text that ``token_pieces`` splits, each as one token."""
     runs = _RUN.findall(text) if text.isascii() else _any_run().findall(text)
     for run in set(runs):
         if not run.islower() and len(run) <= LONGEST and len(parts_of(run)) > 1:

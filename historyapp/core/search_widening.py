@@ -49,7 +49,7 @@ def widened(text: str) -> str:
             groups.setdefault(_kind(word), []).append(_written(word))
         elif word.facet:
             everywhere.append(_written(word))
-        elif not word.is_quoted and (meant := _meant(word.text.lower().strip(_MARKS), words)):
+        elif not word.is_quoted and (meant := _as_filter(word.text.lower().strip(_MARKS), words)):
             groups.setdefault(meant[0], []).append(meant[1])
         elif word.is_quoted or (word.text.lower() not in _FILLERS and tokens_of(word.text)):
             groups.setdefault(place, []).append(_written(word))
@@ -60,8 +60,8 @@ def widened(text: str) -> str:
     return wider if len(wider) <= MOST_CHARACTERS else ""
 
 
-def _meant(text: str, words: Sequence[QueryWord]) -> tuple[str, str] | None:
-    """The part and the filter that a word of a question means; None if it is only a word."""
+def _as_filter(text: str, words: Sequence[QueryWord]) -> tuple[str, str] | None:
+    """The part and the filter of a word of a question, or None if the word is not a filter."""
     texts = {word.text.lower().strip(_MARKS) for word in words}
     fails, edits = texts & _FAILED, texts & _EDITED
     if text in fails:

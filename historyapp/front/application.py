@@ -113,7 +113,7 @@ class Front:
 
     def _prepare(self, send: Send) -> Connections:
         """Does what has to wait until the server listens."""
-        settle()
+        tune_interpreter()
         announce_changes()
         listen(self._streams.wake)
         # granian's send() takes effect when called, in any thread. That of other servers must be awaited.
@@ -321,7 +321,7 @@ def _make_pools(threads: int, patience: float) -> dict[str, Pool]:
     }
 
 
-def settle() -> None:
+def tune_interpreter() -> None:
     """Prepares Python for serving. Called when everything is imported."""
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.collect()

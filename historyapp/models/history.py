@@ -19,14 +19,14 @@ from historyapp.core.errors import Invalid, NotFound
 from historyapp.core.lineage import Lineage
 from historyapp.core.policies.base import StepOutline
 from historyapp.core.projection import Tail
+from historyapp.models.block_cache import BlockCache
 from historyapp.models.entries import Entry
 from historyapp.models.episodes import Episode, StepSample
-from historyapp.models.known_blocks import KnownBlocks
 from historyapp.models.outlines import outlined
-from historyapp.models.samples import spread, steps_in
+from historyapp.models.samples import count_steps, sample_totals
 from historyapp.models.sessions import Session
 from historyapp.models.sql import OutlineRow, live_entries, newest_first, outermost
-from historyapp.models.summaries import Summary, SummaryRow, known_at, own_by_step
+from historyapp.models.summaries import Summary, SummaryRow, existed_at, own_by_step
 from historyapp.models.tails import tail_of
 from historyapp.models.visibility import EVERYTHING, Visibility, without_people
 
@@ -55,11 +55,11 @@ class History:
         """A cache of the last rows that were read together: a page reads a list and then rows of it."""
         self._loaded, self._sampled = dict[int, Episode](), dict[int, StepSample]()
         self._samples_ahead = dict[int, StepSample]()
-        self._blocks = dict[UUID, KnownBlocks]()
+        self._blocks = dict[UUID, BlockCache]()
 
-    def blocks_of(self, session: UUID) -> KnownBlocks:
+    def blocks_of(self, session: UUID) -> BlockCache:
         """The blocks of texts that were read of a session of the lineage."""
-        return self._blocks.setdefault(session, KnownBlocks(session))
+        return self._blocks.setdefault(session, BlockCache(session))
 
     @cached_property
     def tail(self) -> Tail:
@@ -92,7 +92,7 @@ class History:
     @property
     def shared_steps(self) -> int:
         """The number of steps that a fork shares with its parent. 0 in other sessions."""
-        return steps_in(self.session.shared_lineage)
+        return count_steps(self.session.shared_lineage)
 
     def is_open(self, number: int) -> bool:
         """Whether the step lacks a result. One may still arrive, even in an ended session: its
@@ -154,7 +154,7 @@ class History:
         if rows is None or len(rows) < len(numbers):
             rows = Episode.objects.sampled_at(self.lineage, numbers, with_totals=with_totals)
         if rows is None:
-            totals = spread(self.lineage, self.steps, numbers[1] - numbers[0])
+            totals = sample_totals(self.lineage, self.steps, numbers[1] - numbers[0])
             rows = [StepSample.at(self.session.pk, *total) for total in totals]
         if numbers and numbers[-1] == self.steps and (shown := self.newest_shown):
             columns = {name: getattr(shown, name) for name in StepSample._fields[:-1]}
@@ -340,7 +340,7 @@ class History:
 
     def has_summary(self, summary: SummaryRow) -> bool:
         """Whether a summary that is valid in the lineage existed at the position."""
-        return known_at(summary, self.session, self.as_of)
+        return existed_at(summary, self.session, self.as_of)
 
     def entries(
         self,

@@ -299,7 +299,9 @@ def first_actions(spans: Spans, keys: Collection[int]) -> dict[int, int]:
     return found
 
 
-def stands_at(spans: Spans, keys: Collection[int], positions: Collection[int]) -> dict[int, set[int]]:
+def received_positions(
+    spans: Spans, keys: Collection[int], positions: Collection[int]
+) -> dict[int, set[int]]:
     """The positions among ``positions`` at which the agent received each key."""
     found: dict[int, set[int]] = defaultdict(set)
     for reader, own in _readers(spans):

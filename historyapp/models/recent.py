@@ -11,11 +11,11 @@ from historyapp.models.fields import as_uuid, uuid_value
 from historyapp.models.sessions import Session
 from historyapp.models.sql import as_aware, fetch_all
 
-AT_WORK = timedelta(minutes=15)
+ACTIVE_WITHIN = timedelta(minutes=15)
 """A live session without an entry for this time is not active, unless a tool call is open."""
 OPEN_CALL = timedelta(days=1)
 """A tool call that is open for longer is unlikely to get a result."""
-MOST_AT_WORK, MOST_FAILURES = 20, 8
+MOST_ACTIVE, MOST_FAILURES = 20, 8
 _LOOKED_AT, _OF_SESSION = 30, 4
 """The most sessions to search for failures, and the most failures of each kind in one session."""
 _COLUMNS = "session_id, number, first_position, tool, likely_failure, error_line, call_preview, started_at"
@@ -38,7 +38,7 @@ class RecentFailure(NamedTuple):
     at: datetime
 
 
-def sessions_at_work(project: UUID) -> list[Session]:
+def active_sessions(project: UUID) -> list[Session]:
     """Live sessions with entries of the last minutes, or with an open tool call of the last day.
 
     Newest first.
@@ -46,9 +46,9 @@ def sessions_at_work(project: UUID) -> list[Session]:
     now = timezone.now()
     columns = ("title", "agent", "model", "status", "steps", "tail", "last_entry_at")
     live = Session.objects.filter(project=project, status=Session.Status.LIVE).newest_first().only(*columns)
-    recent = list(live.filter(last_entry_at__gte=now - AT_WORK)[:MOST_AT_WORK])
-    quiet = live.filter(last_entry_at__gte=now - OPEN_CALL, last_entry_at__lt=now - AT_WORK)
-    waiting = quiet.containing("tail", ["in_flight"])[: MOST_AT_WORK - len(recent)]
+    recent = list(live.filter(last_entry_at__gte=now - ACTIVE_WITHIN)[:MOST_ACTIVE])
+    quiet = live.filter(last_entry_at__gte=now - OPEN_CALL, last_entry_at__lt=now - ACTIVE_WITHIN)
+    waiting = quiet.containing("tail", ["in_flight"])[: MOST_ACTIVE - len(recent)]
     for session in waiting:
         step = session.live_tail.step
         if step is not None and step.status == "in_flight":
@@ -59,7 +59,7 @@ def sessions_at_work(project: UUID) -> list[Session]:
 def running_compressions(project: UUID) -> list[CompressionRun]:
     """Waiting and running compressions, newest first."""
     active = CompressionRun.objects.filter(project=project, state__in=CompressionRun.ACTIVE)
-    return list(active.order_by("-pk").select_related("session")[:MOST_AT_WORK])
+    return list(active.order_by("-pk").select_related("session")[:MOST_ACTIVE])
 
 
 def newest_failures(project: UUID) -> list[RecentFailure]:

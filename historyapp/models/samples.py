@@ -50,7 +50,7 @@ class _Part:
         return first if isinstance(first, SpanBlock) and len(self.what) == 1 else None
 
 
-def spread(lineage: Lineage, steps: int, gap: int) -> list[StepTotals]:
+def sample_totals(lineage: Lineage, steps: int, gap: int) -> list[StepTotals]:
     """Totals at places that are at least ``gap`` steps apart, and mostly not much more, in order.
 
     Args:
@@ -97,7 +97,7 @@ def steps_at(places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
     }
 
 
-def steps_in(lineage: Lineage) -> int:
+def count_steps(lineage: Lineage) -> int:
     """The number of steps in a lineage."""
     if not lineage.newest:
         return 0

@@ -141,7 +141,7 @@ class ProjectSearch:
             SearchTooSlow: if it takes longer than :data:`SECONDS`.
         """
         page, reached, read = SearchPage(), before or LAST, 0
-        with bounded(SECONDS):
+        with limit_statements(SECONDS):
             sessions = self.wanted_sessions()
             if sessions is not None and not sessions:
                 return page
@@ -272,7 +272,7 @@ class ProjectSearch:
 
 
 @contextmanager
-def bounded(seconds: float) -> Iterator[None]:
+def limit_statements(seconds: float) -> Iterator[None]:
     """Cancels statements of the block that take too long.
 
     Raises:

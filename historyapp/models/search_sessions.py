@@ -19,7 +19,7 @@ from historyapp.models.search import (
     ProjectSearch,
     SearchHit,
     SearchPage,
-    bounded,
+    limit_statements,
 )
 from historyapp.models.sessions import Session
 
@@ -47,7 +47,7 @@ class WholeSessionSearch:
             SearchTooSlow: if it takes longer than :data:`historyapp.models.search.SECONDS`.
         """
         page, reached, read = SearchPage(), before or LAST, 0
-        with bounded(SECONDS):
+        with limit_statements(SECONDS):
             sessions = self._parts[0].wanted_sessions()
             if sessions is not None and not sessions:
                 return page

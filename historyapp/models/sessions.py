@@ -229,7 +229,7 @@ class Session(models.Model):
             Invalid: if ``as_of`` is beyond the head.
         """
         if as_of is None or as_of == self.head:
-            return self.grown(self.stored_lineage(self.closed_spans), self.tail_start, self.head)
+            return self.extended(self.stored_lineage(self.closed_spans), self.tail_start, self.head)
         if not 0 <= as_of <= self.head:
             raise Invalid(
                 f"as_of is {as_of}, but the session's head is {self.head}. Use 0 to {self.head}.",
@@ -237,10 +237,10 @@ class Session(models.Model):
             )
         rewind = self.rewinds().filter(position__lte=as_of).order_by("-position").first()
         if rewind is not None:
-            return self.grown(self.stored_lineage(rewind.body), rewind.position + 1, as_of)
+            return self.extended(self.stored_lineage(rewind.body), rewind.position + 1, as_of)
         if as_of <= self.fork_position:
             return self.shared_lineage.cut(as_of)
-        return self.grown(self.shared_lineage, self.fork_position + 1, as_of)
+        return self.extended(self.shared_lineage, self.fork_position + 1, as_of)
 
     @property
     def shared_lineage(self) -> Lineage:
@@ -303,7 +303,7 @@ class Session(models.Model):
                 stored |= {(session, position): spans[session] for session, position in forks}
             self._loaded.update({place: self.stored_lineage(form) for place, form in stored.items()})
 
-    def grown(self, closed: Lineage, first: int, last: int) -> Lineage:
+    def extended(self, closed: Lineage, first: int, last: int) -> Lineage:
         """A lineage followed by this session's own entries ``first`` to ``last``, if there are any."""
         return closed.extend(str(self.id), first, last) if first <= last else closed
 

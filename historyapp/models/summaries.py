@@ -45,7 +45,7 @@ class SummaryRow(NamedTuple):
 Row = TypeVar("Row", "Summary", SummaryRow)
 
 
-def known_at(summary: "Summary | SummaryRow", session: Session, as_of: int | None) -> bool:
+def existed_at(summary: "Summary | SummaryRow", session: Session, as_of: int | None) -> bool:
     """Whether a summary existed when ``as_of`` was the session's head. True if ``as_of`` is None."""
     if as_of is None:
         return True
@@ -53,7 +53,7 @@ def known_at(summary: "Summary | SummaryRow", session: Session, as_of: int | Non
     return summary.made_at <= (as_of if made_here else min(as_of, session.fork_position))
 
 
-def _holding(
+def _valid(
     summaries: Iterable[Row], session: Session, lineage: Lineage, as_of: int | None = None
 ) -> list[Row]:
     """The summaries that are valid in a lineage and existed at a position."""
@@ -64,7 +64,7 @@ def _holding(
         for one in candidates
         if (span := spans.get(one.last_position)) is not None
         and span.session == str(one.session_id)
-        and known_at(one, session, as_of)
+        and existed_at(one, session, as_of)
     ]
 
 
@@ -104,11 +104,11 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
         self, session: Session, lineage: Lineage, positions: tuple[int, int], as_of: int | None = None
     ) -> list["Summary"]:
         """The valid summaries that end within ``positions`` (both included), oldest first."""
-        return _holding(self._by_ends(session, lineage, positions), session, lineage, as_of)
+        return _valid(self._by_ends(session, lineage, positions), session, lineage, as_of)
 
     def live_rows(self, session: Session, lineage: Lineage, positions: tuple[int, int]) -> list[SummaryRow]:
         """The same summaries, with the fields that contexts use."""
-        return _holding(_as_rows(self._by_ends(session, lineage, positions)), session, lineage)
+        return _valid(_as_rows(self._by_ends(session, lineage, positions)), session, lineage)
 
     def _by_ends(self, session: Session, lineage: Lineage, positions: tuple[int, int]) -> Self:
         return self.ending_in(session, lineage, *positions).order_by("last_position", "level", "id")
@@ -159,7 +159,7 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
                 later = models.Q(last_position__gt=after[0]) | models.Q(pk__gt=after[1])
                 rows = rows.filter(later)
             some = list(rows.order_by("last_position", "pk")[:limit])
-            found += _holding(some, session, lineage, as_of)
+            found += _valid(some, session, lineage, as_of)
             if len(some) < limit:
                 break
             after = some[-1].last_position, some[-1].pk
@@ -192,7 +192,7 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
         ends = Summary.objects.ending_in(session, lineage, positions[0], lineage.last)
         next_ends = ends.order_by("last_position").values("pk")[:MOST_COVERING]
         rows = self.filter(pk__in=next_ends, first_position__lte=positions[1])
-        return _holding(rows.order_by("last_position", "level", "id"), session, lineage, as_of)
+        return _valid(rows.order_by("last_position", "level", "id"), session, lineage, as_of)
 
 
 class Summary(models.Model):

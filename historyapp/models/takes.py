@@ -105,7 +105,7 @@ def rewinds(
     starts += [(rewind.position, lineage) for rewind, lineage in zip(found, left, strict=True)]
     stops = list(zip(found, left, strict=True))[0 if len(found) <= limit else 1 :]
     return [
-        (rewind, session.grown(before, position + 1, rewind.position - 1), after)
+        (rewind, session.extended(before, position + 1, rewind.position - 1), after)
         for (position, before), (rewind, after) in zip(starts, stops, strict=False)
     ]
 

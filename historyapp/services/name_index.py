@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db.models import Sum
 
 from historyapp.core import entries as core
-from historyapp.core.compactions import SeenRows
+from historyapp.core.compactions import RemovedEntries
 from historyapp.core.entries import INPUT_KINDS
 from historyapp.core.lineage import Lineage
 from historyapp.core.name_pages import pack_places, pages, place_of
@@ -255,7 +255,7 @@ def _flags(
     wanted = {key for some in ways.values() for way in some for key in way.keys}
     spans, is_whole = indexed_spans(lineage, 1, lineage.last, unsaved)
     newest = {key: known.newest for key, known in key_places(spans, wanted, unsaved).items()}
-    seen = SeenRows(window_rows(lineage))
+    seen = RemovedEntries(window_rows(lineage))
     standing = _standing_keys(session, lineage)
     steps: list[StepNames] = []
     for (row, entry), own in zip(entries, keys, strict=True):
@@ -272,7 +272,7 @@ def _flags(
                 number=action.number,
                 unseen=sum(not last_seen[file] for file in action.files) if may_be_unseen else 0,
                 gone=sum(
-                    at > 0 and seen.is_gone(at) and name not in standing_names
+                    at > 0 and seen.is_removed(at) and name not in standing_names
                     for name, at in last_seen.items()
                 ),
             )

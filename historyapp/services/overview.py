@@ -5,7 +5,7 @@ from functools import cached_property
 from uuid import UUID
 
 from historyapp.core.overview.figures import CommandFigures, FileFigures, RunFigures, StepFigure, ToolFigures
-from historyapp.core.overview.findings import Ending, Notice, ending_of, worth_a_look
+from historyapp.core.overview.findings import Ending, Notice, choose_notices, ending_of
 from historyapp.core.overview.step_facts import milliseconds_of
 from historyapp.core.run_costs import RunMoney, RunTokens, money_of, tokens_of
 from historyapp.core.settings import known_window
@@ -76,7 +76,7 @@ class RunOverview:
 
     @cached_property
     def findings(self) -> list[Notice]:
-        return worth_a_look(self.figures, self.ending)
+        return choose_notices(self.figures, self.ending)
 
     @cached_property
     def model(self) -> str:

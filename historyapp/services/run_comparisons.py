@@ -19,7 +19,7 @@ from historyapp.core.run_costs import RunMoney, RunTokens, money_of, tokens_of
 from historyapp.core.usage import ModelTotals
 from historyapp.models import Entry, Session
 from historyapp.models.history import History
-from historyapp.models.samples import steps_in
+from historyapp.models.samples import count_steps
 from historyapp.services.prices import price_list
 from historyapp.services.step_pairs import AlignedSteps, PairPlace, RowPair, StepPair, align_steps
 
@@ -202,7 +202,7 @@ def common_part(a: History, b: History) -> CommonPart:
     shared = b.lineage.cut(apart.newest[0].first - 1) if apart.newest else b.lineage
     if not shared.newest:
         return none
-    steps = steps_in(shared)
+    steps = count_steps(shared)
     is_whole = all(
         side.row(steps).last_position <= shared.last for side in (a, b) if 1 <= steps <= side.steps
     )

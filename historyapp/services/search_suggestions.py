@@ -25,7 +25,7 @@ from historyapp.core.search_tokens import tokens_of
 from historyapp.core.searchable import passages
 from historyapp.models import Session
 from historyapp.models.entries import Entry, in_spans
-from historyapp.models.search import LAST, FoundStep, ProjectSearch, bounded
+from historyapp.models.search import LAST, FoundStep, ProjectSearch, limit_statements
 from historyapp.wire.problems import SearchTooSlow
 
 MOST_SESSIONS = 500
@@ -85,7 +85,7 @@ def _steps(project: UUID, word: LastWord) -> list[FoundStep]:
     terms = [Term(word.facet, tokens, is_prefix)] if tokens else []
     if not terms and word.facet in ("file", "command"):
         terms = [Term("has", ("shell" if word.facet == "command" else "edit",))]
-    with suppress(SearchTooSlow), bounded(SECONDS):
+    with suppress(SearchTooSlow), limit_statements(SECONDS):
         search = ProjectSearch(project, SearchQuery([terms]))
         return [hit.found for hit in search.hits(search.candidates(None, LAST, MOST_STEPS))]
     return []

@@ -37,7 +37,7 @@ from historyapp.models.origins import (
     first_actions,
     indexed_spans,
     key_places,
-    stands_at,
+    received_positions,
 )
 from historyapp.models.sql import live_entries
 from historyapp.services.recorded_requests import RecordedRequest, recorded_request
@@ -212,7 +212,7 @@ class _Search:
         standing = (recorded.instruction, recorded.notebook)
         apart = [entry.position for entry in standing if entry]
         apart += [recorded.window.replaced_by] if recorded.window.replaced_by else []
-        self._standing = stands_at(spans, {way.keys[0] for way in self.best.values()}, apart)
+        self._standing = received_positions(spans, {way.keys[0] for way in self.best.values()}, apart)
         firsts = [(name, at) for name in self.best for at in (self.first(name), self.first_given(name)) if at]
         lasts = [at for name in self.best for at in self._lasts(name)]
         wanted = {at for _, at in firsts} | (set(lasts) if recorded.snapshot else set()) | set(others)

@@ -53,7 +53,7 @@ class Agent:
     ) -> Received:
         """Any bytes. What comes back must be declared in the OpenAPI document."""
         url = f"{self._base}{path}"
-        answer = answer_of(self._client.generic(method, url, body, type, headers=headers))
+        answer = parse_response(self._client.generic(method, url, body, type, headers=headers))
         assert_declared(method, url, answer)
         return answer
 
@@ -74,7 +74,7 @@ class Agent:
         return self.send("DELETE", path)
 
     def upload(self, path: str, fields: dict[str, Any], headers: Headers = None) -> Received:
-        answer = answer_of(self._client.post(f"{self._base}{path}", fields, headers=headers))
+        answer = parse_response(self._client.post(f"{self._base}{path}", fields, headers=headers))
         assert_declared("POST", f"{self._base}{path}", answer)
         return answer
 
@@ -101,7 +101,7 @@ class Agent:
         assert self.succeed(outputs).status == 201
 
 
-def answer_of(response: Any) -> Received:
+def parse_response(response: Any) -> Received:
     assert isinstance(response, HttpResponse) or response.streaming
     content = response.getvalue() if response.streaming else response.content
     is_json = "json" in response.get("Content-Type", "") and "ndjson" not in response["Content-Type"]

@@ -19,7 +19,7 @@ from historyapp.client import (
     UseTool,
     endpoints,
 )
-from historyapp.client.api_call import ApiCall, Followed, Pages, Stream
+from historyapp.client.api_call import ApiCall, LiveStream, Pages, Stream
 from historyapp.wire.base import Answer
 
 SESSION = "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"
@@ -78,7 +78,7 @@ def descriptions() -> dict[str, Callable[..., Any]]:
 
 def call_of(description: Any) -> ApiCall[Any]:
     match description:
-        case Pages(first=call) | Stream(api_call=call) | Followed(first=call):
+        case Pages(first=call) | Stream(api_call=call) | LiveStream(first=call):
             return call_of(call)
     assert isinstance(description, ApiCall)
     return description

@@ -8,7 +8,7 @@ import pytest
 
 from historyapp.client import ModelOutput
 from historyapp.client.provider_responses import entries_of, open_calls
-from historyapp.client.provider_streams import awaited
+from historyapp.client.provider_streams import read_async_stream
 from tests.llm.loopback import Answer, Broken, Call, Loopback
 
 if TYPE_CHECKING:  # both take a second to import
@@ -217,15 +217,15 @@ def test_asynchronous_streams_are_awaited(loopback: Loopback) -> None:
 
     async def run() -> list[object]:
         raw = await openai.responses.create(model="gpt-5.3", input="Where?", stream=True)
-        found = [await awaited(raw)]
+        found = [await read_async_stream(raw)]
         async with openai.chat.completions.stream(model="gpt-5.3", messages=SAID) as chat:
-            found.append(await awaited(chat))
+            found.append(await read_async_stream(chat))
         async with anthropic.messages.stream(model="claude-opus-5", messages=SAID, max_tokens=99) as message:
-            found.append(await awaited(message))
+            found.append(await read_async_stream(message))
         loopback.steps.append(Broken("end", 4, ANSWER))
         async with anthropic.messages.stream(model="claude-opus-5", messages=SAID, max_tokens=99) as cut:
             with pytest.raises(ValueError, match="ended before"):
-                await awaited(cut)
+                await read_async_stream(cut)
         return found
 
     loopback.steps.extend([ANSWER] * 3)

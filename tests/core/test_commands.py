@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from historyapp.core.commands import exit_code_of, only_show, programs_of
+from historyapp.core.commands import exit_code_of, only_print, programs_of
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_the_programs_of_a_command_line_are_named_once_and_in_order(
     ],
 )
 def test_programs_that_show_text_are_told_from_others(command: str, shows: bool) -> None:
-    assert only_show(programs_of(command)) is shows
+    assert only_print(programs_of(command)) is shows
 
 
 @pytest.mark.parametrize(

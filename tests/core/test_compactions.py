@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from historyapp.core.compactions import KEPT_ROWS, SeenRows
+from historyapp.core.compactions import KEPT_ROWS, RemovedEntries
 from historyapp.core.dates import UNDATED
 from historyapp.core.windows import LogRow
 
@@ -16,35 +16,35 @@ def summary(position: int) -> LogRow:
     return row(position, "model_input", {"channel": "compaction", "content": "so far"})
 
 
-def gone(seen: SeenRows, last: int) -> list[int]:
-    return [position for position in range(1, last + 1) if seen.is_gone(position)]
+def gone(seen: RemovedEntries, last: int) -> list[int]:
+    return [position for position in range(1, last + 1) if seen.is_removed(position)]
 
 
 def test_before_any_compaction_nothing_is_gone() -> None:
-    seen = SeenRows([row(2), row(1)])
+    seen = RemovedEntries([row(2), row(1)])
     seen.add(row(3))
     assert gone(seen, 3) == []
 
 
 def test_what_is_before_a_summary_is_gone() -> None:
-    seen = SeenRows([row(2), row(1)])
+    seen = RemovedEntries([row(2), row(1)])
     seen.add(summary(3))
     seen.add(row(4))
     assert gone(seen, 4) == [1, 2]
-    assert gone(SeenRows([row(4), summary(3), row(2), row(1)]), 4) == [1, 2]
+    assert gone(RemovedEntries([row(4), summary(3), row(2), row(1)]), 4) == [1, 2]
 
 
 def test_what_was_preserved_beside_a_summary_is_not_gone() -> None:
     facts = json.dumps({"compactMetadata": {"preservedMessages": {"uuids": ["b"]}}})
     boundary = row(3, "debug_log", {"category": "compaction", "message": f"compacted\n{facts}"})
-    seen = SeenRows([row(2, uuid="b"), row(1, uuid="a")])
+    seen = RemovedEntries([row(2, uuid="b"), row(1, uuid="a")])
     for each in (boundary, summary(4)):
         seen.add(each)
     assert gone(seen, 4) == [1, 3]
 
 
 def test_what_a_condenser_forgot_is_gone_for_good() -> None:
-    seen = SeenRows([row(3, id=3), row(2, id=2), row(1, id=1)])
+    seen = RemovedEntries([row(3, id=3), row(2, id=2), row(1, id=1)])
     seen.add(row(4, "debug_log", {"message": ""}, condensed={"forgotten": ["2"]}))
     seen.add(row(5, id=5))
     seen.add(row(6, "debug_log", {"message": ""}, condensed={"forgotten": ["3"]}))
@@ -52,18 +52,18 @@ def test_what_a_condenser_forgot_is_gone_for_good() -> None:
 
 
 def test_clearing_takes_away_what_was_before() -> None:
-    seen = SeenRows([row(1)])
+    seen = RemovedEntries([row(1)])
     seen.add(row(2, "model_input", {"channel": "command", "content": "<command-name>/clear</command-name>"}))
     assert gone(seen, 2) == [1]
 
 
 def test_a_hook_that_reports_clearing_takes_away_what_was_before() -> None:
-    seen = SeenRows([row(1)])
+    seen = RemovedEntries([row(1)])
     seen.add(row(2, "debug_log", {"category": "clear", "message": "The context was cleared."}))
     assert gone(seen, 2) == [1]
 
 
 def test_a_bounded_number_of_rows_is_read() -> None:
     rows = (row(position) for position in range(KEPT_ROWS + 5, 0, -1))
-    SeenRows(rows)
+    RemovedEntries(rows)
     assert next(rows).position == 5

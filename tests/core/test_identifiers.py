@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from historyapp.core.identifiers import LONGEST, identifiers, new_identifiers, stands_in, texts_in
+from historyapp.core.identifiers import LONGEST, contains_name, identifiers, new_identifiers, texts_in
 
 
 @pytest.mark.parametrize(
@@ -80,4 +80,4 @@ def test_texts_of_a_value_come_in_their_order_without_field_names() -> None:
     ],
 )
 def test_a_name_stands_in_a_text_as_a_whole(name: str, text: str, expected: bool) -> None:
-    assert stands_in(name, text) is expected
+    assert contains_name(name, text) is expected

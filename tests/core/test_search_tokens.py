@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from historyapp.core.search_tokens import LONGEST, parts_of, phrase_places, pieces, tokens_of, whole_names
+from historyapp.core.search_tokens import (
+    LONGEST,
+    compound_names,
+    parts_of,
+    phrase_places,
+    token_pieces,
+    tokens_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -28,16 +35,16 @@ def test_names_are_split_into_their_parts(text: str, tokens: list[str]) -> None:
 
 
 def test_a_split_name_is_also_known_as_a_whole() -> None:
-    assert list(whole_names("call EnsureSetup and go")) == ["ensuresetup"]
+    assert list(compound_names("call EnsureSetup and go")) == ["ensuresetup"]
 
 
 def test_a_phrase_is_found_where_it_stands() -> None:
     text = "then EnsureSetup() failed"
-    found = list(phrase_places(pieces(text), ("ensure", "setup"), is_prefix=False))
+    found = list(phrase_places(token_pieces(text), ("ensure", "setup"), is_prefix=False))
     assert [text[place.start : place.stop] for place in found] == ["EnsureSetup"]
-    assert list(phrase_places(pieces(text), ("ensuresetup",), is_prefix=False)) == [range(5, 16)]
-    assert list(phrase_places(pieces(text), ("fai",), is_prefix=True)) == [range(19, 25)]
-    assert list(phrase_places(pieces(text), ("fai",), is_prefix=False)) == []
+    assert list(phrase_places(token_pieces(text), ("ensuresetup",), is_prefix=False)) == [range(5, 16)]
+    assert list(phrase_places(token_pieces(text), ("fai",), is_prefix=True)) == [range(19, 25)]
+    assert list(phrase_places(token_pieces(text), ("fai",), is_prefix=False)) == []
 
 
 @given(st.text())
@@ -50,5 +57,5 @@ def test_no_token_is_empty_long_or_holds_a_separator(text: str) -> None:
 
 @given(st.text())
 def test_places_have_the_tokens_of_the_text(text: str) -> None:
-    assert [token for piece in pieces(text) for token in piece.tokens] == tokens_of(text)
-    assert all(parts_of(text[piece.start : piece.end]) == piece.tokens for piece in pieces(text))
+    assert [token for piece in token_pieces(text) for token in piece.tokens] == tokens_of(text)
+    assert all(parts_of(text[piece.start : piece.end]) == piece.tokens for piece in token_pieces(text))

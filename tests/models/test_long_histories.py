@@ -13,7 +13,7 @@ from historyapp.core.entries import SystemInstruction
 from historyapp.models import Episode, Project, Session, Summary
 from historyapp.models.history import History
 from historyapp.models.landmarks import failure, has_later_failure
-from historyapp.models.samples import spread
+from historyapp.models.samples import sample_totals
 from historyapp.models.step_filters import FAILED, StepFilter, StepSearch
 from historyapp.models.step_positions import first_with
 from historyapp.services.append import append
@@ -257,13 +257,13 @@ def test_a_sample_of_a_long_lineage_loads_few_blocks_and_has_equal_distances(
     loads: list[int] = []
 
     def read() -> None:
-        for total in spread(past.lineage, 90, 9):
+        for total in sample_totals(past.lineage, 90, 9):
             loads.append(total.steps)
 
     assert queries(read) <= 30
     assert loads == sorted(loads)
     assert all(10 <= later - earlier <= 16 for earlier, later in pairwise(loads))
-    for steps, tokens, errors in spread(past.lineage, 90, 9):
+    for steps, tokens, errors in sample_totals(past.lineage, 90, 9):
         assert past.row(steps).total_tokens <= tokens <= past.row(steps + 1).total_tokens
         assert errors == past.row(steps).total_errors
 
@@ -272,7 +272,7 @@ def test_pictures_and_lists_of_a_fork_of_forks_read_little_in_vain(
     deep_fork: Session, rows_read: list[type]
 ) -> None:
     past = history(deep_fork)
-    assert queries(lambda: spread(past.lineage, 80, 4)) <= 12
+    assert queries(lambda: sample_totals(past.lineage, 80, 4)) <= 12
     rows_read.clear()
     assert [row.number for row in past.rows(1, 10)] == list(range(1, 11))
     assert len(rows_read) <= 2 * 14 + 8

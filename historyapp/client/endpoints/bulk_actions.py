@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from historyapp.client.api_call import ApiCall, Id, Stream, at, get, given, post
+from historyapp.client.api_call import ApiCall, Id, Stream, drop_nulls, get, path_of, post
 from historyapp.wire.bulk_actions import BulkActionOut, BulkEstimateOut
 
 BulkKind = Literal["add_tag", "remove_tag", "archive", "unarchive", "compress"]
@@ -36,7 +36,7 @@ def start_bulk_action(
 
 def bulk_action(bulk_action_id: Id) -> ApiCall[BulkActionOut]:
     """The progress of a bulk action, and the outcome for each session."""
-    return get(at("bulk-actions", bulk_action_id), BulkActionOut)
+    return get(path_of("bulk-actions", bulk_action_id), BulkActionOut)
 
 
 def cancel_bulk_action(bulk_action_id: Id) -> ApiCall[BulkActionOut]:
@@ -45,7 +45,7 @@ def cancel_bulk_action(bulk_action_id: Id) -> ApiCall[BulkActionOut]:
     Raises:
         Conflict: when the action has ended.
     """
-    return ApiCall("DELETE", at("bulk-actions", bulk_action_id), BulkActionOut.model_validate)
+    return ApiCall("DELETE", path_of("bulk-actions", bulk_action_id), BulkActionOut.model_validate)
 
 
 def estimate_bulk_compression(
@@ -58,7 +58,7 @@ def estimate_bulk_compression(
 
 def export_many(sessions: Iterable[Id], *, format: str = "playhead_jsonl") -> Stream[bytes]:
     """A zip file with each session in a file of its own, in chunks as they come."""
-    body = given({"sessions": _ids(sessions), "format": format})
+    body = drop_nulls({"sessions": _ids(sessions), "format": format})
     api_call = ApiCall("POST", "/exports", lambda _: None, body=body)
     return Stream(api_call, lambda: lambda chunk: () if chunk is None else (chunk,))
 

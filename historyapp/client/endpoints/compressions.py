@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
-from historyapp.client.api_call import ApiCall, Id, Pages, at, get, given, pages, post
+from historyapp.client.api_call import ApiCall, Id, Pages, drop_nulls, get, pages, path_of, post
 from historyapp.wire.compressions import (
     ComparisonOut,
     EstimateOut,
@@ -57,7 +57,7 @@ def compress(
         "options": options,
         "again": again,
     }
-    return post(at("sessions", session_id, "compressions"), StartedOut, body, key=idempotency_key)
+    return post(path_of("sessions", session_id, "compressions"), StartedOut, body, key=idempotency_key)
 
 
 def compressions(
@@ -68,13 +68,13 @@ def compressions(
     Args:
         trial: the sides of comparisons too.
     """
-    path = at("sessions", session_id, "compressions")
+    path = path_of("sessions", session_id, "compressions")
     return pages(path, RunPage, trial=True if trial else None, limit=limit, as_of=as_of)
 
 
 def compression(session_id: Id, run_id: Id, *, as_of: int | None = None) -> ApiCall[RunOut]:
     """A run's progress, and the items that failed."""
-    return get(at("sessions", session_id, "compressions", run_id), RunOut, as_of=as_of)
+    return get(path_of("sessions", session_id, "compressions", run_id), RunOut, as_of=as_of)
 
 
 def cancel_compression(session_id: Id, run_id: Id) -> ApiCall[RunOut]:
@@ -83,7 +83,7 @@ def cancel_compression(session_id: Id, run_id: Id) -> ApiCall[RunOut]:
     Raises:
         Conflict: when it has ended already.
     """
-    path = at("sessions", session_id, "compressions", run_id)
+    path = path_of("sessions", session_id, "compressions", run_id)
     return ApiCall("DELETE", path, RunOut.model_validate)
 
 
@@ -93,7 +93,7 @@ def retry_compression(session_id: Id, run_id: Id) -> ApiCall[RunOut]:
     Raises:
         Conflict: when there is nothing to retry, or another run is under way.
     """
-    return post(at("sessions", session_id, "compressions", run_id, "retries"), RunOut, {})
+    return post(path_of("sessions", session_id, "compressions", run_id, "retries"), RunOut, {})
 
 
 def estimate_compression(
@@ -117,7 +117,7 @@ def estimate_compression(
         "again": True if again else None,
         "as_of": as_of,
     }
-    return get(at("sessions", session_id, "compressions", "estimate"), EstimateOut, **query)
+    return get(path_of("sessions", session_id, "compressions", "estimate"), EstimateOut, **query)
 
 
 def compare(
@@ -128,13 +128,13 @@ def compare(
     Args:
         sides: two of them.
     """
-    body = given({"from_step": from_step, "to_step": to_step, "sides": [dict(side) for side in sides]})
-    return post(at("sessions", session_id, "comparisons"), ComparisonOut, body)
+    body = drop_nulls({"from_step": from_step, "to_step": to_step, "sides": [dict(side) for side in sides]})
+    return post(path_of("sessions", session_id, "comparisons"), ComparisonOut, body)
 
 
 def comparison(session_id: Id, comparison_id: Id, *, as_of: int | None = None) -> ApiCall[ComparisonOut]:
     """A comparison's progress, with both sides' summaries and the names that later steps needed."""
-    return get(at("sessions", session_id, "comparisons", comparison_id), ComparisonOut, as_of=as_of)
+    return get(path_of("sessions", session_id, "comparisons", comparison_id), ComparisonOut, as_of=as_of)
 
 
 def comparison_rows(
@@ -144,5 +144,5 @@ def comparison_rows(
 
     Rows are aligned where summaries of both sides begin and end.
     """
-    path = at("sessions", session_id, "comparisons", comparison_id, "rows")
+    path = path_of("sessions", session_id, "comparisons", comparison_id, "rows")
     return pages(path, StrategyRowsOut, limit=limit, as_of=as_of)

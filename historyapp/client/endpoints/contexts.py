@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict, Unpack
 
-from historyapp.client.api_call import ApiCall, Id, Pages, at, get, pages
+from historyapp.client.api_call import ApiCall, Id, Pages, get, pages, path_of
 from historyapp.wire.contexts import ContextOut
 from historyapp.wire.snapshots import (
     RebuiltRequestOut,
@@ -47,7 +47,7 @@ def serve_context(session_id: Id, **options: Unpack[ContextOptions]) -> ApiCall[
     Raises:
         Invalid: when the budget is too small; ``smallest`` is one that works.
     """
-    path = at("sessions", session_id, "contexts")
+    path = path_of("sessions", session_id, "contexts")
     return ApiCall("POST", path, ContextOut.model_validate, body=dict(options))
 
 
@@ -66,17 +66,17 @@ def context(
         max_tokens: None: as the session's settings say.
     """
     query = {"policy": policy, "format": format, "model": model, "max_tokens": max_tokens, "as_of": as_of}
-    return get(at("sessions", session_id, "contexts"), ContextOut, **query)
+    return get(path_of("sessions", session_id, "contexts"), ContextOut, **query)
 
 
 def snapshots(session_id: Id, *, limit: int | None = None, as_of: int | None = None) -> Pages[SnapshotItem]:
     """The contexts that were served, the newest first."""
-    return pages(at("sessions", session_id, "snapshots"), SnapshotPage, limit=limit, as_of=as_of)
+    return pages(path_of("sessions", session_id, "snapshots"), SnapshotPage, limit=limit, as_of=as_of)
 
 
 def snapshot(session_id: Id, snapshot_id: Id, *, as_of: int | None = None) -> ApiCall[SnapshotOut]:
     """One snapshot, with its manifest."""
-    return get(at("sessions", session_id, "snapshots", snapshot_id), SnapshotOut, as_of=as_of)
+    return get(path_of("sessions", session_id, "snapshots", snapshot_id), SnapshotOut, as_of=as_of)
 
 
 def snapshot_request(
@@ -84,7 +84,7 @@ def snapshot_request(
 ) -> ApiCall[RebuiltRequestOut]:
     """The request of a snapshot, rebuilt from the log. The hash of its bytes is compared."""
     return get(
-        at("sessions", session_id, "snapshots", snapshot_id, "request"), RebuiltRequestOut, as_of=as_of
+        path_of("sessions", session_id, "snapshots", snapshot_id, "request"), RebuiltRequestOut, as_of=as_of
     )
 
 
@@ -93,4 +93,4 @@ def snapshot_diff(
 ) -> ApiCall[SnapshotDiffOut]:
     """What changed from the earlier of the two to the later one, and its effect on a prompt cache."""
     query: dict[str, Any] = {"with": other_id, "as_of": as_of}
-    return get(at("sessions", session_id, "snapshots", snapshot_id, "diff"), SnapshotDiffOut, **query)
+    return get(path_of("sessions", session_id, "snapshots", snapshot_id, "diff"), SnapshotDiffOut, **query)

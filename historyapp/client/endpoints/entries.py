@@ -5,8 +5,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal, TypeVar
 
-from historyapp.client.answers import Appended, Registered, SpoolableAnswer
-from historyapp.client.api_call import ApiCall, Id, Pages, at, get, given, pages, post
+from historyapp.client.api_call import ApiCall, Id, Pages, drop_nulls, get, pages, path_of, post
+from historyapp.client.write_responses import Appended, Registered, SpoolableResponse
 from historyapp.core.actions import ActionProposal
 from historyapp.core.entries import Body, EntryDraft, ModelOutput, dump_body
 from historyapp.core.results import ActionError, ActionInterrupted, ActionSuccess
@@ -16,7 +16,7 @@ NewEntry = Body | EntryDraft | Mapping[str, Any]
 """A body of the core; with ``EntryDraft`` its metadata and time too; or an object as the API takes it."""
 Result = ActionSuccess | ActionError | ActionInterrupted
 Order = Literal["oldest", "newest"]
-R = TypeVar("R", bound=SpoolableAnswer)
+R = TypeVar("R", bound=SpoolableResponse)
 
 
 def append(
@@ -36,7 +36,7 @@ def append(
         Conflict: when the head has changed; ``head`` is the current one.
     """
     body = {"entries": [_entry(entry) for entry in entries], "expected_position": expected_position}
-    return _write(at("sessions", session_id, "entries"), Appended, body, idempotency_key)
+    return _write(path_of("sessions", session_id, "entries"), Appended, body, idempotency_key)
 
 
 def register_action(
@@ -68,7 +68,7 @@ def register_action(
         "created_at": created_at,
         "expected_position": expected_position,
     }
-    return _write(at("sessions", session_id, "actions"), Registered, body, idempotency_key)
+    return _write(path_of("sessions", session_id, "actions"), Registered, body, idempotency_key)
 
 
 def register_result(
@@ -87,7 +87,7 @@ def register_result(
     """
     more = {"metadata": metadata, "created_at": created_at, "expected_position": expected_position}
     body = {**result.model_dump(exclude_none=True), **more}
-    return _write(at("sessions", session_id, "results"), Registered, body, idempotency_key)
+    return _write(path_of("sessions", session_id, "results"), Registered, body, idempotency_key)
 
 
 def append_step(
@@ -104,11 +104,11 @@ def append_step(
         "analysis_result": analysis_result,
         "execution_result": execution_result,
         "supervision_result": supervision_result,
-        **given({"timestamp": timestamp}),
+        **drop_nulls({"timestamp": timestamp}),
     }
     return ApiCall(
         "POST",
-        at("sessions", session_id, "steps"),
+        path_of("sessions", session_id, "steps"),
         Registered.model_validate,
         body=body,  # null results are sent, too
         idempotency_key=idempotency_key,
@@ -135,7 +135,7 @@ def entries(
         limit: how many to fetch at once.
     """
     return pages(
-        at("sessions", session_id, "entries"),
+        path_of("sessions", session_id, "entries"),
         EntryPage,
         after=after,
         before=before,
@@ -149,19 +149,19 @@ def entries(
 
 def entry(session_id: Id, position: int, *, as_of: int | None = None) -> ApiCall[EntryOut]:
     """One entry, live or in a take."""
-    return get(at("sessions", session_id, "entries", position), EntryOut, as_of=as_of)
+    return get(path_of("sessions", session_id, "entries", position), EntryOut, as_of=as_of)
 
 
 def _write(path: str, answer: type[R], body: Mapping[str, Any], key: str | None) -> ApiCall[R]:
     """A POST that can be spooled, unless it checks the head, which may have changed when it is sent later."""
     api_call = post(path, answer, body, key=key)
-    return api_call if "expected_position" in given(body) else replace(api_call, spooled=answer.in_spool)
+    return api_call if "expected_position" in drop_nulls(body) else replace(api_call, spooled=answer.in_spool)
 
 
 def _entry(entry: NewEntry) -> Mapping[str, Any]:
     if isinstance(entry, Mapping):
         return entry
     if isinstance(entry, EntryDraft):
-        more = given({"metadata": entry.metadata or None, "created_at": entry.created_at})
+        more = drop_nulls({"metadata": entry.metadata or None, "created_at": entry.created_at})
         return {"kind": entry.body.kind, **dump_body(entry.body), **more}
     return {"kind": entry.kind, **dump_body(entry)}

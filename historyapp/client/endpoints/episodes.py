@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any, Literal, TypedDict, Unpack
 
-from historyapp.client.api_call import ApiCall, Id, Pages, at, get, given, pages
+from historyapp.client.api_call import ApiCall, Id, Pages, drop_nulls, get, pages, path_of
 from historyapp.client.endpoints.entries import Order
 from historyapp.wire.base import Page
 from historyapp.wire.contexts import MessagesOut, TextOut
@@ -48,12 +48,14 @@ class StepQuery(TypedDict, total=False):
 
 def episodes(session_id: Id, **query: Unpack[StepQuery]) -> Pages[EpisodeItem]:
     """Steps with previews; see :class:`historyapp.client.endpoints.episodes.StepQuery`."""
-    return pages(at("sessions", session_id, "episodes"), Page[EpisodeItem], **_parameters(query))
+    return pages(path_of("sessions", session_id, "episodes"), Page[EpisodeItem], **_parameters(query))
 
 
 def full_episodes(session_id: Id, **query: Unpack[StepQuery]) -> Pages[EpisodeOut]:
     """The same steps with their bodies."""
-    return pages(at("sessions", session_id, "episodes"), Page[EpisodeOut], full=True, **_parameters(query))
+    return pages(
+        path_of("sessions", session_id, "episodes"), Page[EpisodeOut], full=True, **_parameters(query)
+    )
 
 
 def _parameters(query: StepQuery) -> dict[str, Any]:
@@ -62,14 +64,14 @@ def _parameters(query: StepQuery) -> dict[str, Any]:
 
 def episode(session_id: Id, number: int, *, as_of: int | None = None) -> ApiCall[EpisodeOut]:
     """One step with its bodies; -1 is the newest."""
-    return get(at("sessions", session_id, "episodes", number), EpisodeOut, as_of=as_of)
+    return get(path_of("sessions", session_id, "episodes", number), EpisodeOut, as_of=as_of)
 
 
 def recorded_request(
     session_id: Id, number: int, *, limit: int | None = None, as_of: int | None = None
 ) -> ApiCall[RecordedRequestOut]:
     """What the model saw before a step, with the first ``limit`` messages of the request."""
-    path = at("sessions", session_id, "episodes", number, "request")
+    path = path_of("sessions", session_id, "episodes", number, "request")
     return get(path, RecordedRequestOut, limit=limit, as_of=as_of)
 
 
@@ -81,8 +83,8 @@ def recorded_messages(
     Args:
         limit: how many to fetch at once.
     """
-    path = at("sessions", session_id, "episodes", number, "request")
-    return Pages(ApiCall("GET", path, _messages_page, given({"limit": limit, "as_of": as_of})))
+    path = path_of("sessions", session_id, "episodes", number, "request")
+    return Pages(ApiCall("GET", path, _messages_page, drop_nulls({"limit": limit, "as_of": as_of})))
 
 
 def _messages_page(data: Any) -> Page[RequestMessageOut]:
@@ -94,7 +96,9 @@ def origins(
     session_id: Id, number: int, *, name: str | None = None, as_of: int | None = None
 ) -> ApiCall[OriginsOut]:
     """Where the names in a step's calls appeared before. With ``name``, also every place of that name."""
-    return get(at("sessions", session_id, "episodes", number, "origins"), OriginsOut, name=name, as_of=as_of)
+    return get(
+        path_of("sessions", session_id, "episodes", number, "origins"), OriginsOut, name=name, as_of=as_of
+    )
 
 
 def progress(
@@ -112,14 +116,14 @@ def progress(
         max_tokens: of ``compiled``, in tokens; None: as the session's settings say.
     """
     query = {"style": style, "from": from_step, "to": to_step, "max_tokens": max_tokens, "as_of": as_of}
-    path = at("sessions", session_id, "progress")
-    return ApiCall("GET", path, lambda data: TextOut.model_validate(data).text, given(query))
+    path = path_of("sessions", session_id, "progress")
+    return ApiCall("GET", path, lambda data: TextOut.model_validate(data).text, drop_nulls(query))
 
 
 def history(session_id: Id, *, as_of: int | None = None) -> ApiCall[str]:
     """The sliding-window history as text: summaries of older steps, then the newest ones in detail."""
-    path = at("sessions", session_id, "history")
-    return ApiCall("GET", path, lambda data: TextOut.model_validate(data).text, given({"as_of": as_of}))
+    path = path_of("sessions", session_id, "history")
+    return ApiCall("GET", path, lambda data: TextOut.model_validate(data).text, drop_nulls({"as_of": as_of}))
 
 
 def messages(
@@ -130,4 +134,4 @@ def messages(
     Args:
         max_tokens: None: as the session's settings say.
     """
-    return get(at("sessions", session_id, "messages"), MessagesOut, max_tokens=max_tokens, as_of=as_of)
+    return get(path_of("sessions", session_id, "messages"), MessagesOut, max_tokens=max_tokens, as_of=as_of)

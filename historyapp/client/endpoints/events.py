@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from historyapp.client.api_call import ApiCall, Followed, Id, at, get, given
+from historyapp.client.api_call import ApiCall, Id, LiveStream, drop_nulls, get, path_of
 from historyapp.wire.events import EventOut, EventPage
 from historyapp.wire.problems import ServerFailed
 
@@ -53,7 +53,7 @@ def events(*, after: str | None = None, limit: int | None = None) -> ApiCall[Eve
     return get("/events", EventPage, after=after, limit=limit)
 
 
-def follow_events(*, after: str | None = None) -> Followed[EventOut]:
+def follow_events(*, after: str | None = None) -> LiveStream[EventOut]:
     """The changes in the project's sessions as they happen, until you end the iteration. After a lost
     connection it continues where it was: no event is lost or repeated.
 
@@ -66,16 +66,16 @@ def follow_events(*, after: str | None = None) -> Followed[EventOut]:
     return _followed("/events", after)
 
 
-def follow_session(session_id: Id, *, after: str | None = None) -> Followed[EventOut]:
+def follow_session(session_id: Id, *, after: str | None = None) -> LiveStream[EventOut]:
     """The same for one session.
 
     Raises:
         NotFound: when there is no such session, or once it has been deleted.
     """
-    return _followed(at("sessions", session_id, "stream"), after)
+    return _followed(path_of("sessions", session_id, "stream"), after)
 
 
-def _followed(path: str, after: str | None) -> Followed[EventOut]:
-    query = given({"after": after})
+def _followed(path: str, after: str | None) -> LiveStream[EventOut]:
+    query = drop_nulls({"after": after})
     api_call = ApiCall("GET", path, lambda _: None, query, silence=SILENCE, accept="text/event-stream")
-    return Followed(api_call, StreamedEvents)
+    return LiveStream(api_call, StreamedEvents)

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from historyapp.client.api_call import Id, Pages, at, pages
+from historyapp.client.api_call import Id, Pages, pages, path_of
 from historyapp.wire.base import Page
 from historyapp.wire.finding import FoundEntry
 
@@ -17,5 +17,5 @@ def find(
 ) -> Pages[FoundEntry]:
     """Entries that contain a text, oldest first; ``take="all"`` also finds entries that rewinds cut off."""
     return pages(
-        at("sessions", session_id, "find"), Page[FoundEntry], q=q, take=take, limit=limit, as_of=as_of
+        path_of("sessions", session_id, "find"), Page[FoundEntry], q=q, take=take, limit=limit, as_of=as_of
     )

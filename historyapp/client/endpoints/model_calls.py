@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Unpack
 
-from historyapp.client.api_call import ApiCall, Id, Stream, at
+from historyapp.client.api_call import ApiCall, Id, Stream, path_of
 from historyapp.client.endpoints.contexts import RequestOptions
 from historyapp.client.errors import error_of
 from historyapp.wire.model_calls import AnsweredOut, DeltaOut
@@ -79,7 +79,7 @@ def call_model(
     """
     api_call = ApiCall(
         "POST",
-        at("sessions", session_id, "calls"),
+        path_of("sessions", session_id, "calls"),
         lambda _: None,
         body=dict(options),
         idempotency_key=idempotency_key,

@@ -1,9 +1,9 @@
 """The overview of a run."""
 
-from historyapp.client.api_call import ApiCall, Id, at, get
+from historyapp.client.api_call import ApiCall, Id, get, path_of
 from historyapp.wire.overview import OverviewOut
 
 
 def overview(session_id: Id, *, as_of: int | None = None) -> ApiCall[OverviewOut]:
     """Time, tokens, money, tools, files and repeated work, each with steps that show it."""
-    return get(at("sessions", session_id, "overview"), OverviewOut, as_of=as_of)
+    return get(path_of("sessions", session_id, "overview"), OverviewOut, as_of=as_of)

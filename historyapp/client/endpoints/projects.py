@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from historyapp.client.api_call import ApiCall, Id, Pages, get, given, pages
+from historyapp.client.api_call import ApiCall, Id, Pages, drop_nulls, get, pages
 from historyapp.wire.caps import CapOut, CapPage
 from historyapp.wire.projects import ProjectOut
 
@@ -49,5 +49,5 @@ def set_caps(
         Forbidden: when the key lacks the scope ``admin`` or ``spend``.
         NotFound: when the project has no such session or key.
     """
-    body = {**given({"session": session, "key": key}), **limits}
+    body = {**drop_nulls({"session": session, "key": key}), **limits}
     return ApiCall("PATCH", "/caps", CapPage.model_validate, body=body)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from historyapp.client.api_call import ApiCall, Id, Pages, at, pages, post
+from historyapp.client.api_call import ApiCall, Id, Pages, pages, path_of, post
 from historyapp.wire.rewinds import RewindOut, RewindPage, TakeOut
 from historyapp.wire.summaries import SummaryOut, SummaryPage
 
@@ -30,22 +30,22 @@ def rewind(
         "reason": reason,
         "expected_position": expected_position,
     }
-    return post(at("sessions", session_id, "rewinds"), RewindOut, body)
+    return post(path_of("sessions", session_id, "rewinds"), RewindOut, body)
 
 
 def undo_rewind(session_id: Id, position: int) -> ApiCall[RewindOut]:
     """Restores what was live before the rewind at this position."""
-    return post(at("sessions", session_id, "rewinds", position, "undo"), RewindOut, {})
+    return post(path_of("sessions", session_id, "rewinds", position, "undo"), RewindOut, {})
 
 
 def rewinds(session_id: Id, *, limit: int | None = None, as_of: int | None = None) -> Pages[TakeOut]:
     """The newest first, each with what it cut off."""
-    return pages(at("sessions", session_id, "rewinds"), RewindPage, limit=limit, as_of=as_of)
+    return pages(path_of("sessions", session_id, "rewinds"), RewindPage, limit=limit, as_of=as_of)
 
 
 def summaries(session_id: Id, *, limit: int | None = None, as_of: int | None = None) -> Pages[SummaryOut]:
     """Summaries whose steps are live, in the order of the positions at which they end."""
-    return pages(at("sessions", session_id, "summaries"), SummaryPage, limit=limit, as_of=as_of)
+    return pages(path_of("sessions", session_id, "summaries"), SummaryPage, limit=limit, as_of=as_of)
 
 
 def write_summary(
@@ -53,4 +53,4 @@ def write_summary(
 ) -> ApiCall[SummaryOut]:
     """Writes a summary by hand. It takes precedence over older summaries of the same steps."""
     body = {"from_step": from_step, "to_step": to_step, "text": text, "key_points": list(key_points)}
-    return post(at("sessions", session_id, "summaries"), SummaryOut, body)
+    return post(path_of("sessions", session_id, "summaries"), SummaryOut, body)

@@ -1,6 +1,6 @@
 """The project's saved searches."""
 
-from historyapp.client.api_call import ApiCall, Id, Pages, at, pages, post
+from historyapp.client.api_call import ApiCall, Id, Pages, pages, path_of, post
 from historyapp.wire.saved_searches import SavedSearchOut, SavedSearchPage
 
 
@@ -16,9 +16,11 @@ def save_search(name: str, query: str, *, idempotency_key: str | None = None) ->
 
 def rename_search(search_id: Id, name: str) -> ApiCall[SavedSearchOut]:
     """Gives a saved search another name."""
-    return ApiCall("PATCH", at("searches", search_id), SavedSearchOut.model_validate, body={"name": name})
+    return ApiCall(
+        "PATCH", path_of("searches", search_id), SavedSearchOut.model_validate, body={"name": name}
+    )
 
 
 def delete_search(search_id: Id) -> ApiCall[None]:
     """Deletes a saved search. Needs the scope ``admin``."""
-    return ApiCall("DELETE", at("searches", search_id), lambda _: None)
+    return ApiCall("DELETE", path_of("searches", search_id), lambda _: None)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any, Literal, TypedDict, Unpack
 
-from historyapp.client.api_call import ApiCall, Id, Pages, at, get, given, pages, post
+from historyapp.client.api_call import ApiCall, Id, Pages, drop_nulls, get, pages, path_of, post
 from historyapp.core.settings import SessionSettings
 from historyapp.wire.sessions import SessionFacets, SessionItem, SessionOut, SessionPage
 
@@ -89,7 +89,7 @@ def _query(chosen: SessionChoice) -> dict[str, Any]:
 
 def session(session_id: Id, *, as_of: int | None = None) -> ApiCall[SessionOut]:
     """One session, as of a position."""
-    return get(at("sessions", session_id), SessionOut, as_of=as_of)
+    return get(path_of("sessions", session_id), SessionOut, as_of=as_of)
 
 
 def change_session(
@@ -105,8 +105,8 @@ def change_session(
 ) -> ApiCall[SessionOut]:
     """Changes the given fields. ``tags`` replaces all tags; see :func:`annotate_session`."""
     names = {"title": title, "agent": agent, "model": model, "status": status}
-    body = given({**names, **_json_fields(tags, settings, metadata)})
-    return ApiCall("PATCH", at("sessions", session_id), SessionOut.model_validate, body=body)
+    body = drop_nulls({**names, **_json_fields(tags, settings, metadata)})
+    return ApiCall("PATCH", path_of("sessions", session_id), SessionOut.model_validate, body=body)
 
 
 def annotate_session(
@@ -132,15 +132,15 @@ def annotate_session(
     """
     tags = {"add_tags": list(add_tags) or None, "remove_tags": list(remove_tags) or None}
     number = None if score == "remove" else score
-    body = given({**tags, "note": note, "score": number, "score_name": score_name, "expected": expected})
+    body = drop_nulls({**tags, "note": note, "score": number, "score_name": score_name, "expected": expected})
     if score == "remove":
         body["score"] = None
-    return ApiCall("PATCH", at("sessions", session_id), SessionOut.model_validate, body=body)
+    return ApiCall("PATCH", path_of("sessions", session_id), SessionOut.model_validate, body=body)
 
 
 def archive_session(session_id: Id) -> ApiCall[None]:
     """Nothing is deleted: the session stays readable, and can be changed back to ``live``."""
-    return ApiCall("DELETE", at("sessions", session_id), lambda _: None)
+    return ApiCall("DELETE", path_of("sessions", session_id), lambda _: None)
 
 
 def fork(
@@ -158,7 +158,7 @@ def fork(
         id: of the new session.
     """
     body = {"at_step": at_step, "at_position": at_position, "title": title, "id": id}
-    return post(at("sessions", session_id, "forks"), SessionOut, body)
+    return post(path_of("sessions", session_id, "forks"), SessionOut, body)
 
 
 def _json_fields(

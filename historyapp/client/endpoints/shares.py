@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from historyapp.client.api_call import ApiCall, Id, Pages, at, pages, post
+from historyapp.client.api_call import ApiCall, Id, Pages, pages, path_of, post
 from historyapp.wire.shares import NewShareOut, ShareOut, SharePage
 
 
@@ -24,14 +24,14 @@ def share(
         expires_at: at most 365 days from now; None: in 30 days.
     """
     fields = {"as_of": as_of, "takes": takes, "inputs": inputs, "expires_at": expires_at}
-    return post(at("sessions", session_id, "shares"), NewShareOut, fields, key=idempotency_key)
+    return post(path_of("sessions", session_id, "shares"), NewShareOut, fields, key=idempotency_key)
 
 
 def shares(session_id: Id, *, limit: int | None = None) -> Pages[ShareOut]:
     """The links to a session, the newest first."""
-    return pages(at("sessions", session_id, "shares"), SharePage, limit=limit)
+    return pages(path_of("sessions", session_id, "shares"), SharePage, limit=limit)
 
 
 def revoke_share(session_id: Id, share_id: Id) -> ApiCall[None]:
     """A revoked link stops working at once. Needs the scope ``admin``."""
-    return ApiCall("DELETE", at("sessions", session_id, "shares", share_id), lambda _: None)
+    return ApiCall("DELETE", path_of("sessions", session_id, "shares", share_id), lambda _: None)

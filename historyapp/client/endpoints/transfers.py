@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
 
-from historyapp.client.api_call import ApiCall, Id, Stream, at, given
+from historyapp.client.api_call import ApiCall, Id, Stream, drop_nulls, path_of
 from historyapp.core.text import clean
 from historyapp.wire.transfers import ImportOut
 
@@ -31,12 +31,16 @@ def import_files(files: Iterable[Upload], *, format: str | None = None) -> ApiCa
             path = Path(file)
             uploads.append((clean(path.name), path.read_bytes()))
     return ApiCall(
-        "POST", "/imports", ImportOut.model_validate, body=given({"format": format}), files=tuple(uploads)
+        "POST",
+        "/imports",
+        ImportOut.model_validate,
+        body=drop_nulls({"format": format}),
+        files=tuple(uploads),
     )
 
 
 def export(session_id: Id, *, format: str = "playhead_jsonl", as_of: int | None = None) -> Stream[bytes]:
     """A session as a file, in chunks as they come."""
-    query = given({"format": format, "as_of": as_of})
-    api_call = ApiCall("GET", at("sessions", session_id, "export"), lambda _: None, query)
+    query = drop_nulls({"format": format, "as_of": as_of})
+    api_call = ApiCall("GET", path_of("sessions", session_id, "export"), lambda _: None, query)
     return Stream(api_call, lambda: lambda chunk: () if chunk is None else (chunk,))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from historyapp.client.api_call import ApiCall, Id, Pages, at, get, given, pages, post
+from historyapp.client.api_call import ApiCall, Id, Pages, drop_nulls, get, pages, path_of, post
 from historyapp.wire.webhooks import (
     DeliveryOut,
     DeliveryPage,
@@ -41,7 +41,7 @@ def create_webhook(
 
 def webhook(webhook_id: Id) -> ApiCall[WebhookOut]:
     """One webhook, and whether its deliveries arrive."""
-    return get(at("webhooks", webhook_id), WebhookOut)
+    return get(path_of("webhooks", webhook_id), WebhookOut)
 
 
 def change_webhook(
@@ -59,12 +59,14 @@ def change_webhook(
         state: ``active`` also switches on a webhook that the server switched off.
     """
     fields = {"url": url, "events": events, "description": description, "state": state}
-    return ApiCall("PATCH", at("webhooks", webhook_id), WebhookOut.model_validate, body=given(fields))
+    return ApiCall(
+        "PATCH", path_of("webhooks", webhook_id), WebhookOut.model_validate, body=drop_nulls(fields)
+    )
 
 
 def delete_webhook(webhook_id: Id) -> ApiCall[None]:
     """Deletes a webhook with its deliveries."""
-    return ApiCall("DELETE", at("webhooks", webhook_id), lambda _: None)
+    return ApiCall("DELETE", path_of("webhooks", webhook_id), lambda _: None)
 
 
 def rotate_webhook_secret(webhook_id: Id, *, idempotency_key: str | None = None) -> ApiCall[NewWebhookOut]:
@@ -73,7 +75,7 @@ def rotate_webhook_secret(webhook_id: Id, *, idempotency_key: str | None = None)
     Raises:
         Conflict: within a day after the last rotation.
     """
-    return post(at("webhooks", webhook_id, "secrets"), NewWebhookOut, {}, key=idempotency_key)
+    return post(path_of("webhooks", webhook_id, "secrets"), NewWebhookOut, {}, key=idempotency_key)
 
 
 def send_test_event(webhook_id: Id, *, idempotency_key: str | None = None) -> ApiCall[DeliveryOut]:
@@ -82,7 +84,7 @@ def send_test_event(webhook_id: Id, *, idempotency_key: str | None = None) -> Ap
     Raises:
         Conflict: when the webhook is paused or switched off.
     """
-    return post(at("webhooks", webhook_id, "tests"), DeliveryOut, {}, key=idempotency_key)
+    return post(path_of("webhooks", webhook_id, "tests"), DeliveryOut, {}, key=idempotency_key)
 
 
 def webhook_deliveries(
@@ -93,7 +95,7 @@ def webhook_deliveries(
     Args:
         state: only pending deliveries, or only permanently failed ones.
     """
-    return pages(at("webhooks", webhook_id, "deliveries"), DeliveryPage, state=state, limit=limit)
+    return pages(path_of("webhooks", webhook_id, "deliveries"), DeliveryPage, state=state, limit=limit)
 
 
 def webhook_delivery(webhook_id: Id, delivery_id: str) -> ApiCall[FullDeliveryOut]:
@@ -102,7 +104,7 @@ def webhook_delivery(webhook_id: Id, delivery_id: str) -> ApiCall[FullDeliveryOu
     Args:
         delivery_id: the header ``webhook-id``.
     """
-    return get(at("webhooks", webhook_id, "deliveries", delivery_id), FullDeliveryOut)
+    return get(path_of("webhooks", webhook_id, "deliveries", delivery_id), FullDeliveryOut)
 
 
 def redeliver(
@@ -113,5 +115,5 @@ def redeliver(
     Raises:
         Conflict: when the webhook is paused or switched off.
     """
-    path = at("webhooks", webhook_id, "deliveries", delivery_id, "redeliveries")
+    path = path_of("webhooks", webhook_id, "deliveries", delivery_id, "redeliveries")
     return post(path, DeliveryOut, {}, key=idempotency_key)

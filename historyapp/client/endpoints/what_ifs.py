@@ -1,6 +1,6 @@
 """Saved What ifs of the project."""
 
-from historyapp.client.api_call import ApiCall, Id, Pages, at, given, pages
+from historyapp.client.api_call import ApiCall, Id, Pages, drop_nulls, pages, path_of
 from historyapp.wire.what_ifs import WhatIfOut, WhatIfPage
 
 
@@ -23,9 +23,9 @@ def save_what_if(
         max_tokens: None: the budget of the session's settings, as with the other arguments.
     """
     fields = {"name": name, "policy": policy, "max_tokens": max_tokens, "format": format, "model": model}
-    return ApiCall("PUT", "/what-ifs", WhatIfOut.model_validate, body=given(fields))
+    return ApiCall("PUT", "/what-ifs", WhatIfOut.model_validate, body=drop_nulls(fields))
 
 
 def delete_what_if(what_if_id: Id) -> ApiCall[None]:
     """Sessions that use its settings keep them. Needs the scope ``admin``."""
-    return ApiCall("DELETE", at("what-ifs", what_if_id), lambda _: None)
+    return ApiCall("DELETE", path_of("what-ifs", what_if_id), lambda _: None)

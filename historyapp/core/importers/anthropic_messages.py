@@ -12,7 +12,7 @@ from historyapp.core.content import neutral_content, plain_text
 from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput, ToolResults
 from historyapp.core.importers.base import Head, Operation, Skipped, Source
 from historyapp.core.importers.event_streams import streamed_message
-from historyapp.core.importers.exchanges import Dialect, Exchange, import_exchanges, readable
+from historyapp.core.importers.exchanges import Dialect, Exchange, import_exchanges, require_entries
 from historyapp.core.importers.messages import Calls, SourceCall, session_of, tool_result, usage_facts
 from historyapp.core.importers.records import head_of, known, read_lines, records
 from historyapp.core.json import dump_json, listing, mapping, text
@@ -177,7 +177,9 @@ class _AnthropicMessagesImporter:
             _key,
             lambda message: [b.get("id") for b in _blocks(message.get("content")) if b.get("type") in _CALLS],
         )
-        yield from readable(import_exchanges(exchanges, dialect, session_of(source)), source, self.title)
+        yield from require_entries(
+            import_exchanges(exchanges, dialect, session_of(source)), source, self.title
+        )
 
 
 def _is_own(messages: Any) -> bool:

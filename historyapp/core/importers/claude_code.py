@@ -17,9 +17,9 @@ from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers.base import Head, Operation, Skipped, Source
 from historyapp.core.importers.claude_code_places import Places
 from historyapp.core.importers.claude_code_queue import PromptQueue
-from historyapp.core.importers.claude_code_records import blocks_of, fault_of, modernised
+from historyapp.core.importers.claude_code_records import blocks_of, current_form, fault_of
 from historyapp.core.importers.claude_code_session import FORMAT, ClaudeCodeSession
-from historyapp.core.importers.exchanges import readable
+from historyapp.core.importers.exchanges import require_entries
 from historyapp.core.importers.growing import Recording
 from historyapp.core.importers.records import SourceRecord, known, read_document, read_lines, records
 from historyapp.core.json import mapping, text
@@ -55,7 +55,7 @@ class ClaudeCode:
         return False
 
     def read(self, source: Source) -> Iterator[Operation]:
-        return readable(_operations(source), source, self.title)
+        return require_entries(_operations(source), source, self.title)
 
 
 def _operations(source: Source) -> Iterator[Operation]:
@@ -115,7 +115,7 @@ class _SessionFile:
         if not isinstance(kind, str):
             yield Skipped(line, "record without a type")
         elif kind in _TALK:
-            record = modernised(record)
+            record = current_form(record)
             if fault := fault_of(record):
                 yield Skipped(line, fault)
             else:

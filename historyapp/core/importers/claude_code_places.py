@@ -27,7 +27,7 @@ class Places:
         self._newest[id] = place
         if len(self._newest) < 2 * _NEWEST:
             return
-        with _of_the_disk():
+        with _disk_errors():
             if self._older is None:
                 self._older = sqlite3.connect("", isolation_level=None, check_same_thread=False)
                 self._older.execute("PRAGMA journal_mode = OFF")
@@ -58,14 +58,14 @@ class Places:
         """
         place = self._newest.get(id)
         if place is None and self._older is not None and self._noted[hash(id) % _SLOTS]:
-            with _of_the_disk():
+            with _disk_errors():
                 found = self._older.execute("SELECT place FROM places WHERE id = ?", (_key(id),)).fetchone()
             return int(found[0]) if found else None
         return place
 
 
 @contextmanager
-def _of_the_disk() -> Iterator[None]:
+def _disk_errors() -> Iterator[None]:
     """
     Raises:
         OSError: where the temporary folder has no room, or cannot be written to.

@@ -88,8 +88,8 @@ class PromptQueue:
         self._taken.remove(prompt)
         return Skipped(prompt.line, _REPEATED, damaged=False)
 
-    def has_given_out(self, words: str) -> bool:
-        """Whether a prompt with these words was given out from the queue; true once for each."""
+    def take_queued(self, words: str) -> bool:
+        """Whether a prompt with these words was taken from the queue. Each is reported once."""
         if words not in self._given:
             return False
         self._given.remove(words)

@@ -40,8 +40,10 @@ def fault_of(record: dict[str, Any]) -> str:
     return ""
 
 
-def modernised(record: dict[str, Any]) -> dict[str, Any]:
-    """The record as it is, or an early version's bare ``tool_use`` or ``tool_result`` put into a message."""
+def current_form(record: dict[str, Any]) -> dict[str, Any]:
+    """The record in the current form. Early versions wrote ``tool_use`` and ``tool_result`` without a
+    message.
+    """
     kind = record["type"]
     if kind not in ("tool_use", "tool_result"):
         return record

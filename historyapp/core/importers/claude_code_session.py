@@ -218,7 +218,7 @@ class ClaudeCodeSession:
             if body.raw_input is None:
                 if repeated := self._queue.claim(text_of(body.content)):
                     yield repeated
-                elif self._queue.has_given_out(text_of(body.content)):
+                elif self._queue.take_queued(text_of(body.content)):
                     return
             yield from self._branch(record, by_person=False)
         yield from self._append(body, record, {"source": source})

@@ -45,7 +45,7 @@ def add_item(parts: OutputParts, item: dict[str, Any]) -> None:
                 parts.reasoning.append(item)
         case "message":
             parts.texts.append(text_of(parts_of(item)))
-        case _ if is_hosted(item) and not came_back(item):
+        case _ if is_hosted_call(item) and not hosted_output(item):
             parts.reasoning.append(item)  # as a web search: the provider kept what it found to itself
         case _:
             parts.calls.append(_call(item))
@@ -73,21 +73,21 @@ def _tool_name(item: dict[str, Any]) -> str:
     return f"{namespace.rstrip('_.')}__{name}" if namespace else name
 
 
-def is_hosted(item: dict[str, Any]) -> bool:
-    """Whether the item is a call that its provider carries out itself, as a web search."""
+def is_hosted_call(item: dict[str, Any]) -> bool:
+    """Whether the item is a call of a tool that the provider runs, such as web search."""
     kind = text(item.get("type"))
     return kind.endswith("_call") and kind not in _CLIENT_CALLS
 
 
-def came_back(item: dict[str, Any]) -> Any:
-    """What the item of a hosted call holds of its result; None where it holds nothing."""
+def hosted_output(item: dict[str, Any]) -> Any:
+    """The output in the item of a hosted call, or None."""
     given = (item.get(key) for key in ("error", "output", "result", "results", "outputs"))
     return next(filter(None, given), None)
 
 
-def own_result(item: dict[str, Any], calls: Calls) -> ToolResult | None:
-    """The result of a hosted call, as far as its item holds one; None for other items."""
-    outputs = came_back(item) if is_hosted(item) else None
+def hosted_result(item: dict[str, Any], calls: Calls) -> ToolResult | None:
+    """The result in the item of a hosted call. None if the item has none or is another item."""
+    outputs = hosted_output(item) if is_hosted_call(item) else None
     if outputs is None:
         return None
     if item["type"] == "mcp_call":

@@ -6,7 +6,7 @@ from typing import Any
 from historyapp.core.importers.base import Head, Operation, Skipped, Source
 from historyapp.core.importers.codex_lines import FORMAT
 from historyapp.core.importers.codex_session import CodexSession
-from historyapp.core.importers.exchanges import readable
+from historyapp.core.importers.exchanges import require_entries
 from historyapp.core.importers.records import read_lines
 from historyapp.core.json import listing, mapping, text
 
@@ -40,7 +40,7 @@ class CodexRollout:
         return False
 
     def read(self, source: Source) -> Iterator[Operation]:
-        return readable(_operations(source), source, self.title)
+        return require_entries(_operations(source), source, self.title)
 
 
 def _operations(source: Source) -> Iterator[Operation]:

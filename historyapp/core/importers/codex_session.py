@@ -17,11 +17,11 @@ from historyapp.core.importers.base import Operation, Skipped
 from historyapp.core.importers.codex_items import (
     RESULT_ITEMS,
     add_item,
-    came_back,
     channel_of,
     failure_in,
-    is_hosted,
-    own_result,
+    hosted_output,
+    hosted_result,
+    is_hosted_call,
     parts_of,
     result_of,
 )
@@ -214,7 +214,9 @@ class CodexSession:
         for item in output.items:
             add_item(parts, item.payload)
         body = parts.body(calls, source)
-        if hosted := sum(is_hosted(item.payload) and not came_back(item.payload) for item in output.items):
+        if hosted := sum(
+            is_hosted_call(item.payload) and not hosted_output(item.payload) for item in output.items
+        ):
             source["hosted"] = hosted
         facts = {"source": source, "provider": self._provider}
         if output.model:
@@ -223,7 +225,7 @@ class CodexSession:
             facts |= {"usage": output.usage, "usage_convention": "openai"}
         yield from self._append(body, output.first, facts)
         for item in output.items:
-            if result := own_result(item.payload, calls):
+            if result := hosted_result(item.payload, calls):
                 yield from self._append(ToolResults(results=(result,)), item)
 
     def _give(self, line: RolloutLine) -> Iterator[Operation]:

@@ -163,11 +163,11 @@ def _new_entries(thread: _Thread, exchange: Exchange, format: str) -> Iterator[O
         yield Append(session, EntryDraft(log, exchange.replied_at, {"source": source}))
 
 
-def readable(operations: Iterable[Operation], source: Source, title: str) -> Iterator[Operation]:
-    """The operations as they are.
+def require_entries(operations: Iterable[Operation], source: Source, title: str) -> Iterator[Operation]:
+    """Passes the operations through.
 
     Raises:
-        UnreadableTranscript: at their end, when none was useful: no entry, and nothing left out on purpose.
+        UnreadableTranscript: at the end, if there was no entry and nothing was skipped intentionally.
     """
     useful = False
     for operation in operations:

@@ -26,7 +26,7 @@ from historyapp.core.importers.base import (
     Skipped,
     Source,
 )
-from historyapp.core.importers.exchanges import readable
+from historyapp.core.importers.exchanges import require_entries
 from historyapp.core.importers.gemini_parts import calls_of, content_of, result_of, thoughts_of
 from historyapp.core.importers.messages import Calls, moment, session_of, title_of, usage_facts, with_source
 from historyapp.core.importers.records import SourceRecord, head_of, known, read_lines, records
@@ -55,7 +55,7 @@ class _GeminiCli:
             facts = next((line for line in head.lines if _names_project(line)), facts)
         run = _GeminiRun(_start(facts, shown, source), "index" if messages else "line")
         found = records(messages) if messages else read_lines(source.stream)
-        yield from readable(run.read(found), source, self.title)
+        yield from require_entries(run.read(found), source, self.title)
 
 
 GEMINI_CLI = _GeminiCli()

@@ -12,7 +12,7 @@ from historyapp.core.content import neutral_content, plain_text
 from historyapp.core.entries import DebugLog, EntryDraft, ModelInput, ModelOutput, ToolResults, UseTool
 from historyapp.core.importers.base import Append, Head, Operation, SessionStart, Skipped, Source
 from historyapp.core.importers.chat_messages import ChatMessagesReader
-from historyapp.core.importers.exchanges import readable
+from historyapp.core.importers.exchanges import require_entries
 from historyapp.core.importers.messages import (
     moment,
     session_of,
@@ -50,7 +50,7 @@ class _MiniSweAgent:
     def read(self, source: Source) -> Iterator[Operation]:
         document = read_document(source)
         document = {"messages": document} if isinstance(document, list) else mapping(document)
-        yield from readable(_operations(document, session_of(source)), source, self.title)
+        yield from require_entries(_operations(document, session_of(source)), source, self.title)
 
 
 MINI_SWE_AGENT = _MiniSweAgent()

@@ -15,7 +15,7 @@ from historyapp.core.importers.chat_messages import (
     split_instruction,
 )
 from historyapp.core.importers.event_streams import streamed_message
-from historyapp.core.importers.exchanges import Dialect, Exchange, import_exchanges, readable
+from historyapp.core.importers.exchanges import Dialect, Exchange, import_exchanges, require_entries
 from historyapp.core.importers.messages import moment, session_of, title_of, usage_facts
 from historyapp.core.importers.records import head_of, known, read_lines, records
 from historyapp.core.json import dump_json, listing, mapping, text
@@ -45,7 +45,7 @@ class _OpenAIChat:
             message_key,
             lambda message: [call.id for call in source_calls(message)],
         )
-        yield from readable(
+        yield from require_entries(
             import_exchanges(_exchanges(source, head), dialect, session_of(source)), source, self.title
         )
 

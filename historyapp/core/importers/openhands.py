@@ -14,7 +14,7 @@ from historyapp.core.entries import DebugLog, EntryDraft
 from historyapp.core.importers import openhands_v0 as v0
 from historyapp.core.importers import openhands_v1 as v1
 from historyapp.core.importers.base import Append, Head, Operation, SessionStart, Skipped, Source
-from historyapp.core.importers.exchanges import readable
+from historyapp.core.importers.exchanges import require_entries
 from historyapp.core.importers.messages import session_of, title_of, with_source
 from historyapp.core.importers.records import (
     SourceRecord,
@@ -47,7 +47,7 @@ class _OpenHands:
         return any(_is_event(item) or _is_row(item) or _is_state(item) for item in map(mapping, items))
 
     def read(self, source: Source) -> Iterator[Operation]:
-        yield from readable(_operations(source), source, self.title)
+        yield from require_entries(_operations(source), source, self.title)
 
 
 OPENHANDS = _OpenHands()

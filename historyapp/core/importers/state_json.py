@@ -31,7 +31,7 @@ from historyapp.core.importers.base import (
     Source,
 )
 from historyapp.core.importers.chat_messages import source_calls
-from historyapp.core.importers.exchanges import readable
+from historyapp.core.importers.exchanges import require_entries
 from historyapp.core.importers.messages import Calls, SourceCall, session_of, title_of, tool_result
 from historyapp.core.importers.records import SourceRecord, known, read_document, records
 from historyapp.core.json import dump_json, listing, mapping, text
@@ -52,7 +52,7 @@ class _StateJson:
         folder = source.folder.replace("\\", "/").rstrip("/").split("/")[-1]
         place = f"{folder}/{session_of(source)}" if folder else session_of(source)
         session = text(document.get("agent_id")) or place
-        yield from readable(_State(document, session).operations(), source, self.title)
+        yield from require_entries(_State(document, session).operations(), source, self.title)
 
 
 STATE_JSON = _StateJson()

@@ -22,7 +22,7 @@ from historyapp.core.entries import (
 )
 from historyapp.core.importers.base import Append, Head, Operation, SessionStart, Skipped, Source
 from historyapp.core.importers.chat_messages import source_calls
-from historyapp.core.importers.exchanges import readable
+from historyapp.core.importers.exchanges import require_entries
 from historyapp.core.importers.messages import Calls, session_of, title_of, tool_result
 from historyapp.core.importers.records import SourceRecord, known, read_document, records
 from historyapp.core.json import listing, mapping, parse_embedded, text
@@ -52,7 +52,7 @@ class _SweAgent:
 
     def read(self, source: Source) -> Iterator[Operation]:
         document = mapping(read_document(source))
-        yield from readable(_operations(document, session_of(source)), source, self.title)
+        yield from require_entries(_operations(document, session_of(source)), source, self.title)
 
 
 SWE_AGENT = _SweAgent()

@@ -81,8 +81,8 @@ def ending_of(figures: RunFigures, *, is_live: bool) -> Ending:
     return Ending(kind, _TEXTS[kind], (last,))
 
 
-def worth_a_look(figures: RunFigures, ending: Ending) -> list[Notice]:
-    """At most five sentences, the most urgent first."""
+def choose_notices(figures: RunFigures, ending: Ending) -> list[Notice]:
+    """At most five notices, the most urgent first."""
     return list(_findings(figures, ending))[:MOST_FINDINGS]
 
 

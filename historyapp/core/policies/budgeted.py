@@ -27,7 +27,7 @@ from historyapp.core.policies.base import (
 )
 from historyapp.core.policies.clipping import clip_input, clipped_step, fair_share, without_reasoning
 from historyapp.core.policies.cuts import CutPlan, first_outlined, plan_cuts
-from historyapp.core.policies.notes import Note, Notes, noted_steps, notes_text
+from historyapp.core.policies.notes import Note, Notes, covered_steps, notes_text
 from historyapp.core.settings import SessionSettings
 
 INPUTS = 0.7
@@ -96,7 +96,7 @@ class Budgeted:
         limit = settings.budget()
         budget = UNLIMITED if limit is None else limit
         material = _material(past, budget - assembly.used, meter)
-        best = _mixed if budget >= CACHEABLE else _thrifty
+        best = _add_parts if budget >= CACHEABLE else _add_uncached_parts
         for attempt in (best, _newest_only):
             made = replace(assembly, parts=[], left_out=list(material.left_out), notes=[])
             stable = attempt(made, material)
@@ -137,8 +137,10 @@ def _material(past: OutlinedPast, room: int, meter: RequestMeter) -> _Material:
     return _Material(past, steps, inputs, left_out, room, meter)
 
 
-def _mixed(assembly: Assembly, material: _Material) -> int:
-    """Everything in its best form. Returns how many of the first parts the next context will begin with."""
+def _add_parts(assembly: Assembly, material: _Material) -> int:
+    """Adds each part in its best form. Returns how many of the first parts the next context will
+    start with.
+    """
     inputs = _inputs(assembly, material, int(INPUTS * max(0, material.room)))
     for part in inputs:
         assembly.add(part)
@@ -169,11 +171,13 @@ def _mixed(assembly: Assembly, material: _Material) -> int:
     return sum(part.position < episodes[-1].first_position for part in assembly.parts)
 
 
-def _thrifty(assembly: Assembly, material: _Material) -> int:
-    """Without caching: everything if it fits, otherwise notes that are chosen again for each request."""
+def _add_uncached_parts(assembly: Assembly, material: _Material) -> int:
+    """Adds parts without regard to caching: all steps if they fit, otherwise notes chosen for
+    each request.
+    """
     input_tokens = sum(assembly.part(entry).segment.tokens for entry in material.inputs)
     if not material.steps or not plan_cuts(material.steps, max(1, material.room - input_tokens)).cuts:
-        return _mixed(assembly, material)
+        return _add_parts(assembly, material)
     room = int(THRIFT * material.room)
     inputs = _inputs(assembly, material, room // 2)
     for part in inputs:
@@ -190,7 +194,7 @@ def _thrifty(assembly: Assembly, material: _Material) -> int:
         noted = _latest(assembly, material, notes, (_HEADING.format(1, last), chosen), left)
         gone = _note(_GONE.format(last), (1, last), newest.first_position, material.meter)
         assembly.add(noted or gone, before_newest=True)
-    _list_missing(assembly, material.steps[:at], noted_steps(material.steps, chosen))
+    _list_missing(assembly, material.steps[:at], covered_steps(material.steps, chosen))
     return sum(part.position < newest.first_position for part in assembly.parts)
 
 
@@ -221,7 +225,7 @@ def _add_notes(assembly: Assembly, material: _Material, planned: CutPlan, notes:
     first = 1
     for cut in planned.cuts:
         chosen, names = notes.choose(cut.at, cut.start, cut.room - _HEADING_TOKENS)
-        noted.update(noted_steps(material.steps, chosen))
+        noted.update(covered_steps(material.steps, chosen))
         last = material.steps[cut.start].number - 1
         if last >= first:
             text = _HEADING.format(first, last) + notes_text(material.steps, chosen, names)

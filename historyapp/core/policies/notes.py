@@ -11,7 +11,7 @@ from heapq import heapify, heappop, heappush, nlargest
 from typing import NamedTuple
 
 from historyapp.core.excerpts import ExcerptLine, one_line
-from historyapp.core.identifiers import stands_in
+from historyapp.core.identifiers import contains_name
 from historyapp.core.policies.base import StepOutline
 
 NAMES = 0.35
@@ -222,7 +222,7 @@ class Notes:
         for name in likely:
             if room < _LEAST_NAME:
                 break
-            if costs[name] <= room and not stands_in(name, shown):
+            if costs[name] <= room and not contains_name(name, shown):
                 room -= costs[name]
                 found.append(name)
         return found
@@ -249,8 +249,8 @@ def _unresolved(steps: Sequence[StepOutline]) -> set[int]:
     return found
 
 
-def noted_steps(steps: Sequence[StepOutline], notes: Iterable[Note]) -> set[int]:
-    """Indexes of the steps that the notes cover; a summary covers several."""
+def covered_steps(steps: Sequence[StepOutline], notes: Iterable[Note]) -> set[int]:
+    """Indexes of the steps that the notes cover. A digest covers several steps."""
     found: set[int] = set()
     for note in notes:
         digest = steps[note.at].digest if note.line == _DIGEST else None

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from historyapp.core.day_figures import DayFigures, FiguresKey, Gain, day_of, gain
+from historyapp.core.day_figures import DayFigures, EntryFigures, FiguresKey, day_of, entry_figures
 from historyapp.core.projection import Totals
 from historyapp.models import Entry, Episode, Session
 
@@ -67,7 +67,7 @@ class CountedPart:
         for position, kind, at, stored in rows:
             after = Totals.load(stored)
             if kind != "rewind":
-                added = gain(before, after)
+                added = entry_figures(before, after)
                 yield CountedEntry(position, self._key_at(position, kind, at, added), added.figures)
             before = after
 
@@ -82,7 +82,7 @@ class CountedPart:
             key = self._key_of(row) if figures else FiguresKey(day_of(row.started_at), "", "", False)
             yield CountedStep(row.anchor, row.last_position, key, figures)
 
-    def _key_at(self, position: int, kind: str, at: datetime, added: Gain) -> FiguresKey:
+    def _key_at(self, position: int, kind: str, at: datetime, added: EntryFigures) -> FiguresKey:
         index = bisect_right(self._anchors, position) - 1
         row = self._rows[index] if index >= 0 else None
         has_cost = added.figures.cost > 0
@@ -100,7 +100,7 @@ class CountedPart:
         if row.anchor not in self._keys:
             key, output = FiguresKey(day_of(row.started_at), "", row.tool, False), row.first_position
             if output > self._session.fork_position:
-                added = gain(self._totals_at(output - 1), self._totals_at(output))
+                added = entry_figures(self._totals_at(output - 1), self._totals_at(output))
                 key = key._replace(model=added.model, has_cost=added.figures.cost > 0)
             self._keys[row.anchor] = key
         return self._keys[row.anchor]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from historyapp.core.overview.findings import MOST_FINDINGS, ending_of, worth_a_look
+from historyapp.core.overview.findings import MOST_FINDINGS, choose_notices, ending_of
 from tests.core.overview.runs import Run
 
 CALLED = Run().said().call(command="go test")
@@ -38,7 +38,7 @@ def test_findings_lead_to_steps_and_the_most_urgent_come_first() -> None:
     run.call(command="ls").ok().call(command="ls").ok().note("compaction")
     run.said(after=7200).call("Read", file_path="a.py").ok(after=90)
     figures = run.figures
-    found = worth_a_look(figures, ending_of(figures, is_live=False))
+    found = choose_notices(figures, ending_of(figures, is_live=False))
     assert [(finding.kind, finding.steps) for finding in found] == [
         ("first_failure", (2,)),
         ("unanswered", (7,)),
@@ -52,7 +52,7 @@ def test_findings_lead_to_steps_and_the_most_urgent_come_first() -> None:
 def test_long_pauses_and_steps_are_findings_with_their_length() -> None:
     run = Run().said().call(command="make", after=1).ok(after=61).answer(after=1).said(after=3600).answer()
     figures = run.figures
-    found = worth_a_look(figures, ending_of(figures, is_live=False))
+    found = choose_notices(figures, ending_of(figures, is_live=False))
     assert [(one.kind, one.steps, one.milliseconds) for one in found] == [
         ("longest_pause", (3,), 3_600_000),
         ("slowest_step", (1,), 61_000),
@@ -61,16 +61,16 @@ def test_long_pauses_and_steps_are_findings_with_their_length() -> None:
 
 def test_where_a_person_interrupted_is_a_finding_of_its_own() -> None:
     run = Run().said().call(command="git add .").stopped().said().call(command="rm x").stopped().said()
-    found = worth_a_look(run.answer().figures, ending_of(run.figures, is_live=False))
+    found = choose_notices(run.answer().figures, ending_of(run.figures, is_live=False))
     assert [(one.kind, one.steps) for one in found] == [("interrupted_steps", (1, 2))]
     once = Run().said().call(command="git add .").stopped().figures
     ending = ending_of(once, is_live=False)
-    assert [one.kind for one in worth_a_look(once, ending)] == ["interrupted"], "said once"
+    assert [one.kind for one in choose_notices(once, ending)] == ["interrupted"], "said once"
 
 
 def test_a_run_without_trouble_has_no_finding() -> None:
     figures = Run().said().call(command="ls", after=1).ok(after=1).answer(after=1).figures
-    assert worth_a_look(figures, ending_of(figures, is_live=False)) == []
+    assert choose_notices(figures, ending_of(figures, is_live=False)) == []
 
 
 def test_an_answer_after_failed_tests_says_so_also_where_nobody_reported_them() -> None:

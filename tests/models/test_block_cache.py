@@ -5,9 +5,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from historyapp.core.searchable import lowered
-from historyapp.models import Project, Session, TextBlock, known_blocks, text_blocks
+from historyapp.models import Project, Session, TextBlock, block_cache, text_blocks
+from historyapp.models.block_cache import BlockCache
 from historyapp.models.history import History
-from historyapp.models.known_blocks import KnownBlocks
 from historyapp.models.text_search import TextSearch, wanted_trigrams
 from historyapp.services.append import append
 from historyapp.services.sessions import create_session
@@ -23,8 +23,8 @@ def session(monkeypatch: pytest.MonkeyPatch) -> Session:
     """Thirty blocks; the queries read only a few of them at once."""
     monkeypatch.setattr(text_blocks, "BLOCK_ENTRIES", BLOCK)
     for name in ("_NEAR", "_IN_ONE_DIRECTION", "_FURTHER"):
-        monkeypatch.setattr(known_blocks, name, 3)
-    monkeypatch.setattr(known_blocks, "_TEXTS_AT_ONCE", (2, 4))
+        monkeypatch.setattr(block_cache, name, 3)
+    monkeypatch.setattr(block_cache, "_TEXTS_AT_ONCE", (2, 4))
     project = Project.objects.create(name="Alice's")
     session = create_session(project)
     drafts = [one for n in range(STEPS) for one in (act(), ok(outputs="seven" if n % 7 == 0 else "none"))]
@@ -42,7 +42,7 @@ def test_every_block_is_found_once_and_in_order(
 ) -> None:
     wanted = wanted_trigrams(lowered("seven"))
     for first, last in ((1, 240), (9, 16), (100, 239), (240, 240), (1, 1)):
-        known = KnownBlocks(session.pk)
+        known = BlockCache(session.pk)
         if around is not None:
             known.read_around(around, [wanted])
         found = list(known.candidates(first, last, set(), newest_first=newest_first))
@@ -59,7 +59,7 @@ def test_every_block_is_found_once_and_in_order(
 
 def test_a_session_without_blocks_is_asked_once() -> None:
     session = create_session(Project.objects.create(name="Alice's"))
-    known = KnownBlocks(session.pk)
+    known = BlockCache(session.pk)
     with CaptureQueriesContext(connection) as captured:
         known.read_around(10, [set()])
         assert list(known.candidates(1, 100, set())) == list(known.candidates(1, 5, set(), newest_first=True))

@@ -6,15 +6,15 @@ from historyapp.client.errors import NotYetKnown
 from historyapp.wire.base import Answer
 from historyapp.wire.entries import AppendedOut, RegisteredOut
 
-S = TypeVar("S", bound="SpoolableAnswer")
+S = TypeVar("S", bound="SpoolableResponse")
 
 
-class SpoolableAnswer(Answer):
-    """The answer to a write."""
+class SpoolableResponse(Answer):
+    """The response to a write."""
 
     @classmethod
     def in_spool(cls: type[S]) -> S:
-        """The answer to a write that the server does not have yet."""
+        """The response to a write that is still in the spool."""
         return cast(S, cls.model_construct())
 
     @property
@@ -31,9 +31,9 @@ class SpoolableAnswer(Answer):
             return super().__getattr__(name)
 
 
-class Appended(SpoolableAnswer, AppendedOut):
+class Appended(SpoolableResponse, AppendedOut):
     """The response to an append."""
 
 
-class Registered(SpoolableAnswer, RegisteredOut):
+class Registered(SpoolableResponse, RegisteredOut):
     """The response to a registered action, result or step."""

@@ -50,7 +50,7 @@ class BlockSignature(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Stretch:
+class _BlockRange:
     """Adjacent blocks, in order."""
 
     blocks: list[BlockSignature]
@@ -62,14 +62,14 @@ class _Stretch:
         return self.first <= position <= self.last
 
 
-class KnownBlocks:
+class BlockCache:
     """The blocks of one session."""
 
     def __init__(self, session: UUID) -> None:
         self.session = session
         self.end = 0
         """The last position in a block, or 0 if there are no blocks. None before the first read."""
-        self._near = _Stretch([], 1, 0)
+        self._near = _BlockRange([], 1, 0)
         self._texts = dict[int, _StoredText]()
 
     def read_signatures(self, position: int, *, earlier: int, later: int) -> None:
@@ -82,7 +82,7 @@ class KnownBlocks:
         blocks = sorted([BlockSignature(*row) for row in rows if row[2] is not None], key=itemgetter(0))
         has_first = sum([block.first <= position for block in blocks]) < earlier
         last = blocks[-1].last if blocks else position if self.end else 0
-        self._near = _Stretch(
+        self._near = _BlockRange(
             blocks, 1 if has_first else blocks[0].first, _EVERY if last == self.end else last
         )
 
