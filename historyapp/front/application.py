@@ -24,7 +24,7 @@ from historyapp.front.bodies import BodyRoom, Receive, most_bytes, read_body
 from historyapp.front.deadlines import Deadlines
 from historyapp.front.environ import Scope, environ_of, headers_of
 from historyapp.front.limits import Clients, Limits, Projects, client_of
-from historyapp.front.native import NATIVE, Send, refusal
+from historyapp.front.native import NATIVE, Send, error_response
 from historyapp.front.outbox import IN_MEMORY, PIECE, ClientGone, Head, Outbox
 from historyapp.front.pools import Client, Pool
 from historyapp.front.sockets import Connections, peer_of
@@ -66,7 +66,7 @@ REFUSED = "refused"
 """The route of refused requests in ``/metrics``: their paths are not resolved."""
 
 
-class Beginning(NamedTuple):
+class StreamStart(NamedTuple):
     """The start of a stream of events."""
 
     head: Head
@@ -102,14 +102,14 @@ class Front:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await self._lifespan(receive, send)
         elif scope["type"] == "http":
             if self._connections is None:
                 self._connections = self._prepare(send)
             if native := NATIVE.get(scope["path"]):
                 await native(scope, receive, send)
             else:
-                await self._answer(scope, receive, send, self._connections)
+                await self._handle(scope, receive, send, self._connections)
 
     def _prepare(self, send: Send) -> Connections:
         """Does what has to wait until the server listens."""
@@ -120,7 +120,7 @@ class Front:
         self._sends_from_threads = type(getattr(send, "__self__", None)).__module__ == "granian._granian"
         return Connections(self._limits.stall_seconds, self._limits.client_connections)
 
-    async def _live(self, receive: Receive, send: Send) -> None:
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
         """Handles the stop signal: the server waits for open requests before ``lifespan.shutdown``."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -137,7 +137,7 @@ class Front:
         self._deadlines.stop()
         self._streams.stop()
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send, connections: Connections) -> None:
+    async def _handle(self, scope: Scope, receive: Receive, send: Send, connections: Connections) -> None:
         begun = time.perf_counter()
         headers = headers_of(scope)
         peer = peer_of(scope)
@@ -159,22 +159,24 @@ class Front:
                     )
                 loop, pool = asyncio.get_running_loop(), self._pools[name]
                 holder = Client(client, self._projects.of(client))
-                outbox = Outbox(loop, self._unread, client, partial(pool.aside, holder))
+                outbox = Outbox(loop, self._unread, client, partial(pool.waiting_for_client, holder))
                 environ = environ_of(scope, headers, body)
                 run = partial(self._run, environ, outbox, send, name == "transfers")
                 pool.submit(holder, run, outbox.refuse)
                 opened = await self._respond(outbox, scope, receive, send)
             if opened is not None:
                 with self.clients.streaming(client, network):
-                    await self._follow(opened, scope, receive, send)
+                    await self._send_events(opened, scope, receive, send)
         except PlayheadError as error:
-            head, content = refusal(scope["path"], headers, error)
+            head, content = error_response(scope["path"], headers, error)
             count_request(scope["method"], REFUSED, head[0], time.perf_counter() - begun)
             await self._send(scope, send, head, content)
         finally:
             connections.busy.discard(peer)
 
-    async def _respond(self, outbox: Outbox, scope: Scope, receive: Receive, send: Send) -> Beginning | None:
+    async def _respond(
+        self, outbox: Outbox, scope: Scope, receive: Receive, send: Send
+    ) -> StreamStart | None:
         """Sends the response. Returns the start of a stream of events instead of sending it."""
         try:
             head = await outbox.head
@@ -182,27 +184,27 @@ class Front:
                 return None
             if outbox.body is not None:
                 if outbox.subscription is not None and scope["method"] != "HEAD":
-                    return Beginning(head, outbox.body, outbox.subscription)
+                    return StreamStart(head, outbox.body, outbox.subscription)
                 await self._send(scope, send, head, outbox.body)
                 return None
-            watch = asyncio.create_task(_when_closed(receive, outbox.abandon))
+            watch = asyncio.create_task(_call_when_closed(receive, outbox.stop_reading))
             try:
                 await self._stream(scope, send, head, outbox)
             finally:
                 watch.cancel()
         finally:
-            outbox.abandon()
+            outbox.stop_reading()
         return None
 
-    async def _follow(self, beginning: Beginning, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _send_events(self, start: StreamStart, scope: Scope, receive: Receive, send: Send) -> None:
         """Sends a stream of events until the client closes it or loses access."""
-        status, headers = beginning.head
+        status, headers = start.head
         headers = [header for header in headers if header[0] != b"content-length"]
-        with self._streams.followed(beginning.subscription) as stream:
-            watch = asyncio.create_task(_when_closed(receive, stream.end))
+        with self._streams.open_stream(start.subscription) as stream:
+            watch = asyncio.create_task(_call_when_closed(receive, stream.end))
             try:
                 await send({"type": "http.response.start", "status": status, "headers": headers})
-                piece = beginning.text
+                piece = start.text
                 texts = self._streams.texts(stream)
                 while await self._send_piece(scope, send, piece):
                     text = await anext(texts, None)
@@ -232,11 +234,11 @@ class Front:
             response = self._application(environ, start_response)
             if getattr(response, "streaming", False):
                 outbox.begin(started[0])
-                for piece in _pieces(response) if is_transfer else response:
+                for piece in _joined(response) if is_transfer else response:
                     outbox.write(piece)
                     if is_transfer:
                         outbox.wait_for_loop(MOST_PAUSE)
-                        self._give_way()
+                        self._yield_to_short_requests()
             else:
                 body = b"".join(response)
                 outbox.subscription = getattr(response, "subscription", None)
@@ -262,7 +264,7 @@ class Front:
         # The event loop is woken once, at the end. Earlier it would compete with this thread.
         outbox.end(started[0] if started else None, body)
 
-    def _give_way(self) -> None:
+    def _yield_to_short_requests(self) -> None:
         """Lets short requests run first: Python runs one thread at a time."""
         end = time.monotonic() + MOST_PAUSE
         while any(self._pools[name].is_busy for name in SHORT) and time.monotonic() < end:
@@ -308,12 +310,12 @@ class Front:
             self._connections.close(peer_of(scope))
 
 
-def _make_pools(threads: int, patience: float) -> dict[str, Pool]:
-    keeping = partial(Pool, patience=patience, keeps_threads=True)
-    ending = partial(Pool, patience=patience, keeps_threads=False)
+def _make_pools(threads: int, max_wait: float) -> dict[str, Pool]:
+    kept = partial(Pool, max_wait=max_wait, keeps_threads=True)
+    ending = partial(Pool, max_wait=max_wait, keeps_threads=False)
     return {
-        "reads": keeping("reads", threads, spare=threads),
-        "writes": keeping("writes", threads, spare=threads),
+        "reads": kept("reads", threads, spare=threads),
+        "writes": kept("writes", threads, spare=threads),
         "calls": ending("model calls", CALL_THREADS, spare=SPARE_CALL_THREADS, spacing=CALL_SPACING),
         # Checking a password takes a third of a second of computing, by design.
         "passwords": ending("passwords", 1),
@@ -337,7 +339,7 @@ def _send_at_once(send: Send, head: Head, body: bytes) -> None:
     send({"type": "http.response.body", "body": body})
 
 
-def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
+def _joined(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Joins small chunks, because each one that is sent wakes the event loop."""
     gathered: list[bytes] = []
     size = 0
@@ -351,7 +353,7 @@ def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
         yield b"".join(gathered)
 
 
-async def _when_closed(receive: Receive, end: Callable[[], object]) -> None:
+async def _call_when_closed(receive: Receive, end: Callable[[], object]) -> None:
     """Calls a function when the client has closed the connection."""
     while (await receive())["type"] != "http.disconnect":
         pass

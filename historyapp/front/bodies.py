@@ -23,7 +23,7 @@ MOST_FORM = 1 << 20
 ALL_IN_MEMORY = 1 << 26
 """The most bytes of all bodies in memory. When they are used up, every further body goes to a file."""
 DISK_RETRY_SECONDS = 10
-READ_AWAY = 4
+DISCARD_FACTOR = 4
 """A body of up to this many times the limit is read before it is refused.
 
 Most clients read the response only after they have sent the whole body. The sender of a longer body sees the
@@ -87,7 +87,7 @@ async def read_body(
         Malformed: if the client stops sending before the end.
         ServerUnavailable: if the server stops meanwhile.
     """
-    if length > READ_AWAY * limits.max_body:
+    if length > DISCARD_FACTOR * limits.max_body:
         raise _too_large(most, limits)
     wait = deadlines.begin(limits.stall_seconds)
     try:

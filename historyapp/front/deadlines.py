@@ -32,7 +32,7 @@ class Deadlines:
         loop = asyncio.get_running_loop()
         if self._loop is None:
             self._loop = loop
-            loop.call_later(TICK, self._look)
+            loop.call_later(TICK, self._check)
         task = asyncio.current_task()
         assert task
         wait = ClientWait(task, loop.time() + (0.0 if self.stopping else seconds))
@@ -47,10 +47,10 @@ class Deadlines:
         self.stopping = True
         self._cancel(float("inf"))
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         assert self._loop
         self._cancel(self._loop.time())
-        self._loop.call_later(TICK, self._look)
+        self._loop.call_later(TICK, self._check)
 
     def _cancel(self, now: float) -> None:
         for wait in [wait for wait in self._waits.values() if wait.deadline < now]:

@@ -38,7 +38,7 @@ async def health(scope: Scope, receive: Receive, send: Send) -> None:
 NATIVE: dict[str, NativeRoute] = {"/healthz": health}
 
 
-def refusal(path: str, headers: dict[bytes, bytes], error: PlayheadError) -> tuple[Head, bytes]:
+def error_response(path: str, headers: dict[bytes, bytes], error: PlayheadError) -> tuple[Head, bytes]:
     """A problem document for the API, plain text for pages. Closes the connection: the body may be unread."""
     sent = [(b"connection", b"close"), (b"x-content-type-options", b"nosniff"), _request_id(headers)]
     if (seconds := error.fields.get("retry_after")) is not None:

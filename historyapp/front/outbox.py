@@ -63,7 +63,7 @@ class Outbox:
 
     Args:
         client: the client that the bytes count for, see :func:`historyapp.front.limits.client_of`.
-        aside: :meth:`Pool.aside`, the context in which a thread waits for the reader.
+        aside: :meth:`Pool.waiting_for_client`, the context in which a thread waits for the reader.
     """
 
     def __init__(
@@ -71,12 +71,12 @@ class Outbox:
         loop: asyncio.AbstractEventLoop,
         unread: UnreadBytes,
         client: bytes,
-        aside: Callable[[], Aside] = nullcontext,
+        waiting_for_client: Callable[[], Aside] = nullcontext,
     ) -> None:
         self._loop = loop
         self._unread = unread
         self.client = client
-        self._stand_aside = aside
+        self._stand_aside = waiting_for_client
         self._lock = threading.Lock()
         self._chunks: deque[bytes] = deque()
         self._size = 0
@@ -107,7 +107,7 @@ class Outbox:
             piece = view[start : start + AT_ONCE]
             if not self._keep_in_memory(piece):
                 if not self._unread.take(self.client, len(piece), self._is_gone, self._stand_aside):
-                    self._break_off()
+                    self._abort()
                 self._write_to_file(piece)
             self._loop.call_soon_threadsafe(self._wake)
 
@@ -138,7 +138,7 @@ class Outbox:
         finally:
             self._unread.give_back(self.client, counted)
 
-    def _break_off(self) -> None:
+    def _abort(self) -> None:
         """Drops what is not sent, and closes the connection so that the part does not look complete."""
         if not self._abandoned:
             self.failed = True
@@ -146,7 +146,7 @@ class Outbox:
                 "A response was broken off: its reader is slow, and there was no room for more of it in "
                 "temporary files (PLAYHEAD_CLIENT_UNREAD, PLAYHEAD_ALL_UNREAD, free disk)."
             )
-        self.abandon()
+        self.stop_reading()
         self._loop.call_soon_threadsafe(self._wake)
         raise ClientGone
 
@@ -169,7 +169,7 @@ class Outbox:
             self.head.set_exception(error)
 
     async def read(self) -> bytes:
-        """Waits for the next chunk. Empty at the end, and after ``abandon``."""
+        """Waits for the next chunk. Empty at the end, and after ``stop_reading``."""
         while True:
             with self._lock:
                 if self._abandoned:
@@ -180,7 +180,7 @@ class Outbox:
             self._waiter = self._loop.create_future()
             await self._waiter
 
-    def abandon(self) -> None:
+    def stop_reading(self) -> None:
         """Stops reading. The thread gets ClientGone when it writes the next chunk."""
         with self._lock:
             self._abandoned = True

@@ -60,14 +60,14 @@ class Pool:
         name: str,
         threads: int,
         *,
-        patience: float,
+        max_wait: float,
         keeps_threads: bool,
         spare: int = 0,
         spacing: float = 0,
     ) -> None:
         self.name = name
         self._most, self._spare = threads, spare
-        self._patience = patience
+        self._max_wait = max_wait
         self._keeps_threads = keeps_threads
         self._ready: queue.SimpleQueue[PoolJob] = queue.SimpleQueue()
         """Jobs with a thread that is idle or starting."""
@@ -105,24 +105,24 @@ class Pool:
         with self._lock:
             self._pending += 1
             self._jobs.setdefault(client.id, deque()).append(job)
-            self._hand_out()
+            self._dispatch()
             if client.id in self._jobs:  # it waits
                 job.begun = time.monotonic()
-                job.expiry = job.loop.call_later(self._patience, self._expire, job)
+                job.expiry = job.loop.call_later(self._max_wait, self._expire, job)
 
     @contextmanager
-    def aside(self, client: Client) -> Iterator[None]:
+    def waiting_for_client(self, client: Client) -> Iterator[None]:
         """Lets another job run while this job waits for its client. Called in the job's thread."""
         with self._lock:
             self._count(client, -1)
-            self._hand_out()
+            self._dispatch()
         try:
             yield
         finally:
             with self._lock:
                 self._count(client, 1)
 
-    def _hand_out(self) -> None:
+    def _dispatch(self) -> None:
         """Gives threads to the waiting jobs that may have one. The caller holds the lock."""
         while self._jobs:
             id = next((id for id, jobs in self._jobs.items() if self._may_run(jobs[0].client)), None)
@@ -138,7 +138,7 @@ class Pool:
                 self._idle -= 1
             else:
                 self._threads += 1
-                threading.Thread(target=self._work, name=self.name, daemon=True).start()
+                threading.Thread(target=self._run_jobs, name=self.name, daemon=True).start()
 
     def _may_run(self, client: Client) -> bool:
         free = self._most - self._busy
@@ -153,8 +153,8 @@ class Pool:
             if not counter[key]:
                 del counter[key]
 
-    def _work(self) -> None:
-        while (job := self._take()) is not None:
+    def _run_jobs(self) -> None:
+        while (job := self._next_job()) is not None:
             if self._spacing:
                 with self._begin:
                     time.sleep(self._spacing)
@@ -167,9 +167,9 @@ class Pool:
                 self._pending -= 1
                 self._idle += 1
                 self._count(job.client, -1)
-                self._hand_out()
+                self._dispatch()
 
-    def _take(self) -> PoolJob | None:
+    def _next_job(self) -> PoolJob | None:
         """The next job for this thread, or None if the thread should end."""
         while True:
             try:
@@ -187,7 +187,7 @@ class Pool:
 
     def _expire(self, job: PoolJob) -> None:
         if job.claim.acquire(blocking=False):
-            waited = f"{self._patience:g} seconds (PLAYHEAD_QUEUE_SECONDS)"
+            waited = f"{self._max_wait:g} seconds (PLAYHEAD_QUEUE_SECONDS)"
             job.refuse(self._busy_error(f"All threads for {self.name} were busy for {waited}."))
 
     def _busy_error(self, reason: str) -> ServerUnavailable:

@@ -37,23 +37,23 @@ class Connections:
         self._to_close: set[Peer] = set()
         self.busy: set[Peer] = set()
         """Clients that wait for a response."""
-        self._loop.call_later(LOOK_SECONDS, self._look)
+        self._loop.call_later(LOOK_SECONDS, self._close_surplus)
 
     def close(self, client: Peer) -> None:
         """Closes a client's connection with the next batch, even if the response is not read."""
         if not self._to_close:
-            self._loop.call_later(GATHER_SECONDS, self._close_gathered)
+            self._loop.call_later(GATHER_SECONDS, self._close_batch)
         self._to_close.add(client)
 
-    def _close_gathered(self) -> None:
+    def _close_batch(self) -> None:
         clients, self._to_close = self._to_close, set()
         for opened in open_sockets():
             with suppress(OSError):  # closed meanwhile, or not connected
                 if opened.getpeername()[:2] in clients:
                     opened.shutdown(socket.SHUT_RDWR)
 
-    def _look(self) -> None:
-        self._loop.call_later(LOOK_SECONDS, self._look)
+    def _close_surplus(self) -> None:
+        self._loop.call_later(LOOK_SECONDS, self._close_surplus)
         if len(os.listdir("/dev/fd")) > self._most:  # noqa: PTH208  as below
             for client in surplus(self._ports, self._most, self.busy):
                 self.close(client)

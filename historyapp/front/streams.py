@@ -100,7 +100,7 @@ class Feed:
         if not streams:
             del self._streams[stream.subscription.session]
 
-    def hand_out(self, page: ChangePage) -> None:
+    def deliver(self, page: ChangePage) -> None:
         for change in page.changes:
             of_session = self._streams.get(change.session, set())
             wanting = [*self._streams.get(None, ()), *of_session]
@@ -142,7 +142,7 @@ class Streams:
                 stream.end()
 
     @contextmanager
-    def followed(self, subscription: Subscription) -> Iterator[OpenStream]:
+    def open_stream(self, subscription: Subscription) -> Iterator[OpenStream]:
         """A stream that receives events while the block runs."""
         stream, project = OpenStream(subscription), subscription.project
         feed = self._feeds.setdefault(project, Feed(subscription.cursor))
@@ -164,9 +164,9 @@ class Streams:
         while not stream.ended:
             yield await stream.next_text()
             while stream.must_read:
-                yield await self._missed(stream)
+                yield await self._read_missed(stream)
 
-    async def _missed(self, stream: OpenStream) -> str:
+    async def _read_missed(self, stream: OpenStream) -> str:
         """The changes that a stream has missed, or a part of them."""
         subscription = stream.subscription
         try:
@@ -187,7 +187,7 @@ class Streams:
         """Reads new changes for all feeds, until there are no feeds."""
         while self._feeds:
             try:
-                await self._look()
+                await self._poll()
             except DatabaseError as error:
                 self._progress = None
                 await _wait_after(error)
@@ -196,7 +196,7 @@ class Streams:
                 await asyncio.wait_for(self._news.wait(), LOOK_SECONDS)
             self._news.clear()
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         now = time.monotonic()
         if now >= self._next_check:
             self._next_check = now + HEARTBEAT_SECONDS
@@ -217,7 +217,7 @@ class Streams:
             page: ChangePage = await self._in_thread(
                 self._reader, partial(changes_since, project, feed.cursor)
             )
-            feed.hand_out(page)
+            feed.deliver(page)
             if not page.has_more:
                 return
 

@@ -29,7 +29,9 @@ class UnreadBytes:
         self._held: Counter[bytes] = Counter()
         self._waiting: set[bytes] = set()
 
-    def take(self, client: bytes, size: int, is_gone: Callable[[], bool], aside: Callable[[], Aside]) -> bool:
+    def take(
+        self, client: bytes, size: int, is_gone: Callable[[], bool], waiting_for_client: Callable[[], Aside]
+    ) -> bool:
         """Waits for room, for at most ``stall_seconds``. Counts the bytes and returns True, or returns False.
 
         Returns False at once if another thread waits for the same client, or ``WRITERS`` threads wait.
@@ -40,7 +42,7 @@ class UnreadBytes:
         """
         with self._changed:
             if not self._has_room(client, size):
-                with aside():
+                with waiting_for_client():
                     if not self._wait(client, size, is_gone):
                         return False
             self._held[client] += size

@@ -180,7 +180,7 @@ def error_from(
     names = {name for name in (fields.get("type"), fields.get("code"), code) if isinstance(name, str)}
     if status is None:
         status = next((_STATUS_OF_TYPE[name] for name in sorted(names) if name in _STATUS_OF_TYPE), 500)
-    kind, detail, retryable = _meaning(status, spent=bool(names & _SPENT))
+    kind, detail, retryable = _classify(status, spent=bool(names & _SPENT))
     should_retry = headers.get("x-should-retry")
     return kind(
         f"{detail.format(provider=provider)} ({status}).",
@@ -207,7 +207,7 @@ def _message(error: Any) -> str:
         return ""
 
 
-def _meaning(status: int, *, spent: bool) -> tuple[type[ModelCallError], str, bool]:
+def _classify(status: int, *, spent: bool) -> tuple[type[ModelCallError], str, bool]:
     """Exception class, message and whether to retry. Like the SDKs, retries 408, 409, 429 and 5xx."""
     if status in (401, 403):
         return KeyRefused, "{provider} does not accept the key for this", False

@@ -71,11 +71,11 @@ class Provider:
             if last is not None:
                 dump_json(last.message)
         except (KeyError, TypeError, IndexError, ValueError, AttributeError):
-            raise self._broken("sent an event that does not follow its API") from None
+            raise self._response_broken("sent an event that does not follow its API") from None
         finally:
             events.close()
         if last is None:
-            raise self._broken("ended the response before it was complete")
+            raise self._response_broken("ended the response before it was complete")
         yield last
 
     def count(self, request: ModelRequest, model: str, deadline: Deadline) -> int:
@@ -92,7 +92,7 @@ class Provider:
         response = Connection(self.sdk(), self.title, deadline).post(self.count_path, counted)
         tokens = response.get("input_tokens")
         if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
-            raise self._broken("did not report the number of tokens")
+            raise self._response_broken("did not report the number of tokens")
         return tokens
 
     def address(self) -> str:
@@ -124,7 +124,7 @@ class Provider:
             raise Invalid("The request is not representable in JSON, or is nested too deep.") from None
         return body
 
-    def _broken(self, what: str) -> ResponseBroken:
+    def _response_broken(self, what: str) -> ResponseBroken:
         return ResponseBroken(f"{self.title} {what}.", provider=self.title, retryable=True)
 
 

@@ -99,9 +99,9 @@ class Connection:
 
     def _event(self, event: Any) -> Event:
         if not isinstance(event, dict):
-            raise self._broken("sent something that is not a JSON object", retryable=True)
+            raise self._response_broken("sent something that is not a JSON object", retryable=True)
         if depth_exceeds(event, MAX_RECORD_DEPTH):
-            raise self._broken("sent JSON that is nested too deep", retryable=False)
+            raise self._response_broken("sent JSON that is nested too deep", retryable=False)
         return event
 
     def _expect_events(self, response: "httpx2.Response") -> None:
@@ -110,13 +110,13 @@ class Connection:
             return
         head = next(response.iter_bytes(2048), b"")
         message = without_keys(head.decode("utf-8", "replace"), self._sdk.key)
-        raise self._broken(f"answered with {kind[:100] or 'nothing'!r} instead of a stream", message)
+        raise self._response_broken(f"answered with {kind[:100] or 'nothing'!r} instead of a stream", message)
 
     def _bounded(self, stream: Any) -> Any:
         """The bytes of a response, with limits of size and time. Pings do not extend the time."""
         from httpx2 import SyncByteStream
 
-        deadline, too_late, broken = self._deadline, self._too_late, self._broken
+        deadline, too_late, broken = self._deadline, self._too_late, self._response_broken
 
         class Bounded(SyncByteStream):
             def __iter__(self) -> Iterator[bytes]:
@@ -134,7 +134,7 @@ class Connection:
 
         return Bounded()
 
-    def _broken(self, fault: str, message: str = "", *, retryable: bool = False) -> ResponseBroken:
+    def _response_broken(self, fault: str, message: str = "", *, retryable: bool = False) -> ResponseBroken:
         return ResponseBroken(
             f"{self._provider} {fault}.",
             provider=self._provider,
@@ -154,7 +154,7 @@ class Connection:
         except ModelCallError:
             raise
         except (ValueError, RecursionError):
-            raise self._broken("sent something that is not JSON", retryable=True) from None
+            raise self._response_broken("sent something that is not JSON", retryable=True) from None
         except Exception as error:
             failure = self._translated(error)
             if failure is None:
@@ -188,7 +188,7 @@ class Connection:
             case sdk.APIError():
                 return error_from(error.body, provider=provider, secret=self._sdk.key)
             case httpx2.HTTPError() | httpx2.StreamError() | httpx2.InvalidURL():
-                return self._broken("sent an invalid HTTP response", retryable=True)
+                return self._response_broken("sent an invalid HTTP response", retryable=True)
         return None
 
 

@@ -138,7 +138,7 @@ def _is_compaction(kind: str, body: Mapping[str, Any]) -> bool:
     return marks_compaction(kind, str(body.get("category" if kind == "debug_log" else "channel", "")))
 
 
-class _Mark(NamedTuple):
+class _MarkedEntry(NamedTuple):
     position: int
     kind: str
     """Empty if the entry is not live."""
@@ -170,7 +170,7 @@ def _after_mark(
     return NOWHERE
 
 
-def _marks(history: History, kind: str, place: int, *, forwards: bool) -> Iterator[_Mark]:
+def _marks(history: History, kind: str, place: int, *, forwards: bool) -> Iterator[_MarkedEntry]:
     """Entries of a rare kind after or before a position, nearest first, read lazily."""
     lineage, order = history.lineage, "position" if forwards else "position DESC"
     for batch in span_batches(_spans(history, kind, place, forwards=forwards)):
@@ -183,7 +183,7 @@ def _marks(history: History, kind: str, place: int, *, forwards: bool) -> Iterat
             for position, packed, totals in long_rows(statement, values, order):
                 is_live = lineage.session_at(position) is not None
                 steps, body = load_dumped(totals).get("steps", 0), unpack(packed)
-                yield _Mark(position, kind if is_live else "", steps, load_dumped(body), len(body))
+                yield _MarkedEntry(position, kind if is_live else "", steps, load_dumped(body), len(body))
                 read += 1
             if read < size:
                 break

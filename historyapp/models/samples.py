@@ -76,7 +76,7 @@ def sample_totals(lineage: Lineage, steps: int, gap: int) -> list[StepTotals]:
         loads += len(wanted)
         refined: list[_Part] = []
         for part, count in divided:
-            refined += _refine(lineage, part, count) if count > 1 else [part]
+            refined += _split(lineage, part, count) if count > 1 else [part]
         if len(refined) == len(parts):
             break
         parts = refined
@@ -115,7 +115,7 @@ def _ends(parts: Sequence[_Part], known: dict[tuple[str, int], StepTotals | None
     return ends[::-1]
 
 
-def _refine(lineage: Lineage, part: _Part, count: int) -> list[_Part]:
+def _split(lineage: Lineage, part: _Part, count: int) -> list[_Part]:
     """Divides a part into ``count`` parts, or into twice as many if their lengths are not known."""
     if len(part.what) > 1:
         return _grouped(part.what, part.level, 2 * count)

@@ -159,7 +159,7 @@ def test_a_wrong_action_is_refused(run: Agent, wrong: dict[str, Any]) -> None:
         ({}, ""),
     ],
 )
-def test_thoughts_of_any_fields_are_kept_whole_and_shown(run: Agent, thoughts: Any, shown: str) -> None:
+def test_thoughts_with_any_fields_are_stored_and_shown(run: Agent, thoughts: Any, shown: str) -> None:
     assert run.post("/actions", {"thoughts": thoughts, "use_tool": {"name": "ls"}}).status == 201
     step = run.get("/episodes/1")
     assert step["thoughts"] == run.get("/entries/1")["thoughts"] == thoughts
@@ -187,7 +187,7 @@ def test_the_expected_position_must_be_the_head(run: Agent) -> None:
 
 
 @pytest.mark.parametrize("path", ["/actions", "/results", "/steps", "/entries"])
-def test_an_archived_session_takes_nothing(run: Agent, path: str) -> None:
+def test_an_archived_session_refuses_appends(run: Agent, path: str) -> None:
     bodies = {
         "/actions": {"use_tool": {"name": "ls"}},
         "/results": {"status": "success"},
@@ -198,7 +198,7 @@ def test_an_archived_session_takes_nothing(run: Agent, path: str) -> None:
     assert_problem(run.post(path, bodies[path]), 409, "archived")
 
 
-def test_a_whole_step_is_appended_at_once(run: Agent) -> None:
+def test_a_complete_step_is_appended_in_one_request(run: Agent) -> None:
     step = {
         "analysis_result": "The parser drops a line.",
         "execution_result": {"changed": ["parser.py"]},
@@ -253,7 +253,7 @@ def test_the_analysis_becomes_the_thoughts(run: Agent, analysis: Any, thoughts: 
     assert run.get("/episodes/1")["thoughts"] == thoughts
 
 
-def test_a_whole_step_abandons_an_action_in_flight(run: Agent) -> None:
+def test_a_complete_step_abandons_an_action_in_flight(run: Agent) -> None:
     run.act()
     run.post("/steps", {"analysis_result": "", "execution_result": "", "supervision_result": ""})
     assert [step["status"] for step in run.get("/episodes")["items"]] == ["abandoned", "success"]

@@ -29,7 +29,7 @@ def test_tags_a_note_and_a_score_are_set_and_read(alice: Agent, run: Agent) -> N
     }
 
 
-def test_what_is_not_given_stays_and_empty_values_remove(run: Agent) -> None:
+def test_missing_fields_stay_and_empty_values_remove(run: Agent) -> None:
     run.patch("", {"note": "n", "score": 0.5, "score_name": "speed"})
     assert run.patch("", {"score": -1})["score_name"] == "speed"
     without_note = run.patch("", {"note": ""})
@@ -39,14 +39,14 @@ def test_what_is_not_given_stays_and_empty_values_remove(run: Agent) -> None:
     assert (without["score"], without["score_name"], without["scored_at"]) == (None, "", None)
 
 
-def test_two_who_tag_at_once_lose_nothing(run: Agent) -> None:
+def test_concurrent_tags_are_all_kept(run: Agent) -> None:
     run.patch("", {"add_tags": ["b", "c"]})
     run.patch("", {"add_tags": ["d"], "remove_tags": ["a", "unknown"]})
     assert run.get()["tags"] == ["b", "c", "d"]
     assert run.patch("", {"tags": ["x"], "add_tags": ["y", "x"]})["tags"] == ["x", "y"]
 
 
-def test_what_somebody_else_has_changed_is_not_replaced(run: Agent) -> None:
+def test_a_concurrent_change_is_not_replaced(run: Agent) -> None:
     run.patch("", {"note": "first", "score": 1})
     refused = run.patch("", {"note": "second", "title": "t", "expected": {"note": ""}})
     assert_problem(refused, 409, "changed the note", "expected")
@@ -75,7 +75,7 @@ def test_what_somebody_else_has_changed_is_not_replaced(run: Agent) -> None:
         ({"expected": {"title": "x"}}, "title"),
     ],
 )
-def test_what_cannot_be_stored_is_refused(run: Agent, wrong: dict[str, object], said: str) -> None:
+def test_invalid_annotations_are_refused(run: Agent, wrong: dict[str, object], said: str) -> None:
     refused = run.patch("", wrong)
     assert refused.status == 422
     assert said.replace(",", "") in str(refused.body).replace(",", "")
@@ -95,15 +95,13 @@ def test_a_change_is_announced_and_gives_another_etag(run: Agent) -> None:
     assert Change.objects.order_by("-id").first().kind == "session_changed"  # type: ignore[union-attr]
 
 
-def test_a_fork_takes_its_tags_along_but_not_what_was_said_of_the_other_run(alice: Agent, run: Agent) -> None:
+def test_a_fork_keeps_tags_but_not_note_and_score(alice: Agent, run: Agent) -> None:
     run.patch("", {"note": "n", "score": 1})
     fork = run.post("/forks")
     assert (fork["tags"], fork["note"], fork["score"]) == (["a"], "", None)
 
 
-def test_who_only_reads_cannot_annotate_and_a_stranger_finds_nothing(
-    run: Agent, charlie: Agent, project: Project
-) -> None:
+def test_readers_cannot_annotate_and_strangers_get_404(run: Agent, charlie: Agent, project: Project) -> None:
     session, read_only = Session.objects.get(), Agent(key_for(project, "reader", ("read",)))
     assert charlie.patch(f"/sessions/{session.pk}", {"note": "n"}).status == 404
     assert_problem(read_only.patch(f"/sessions/{session.pk}", {"note": "n"}), 403, "write")

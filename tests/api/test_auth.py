@@ -25,7 +25,7 @@ def test_without_a_key_nobody_gets_in(db: None) -> None:
 @pytest.mark.parametrize(
     "header", ["Bearer", "Bearer ", "Basic YTpi", "ph_abc", "Bearer ph_unknown", "Bearer \xff"]
 )
-def test_an_unknown_key_is_told_nothing_more(db: None, header: str) -> None:
+def test_the_error_of_an_unknown_key_has_no_details(db: None, header: str) -> None:
     refused = Agent(None).get("/sessions", {"Authorization": header})
     assert refused.status == 401
     assert refused["type"] == "/docs/errors#unauthenticated"
@@ -33,7 +33,7 @@ def test_an_unknown_key_is_told_nothing_more(db: None, header: str) -> None:
     assert "revoked" not in refused["detail"]
 
 
-def test_an_expired_key_is_told_so(project: Project) -> None:
+def test_the_error_of_an_expired_key_says_so(project: Project) -> None:
     _, text = create_key(project, "old", expires_at=timezone.now() - timedelta(seconds=1))
     refused = Agent(text).get("/sessions")
     assert refused.status == 401
@@ -41,7 +41,7 @@ def test_an_expired_key_is_told_so(project: Project) -> None:
     assert 'error="invalid_token"' in refused.headers["WWW-Authenticate"]
 
 
-def test_a_revoked_key_is_told_so(project: Project, alice: Agent) -> None:
+def test_the_error_of_a_revoked_key_says_so(project: Project, alice: Agent) -> None:
     ApiKey.objects.update(revoked_at=timezone.now())
     refused = alice.get("/sessions")
     assert refused.status == 401
@@ -107,7 +107,7 @@ def test_a_database_that_cannot_note_the_use_still_answers(
     assert alice.get("/sessions").status == 200
 
 
-def test_bob_sees_what_alice_made_and_charlie_does_not(
+def test_bob_sees_alices_sessions_and_charlie_does_not(
     alice: Agent, bob: Agent, charlie: Agent, session_id: str
 ) -> None:
     assert bob.get(f"/sessions/{session_id}")["title"] == "a run"
@@ -173,7 +173,7 @@ CALLS = [
 
 
 @pytest.mark.parametrize(("method", "path", "body"), CALLS)
-def test_a_stranger_gets_the_404_of_what_does_not_exist(
+def test_a_stranger_gets_the_404_of_an_unknown_id(
     charlie: Agent, session_id: str, method: str, path: str, body: object
 ) -> None:
     def ask(id: str) -> tuple[int, object]:

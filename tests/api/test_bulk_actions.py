@@ -58,7 +58,7 @@ def test_a_tag_is_added_and_removed(alice: Agent, sessions: list[str]) -> None:
     assert sorted(len(session.tags) for session in Session.objects.all()) == [0, 0, 1]
 
 
-def test_archiving_and_unarchiving_say_what_was_so_already(alice: Agent, sessions: list[str]) -> None:
+def test_archiving_and_unarchiving_report_unchanged_sessions(alice: Agent, sessions: list[str]) -> None:
     assert finished(alice, "archive", sessions[:2])["done"] == 2
     again = finished(alice, "archive", sessions)
     assert (again["done"], again["unchanged"]) == (1, 2)
@@ -120,7 +120,7 @@ def test_a_repeated_request_starts_nothing_twice(alice: Agent, sessions: list[st
         ({"action": "archive", "odd": 1}, "odd"),
     ],
 )
-def test_what_cannot_be_done_is_refused(
+def test_an_invalid_action_is_refused(
     alice: Agent, sessions: list[str], wrong: dict[str, Any], said: str
 ) -> None:
     refused = alice.post("/bulk-actions", {"sessions": sessions, **wrong})
@@ -129,7 +129,7 @@ def test_what_cannot_be_done_is_refused(
     assert not BulkAction.objects.exists()
 
 
-def test_a_cancelled_action_begins_nothing_more(alice: Agent, sessions: list[str]) -> None:
+def test_a_cancelled_action_starts_no_further_items(alice: Agent, sessions: list[str]) -> None:
     started = alice.post("/bulk-actions", {"action": "archive", "sessions": sessions})
     cancelled = alice.delete(f"/bulk-actions/{started['id']}")
     assert (cancelled["state"], cancelled["waiting"]) == ("cancelled", 3)
@@ -176,7 +176,7 @@ def test_an_estimate_starts_nothing(alice: Agent, charlie: Agent, sessions: list
     assert not BulkAction.objects.exists()
 
 
-def test_nothing_spends_money_unasked(
+def test_no_money_is_spent_without_a_request(
     alice: Agent, project: Project, sessions: list[str], settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
@@ -225,12 +225,12 @@ def test_many_sessions_are_exported_as_one_zip(
     assert AuditRecord.objects.filter(action="export").count() == 3
 
 
-def test_an_export_of_nothing_or_in_no_format_is_refused(alice: Agent, sessions: list[str]) -> None:
+def test_an_export_without_sessions_or_format_is_refused(alice: Agent, sessions: list[str]) -> None:
     assert_problem(alice.post("/exports", {"sessions": []}), 422)
     assert_problem(alice.post("/exports", {"sessions": sessions, "format": "pdf"}), 422, "markdown")
 
 
-def test_another_worker_goes_on_where_one_stopped(alice: Agent, sessions: list[str]) -> None:
+def test_another_worker_continues_where_one_stopped(alice: Agent, sessions: list[str]) -> None:
     started = alice.post("/bulk-actions", {"action": "add_tag", "tag": "x", "sessions": sessions})
     answers = iter([False, False, True])
     assert not work_on(UUID(started["id"]), lambda: next(answers), lambda _: None)
@@ -242,7 +242,7 @@ def test_another_worker_goes_on_where_one_stopped(alice: Agent, sessions: list[s
     assert Change.objects.filter(kind="session_changed").count() == 3
 
 
-def test_a_sweep_wakes_what_is_left_and_deletes_what_is_old(
+def test_a_sweep_wakes_open_actions_and_deletes_old_ones(
     alice: Agent, sessions: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     woken: list[UUID] = []
@@ -268,7 +268,7 @@ def test_an_answer_that_is_kept_does_not_name_a_purged_session(
     assert (item["title"], item["state"]) == ("", "done")
 
 
-def test_who_only_reads_can_do_nothing(project: Project, sessions: list[str]) -> None:
+def test_readers_cannot_start_actions(project: Project, sessions: list[str]) -> None:
     reader = Agent(key_for(project, "reader", ("read",)))
     body = {"action": "archive", "sessions": sessions}
     assert_problem(reader.post("/bulk-actions", body), 403, "write")

@@ -92,7 +92,7 @@ def test_setting_a_cap_needs_admin_and_spend(project: Project, scopes: tuple[str
 @pytest.mark.parametrize(
     "body", [{"daily_cap": -1}, {"daily_cap": 1e10}, {"daily_cap": "5"}, {"session": "x"}, {"cap": 1}]
 )
-def test_what_is_no_cap_is_refused(alice: Agent, body: dict[str, Any]) -> None:
+def test_an_invalid_cap_is_refused(alice: Agent, body: dict[str, Any]) -> None:
     assert_problem(alice.patch("/caps", body), 422)
 
 
@@ -101,7 +101,7 @@ def test_a_cap_of_both_session_and_key_is_refused(alice: Agent, run: Agent) -> N
     assert_problem(alice.patch("/caps", both), 422, "a session or to a key")
 
 
-def test_the_ledger_shows_the_caps_that_hold_for_session_and_key(
+def test_the_ledger_lists_caps_of_session_and_key(
     alice: Agent, run: Agent, spender: Agent, loopback: Loopback
 ) -> None:
     run.append(said("find it"))

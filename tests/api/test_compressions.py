@@ -30,7 +30,7 @@ def compress(agent: Agent, **wish: Any) -> dict[str, Any]:
     return dict(started.body)
 
 
-def test_a_run_takes_all_steps_but_the_newest_and_tells_how_far_it_is(six: Agent) -> None:
+def test_a_run_covers_all_but_the_newest_steps_and_reports_progress(six: Agent) -> None:
     started = compress(six)
     assert (started["state"], started["joined"], started["strategy"]) == ("queued", False, "simple_extract")
     assert (started["from_step"], started["to_step"], started["head"]) == (1, 2, 12)
@@ -46,7 +46,7 @@ def test_a_run_takes_all_steps_but_the_newest_and_tells_how_far_it_is(six: Agent
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_every_strategy_is_named_by_the_documentation_and_can_be_asked_for(six: Agent, name: str) -> None:
+def test_every_strategy_is_documented_and_can_be_requested(six: Agent, name: str) -> None:
     wish = api.get_openapi_schema()["components"]["schemas"]["CompressionIn"]["properties"]["strategy"]
     assert f"`{name}`" in wish["description"]
     assert six.post("/compressions", {"strategy": name})["strategy"] == name
@@ -125,7 +125,7 @@ def test_a_session_without_steps_has_nothing_to_compress(run: Agent) -> None:
     ],
 )
 @pytest.mark.parametrize("call", ["compressions", "estimate"])
-def test_what_cannot_be_carried_out_is_refused(
+def test_an_invalid_compression_is_refused(
     six: Agent, monkeypatch: pytest.MonkeyPatch, wish: dict[str, Any], words: str, call: str
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
@@ -153,7 +153,7 @@ def test_an_archived_session_is_not_compressed(six: Agent) -> None:
     assert_problem(six.post("/compressions", LOCAL), 409, "archived")
 
 
-def test_what_failed_is_told_and_tried_again(six: Agent) -> None:
+def test_failed_items_are_reported_and_retried(six: Agent) -> None:
     id = compress(six, to_step=4)["id"]
     carry_out(id, failing=(2,))
     partly = six.get(f"/compressions/{id}")
@@ -166,7 +166,7 @@ def test_what_failed_is_told_and_tried_again(six: Agent) -> None:
     assert_problem(six.post(f"/compressions/{id}/retries"), 409, "has not failed")
 
 
-def test_a_cancelled_run_keeps_what_it_has_and_can_be_taken_up(six: Agent) -> None:
+def test_a_cancelled_run_keeps_its_summaries_and_can_be_retried(six: Agent) -> None:
     id = compress(six)["id"]
     carry_out(id, most=1)
     cancelled = six.delete(f"/compressions/{id}")
@@ -193,7 +193,7 @@ def test_runs_are_listed_the_newest_first_without_trials(six: Agent) -> None:
     assert len(six.get("/compressions?trial=true")["items"]) == 4
 
 
-def test_a_position_before_a_run_knows_nothing_of_it(six: Agent) -> None:
+def test_as_of_a_position_before_a_run_it_is_not_listed(six: Agent) -> None:
     id = compress(six)["id"]
     assert six.get("/compressions?as_of=11")["items"] == []
     assert_problem(six.get(f"/compressions/{id}?as_of=11"), 404, "There is no compression")
@@ -201,7 +201,7 @@ def test_a_position_before_a_run_knows_nothing_of_it(six: Agent) -> None:
     assert_problem(six.get("/compressions?as_of=13"), 422, "13")
 
 
-def test_a_tag_holds_while_the_run_stands_still(six: Agent) -> None:
+def test_an_etag_is_valid_until_the_run_changes(six: Agent) -> None:
     path = f"/compressions/{compress(six)['id']}"
     tag = six.get(path).headers["ETag"]
     assert six.get(path, {"If-None-Match": tag}).status == 304
@@ -210,7 +210,7 @@ def test_a_tag_holds_while_the_run_stands_still(six: Agent) -> None:
 
 
 @pytest.mark.parametrize("path", ["compressions", "comparisons"])
-def test_another_session_s_run_is_none_of_this_one(alice: Agent, six: Agent, path: str) -> None:
+def test_a_run_of_another_session_is_a_404(alice: Agent, six: Agent, path: str) -> None:
     run = compress(six)["id"]
     sides = {"from_step": 1, "to_step": 1, "sides": [LOCAL, LOCAL]}
     id = run if path == "compressions" else six.post("/comparisons", sides)["id"]
@@ -221,7 +221,7 @@ def test_another_session_s_run_is_none_of_this_one(alice: Agent, six: Agent, pat
         assert_problem(refused, 404, f"There is no {path.removesuffix('s')} {wrong} in this session.")
 
 
-def test_an_estimate_tells_what_a_run_would_do(six: Agent) -> None:
+def test_an_estimate_describes_a_run(six: Agent) -> None:
     told = six.get("/compressions/estimate?strategy=simple_extract")
     assert (told["from_step"], told["to_step"], told["steps"], told["summaries"]) == (1, 2, 2, 2)
     assert (told["calls"], told["tokens_in"], told["money"]) == (0, 0, 0.0)
@@ -241,7 +241,7 @@ def test_an_estimate_of_a_model_tells_tokens_and_money(six: Agent, monkeypatch: 
     assert six.get(f"{path}openai:my-own")["money"] == "unknown"
 
 
-def test_two_strategies_are_compared_and_nothing_is_kept_for_the_steps(six: Agent) -> None:
+def test_a_comparison_stores_no_summaries_of_the_steps(six: Agent) -> None:
     sides = [LOCAL, {"strategy": "structured"}]
     made = six.post("/comparisons", {"from_step": 1, "to_step": 4, "sides": sides})
     assert made.status == 202
@@ -267,7 +267,7 @@ def test_a_comparison_is_of_two(six: Agent) -> None:
         assert_problem(wrong, 422, "body.sides")
 
 
-def test_a_comparison_takes_so_many_steps(run: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_comparison_has_a_limit_of_steps(run: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("historyapp.services.strategy_comparisons.MOST_COMPARED", 2)
     for _ in range(3):
         run.step()
@@ -305,7 +305,7 @@ def test_rows_come_in_pages(six: Agent) -> None:
     assert_problem(six.get(f"{other}/rows?cursor={first['next']}"), 422, "another comparison")
 
 
-def test_recall_tells_which_side_keeps_what_later_steps_needed(run: Agent) -> None:
+def test_recall_shows_which_side_keeps_names_that_later_steps_needed(run: Agent) -> None:
     for path, outputs in (("ls", "see src/app.py and src/old.py"), ("src/app.py", "fine"), ("x", "fine")):
         run.post("/actions", {"thoughts": "look", "use_tool": {"name": "read", "arguments": {"path": path}}})
         run.post("/results", {"status": "success", "outputs": outputs})

@@ -29,7 +29,7 @@ def at_once(*calls: Callable[[], Received]) -> list[Received]:
         return list(pool.map(carry_out, calls))
 
 
-def test_fifty_writers_leave_no_gap_and_lose_nothing(run: Agent) -> None:
+def test_fifty_concurrent_writers_leave_no_gap(run: Agent) -> None:
     def write(number: int) -> Callable[[], Received]:
         batch = [said(f"{number}.{index}") for index in range(3)]
         return lambda: run.post("/entries", {"entries": batch})
@@ -102,9 +102,7 @@ def test_rewinds_and_appends_at_once_leave_a_history_that_reads(run: Agent) -> N
     assert run.get("/episodes").status == run.get("/messages").status == 200
 
 
-def test_of_compressions_asked_for_at_once_one_is_started_and_the_others_join_it(
-    run: Agent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_concurrent_compression_requests_share_one_run(run: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("historyapp.enqueue.wake", lambda run: None)
     for _ in range(6):
         run.step()

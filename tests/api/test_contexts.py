@@ -95,7 +95,7 @@ def test_older_steps_become_one_progress_message(three: Agent) -> None:
     assert "* Step 1: found a\n\n* Step 2: Executed" in context["messages"][0]["content"]
 
 
-def test_messages_keep_to_a_budget_and_name_what_is_left_out(three: Agent) -> None:
+def test_messages_fit_a_budget_and_list_left_out_steps(three: Agent) -> None:
     three.patch("", {"settings": {"full_message_count": 0}})
     context = three.get("/messages?max_tokens=120")
     assert context["manifest"]["max_tokens"] == 120

@@ -49,7 +49,7 @@ def test_every_policy_is_served_in_every_format(three: Agent, policy: str, forma
     assert served["tokens"]["estimated"] == sum(s["tokens"] for s in served["manifest"]["segments"])
 
 
-def test_what_is_left_out_comes_from_the_session(three: Agent) -> None:
+def test_missing_options_come_from_the_session(three: Agent) -> None:
     three.patch("", {"model": "claude-sonnet-4-5", "settings": {"policy": "live", "max_tokens": 900}})
     served = three.post("/contexts").body
     assert set(served["request"]) == {"system", "messages"}
@@ -75,7 +75,7 @@ def test_the_hash_is_that_of_the_requests_compact_json(three: Agent) -> None:
     assert hashlib.sha256(text.encode()).hexdigest() == served["sha256"]
 
 
-def test_nothing_is_recorded_where_that_is_not_wanted(three: Agent) -> None:
+def test_nothing_is_recorded_on_request(three: Agent) -> None:
     answer = three.post("/contexts", {"record": False})
     assert (answer.status, answer["snapshot"]) == (200, None)
     assert not Snapshot.objects.exists()
@@ -152,7 +152,7 @@ def test_a_budget_that_is_too_small_names_one_that_works(three: Agent) -> None:
         ({"count": True, "model": "claude-opus-4-5", "format": "openai_responses"}, "another format"),
     ],
 )
-def test_what_cannot_be_is_refused_in_words(three: Agent, wish: dict[str, Any], words: str) -> None:
+def test_invalid_options_are_refused_with_a_reason(three: Agent, wish: dict[str, Any], words: str) -> None:
     assert_problem(three.post("/contexts", wish), 422, words)
     assert not Snapshot.objects.exists()
 
@@ -176,7 +176,7 @@ def test_strangers_and_missing_sessions_are_404(three: Agent, charlie: Agent, se
     assert_problem(theirs.post("/contexts"), 404)
 
 
-def test_a_context_that_is_asked_for_again_with_its_key_is_recorded_once(three: Agent) -> None:
+def test_a_repeated_context_request_is_recorded_once(three: Agent) -> None:
     key = {"Idempotency-Key": "context-1"}
     first, again = (three.post("/contexts", {"policy": "live"}, key) for _ in range(2))
     assert (first.status, again.status) == (201, 201)
@@ -193,7 +193,7 @@ def test_a_context_that_a_reader_has_is_not_sent_again(three: Agent) -> None:
     assert three.get("/contexts", tag).status == 200
 
 
-def test_the_provider_counts_where_it_is_asked_to(three: Agent, loopback: Loopback) -> None:
+def test_the_provider_counts_on_request(three: Agent, loopback: Loopback) -> None:
     served = context(three, model="claude-opus-4-5", count=True)
     assert served["tokens"]["counted"] > 0
     assert Snapshot.objects.get().counted == served["tokens"]["counted"]

@@ -75,7 +75,7 @@ TOOLS = [{"type": "image_generation", "quality": "high"}]
         ({"tools": TOOLS, "provider": "openai_responses"}, "the provider's own tool 'image_generation'"),
     ],
 )
-def test_what_may_use_another_model_is_refused_only_where_there_is_a_list(
+def test_options_with_other_models_are_refused_only_with_a_list_of_models(
     project: Project, ready: Agent, loopback: Loopback, asked: dict[str, Any], part: str
 ) -> None:
     ready.post("/calls", {**CALL, **asked})
@@ -114,9 +114,7 @@ def test_the_output_limit_that_is_sent_is_the_one_that_is_reserved(
     assert price.cost(Usage(0, sent)) < reserved[0] < price.cost(Usage(0, sent)) + 10_000
 
 
-def test_what_options_send_is_part_of_the_estimate(
-    ready: Agent, loopback: Loopback, reserved: list[int]
-) -> None:
+def test_the_estimate_includes_options(ready: Agent, loopback: Loopback, reserved: list[int]) -> None:
     ready.post("/calls", CALL)
     ready.post("/calls", {**CALL, "options": {"metadata": {"note": "word " * 10_000}}})
     assert reserved[1] - reserved[0] > 10_000, "at $1.25 for a million tokens, and 1.3 times our count"
@@ -154,7 +152,7 @@ def test_a_retry_beyond_the_cap_is_refused_and_logged(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_call_whose_client_goes_away_stays_counted(
+def test_a_model_call_stays_counted_after_its_client_disconnects(
     ready: Agent, loopback: Loopback, project: Project, reserved: list[int]
 ) -> None:
     loopback.steps.append(Answer(text="All is well, and goes on for a while. " * 10))
@@ -164,9 +162,7 @@ def test_a_call_whose_client_goes_away_stays_counted(
     assert not SpendingReservation.objects.exists()
 
 
-def test_a_key_that_may_not_spend_cannot_choose_what_automatic_compression_calls(
-    project: Project, run: Agent
-) -> None:
+def test_a_key_that_may_not_spend_cannot_choose_the_compression_model(project: Project, run: Agent) -> None:
     recorder = Agent(key_for(project, "recorder", ("read", "write")))
     costly = {"settings": {"llm_name": "claude-opus-4-5"}}
     made = recorder.post("/sessions", costly)

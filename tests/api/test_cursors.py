@@ -12,7 +12,7 @@ from tests.examples import examples
 
 
 @given(st.integers(0, 2**31 - 1), st.text())
-def test_a_cursor_gives_back_what_it_was_made_of(number: int, text: str) -> None:
+def test_decoding_reverses_encoding(number: int, text: str) -> None:
     assert decode_cursor("call", encode_cursor("call", number, text), int, str) == [number, text]
 
 
@@ -66,7 +66,7 @@ def test_a_cursor_of_another_call_is_422(alice: Agent, long: Agent, path: str) -
 @pytest.mark.parametrize("path", LISTS)
 @settings(max_examples=examples(8), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(limit=st.integers(1, 6))
-def test_pages_together_are_the_whole(long: Agent, path: str, limit: int) -> None:
+def test_all_pages_together_are_complete(long: Agent, path: str, limit: int) -> None:
     whole = long.get(f"{path}?limit=500")
     assert whole["next"] is None
     assert len(whole["items"]) >= 3

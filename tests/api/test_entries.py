@@ -48,7 +48,7 @@ EVERY_KIND: list[dict[str, Any]] = [
 ]
 
 
-def test_every_kind_comes_back_as_it_went_in(run: Agent) -> None:
+def test_every_kind_is_returned_as_sent(run: Agent) -> None:
     sent = [
         {**entry, "metadata": {"n": n, "odd": ODD}, "created_at": AT} for n, entry in enumerate(EVERY_KIND)
     ]
@@ -71,7 +71,7 @@ anything = st.recursive(
 
 @settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=anything, metadata=st.dictionaries(texts, anything, max_size=3))
-def test_anything_that_is_json_comes_back(run: Agent, content: Any, metadata: dict[str, Any]) -> None:
+def test_any_json_is_returned_as_sent(run: Agent, content: Any, metadata: dict[str, Any]) -> None:
     (position,) = run.append({"kind": "model_input", "content": content, "metadata": metadata})
     entry = run.get(f"/entries/{position}")
     assert (entry["content"], entry["metadata"]) == (content, metadata)
@@ -127,7 +127,7 @@ def test_a_wrong_entry_is_refused_and_named(run: Agent, wrong: Any) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{}, {"entries": []}, {"entries": [said()] * 1001}, {"entries": said()}])
-def test_a_batch_holds_1_to_1000_entries(run: Agent, wrong: Any) -> None:
+def test_a_batch_has_1_to_1000_entries(run: Agent, wrong: Any) -> None:
     assert_problem(run.post("/entries", wrong), 422, "body.entries")
     assert run.post("/entries", {"entries": [said()] * 1000})["head"] == 1000
 
@@ -172,7 +172,7 @@ def test_entries_are_paged_from_either_end(run: Agent) -> None:
     assert positions(f"?order=newest&limit=4&after=2&cursor={second}") == [5, 4, 3]
 
 
-def test_every_kind_can_be_asked_for() -> None:
+def test_entries_are_filtered_by_every_kind() -> None:
     assert get_args(Kind) == KINDS
 
 
@@ -207,13 +207,13 @@ def test_a_position_beyond_the_head_is_not_found(run: Agent, position: str) -> N
 
 
 @pytest.mark.parametrize("position", ["0", "-1", "x", "1.5", "2147483648", "9" * 30, "%00", "٣"])
-def test_what_is_no_position_is_refused(run: Agent, position: str) -> None:
+def test_an_invalid_position_is_refused(run: Agent, position: str) -> None:
     assert_problem(run.get(f"/entries/{position}"), 422, "path.position")
 
 
 @pytest.mark.parametrize("order", ["oldest", "newest"])
 @pytest.mark.parametrize("path", ["/entries", "/episodes?full=true"])
-def test_a_page_ends_after_so_many_bytes_and_pages_together_are_the_whole(
+def test_a_page_has_a_byte_limit_and_all_pages_together_are_complete(
     run: Agent, monkeypatch: pytest.MonkeyPatch, path: str, order: str
 ) -> None:
     monkeypatch.setattr("historyapp.api.responses.MOST_PAGE_BYTES", 5_000)

@@ -40,7 +40,7 @@ def numbers(run: Agent, query: str) -> list[int]:
         ("?as_of=0", []),
     ],
 )
-def test_a_slice_holds_the_steps_that_it_names(five: Agent, query: str, expected: list[int]) -> None:
+def test_a_slice_has_the_requested_steps(five: Agent, query: str, expected: list[int]) -> None:
     assert numbers(five, query) == expected
     full = numbers(five, f"{query}{'&' if query else '?'}full=true")
     assert full == expected
@@ -70,7 +70,7 @@ def test_a_slice_is_pythons_slice_or_an_error(five: Agent, start: int, stop: int
         ("order=random", "query.order must be"),
     ],
 )
-def test_a_slice_beyond_the_history_is_told_what_there_is(five: Agent, query: str, words: str) -> None:
+def test_the_error_of_a_slice_beyond_the_history_gives_the_range(five: Agent, query: str, words: str) -> None:
     assert_problem(five.get(f"/episodes?{query}"), 422, words)
 
 
@@ -229,6 +229,6 @@ def test_a_filter_that_makes_no_sense_is_refused(mixed: Agent, query: str) -> No
     assert_problem(mixed.get(f"/episodes?{query}"), 422, f"query.{query.partition('=')[0]}")
 
 
-def test_full_steps_that_are_no_neighbours_come_with_their_own_bodies(mixed: Agent) -> None:
+def test_full_steps_that_are_not_adjacent_have_their_own_bodies(mixed: Agent) -> None:
     items = mixed.get("/episodes?tool=ls&full=true")["items"]
     assert items == [mixed.get(f"/episodes/{number}").body for number in (1, 2, 6)]

@@ -50,13 +50,13 @@ def test_a_span_is_grouped_by_day_model_and_tool(recorded: Agent) -> None:
     assert {name: tool["steps"] for name, tool in tools.items()} == {"ls": 1, None: 1}
 
 
-def test_money_is_what_was_reported_and_else_by_the_price_list(recorded: Agent) -> None:
+def test_costs_are_reported_or_by_the_price_list(recorded: Agent) -> None:
     days = items(recorded)
     assert days["2026-03-02"]["money"] == 1.25
     assert days["2026-03-03"]["money"] == 0.5
 
 
-def test_filters_hold_for_the_total_too(recorded: Agent) -> None:
+def test_filters_apply_to_the_total(recorded: Agent) -> None:
     answer = recorded.get("/figures?from=2026-03-01&to=2026-03-31&tool=ls")
     assert (answer["total"]["steps"], len(answer["items"])) == (1, 1)
     assert items(recorded, "&agent=nobody") == {}
@@ -74,20 +74,20 @@ def test_without_days_the_span_is_the_last_thirty(recorded: Agent) -> None:
     assert answer["first"] == (today - timedelta(days=29)).isoformat()
 
 
-def test_what_is_not_counted_yet_is_said(recorded: Agent, session_id: str) -> None:
+def test_uncounted_sessions_are_reported(recorded: Agent, session_id: str) -> None:
     assert recorded.get("/figures")["is_current"] is True
     recorded.post(f"/sessions/{session_id}/entries", {"entries": [{"kind": "model_input", "content": "go"}]})
     assert recorded.get("/figures")["is_current"] is False
 
 
-def test_what_a_rewind_cuts_off_is_there_on_request(recorded: Agent, session_id: str) -> None:
+def test_takes_are_counted_on_request(recorded: Agent, session_id: str) -> None:
     recorded.post(f"/sessions/{session_id}/rewinds", {"to_step": 1})
     follow_changes(lambda: False)
     assert list(items(recorded)) == ["2026-03-02"]
     assert list(items(recorded, "&take=all")) == ["2026-03-02", "2026-03-03"]
 
 
-def test_a_stranger_sees_none_of_it(recorded: Agent, charlie: Agent) -> None:
+def test_a_stranger_sees_no_figures(recorded: Agent, charlie: Agent) -> None:
     assert items(charlie) == {}
     assert charlie.get("/figures?from=2026-03-01&to=2026-03-31")["total"]["steps"] == 0
 

@@ -53,7 +53,7 @@ def test_pages_follow_each_other(found: Agent) -> None:
     assert found.get("/find?q=setup&cursor=nonsense").status == 422
 
 
-def test_takes_are_left_out_unless_asked_for(found: Agent) -> None:
+def test_takes_are_searched_only_on_request(found: Agent) -> None:
     found.post("/rewinds", {"to_step": 1})
     assert [item["position"] for item in found.get("/find?q=grep")["items"]] == [2]
     both = found.get("/find?q=grep&take=all")["items"]
@@ -64,7 +64,7 @@ def test_takes_are_left_out_unless_asked_for(found: Agent) -> None:
 @pytest.mark.parametrize(
     "query", ["", "q=", "q=%20", f"q={'x' * 201}", "q=%00", "q=a&take=some", "q=a&limit=0"]
 )
-def test_what_is_not_valid_is_refused(found: Agent, query: str) -> None:
+def test_an_invalid_search_text_is_refused(found: Agent, query: str) -> None:
     assert found.get(f"/find?{query}").status == 422
 
 
@@ -72,7 +72,7 @@ def test_strangers_get_404(found: Agent, charlie: Agent, session_id: str) -> Non
     assert charlie.get(f"/sessions/{session_id}/find?q=setup").status == 404
 
 
-def test_a_long_session_is_answered_in_parts_and_its_index_is_asked_for(
+def test_a_long_session_is_searched_in_parts_and_its_index_is_requested(
     run: Agent, session_id: str, asked: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(text_search, "MOST_ENTRIES", 520)

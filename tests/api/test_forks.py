@@ -46,7 +46,7 @@ def test_without_a_body_everything_is_shared(three: Agent) -> None:
     assert three.send("POST", "/forks")["head"] == 6
 
 
-def test_a_fork_and_its_parent_go_their_own_ways(alice: Agent, three: Agent) -> None:
+def test_a_fork_and_its_parent_are_independent(alice: Agent, three: Agent) -> None:
     fork = alice.within(f"/sessions/{three.post('/forks', {'at_step': 1})['id']}")
     assert fork.append(said("mine")) == [3]
     three.append(said("theirs"))
@@ -57,7 +57,7 @@ def test_a_fork_and_its_parent_go_their_own_ways(alice: Agent, three: Agent) -> 
     assert three.get("/entries/7")["content"] == "theirs"
 
 
-def test_a_step_in_flight_goes_on_in_both(alice: Agent, three: Agent) -> None:
+def test_a_step_in_flight_continues_in_parent_and_fork(alice: Agent, three: Agent) -> None:
     three.act("sleep")
     fork = alice.within(f"/sessions/{three.post('/forks')['id']}")
     assert three.succeed("here").status == 201

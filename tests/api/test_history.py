@@ -41,7 +41,7 @@ def test_an_empty_history_is_an_empty_text(run: Agent) -> None:
     assert history(run) == ""
 
 
-def test_a_judged_step_is_told_by_its_three_texts(run: Agent) -> None:
+def test_a_reviewed_step_is_shown_by_its_three_texts(run: Agent) -> None:
     step(run, "find it", {"changed": ["ä.py"]}, "line one\nline two")
     assert history(run) == (
         "### Step 1:\n"
@@ -51,7 +51,7 @@ def test_a_judged_step_is_told_by_its_three_texts(run: Agent) -> None:
     )
 
 
-def test_any_other_step_is_told_in_its_long_form(run: Agent) -> None:
+def test_other_steps_are_shown_in_long_form(run: Agent) -> None:
     run.append(called("a"), returned("a", "fine"))
     assert history(run) == (
         "### Step 1: Executed `read(path='a')`\n"
@@ -105,9 +105,7 @@ def test_a_summary_that_reaches_into_the_window_leaves_the_steps_before_it_visib
     assert [line.partition(":")[0] for line in lines] == [f"Step {number}" for number in range(1, 9)]
 
 
-def test_what_is_too_much_to_show_is_told_with_its_numbers(
-    ten: Agent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_left_out_steps_are_given_by_number(ten: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sliding_history, "MOST_LINES", 2)
     summarise(ten, 4, 5, "in between")
     assert history(ten).split("\n\n")[0].split("\n") == [
@@ -121,7 +119,7 @@ def test_what_is_too_much_to_show_is_told_with_its_numbers(
     assert "Steps 1 to 8: told in summaries that are too many to show here." in history(ten)
 
 
-def test_it_is_told_as_it_stood_at_a_position(ten: Agent) -> None:
+def test_the_history_is_as_of_a_position(ten: Agent) -> None:
     summarise(ten, 1, 8, "all of them")
     step(ten, "more", "more", "more")
     assert "all of them" in history(ten)

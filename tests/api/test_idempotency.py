@@ -102,7 +102,7 @@ def test_a_key_may_be_255_long(run: Agent) -> None:
     assert run.post("/entries", {"entries": [said()]}, {"Idempotency-Key": "x" * 255}).status == 201
 
 
-def test_a_key_on_a_read_means_nothing(run: Agent) -> None:
+def test_a_key_on_a_read_is_ignored(run: Agent) -> None:
     assert run.get("", KEY).status == run.get("", {"Idempotency-Key": "a b"}).status == 200
 
 
@@ -122,7 +122,7 @@ def purge_everything(agent: Agent) -> None:
         ("/sessions/{id}/entries", {"entries": [said("hunter2")]}),
     ],
 )
-def test_what_was_purged_does_not_come_back_with_a_repeated_request(
+def test_a_repeated_request_does_not_return_purged_data(
     alice: Agent, run: Agent, path: str, body: dict[str, Any]
 ) -> None:
     run.step()

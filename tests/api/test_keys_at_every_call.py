@@ -100,7 +100,7 @@ def test_without_a_usable_key_every_call_is_401_and_writes_nothing(
     assert rows() == before
 
 
-def test_a_key_of_another_project_finds_no_session_and_sees_nothing_of_ours(
+def test_a_key_of_another_project_gets_404_and_sees_no_data(
     operations: list[Operation], project: Project, session_id: str
 ) -> None:
     theirs = key_for(Project.objects.create(name="Dora's"), "dora")

@@ -54,7 +54,7 @@ def test_estimated_counted_and_billed_stand_beside_each_other(spent: Agent) -> N
     assert (ledger["steps"], ledger["calls"]) == (4, 3)
 
 
-def test_money_is_by_model_at_dated_prices_and_unknown_is_not_nothing(spent: Agent) -> None:
+def test_costs_are_by_model_at_dated_prices_and_unknown_is_not_zero(spent: Agent) -> None:
     ledger = spent.get("/ledger").body
     prices = {model["model"]: model["money"] for model in ledger["models"]}
     assert prices == {
@@ -76,13 +76,13 @@ def test_calls_that_name_no_model_count_for_the_sessions(spent: Agent) -> None:
     assert ledger["models"][0]["calls"] == 2
 
 
-def test_what_the_source_reported_is_told_beside_it(run: Agent) -> None:
+def test_the_reported_cost_is_listed_separately(run: Agent) -> None:
     run.append(answered(None, model="gpt-5", cost=0.25))
     ledger = run.get("/ledger").body
     assert (ledger["reported"], ledger["money"]) == (0.25, 0.0)
 
 
-def test_a_ledger_is_of_what_is_live_and_as_of_a_position(spent: Agent) -> None:
+def test_a_ledger_covers_live_steps_as_of_a_position(spent: Agent) -> None:
     assert spent.get("/ledger?as_of=2")["usage"]["input"] == 1000
     spent.post("/rewinds", {"episodes": 3})
     assert spent.get("/ledger")["usage"]["input"] == 1000
@@ -96,7 +96,7 @@ def test_a_session_without_calls_cost_nothing(run: Agent) -> None:
     assert run.get("/ledger/steps").body == {"items": [], "next": None}
 
 
-def test_steps_are_told_in_pages_of_one_state(spent: Agent) -> None:
+def test_pages_of_steps_are_of_one_state(spent: Agent) -> None:
     first = spent.get("/ledger/steps?limit=3").body
     spent.append(answered(OPENAI, model="gpt-5"))
     second = spent.get(f"/ledger/steps?limit=3&cursor={first['next']}").body

@@ -80,7 +80,7 @@ def test_an_answer_streams_and_becomes_one_entry(ready: Agent, loopback: Loopbac
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_what_was_sent_is_the_snapshot_that_is_linked(ready: Agent, loopback: Loopback, model: str) -> None:
+def test_the_linked_snapshot_is_the_sent_request(ready: Agent, loopback: Loopback, model: str) -> None:
     (_, appended) = call(ready, model)[-1]
     snapshot = ready.get(f"/snapshots/{appended['snapshot']}").body
     assert snapshot["output_position"] == 3
@@ -117,7 +117,7 @@ def test_one_session_alternates_providers_turn_by_turn(ready: Agent, loopback: L
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("how", ["cut", "end", "garbage", "error"])
-def test_a_call_that_fails_half_way_leaves_a_note_and_nothing_else(
+def test_a_failed_model_call_leaves_only_a_debug_log(
     ready: Agent, loopback: Loopback, model: str, how: Any
 ) -> None:
     loopback.steps.extend([Broken(how, after=HALF_WAY[model])] * 4)
@@ -135,7 +135,7 @@ def test_a_call_that_fails_half_way_leaves_a_note_and_nothing_else(
     assert call(ready, model)[-1][0] == "appended"
 
 
-def test_what_goes_wrong_before_the_answer_is_a_problem(ready: Agent, loopback: Loopback) -> None:
+def test_a_failure_before_the_response_is_a_problem_document(ready: Agent, loopback: Loopback) -> None:
     loopback.steps.append(Refusal(400, "max_tokens is too large", "invalid_request_error"))
     refused = ready.post("/calls", {"model": "gpt-5"})
     assert_problem(refused, 502, "refuses the request", "It said: max_tokens is too large")
@@ -159,7 +159,7 @@ def test_a_failed_call_is_in_the_servers_log_with_its_cause(
 
 @pytest.mark.parametrize("body", [b"data: {}\n\n", b"data: 7\n\n", b"data: {", b"", b"<html>", b"\xff\xfe"])
 @pytest.mark.parametrize("model", MODELS)
-def test_nonsense_is_a_502_and_nothing_is_half_appended(
+def test_an_invalid_response_is_a_502_and_appends_nothing(
     ready: Agent, loopback: Loopback, model: str, body: bytes
 ) -> None:
     loopback.default = lambda _: Raw(body)
@@ -174,13 +174,13 @@ def test_an_answer_that_the_log_refuses_is_a_failed_call(ready: Agent, loopback:
     assert ready.get("")["steps"] == 0
 
 
-def test_passing_faults_are_retried_as_asked(ready: Agent, loopback: Loopback, waits: list[float]) -> None:
+def test_temporary_failures_are_retried(ready: Agent, loopback: Loopback, waits: list[float]) -> None:
     loopback.steps.extend([Refusal(429, "slow down", "rate_limit_error", headers={"retry-after": "3"})])
     assert call(ready)[-1][0] == "appended"
     assert waits == [3.0]
 
 
-def test_restarts_are_told(ready: Agent, loopback: Loopback) -> None:
+def test_restarts_are_reported(ready: Agent, loopback: Loopback) -> None:
     loopback.steps.extend([Broken("cut", after=4), Answer(text="All of it.")])
     deltas = [data for name, data in call(ready) if name == "delta"]
     kinds = [delta["kind"] for delta in deltas]
@@ -204,7 +204,7 @@ def stream(run: Agent, wish: dict[str, Any]) -> tuple[StreamingHttpResponse, Ite
         ("openai_responses:gpt-5", {"type": "web_search"}),
     ],
 )
-def test_a_providers_own_tool_is_sent_beside_the_agents(
+def test_a_hosted_tool_is_sent_with_the_agents_tools(
     ready: Agent, loopback: Loopback, model: str, tool: dict[str, Any]
 ) -> None:
     assert call(ready, model, tools=[tool, {"name": "ls"}])[-1][0] == "appended"
@@ -280,7 +280,7 @@ def test_of_two_calls_at_once_the_second_is_a_conflict(ready: Agent, loopback: L
         ({"model": "gpt-5", "as_of": 1}, 422, "is not a field"),
     ],
 )
-def test_what_cannot_be_called_is_refused_before_anything_happens(
+def test_an_invalid_model_call_is_refused_before_it_begins(
     ready: Agent, loopback: Loopback, wish: dict[str, Any], status: int, words: str
 ) -> None:
     assert_problem(ready.post("/calls", wish), status, words)

@@ -40,7 +40,7 @@ def test_a_note_is_replaced_and_keeps_when_it_was_made(three: Agent) -> None:
     assert second["created_at"] == first["created_at"] < second["updated_at"]
 
 
-def test_a_deleted_note_is_gone(three: Agent) -> None:
+def test_a_note_can_be_deleted(three: Agent) -> None:
     note(three, 1, "x")
     assert three.delete("/episodes/1/note").status == 204
     assert noted(three) == []

@@ -28,12 +28,12 @@ def read_by_a_model(run: Agent, text: str) -> int:
     return str(context["request"]).count(text)
 
 
-def test_an_append_without_such_results_tells_of_none(run: Agent) -> None:
+def test_an_append_without_unpaired_results_reports_none(run: Agent) -> None:
     answer = run.post("/entries", {"entries": [called("a", "b"), returned("b"), returned("a")]})
     assert answer.body == {"positions": [1, 2, 3], "head": 3, "unpaired": []}
 
 
-def test_a_result_of_a_call_that_never_was_is_kept_and_told(run: Agent) -> None:
+def test_a_result_of_an_unknown_tool_call_is_stored_and_reported(run: Agent) -> None:
     answer = run.post("/entries", {"entries": [called("a"), returned("never", "what never was")]})
     assert unpaired(answer) == [(2, 0, "never", "unknown", None)]
     assert run.get("/entries/2")["results"][0]["outputs"] == "what never was"
@@ -69,7 +69,7 @@ def test_a_result_of_an_abandoned_call_is_no_result_of_the_next(run: Agent) -> N
     assert read_by_a_model(run, "too late") == 1
 
 
-def test_a_result_without_an_id_after_the_step_is_told(run: Agent) -> None:
+def test_a_result_without_an_id_after_the_step_is_reported(run: Agent) -> None:
     result = {"kind": "tool_results", "results": [{"status": "success", "outputs": "more"}]}
     assert unpaired(run.post("/entries", {"entries": [called("a"), returned("a"), result]})) == [
         (3, 0, None, "no_open_call", None)
@@ -84,7 +84,7 @@ def test_in_a_fork_the_calls_of_the_parent_are_known(run: Agent) -> None:
     assert unpaired(child.post("/entries", {"entries": [returned("a")]})) == [(3, 0, "a", "answered", 1)]
 
 
-def test_a_repeated_request_is_told_the_same_again(run: Agent) -> None:
+def test_a_repeated_request_gets_the_same_response(run: Agent) -> None:
     run.append(called("a"), returned("a"))
     key = {"Idempotency-Key": "late"}
     first, again = (run.post("/entries", {"entries": [returned("a")]}, key) for _ in range(2))
@@ -182,7 +182,7 @@ def test_an_image_without_data_is_refused_and_named(run: Agent, image: dict[str,
     assert run.get()["head"] == 0
 
 
-def test_texts_of_2_mb_come_back_whole(run: Agent) -> None:
+def test_texts_of_2_mb_are_returned_completely(run: Agent) -> None:
     run.append(said(LARGE), {"kind": "model_output", "thoughts": {"plan": LARGE}, "text": LARGE})
     run.act()
     assert run.succeed(LARGE).status == 201

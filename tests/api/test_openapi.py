@@ -115,7 +115,7 @@ def test_every_json_body_and_answer_has_an_example(
             assert json is None or resolved(document, json["schema"]).get("examples"), name
 
 
-def test_every_call_says_how_it_fails(calls: dict[str, dict[str, Any]]) -> None:
+def test_every_endpoint_documents_its_errors(calls: dict[str, dict[str, Any]]) -> None:
     for name, call in calls.items():
         statuses = set(call["responses"])
         assert {"400", "401", "403", "422", "503"} <= statuses, name

@@ -38,7 +38,7 @@ def test_a_name_leads_to_its_first_place(searched: Agent) -> None:
     assert (found["complete"], found["result_used"]) == (True, None)
 
 
-def test_a_result_says_who_used_it(searched: Agent) -> None:
+def test_a_result_lists_the_steps_that_used_it(searched: Agent) -> None:
     found = searched.get("/episodes/1/origins").body
     assert found["used"] == [
         {"result": 0, "line": 2, "text": "src/b.py", "names": [{"name": "src/b.py", "step": 2}]}
@@ -48,7 +48,7 @@ def test_a_result_says_who_used_it(searched: Agent) -> None:
     assert (before["used"], before["result_used"]) == ([], False)
 
 
-def test_a_long_session_says_that_it_is_not_read_yet(
+def test_a_long_session_is_reported_as_not_indexed_yet(
     searched: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(name_index.catch_up, "__kwdefaults__", {"at_most": 4})
@@ -61,7 +61,7 @@ def test_a_long_session_says_that_it_is_not_read_yet(
     assert searched.get("/episodes/2/origins")["complete"] is True
 
 
-def test_an_answer_is_not_made_again_while_nothing_changed(searched: Agent) -> None:
+def test_an_unchanged_session_gives_304(searched: Agent) -> None:
     first = searched.get("/episodes/2/origins")
     again = searched.get("/episodes/2/origins", headers={"If-None-Match": first.headers["ETag"]})
     assert again.status == 304
@@ -97,7 +97,7 @@ def test_a_step_that_is_not_there_is_a_404(searched: Agent) -> None:
     assert searched.get("/episodes/9/origins").status == 404
 
 
-def test_steps_are_listed_by_what_they_named_and_the_overview_counts_them(searched: Agent) -> None:
+def test_steps_are_filtered_by_names_and_counted_in_the_overview(searched: Agent) -> None:
     before = searched.get("/overview")["names"]
     assert before == {"indexed": False, "unseen": 0, "unseen_steps": [], "gone": 0, "gone_steps": []}
     searched.append(reading("src/guess.py"), returned("none"))
@@ -109,7 +109,7 @@ def test_steps_are_listed_by_what_they_named_and_the_overview_counts_them(search
     assert len(searched.get("/episodes?names=unseen&as_of=5").body["items"]) == 1
 
 
-def test_every_place_of_a_name_is_listed_when_it_is_asked_for(searched: Agent) -> None:
+def test_every_place_of_a_name_is_listed_on_request(searched: Agent) -> None:
     assert searched.get("/episodes/2/origins")["places"] is None
     found = searched.get("/episodes/2/origins?name=src/b.py")["places"]
     assert [(one["position"], one["step"], one["role"]) for one in found] == [

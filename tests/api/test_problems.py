@@ -69,7 +69,7 @@ def test_an_unknown_address_is_a_problem(alice: Agent, path: str) -> None:
         ("POST", "/openapi.json", "GET, HEAD"),
     ],
 )
-def test_another_method_is_told_which_there_are(alice: Agent, method: str, path: str, allow: str) -> None:
+def test_a_wrong_method_gives_the_allowed_methods(alice: Agent, method: str, path: str, allow: str) -> None:
     refused = alice.send(method, path)
     assert_problem(refused, 405, method, allow)
     assert refused.headers["Allow"] == allow
@@ -181,7 +181,7 @@ def test_a_thousand_parameters_are_too_many(alice: Agent) -> None:
     assert_problem(alice.get("/sessions?" + "&".join(["tag=x"] * 1001)), 400)
 
 
-def test_an_error_never_repeats_what_was_sent(alice: Agent, run: Agent) -> None:
+def test_an_error_never_repeats_the_request(alice: Agent, run: Agent) -> None:
     secret = "hunter2 " * 100_000
     for body in (
         {"title": secret},
@@ -207,7 +207,7 @@ def test_many_errors_are_counted_and_the_first_named(run: Agent) -> None:
     assert len(refused["errors"]) == 20
 
 
-def test_a_busy_database_asks_to_try_again(alice: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_busy_database_gives_503_with_retry_after(alice: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     def locked(*_: object, **__: object) -> None:
         raise OperationalError("database is locked")
 
@@ -264,7 +264,7 @@ def test_no_fields_make_the_server_fail(run: Agent, path: str, body: dict[str, A
     assert run.post(path, body).status < 500
 
 
-def test_a_batch_is_stored_whole_or_not_at_all(run: Agent) -> None:
+def test_a_batch_is_stored_completely_or_not_at_all(run: Agent) -> None:
     batch = [said(), {**said(), "oops": 1}]
     assert_problem(run.post("/entries", {"entries": batch}), 422, "entries[1]")
     late = [

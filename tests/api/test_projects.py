@@ -30,7 +30,7 @@ def test_a_key_with_admin_changes_it_and_the_change_is_recorded(alice: Agent, pr
     assert record.actor.startswith("key:")
 
 
-def test_a_change_that_changes_nothing_leaves_no_record(alice: Agent, project: Project) -> None:
+def test_a_change_without_effect_is_not_audited(alice: Agent, project: Project) -> None:
     assert alice.patch("/project", {}).status == 200
     assert alice.patch("/project", {"paid_automatic_compression": False}).status == 200
     assert not AuditRecord.objects.filter(project=project, action="change project").exists()

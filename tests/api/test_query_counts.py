@@ -90,7 +90,7 @@ def test_every_call_costs_the_same_number_of_queries_at_any_length(
         assert len(costs[0]) == len(costs[1]), path
 
 
-def test_a_history_shows_so_many_older_steps_and_reads_no_more(alice: Agent) -> None:
+def test_a_history_reads_only_the_shown_older_steps(alice: Agent) -> None:
     short, long = (with_steps(alice, steps) for steps in (200, 1000))
     costs = [cost(lambda run=run: run.get("/history")) for run in (short, long)]
     assert len(costs[0]) == len(costs[1]) <= 20

@@ -29,7 +29,7 @@ def request_of(run: Agent, step: int, query: str = "") -> Any:
     return answer.body
 
 
-def test_a_request_names_its_parts_and_what_was_billed(two: Agent) -> None:
+def test_a_request_has_its_parts_and_billed_tokens(two: Agent) -> None:
     found = request_of(two, -1)
     assert (found["step"], found["position"], found["source"]) == (2, 5, "log")
     assert found["tokens"]["billed"] == {
@@ -41,7 +41,7 @@ def test_a_request_names_its_parts_and_what_was_billed(two: Agent) -> None:
     assert found["tokens"]["cost"] > 0
 
 
-def test_it_says_what_is_new_and_where_the_requests_differ(two: Agent) -> None:
+def test_new_parts_and_the_first_difference_are_reported(two: Agent) -> None:
     assert request_of(two, 1)["changes"] is None
     changes = request_of(two, 2)["changes"]
     assert (changes["place"], changes["first_byte"], changes["new_positions"]) == ("end", None, [3, 4])

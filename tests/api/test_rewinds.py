@@ -54,7 +54,7 @@ def test_a_rewind_goes_back_to_its_target(
     assert positions(three) == list(range(1, to_position + 1))
 
 
-def test_without_a_body_only_the_step_in_flight_goes(three: Agent) -> None:
+def test_without_a_body_only_the_step_in_flight_is_cut_off(three: Agent) -> None:
     three.act()
     done = three.send("POST", "/rewinds")
     assert (done.status, done["to_position"], done["steps_cut"]) == (201, 6, 1)
@@ -96,7 +96,7 @@ def test_a_rewind_may_go_on_from_a_take(three: Agent) -> None:
     assert [(cut["first_position"], cut["last_position"]) for cut in done["cut_off"]] == [(8, 8)]
 
 
-def test_undoing_restores_what_was_live(three: Agent) -> None:
+def test_undoing_restores_live_entries(three: Agent) -> None:
     before = three.get("/entries")["items"]
     done = three.post("/rewinds", {"to_step": 1, "reason": "wrong way"})
     three.append(said("another way"))
@@ -114,7 +114,7 @@ def test_only_a_rewind_can_be_undone(three: Agent, position: str, status: int) -
     assert_problem(three.post(f"/rewinds/{position}/undo"), status)
 
 
-def test_rewinds_are_listed_with_what_they_cut_off(three: Agent, session_id: str) -> None:
+def test_rewinds_are_listed_with_their_cut_steps(three: Agent, session_id: str) -> None:
     three.post("/rewinds", {"to_step": 1, "reason": "\ud800 wrong"})
     three.append(said("another way"))
     three.post("/rewinds", {"to_position": 0})

@@ -74,7 +74,7 @@ def test_a_fork_that_did_nothing_only_lacks_steps(
     ]
 
 
-def test_what_differs_in_a_pair_is_named(alice: Agent) -> None:
+def test_differences_of_a_pair_are_listed(alice: Agent) -> None:
     (one, a), (two, b) = new(alice), new(alice)
     for run, text in ((one, "go"), (two, "go on")):
         run.append(said(text))
@@ -102,7 +102,7 @@ def test_what_differs_in_a_pair_is_named(alice: Agent) -> None:
     assert found["first_divergence"] == {"a": 3, "b": 3}
 
 
-def test_what_differs_behind_the_previews_is_found(alice: Agent) -> None:
+def test_differences_beyond_the_previews_are_found(alice: Agent) -> None:
     (one, a), (two, b) = new(alice), new(alice)
     for run, end in ((one, "x"), (two, "y")):
         do(run, "write", text="long " * 100)
@@ -141,7 +141,7 @@ def test_ids_of_calls_and_the_order_of_results_are_no_difference(alice: Agent) -
     assert (pair["change"], pair["exact"]) == ("same", True)
 
 
-def test_a_take_is_compared_with_what_came_after_it(alice: Agent, run: Agent, session_id: str) -> None:
+def test_a_take_is_compared_with_the_later_steps(alice: Agent, run: Agent, session_id: str) -> None:
     for name in ("a", "b", "c"):
         do(run, "read", path=name)
     position = run.post("/rewinds", {"to_step": 1})["position"]
@@ -211,7 +211,7 @@ def test_a_cursor_of_another_comparison_is_refused(alice: Agent, run: Agent, ses
         ("SESSION", UNKNOWN, 404, f"no session {UNKNOWN}"),
     ],
 )
-def test_what_cannot_be_compared_says_why(
+def test_the_error_of_an_impossible_comparison_gives_the_reason(
     alice: Agent, run: Agent, session_id: str, a: str, b: str, status: int, words: str
 ) -> None:
     do(run, "a")
@@ -231,7 +231,7 @@ def test_a_restored_take_is_not_there(alice: Agent, run: Agent, session_id: str)
     assert f"Compare {session_id}@{position - 1} instead" in answer["detail"]
 
 
-def test_a_stranger_compares_nothing(alice: Agent, charlie: Agent, session_id: str) -> None:
+def test_a_stranger_cannot_compare_runs(alice: Agent, charlie: Agent, session_id: str) -> None:
     _, own = new(charlie)
     for path in ("/compare", "/compare/pairs"):
         foreign = charlie.get(f"{path}?a={own}&b={session_id}")

@@ -46,7 +46,7 @@ def test_a_name_is_given_once(alice: Agent) -> None:
     [{"name": ""}, {"name": " "}, {"name": "x" * 101}, {"query": ""}, {"query": " "}, {"query": '"open'},
      {"query": "x" * 501}, {"query": "status:nonsense"}],
 )  # fmt: skip
-def test_what_cannot_be_saved_is_refused(alice: Agent, changed: dict[str, str]) -> None:
+def test_an_invalid_search_is_refused(alice: Agent, changed: dict[str, str]) -> None:
     refused = alice.post("/searches", {**SAVED, **changed})
     assert refused.status == 422
     assert refused["detail"]

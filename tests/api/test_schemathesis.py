@@ -96,7 +96,7 @@ def skip_similar_edges(schema: BaseSchema, part: int) -> None:
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("_in_process")
-def test_the_api_does_what_its_document_says() -> None:
+def test_the_api_matches_its_openapi_document() -> None:
     key = key_for(Project.objects.create(name="Alice's"), "schemathesis")
     headers = {"Authorization": f"Bearer {key}"}
     generation, fuzzing = (

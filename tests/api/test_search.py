@@ -67,7 +67,7 @@ def test_steps_are_found_by_words_names_and_facets(
     assert found(alice, q) == [(recorded, step) for step in steps]
 
 
-def test_a_snippet_shows_the_match_and_where_it_stands(alice: Agent, recorded: str) -> None:
+def test_a_snippet_shows_the_match_and_its_place(alice: Agent, recorded: str) -> None:
     (item,) = alice.get("/search?q=testhooks")["items"]
     assert (item["field"], item["position"], item["status"]) == ("result", 5, "error")
     assert [item["snippet"][first:last] for first, last in item["marks"]] == ["TestHooks"]
@@ -91,7 +91,7 @@ def test_a_stranger_finds_nothing(alice: Agent, charlie: Agent, recorded: str) -
     assert found(charlie, f"session:{recorded}") == []
 
 
-def test_takes_are_found_only_when_asked_for_and_forks_show_what_they_keep(
+def test_takes_are_found_only_on_request_and_forks_show_shared_steps(
     alice: Agent, run: Agent, recorded: str
 ) -> None:
     fork = run.post("/forks", {"at_step": 2})["id"]
@@ -128,7 +128,7 @@ def test_a_cursor_of_another_query_is_refused(alice: Agent, run: Agent) -> None:
 @pytest.mark.parametrize(
     "q", ["x" * 10_000, "%22no", "a*", "*", "status:bad", "session:1", "cost:1", "+AND+".join("abcdefghi")]
 )
-def test_a_bad_query_is_told_what_to_do(alice: Agent, q: str) -> None:
+def test_the_error_of_a_bad_query_says_what_to_do(alice: Agent, q: str) -> None:
     refused = alice.get(f"/search?q={q}")
     assert refused.status == 422
     assert refused["detail"]
@@ -147,7 +147,7 @@ def test_a_bad_query_is_told_what_to_do(alice: Agent, q: str) -> None:
         ('"EnsureSetup AND"', []),
     ],
 )
-def test_different_steps_of_a_session_may_match_what_and_joins(
+def test_different_steps_of_a_session_may_match_parts_joined_by_and(
     alice: Agent, charlie: Agent, recorded: str, q: str, steps: list[int]
 ) -> None:
     assert found(alice, q) == [(recorded, step) for step in steps]
@@ -187,7 +187,7 @@ def test_archived_sessions_are_left_out_unless_named(alice: Agent, run: Agent, r
     assert found(alice, f"testhooks session:{recorded}") == [(recorded, 2)]
 
 
-def test_rebuilding_gives_equal_rows_and_mends_what_was_lost(alice: Agent, run: Agent, recorded: str) -> None:
+def test_rebuilding_gives_equal_rows_and_restores_lost_ones(alice: Agent, run: Agent, recorded: str) -> None:
     assert found(alice, "testhooks")
     session = Session.objects.get(pk=recorded)
     rows = list(SearchStep.objects.order_by("id").values())
@@ -200,9 +200,7 @@ def test_rebuilding_gives_equal_rows_and_mends_what_was_lost(alice: Agent, run: 
     assert found(alice, "testhooks") == [(recorded, 2)]
 
 
-def test_what_was_recorded_before_there_was_an_index_is_added(
-    alice: Agent, run: Agent, session_id: str
-) -> None:
+def test_steps_older_than_the_index_are_added(alice: Agent, run: Agent, session_id: str) -> None:
     run.step(outputs="wombat")
     project = Session.objects.get().project_id
     search_index._progress(project)
@@ -277,7 +275,7 @@ def test_suggestions_take_any_text(alice: Agent, recorded: str, q: str) -> None:
     suggested(alice, q)
 
 
-def test_nothing_of_archived_sessions_and_takes_is_suggested(alice: Agent, run: Agent, recorded: str) -> None:
+def test_archived_sessions_and_takes_are_not_suggested(alice: Agent, run: Agent, recorded: str) -> None:
     found(alice, "hooks")
     run.post("/rewinds", {"to_step": 1})
     assert suggested(alice, "testho") == []

@@ -133,9 +133,7 @@ def test_facets_count_the_sessions_of_the_list(alice: Agent, runs: dict[str, str
     }
 
 
-def test_a_facet_counts_what_another_choice_of_its_kind_would_find(
-    alice: Agent, runs: dict[str, str]
-) -> None:
+def test_a_facet_counts_the_sessions_of_each_other_choice(alice: Agent, runs: dict[str, str]) -> None:
     found = facets(alice, "agent=fixer&model=m2")
     assert found["total"] == {"": 1}
     assert found["agent"] == {"fixer": 1, "writer": 1}
@@ -161,7 +159,7 @@ def test_each_count_is_the_length_of_the_list(alice: Agent, runs: dict[str, str]
             assert len(listed(alice, "&".join([*kept, f"{facet}={quote(value)}"]))) == count
 
 
-def test_facets_are_of_the_own_project(charlie: Agent, runs: dict[str, str]) -> None:
+def test_facets_count_only_the_own_project(charlie: Agent, runs: dict[str, str]) -> None:
     assert facets(charlie)["total"] == {"": 0}
     assert facets(charlie)["agent"] == {}
 

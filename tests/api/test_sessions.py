@@ -15,7 +15,7 @@ from tests.examples import examples
 GIVEN = "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"
 
 
-def test_a_session_needs_nothing(alice: Agent) -> None:
+def test_a_session_has_no_required_fields(alice: Agent) -> None:
     made = alice.send("POST", "/sessions", b"{}")
     assert made.status == 201
     assert UUID(made["id"]).version == 7
@@ -36,7 +36,7 @@ def test_a_sub_agent_names_the_step_that_starts_it(alice: Agent) -> None:
     assert (unknown["spawned_by"], unknown["spawned_position"]) == (parent, None)
 
 
-def test_what_starts_a_sub_agent_has_to_be_there(alice: Agent, charlie: Agent) -> None:
+def test_the_parent_of_a_sub_agent_must_exist(alice: Agent, charlie: Agent) -> None:
     parent = alice.post("/sessions")["id"]
     assert_problem(alice.post("/sessions", {"spawned_by": parent, "spawned_step": 1}), 422, "no step 1")
     assert_problem(alice.post("/sessions", {"spawned_step": 1}), 422, "spawned_step needs spawned_by")
@@ -103,13 +103,13 @@ def test_a_session_is_refused_with_the_field_named(alice: Agent, wrong: dict[str
 
 
 @pytest.mark.parametrize("wrong", ["wide", -1, 1.5, [], True])
-def test_a_wrong_budget_is_answered_with_what_it_may_be(alice: Agent, wrong: Any) -> None:
+def test_the_error_of_a_wrong_budget_gives_the_limits(alice: Agent, wrong: Any) -> None:
     refused = alice.post("/sessions", {"settings": {"max_tokens": wrong}})
     assert_problem(refused, 422)
     assert 'a whole number from 0, "window" or null' in refused["detail"]
 
 
-def test_only_what_is_given_changes(alice: Agent, session_id: str) -> None:
+def test_only_given_fields_change(alice: Agent, session_id: str) -> None:
     address = f"/sessions/{session_id}"
     before = alice.patch(address, {"tags": ["x"], "settings": {"window_size": 2}}).body
     after = alice.patch(address, {"title": "better", "settings": {"max_tokens": 5}}).body
@@ -139,7 +139,7 @@ def test_deleting_archives(alice: Agent, run: Agent, session_id: str) -> None:
     assert all(actor.startswith("key:ph_") for _, actor in actions if actor)
 
 
-def test_current_instruction_and_notebook_are_told_as_of_any_position(run: Agent) -> None:
+def test_instruction_and_notebook_are_as_of_any_position(run: Agent) -> None:
     for text in ("first", "second"):
         run.append({"kind": "system_instruction", "text": text}, {"kind": "memory_notebook", "content": text})
     assert (run.get()["instruction"], run.get()["notebook"]) == ("second", "second")
@@ -148,7 +148,7 @@ def test_current_instruction_and_notebook_are_told_as_of_any_position(run: Agent
     assert run.get("?as_of=0")["instruction"] is None
 
 
-def test_the_newest_entry_is_told_as_of_any_position(alice: Agent, run: Agent) -> None:
+def test_the_newest_entry_is_as_of_any_position(alice: Agent, run: Agent) -> None:
     run.append(said("1"), said("2"))
     run.append(said("3"))
     run.post("/rewinds", {"to_position": 1})
@@ -161,7 +161,7 @@ def test_the_newest_entry_is_told_as_of_any_position(alice: Agent, run: Agent) -
     assert fork.get("?as_of=2")["last_entry_at"] == times[2]
 
 
-def test_counters_are_told_as_of_any_position(run: Agent) -> None:
+def test_counters_are_as_of_any_position(run: Agent) -> None:
     run.step()
     run.act()
     run.fail()
@@ -225,7 +225,7 @@ def many(alice: Agent) -> dict[str, str]:
         ("?errors=false", {"Write the docs", "100% of_it", "Größe ÄNDERN"}),
     ],
 )
-def test_sessions_are_found_by_what_they_are(
+def test_sessions_are_found_by_their_fields(
     alice: Agent, many: dict[str, str], query: str, titles: set[str]
 ) -> None:
     assert {item["title"] for item in alice.get(f"/sessions{query}")["items"]} == titles
@@ -246,7 +246,7 @@ def test_sessions_are_found_by_the_beginning_of_their_id(alice: Agent, charlie: 
     assert charlie.get(f"/sessions?id={ids[0]}")["items"] == []
 
 
-def test_archived_sessions_are_listed_when_asked_for(alice: Agent, session_id: str) -> None:
+def test_archived_sessions_are_listed_on_request(alice: Agent, session_id: str) -> None:
     alice.delete(f"/sessions/{session_id}")
     assert alice.get("/sessions")["items"] == []
     assert [item["id"] for item in alice.get("/sessions?status=archived")["items"]] == [session_id]
@@ -282,7 +282,7 @@ def test_the_session_with_the_newest_entry_comes_first(alice: Agent, many: dict[
 
 @settings(max_examples=examples(15), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(limit=st.integers(1, 8), moments=st.lists(st.integers(0, 2), min_size=1, max_size=12))
-def test_pages_hold_each_session_once_in_order(alice: Agent, limit: int, moments: list[int]) -> None:
+def test_pages_contain_each_session_once_in_order(alice: Agent, limit: int, moments: list[int]) -> None:
     tag = str(UUID(int=hash((limit, *moments)) % 2**128))
     for moment in moments:
         id = alice.post("/sessions", {"tags": [tag]})["id"]

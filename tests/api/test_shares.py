@@ -39,7 +39,7 @@ def test_by_default_a_link_shows_no_takes_and_no_inputs_and_expires_in_30_days(
     assert made["url"].startswith("http://testserver/s/")
 
 
-def test_a_link_keeps_what_it_was_made_with(run: Agent) -> None:
+def test_a_link_keeps_its_options(run: Agent) -> None:
     run.append(said(), said())
     end = (timezone.now() + timedelta(hours=1)).isoformat()
     made = run.post("/shares", {"as_of": 1, "takes": True, "inputs": True, "expires_at": end})
@@ -122,7 +122,7 @@ def test_another_secret_ends_all_links(run: Agent) -> None:
         find_share(token)
 
 
-def test_a_link_goes_with_its_session(run: Agent, project: Project, session_id: str) -> None:
+def test_a_link_is_deleted_with_its_session(run: Agent, project: Project, session_id: str) -> None:
     made = run.post("/shares")
     share = ShareLink.objects.get()
     assert share_token(share.pk) == token_in(made["url"])

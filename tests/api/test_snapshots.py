@@ -80,7 +80,7 @@ def test_a_request_is_rebuilt_whatever_has_happened_since(three: Agent) -> None:
         assert rebuilt["note"] is None
 
 
-def test_a_fork_rebuilds_what_its_parent_gave_it(alice: Agent, three: Agent) -> None:
+def test_a_fork_rebuilds_snapshots_of_its_parent(alice: Agent, three: Agent) -> None:
     fork = alice.within(f"/sessions/{three.post('/forks')['id']}")
     three.post("/summaries", {"from_step": 1, "to_step": 1, "text": "made in the parent, later"})
     choice = {"policy": "episodic", "max_tokens": 700}
@@ -100,7 +100,7 @@ def test_a_live_screen_is_not_kept_and_the_rest_is_still_compared(three: Agent) 
     assert three.get(f"/snapshots/{id}")["live_screen"] is True
 
 
-def test_what_no_longer_matches_is_said(three: Agent) -> None:
+def test_a_rebuilt_request_that_differs_is_reported(three: Agent) -> None:
     from historyapp.models import Snapshot
 
     id = taken(three)
@@ -129,7 +129,7 @@ def test_a_context_is_no_different_from_itself(three: Agent) -> None:
     assert diff["prefix"] == {"first_difference": None, "share": 1.0}
 
 
-def test_what_a_cache_saves_is_told_at_the_models_prices(three: Agent) -> None:
+def test_cache_savings_are_at_the_models_prices(three: Agent) -> None:
     grow(three, "call_3", outputs="a long line\n" * 700)
     saved = {}
     for model in ("gpt-5", "claude-opus-4-5", "llama-9"):
@@ -168,7 +168,7 @@ def test_an_output_that_names_its_snapshot_is_linked_and_bills_it(three: Agent) 
     assert tokens["error"] == pytest.approx(100 / (estimated + 100))
 
 
-def test_a_bill_with_what_a_providers_own_tools_found_teaches_nothing(three: Agent) -> None:
+def test_usage_with_results_of_hosted_tools_corrects_nothing(three: Agent) -> None:
     search = {"type": "web_search_20250305", "name": "web_search"}
     id = taken(three, model="claude-opus-4-5", tools=[search])
     metadata = {"snapshot": id, "usage": {"input_tokens": 2000, "output_tokens": 7}}

@@ -60,7 +60,7 @@ def test_a_retry_needs_the_scope_where_the_run_calls_a_paid_model(run: Agent, re
     assert run.post(f"/compressions/{started['id']}/retries").status == 202
 
 
-def test_a_granted_scope_holds_from_the_next_request(recorder: Agent, loopback: Loopback) -> None:
+def test_a_granted_scope_is_valid_from_the_next_request(recorder: Agent, loopback: Loopback) -> None:
     change_scopes(ApiKey.objects.get(name="recorder"), add=["spend"])
     loopback.steps.append(Answer(text="Done."))
     assert recorder.post("/calls", {"model": "gpt-5", "policy": "live"}).status == 200

@@ -21,7 +21,7 @@ def summarise(run: Agent, first: int, last: int, text: str = "did it", **more: A
     return dict(written.body)
 
 
-def test_a_summary_says_what_it_stands_for(three: Agent) -> None:
+def test_a_summary_has_its_range_of_steps(three: Agent) -> None:
     written = summarise(three, 1, 2, "\ud800 found", key_points=["a", "\x00"])
     assert (written["from_step"], written["to_step"], written["level"]) == (1, 2, 2)
     assert (written["first_position"], written["last_position"], written["made_at"]) == (1, 4, 6)
@@ -79,7 +79,7 @@ def test_a_step_in_flight_is_summarised_once_its_result_is_there(three: Agent) -
     assert three.post("/summaries", {"from_step": 4, "to_step": 4, "text": "failed"}).status == 201
 
 
-def test_a_summary_goes_and_comes_with_its_steps(three: Agent) -> None:
+def test_a_summary_is_live_while_its_steps_are(three: Agent) -> None:
     kept, cut = summarise(three, 1, 1), summarise(three, 2, 3)
     done = three.post("/rewinds", {"to_step": 2})
     assert three.get("/summaries")["items"] == [kept]
@@ -88,13 +88,13 @@ def test_a_summary_goes_and_comes_with_its_steps(three: Agent) -> None:
     assert three.get("/summaries")["items"] == [kept, cut]
 
 
-def test_a_position_before_a_summary_knows_nothing_of_it(three: Agent) -> None:
+def test_as_of_a_position_before_a_summary_it_is_not_listed(three: Agent) -> None:
     summarise(three, 1, 1)
     assert three.get("/summaries?as_of=5")["items"] == []
     assert three.get("/episodes/1?as_of=5")["summary"] is None
 
 
-def test_a_fork_shares_the_summaries_of_what_it_shares(alice: Agent, three: Agent) -> None:
+def test_a_fork_shares_summaries_of_shared_steps(alice: Agent, three: Agent) -> None:
     before = summarise(three, 1, 1, "before")
     fork = alice.within(f"/sessions/{three.post('/forks', {'at_step': 2})['id']}")
     after = summarise(three, 2, 2, "after")

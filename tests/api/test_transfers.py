@@ -104,7 +104,7 @@ def test_a_collision_with_another_import_is_a_conflict(alice: Agent, monkeypatch
     assert imported(alice, file()).status == 201
 
 
-def test_a_fork_without_entries_of_its_own_is_news(alice: Agent, run: Agent, charlie: Agent) -> None:
+def test_a_fork_without_own_entries_is_imported(alice: Agent, run: Agent, charlie: Agent) -> None:
     run.append(said("1"))
     alone = run.get("/export").body
     assert imported(charlie, file(alone, "run.jsonl")).status == 201
@@ -113,7 +113,7 @@ def test_a_fork_without_entries_of_its_own_is_news(alice: Agent, run: Agent, cha
     assert imported(charlie, file(run.get("/export").body, "run.jsonl")).status == 200
 
 
-def test_what_may_succeed_later_is_not_kept_for_its_key(alice: Agent) -> None:
+def test_a_retryable_failure_is_not_stored_for_its_key(alice: Agent) -> None:
     id = imported(alice, file())["files"][0]["sessions"][0]["id"]
     grown = json.dumps({"messages": [*json.loads(CHAT)["messages"], {"role": "user", "content": "more"}]})
     key = {"Idempotency-Key": "again"}
@@ -127,7 +127,7 @@ def test_what_may_succeed_later_is_not_kept_for_its_key(alice: Agent) -> None:
     assert (again.status, again.headers["Idempotency-Replayed"]) == (201, "true")
 
 
-def test_a_file_that_was_imported_is_told_beside_one_that_has_to_wait(alice: Agent) -> None:
+def test_the_report_has_imported_and_waiting_files(alice: Agent) -> None:
     id = imported(alice, file())["files"][0]["sessions"][0]["id"]
     alice.delete(f"/sessions/{id}")
     grown = json.dumps({"messages": [*json.loads(CHAT)["messages"], {"role": "user", "content": "more"}]})
@@ -141,7 +141,7 @@ def test_a_file_that_was_imported_is_told_beside_one_that_has_to_wait(alice: Age
     assert_problem(alice.upload("/imports", fields, headers={"Idempotency-Key": "both"}), 409, "archived")
 
 
-def test_what_is_no_transcript_is_refused(alice: Agent) -> None:
+def test_a_file_that_is_not_a_transcript_is_refused(alice: Agent) -> None:
     refused = imported(alice, file("junk", "notes.txt"))
     assert_problem(refused, 422, "notes.txt is in no format")
     assert refused["type"] == "/docs/errors#unreadable-transcript"
@@ -180,7 +180,7 @@ def test_a_stranger_sees_nothing_of_it(alice: Agent, charlie: Agent) -> None:
 
 
 @pytest.mark.parametrize("format", list(EXPORTERS))
-def test_a_session_goes_out_in_every_format(run: Agent, format: str) -> None:
+def test_a_session_is_exported_in_every_format(run: Agent, format: str) -> None:
     run.append(said("<script>\ud800"))
     run.step("ls", ["a"])
     answer = run.get(f"/export?format={format}")
@@ -193,7 +193,7 @@ def test_a_session_goes_out_in_every_format(run: Agent, format: str) -> None:
     assert "ls" in text
 
 
-def test_what_goes_out_comes_in_again(run: Agent, charlie: Agent) -> None:
+def test_an_export_can_be_imported_again(run: Agent, charlie: Agent) -> None:
     run.append(said("\ud800\x00"))
     run.step()
     run.post("/rewinds", {"to_position": 1})

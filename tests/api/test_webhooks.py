@@ -76,9 +76,7 @@ def test_a_repeated_request_makes_one_webhook_and_shows_its_secret_again(alice: 
         ({}, "not-valid", "url"),
     ],
 )
-def test_what_could_never_arrive_is_refused(
-    alice: Agent, fields: dict[str, Any], code: str, words: str
-) -> None:
+def test_an_unreachable_url_is_refused(alice: Agent, fields: dict[str, Any], code: str, words: str) -> None:
     for refused in (alice.post("/webhooks", fields), at(alice).patch("", fields) if fields else None):
         if refused is not None:
             assert_problem(refused, 422, words)
@@ -94,7 +92,7 @@ def test_a_private_address_may_be_allowed(alice: Agent, settings: Any) -> None:
     assert_problem(alice.post("/webhooks", {"url": "http://10.0.0.1/"}), 422, "not public")
 
 
-def test_only_what_is_given_changes(alice: Agent) -> None:
+def test_only_given_fields_change(alice: Agent) -> None:
     webhook = at(alice, events=["session.loop", "session.error"], description="Tell the team")
     assert webhook.get()["events"] == ["session.error", "session.loop"]
     changed = webhook.patch("", {"events": [], "state": "paused"})
@@ -104,7 +102,7 @@ def test_only_what_is_given_changes(alice: Agent) -> None:
     assert_problem(webhook.patch("", {"state": "off"}), 422)
 
 
-def test_one_that_was_switched_off_says_why_and_is_switched_on_again(alice: Agent) -> None:
+def test_a_disabled_webhook_gives_the_reason_and_can_be_enabled(alice: Agent) -> None:
     webhook = at(alice)
     since = timezone.now() - timedelta(days=4)
     Webhook.objects.update(state="off", note="All failed.", failures=12, failing_since=since)
@@ -202,7 +200,7 @@ def test_webhooks_come_in_pages_the_oldest_first_with_few_queries(alice: Agent) 
     assert len(queries) == 3  # the key, the webhooks, what waits
 
 
-def test_a_deleted_webhook_is_gone_with_its_deliveries(alice: Agent) -> None:
+def test_a_webhook_is_deleted_with_its_deliveries(alice: Agent) -> None:
     webhook = at(alice)
     webhook.post("/tests")
     assert webhook.delete().status == 204
@@ -257,7 +255,7 @@ def test_an_unknown_delivery_is_not_found(alice: Agent, id: str) -> None:
     assert_problem(webhook.post(f"/deliveries/{id}/redeliveries"), 404, "no delivery")
 
 
-def test_what_is_done_to_webhooks_is_audited(alice: Agent) -> None:
+def test_changes_of_webhooks_are_audited(alice: Agent) -> None:
     webhook = at(alice)
     id = webhook.post("/tests")["id"]
     for path in ("/secrets", f"/deliveries/{id}/redeliveries"):

@@ -23,7 +23,7 @@ def names(agent: Agent, query: str = "") -> list[str]:
     return [item["name"] for item in agent.get(f"/what-ifs{query}")["items"]]
 
 
-def test_what_is_saved_is_listed_and_what_was_left_out_is_null(alice: Agent) -> None:
+def test_saved_what_ifs_are_listed_with_nulls_for_left_out_fields(alice: Agent) -> None:
     saved = save(alice, **SMALL)
     assert {name: saved[name] for name in ("policy", "max_tokens", "format", "model")} == {
         "policy": "masked", "max_tokens": 4096, "format": None, "model": None,
@@ -55,12 +55,12 @@ def test_a_budget_of_zero_is_a_budget(alice: Agent) -> None:
         ({"name": "x" * 101, "policy": "live"}, ""),
     ],
 )
-def test_what_cannot_be_used_is_not_saved(alice: Agent, fields: dict[str, Any], words: str) -> None:
+def test_an_invalid_what_if_is_not_saved(alice: Agent, fields: dict[str, Any], words: str) -> None:
     assert_problem(alice.put("/what-ifs", {"name": "n", **fields}), 422, words)
     assert not WhatIf.objects.exists()
 
 
-def test_a_deleted_one_is_gone(alice: Agent) -> None:
+def test_a_what_if_can_be_deleted(alice: Agent) -> None:
     id = save(alice, **SMALL)["id"]
     assert alice.delete(f"/what-ifs/{id}").status == 204
     assert names(alice) == []
@@ -83,7 +83,7 @@ def test_a_key_that_may_write_saves_and_does_not_delete(alice: Agent, project: P
     assert_problem(writer.delete(f"/what-ifs/{id}"), 403, "admin")
 
 
-def test_they_come_in_pages_in_the_order_of_saving(alice: Agent) -> None:
+def test_what_ifs_are_paginated_in_the_order_of_saving(alice: Agent) -> None:
     for name in ("c", "a", "b"):
         save(alice, name=name, policy="live")
     first = alice.get("/what-ifs?limit=2")

@@ -72,7 +72,7 @@ def test_writes_of_an_outage_arrive_once_and_in_order(
     ]
 
 
-def test_they_are_sent_without_being_asked_to_also_by_the_next_agent(
+def test_spooled_writes_are_sent_automatically_also_by_the_next_agent(
     run: Run, proxy: FaultyProxy, spool: Spool, playhead: Playhead, session_id: UUID
 ) -> None:
     async def outage(client: AsyncPlayhead) -> None:
@@ -102,7 +102,9 @@ def test_a_full_spool_says_so(run: Run, proxy: FaultyProxy, session_id: UUID) ->
         run(fill)
 
 
-def test_a_read_sees_what_was_spooled_before_it(run: Run, proxy: FaultyProxy, session_id: UUID) -> None:
+def test_a_read_sees_writes_that_were_spooled_before_it(
+    run: Run, proxy: FaultyProxy, session_id: UUID
+) -> None:
     async def loop(client: AsyncPlayhead) -> None:
         proxy.faults = [lost_request] * 4
         recorder = AsyncRecorder(client, session_id)

@@ -98,7 +98,7 @@ def test_a_call_never_takes_longer_than_its_deadline(ask: Ask, behaviour: Behavi
 
 @BOTH
 @pytest.mark.parametrize("behaviour", SLOW)
-def test_a_server_that_was_too_slow_is_asked_again(ask: Ask, behaviour: Behaviour) -> None:
+def test_a_timeout_is_retried(ask: Ask, behaviour: Behaviour) -> None:
     answer = page(b"200 OK", b"application/json", b'{"positions": [1], "head": 1}')
     with BadServer(at_first(behaviour, answer)) as server:
         ask(server.url, 0.2, Wait(60))
@@ -137,7 +137,7 @@ def test_every_address_of_a_host_is_tried(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("ask", [blocking_append, awaiting_append, blocking_export])
-def test_a_server_that_breaks_off_is_asked_again(ask: Ask) -> None:
+def test_a_broken_response_is_retried(ask: Ask) -> None:
     with BadServer(resetting) as server:
         with pytest.raises(ServerUnavailable):
             ask(server.url, 2.0, Raise(2))
@@ -161,7 +161,7 @@ def test_a_server_that_breaks_off_is_asked_again(ask: Ask) -> None:
         (saying(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), "200 with no content type"),
     ],
 )
-def test_what_is_not_playhead_is_recognised(ask: Ask, behaviour: Behaviour, words: str) -> None:
+def test_another_server_is_recognised(ask: Ask, behaviour: Behaviour, words: str) -> None:
     with BadServer(behaviour) as server:
         with pytest.raises(NotPlayhead) as caught:
             ask(server.url, 2.0, Wait(5))
@@ -195,9 +195,7 @@ def test_a_proxy_without_its_playhead_is_an_outage(ask: Ask, status: bytes) -> N
         (b"500 Internal Server Error", NotPlayhead),
     ],
 )
-def test_what_a_proxy_refuses_is_an_error_that_names_it(
-    ask: Ask, status: bytes, kind: type[PlayheadError]
-) -> None:
+def test_an_error_of_a_proxy_names_the_proxy(ask: Ask, status: bytes, kind: type[PlayheadError]) -> None:
     with BadServer(page(status, b"text/html", b"<h1>gateway</h1>")) as server:
         with pytest.raises(PlayheadError, match="gateway") as caught:
             ask(server.url, 2.0, Raise(1))
@@ -206,7 +204,7 @@ def test_what_a_proxy_refuses_is_an_error_that_names_it(
 
 
 @BOTH
-def test_nothing_listens_is_an_outage(ask: Ask) -> None:
+def test_a_refused_connection_is_an_outage(ask: Ask) -> None:
     begun = time.monotonic()
     with pytest.raises(ServerUnavailable, match="Check that Playhead runs there") as caught:
         ask("http://127.0.0.1:9", 5.0, Raise())

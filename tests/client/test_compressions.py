@@ -108,7 +108,7 @@ def test_two_strategies_are_compared(playhead: Playhead, six: UUID) -> None:
     assert len(list(playhead.compressions(six, trial=True))) == 2
 
 
-def test_the_history_is_told_as_text(playhead: Playhead, six: UUID) -> None:
+def test_the_history_is_returned_as_text(playhead: Playhead, six: UUID) -> None:
     playhead.write_summary(six, 1, 2, "began")
     text = playhead.history(six)
     assert text.startswith("### Step 1:\n- **Analysis:** find it\n")  # all six are within the window

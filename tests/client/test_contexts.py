@@ -57,13 +57,13 @@ def test_a_budget_that_is_too_small_tells_one_that_works(run: Recorder) -> None:
     assert run.context(policy="masked", max_tokens=smallest).tokens.estimated <= smallest
 
 
-def test_no_budget_is_another_wish_than_the_sessions(run: Recorder) -> None:
+def test_no_budget_differs_from_the_sessions_budget(run: Recorder) -> None:
     run.configure(max_tokens=500)
     assert run.context().manifest.max_tokens == 500
     assert run.context(max_tokens=None).manifest.max_tokens is None
 
 
-def test_looking_at_a_context_records_nothing(playhead: Playhead, run: Recorder) -> None:
+def test_reading_a_context_records_nothing(playhead: Playhead, run: Recorder) -> None:
     seen = playhead.context(run.session_id, policy="live", format="plain", model="gpt-5.3", max_tokens=9000)
     assert (seen.snapshot, seen.manifest.policy) == (None, "live")
     assert playhead.serve_context(run.session_id, record=False).snapshot is None
@@ -73,7 +73,7 @@ def test_looking_at_a_context_records_nothing(playhead: Playhead, run: Recorder)
     assert "tool_2" not in str(then.request)
 
 
-def test_what_was_served_is_found_again_byte_by_byte(playhead: Playhead, run: Recorder) -> None:
+def test_a_served_context_is_rebuilt_byte_for_byte(playhead: Playhead, run: Recorder) -> None:
     first = run.context(max_tokens=4000)
     run.say("And now?")
     second = run.context(max_tokens=4000)
@@ -99,7 +99,7 @@ def test_the_answer_is_linked_with_the_context_that_it_answers(playhead: Playhea
     assert run.context(model="gpt-5.3").tokens.learned_from == 1
 
 
-def test_what_a_session_cost_is_told_in_all_and_by_step(playhead: Playhead, run: Recorder) -> None:
+def test_the_ledger_has_totals_and_steps(playhead: Playhead, run: Recorder) -> None:
     run.after_model(COMPLETION)
     ledger = playhead.ledger(run.session_id)
     assert (ledger.calls, ledger.usage.input, ledger.usage.output, ledger.models[0].model) == (

@@ -72,7 +72,7 @@ def reader(
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
-def test_every_example_prints_what_the_page_says(
+def test_every_example_prints_the_documented_output(
     example: Example, reader: Loopback, capsys: pytest.CaptureFixture[str]
 ) -> None:
     reader.steps.extend(ANSWERS.get(example.name, ()))

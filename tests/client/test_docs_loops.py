@@ -34,7 +34,7 @@ def user_texts(body: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize(("name", "address"), [*((name, "") for name in TASKS), ("contexts.md", "/api/v1")])
-def test_the_task_stands_in_every_request(
+def test_every_request_contains_the_task(
     name: str,
     address: str,
     reader: Loopback,

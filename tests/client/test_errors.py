@@ -61,19 +61,19 @@ def test_an_unknown_key_is_not_authenticated(live_server: LiveServer) -> None:
         list(Playhead(live_server.url, "ph_unknown").sessions())
 
 
-def test_a_key_without_the_scope_is_told_which(live_server: LiveServer) -> None:
+def test_the_error_names_the_missing_scope(live_server: LiveServer) -> None:
     reader = key_for(Project.objects.create(name="R"), "reader", ("read",))
     with pytest.raises(Forbidden) as caught:
         Playhead(live_server.url, reader).create_session()
     assert caught.value.scope == "write"
 
 
-def test_what_is_no_transcript_is_unreadable(playhead: Playhead) -> None:
+def test_a_file_that_is_not_a_transcript_is_unreadable(playhead: Playhead) -> None:
     with pytest.raises(UnreadableTranscript):
         playhead.import_files([("x.bin", b"\0\1\2")])
 
 
-def test_a_body_that_is_too_large_is_told_the_limit(
+def test_the_error_of_a_large_body_names_the_limit(
     playhead: Playhead, session_id: UUID, settings: pytest.FixtureRequest
 ) -> None:
     settings.PLAYHEAD_MAX_BODY = 1000  # type: ignore[attr-defined]
@@ -83,7 +83,7 @@ def test_a_body_that_is_too_large_is_told_the_limit(
 
 
 @pytest.mark.parametrize("value", [float("nan"), object(), {("a",): 1}])
-def test_what_json_cannot_hold_is_refused_before_it_is_sent(
+def test_values_that_json_cannot_represent_are_refused_before_sending(
     playhead: Playhead, session_id: UUID, value: object
 ) -> None:
     with pytest.raises(ValueError, match="cannot be written as JSON"):
@@ -108,7 +108,7 @@ def test_the_key_is_in_no_text(api_key: str, caplog: pytest.LogCaptureFixture) -
 
 
 @pytest.mark.parametrize("key", ["", "ph_\n", "ph_ü", "ph_a b"])
-def test_a_key_that_no_header_can_hold_is_refused_without_repeating_it(key: str) -> None:
+def test_a_key_that_is_invalid_in_a_header_is_refused_without_repeating_it(key: str) -> None:
     with pytest.raises(ValueError, match="visible ASCII") as caught:
         Playhead("http://127.0.0.1:9", key)
     assert not key or key not in str(caught.value)

@@ -50,9 +50,7 @@ def run(recorder: Recorder) -> Recorder:
 
 
 @pytest.mark.parametrize("model", [OPENAI, ANTHROPIC])
-def test_an_answer_comes_piece_by_piece_and_ends_in_the_log(
-    run: Recorder, loopback: Loopback, model: str
-) -> None:
+def test_a_response_is_streamed_and_recorded(run: Recorder, loopback: Loopback, model: str) -> None:
     loopback.steps.append(Answer(text="It is in line 7.", sizes=(4,)))
     events = list(run.playhead.call_model(run.session_id, model=model, max_tokens=4000, policy="live"))
     assert "".join(event.text for event in events if isinstance(event, Delta)) == "It is in line 7."
@@ -96,7 +94,7 @@ def test_an_answer_that_breaks_off_is_an_error_after_its_beginning(run: Recorder
     assert len(run) == 0
 
 
-def test_a_call_that_has_begun_is_not_made_again_by_itself(
+def test_a_model_call_that_has_begun_is_not_retried(
     run: Recorder, loopback: Loopback, proxy: FaultyProxy, api_key: str
 ) -> None:
     proxy.faults = [lost_answer]
@@ -108,7 +106,7 @@ def test_a_call_that_has_begun_is_not_made_again_by_itself(
     assert (len(proxy.seen), len(loopback.requests), len(run)) == (2, 1, 1)
 
 
-def test_what_cannot_be_called_is_invalid(run: Recorder, loopback: Loopback) -> None:
+def test_a_model_call_without_a_provider_is_invalid(run: Recorder, loopback: Loopback) -> None:
     with pytest.raises(Invalid, match="model"):
         run.call_model(model="nobody-7")
 
@@ -166,7 +164,7 @@ def test_a_stream_that_ends_early_is_an_error() -> None:
 
 @pytest.mark.parametrize("data", ["{", "[]", "7", '{"text": 7}', "[" * 100_000])
 @pytest.mark.parametrize("name", ["delta", "appended", "error"])
-def test_an_event_that_is_none_is_a_fault_of_the_server(name: str, data: str) -> None:
+def test_an_invalid_event_is_an_error_of_the_server(name: str, data: str) -> None:
     if (name, data) == ("error", '{"text": 7}'):
         data = "null"
     with pytest.raises(ServerFailed):

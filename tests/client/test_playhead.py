@@ -92,7 +92,7 @@ def test_a_session_is_made_as_it_is_described(playhead: Playhead) -> None:
     assert playhead.session(id) == made
 
 
-def test_only_what_is_given_changes(playhead: Playhead, session_id: UUID) -> None:
+def test_only_given_fields_change(playhead: Playhead, session_id: UUID) -> None:
     changed = playhead.change_session(session_id, status="finished", settings={"window_size": 3})
     assert (changed.title, changed.status, changed.settings.window_size) == ("a run", "finished", 3)
     assert playhead.change_session(session_id, tags=[]).settings.window_size == 3
@@ -123,13 +123,13 @@ def test_many_sessions_are_changed_and_exported(playhead: Playhead, session_id: 
         assert len(found.namelist()) == 3
 
 
-def test_an_archived_session_is_listed_only_when_asked_for(playhead: Playhead, session_id: UUID) -> None:
+def test_an_archived_session_is_listed_only_on_request(playhead: Playhead, session_id: UUID) -> None:
     playhead.archive_session(session_id)
     assert list(playhead.sessions()) == []
     assert [item.id for item in playhead.sessions(status="archived")] == [session_id]
 
 
-def test_sessions_are_found_by_what_they_are(playhead: Playhead) -> None:
+def test_sessions_are_found_by_their_fields(playhead: Playhead) -> None:
     both = playhead.create_session(title="one", tags=["x", "y"], agent="a").id
     playhead.create_session(title="two", tags=["x"])
     assert [item.id for item in playhead.sessions(tags=["x", "y"])] == [both]
@@ -141,7 +141,7 @@ def test_sessions_are_found_by_what_they_are(playhead: Playhead) -> None:
     assert (facets.total, [(tag.value, tag.count) for tag in facets.tag]) == (1, [("x", 1), ("y", 1)])
 
 
-def test_a_list_goes_on_over_all_its_pages(playhead: Playhead, session_id: UUID) -> None:
+def test_a_list_iterates_over_all_pages(playhead: Playhead, session_id: UUID) -> None:
     playhead.append(session_id, [ModelInput(content=str(n)) for n in range(7)])
     assert [entry.position for entry in playhead.entries(session_id, limit=3)] == [1, 2, 3, 4, 5, 6, 7]
     newest = playhead.entries(session_id, limit=3, order="newest", before=6)
@@ -200,7 +200,7 @@ def test_an_action_and_each_sort_of_result_are_registered(playhead: Playhead, se
     assert playhead.session(session_id).cost == 1.5
 
 
-def test_a_whole_step_is_appended_at_once(playhead: Playhead, session_id: UUID) -> None:
+def test_a_complete_step_is_appended_in_one_request(playhead: Playhead, session_id: UUID) -> None:
     judged = {"score": 0.5, "passed": False}
     registered = playhead.append_step(
         session_id,
@@ -249,7 +249,7 @@ def test_every_read_answers_as_of_a_position(playhead: Playhead, three: UUID) ->
     assert b"tool_3" in b"".join(playhead.export(three, format="markdown", as_of=6))
 
 
-def test_a_rewind_tells_what_it_cut_off_and_can_be_undone(playhead: Playhead, three: UUID) -> None:
+def test_a_rewind_reports_its_cut_and_can_be_undone(playhead: Playhead, three: UUID) -> None:
     done = playhead.rewind(three, to_step=1, reason="wrong", expected_position=6)
     assert (done.to_position, done.steps_cut, done.head) == (2, 2, 7)
     assert [(cut.first_position, cut.last_position) for cut in done.cut_off] == [(3, 6)]
@@ -269,20 +269,20 @@ def test_a_rewind_may_go_to_a_position(playhead: Playhead, three: UUID) -> None:
     assert playhead.rewind(three, to_position=4).steps_cut == 1
 
 
-def test_a_summary_stands_for_its_steps(playhead: Playhead, three: UUID) -> None:
+def test_a_summary_replaces_its_steps(playhead: Playhead, three: UUID) -> None:
     made = playhead.write_summary(three, 1, 2, ODD, key_points=["k"])
     assert (made.from_step, made.to_step, made.text, made.key_points) == (1, 2, ODD, ["k"])
     assert list(playhead.summaries(three, limit=1)) == [made]
 
 
-def test_a_fork_goes_its_own_way(playhead: Playhead, three: UUID) -> None:
+def test_a_fork_is_independent_of_its_parent(playhead: Playhead, three: UUID) -> None:
     id = uuid4()
     child = playhead.fork(three, at_step=1, title="other", id=id)
     assert (child.id, child.title, child.steps, child.forked_from) == (id, "other", 1, three)
     assert playhead.fork(three, at_position=4).steps == 2
 
 
-def test_what_is_exported_can_be_imported(playhead: Playhead, three: UUID, tmp_path: Path) -> None:
+def test_an_export_can_be_imported(playhead: Playhead, three: UUID, tmp_path: Path) -> None:
     file = tmp_path / "session.jsonl"
     file.write_bytes(b"".join(playhead.export(three)))
     for added in (6, 0):

@@ -48,7 +48,7 @@ def test_text_and_calls_become_one_output(loopback: Loopback, ask: Any) -> None:
 
 
 @BOTH
-def test_an_answer_without_calls_leaves_nothing_to_do(loopback: Loopback, ask: Any) -> None:
+def test_a_response_without_tool_calls_has_no_open_calls(loopback: Loopback, ask: Any) -> None:
     assert open_calls(entries_of(ask(loopback))) == ()
 
 
@@ -76,7 +76,7 @@ def test_signed_thoughts_are_kept_for_the_next_request(loopback: Loopback) -> No
     assert [block["signature"] for block in body.reasoning] == ["c2lnbmVk"]
 
 
-def test_a_tool_that_the_provider_ran_itself_is_not_open() -> None:
+def test_a_hosted_tool_call_is_not_open() -> None:
     search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}}
     found = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
     read = {"type": "tool_use", "id": "toolu_1", "name": "read_file", "input": {}}

@@ -133,9 +133,7 @@ def test_reasoning_is_kept_for_the_next_request(loopback: Loopback, ask: Ask) ->
 
 
 @pytest.mark.parametrize("ask", RESPONSES[:2])
-def test_a_response_is_recorded_as_the_server_records_those_that_it_asks_for(
-    loopback: Loopback, ask: Ask
-) -> None:
+def test_a_response_is_recorded_as_the_server_records_its_model_calls(loopback: Loopback, ask: Ask) -> None:
     loopback.steps.append(ANSWER)
     (draft,) = entries_of(ask(loopback))
     assert isinstance(draft.body, ModelOutput)
@@ -176,7 +174,7 @@ def test_events_that_make_no_answer_are_refused(events: list[Any]) -> None:
         entries_of(events)
 
 
-def test_what_the_sdk_parsed_for_its_caller_is_not_recorded() -> None:
+def test_fields_that_the_sdk_parsed_are_not_recorded() -> None:
     part = {"type": "output_text", "text": '{"a": 1}', "parsed": {"a": 1}}
     call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}", "parsed_arguments": {}}
 

@@ -61,7 +61,7 @@ class Plan(BaseModel):
     sure: bool | None = None
 
 
-def test_what_an_agent_adds_to_its_proposals_is_kept(recorder: Recorder) -> None:
+def test_extra_fields_of_proposals_are_kept(recorder: Recorder) -> None:
     thoughts: Any = Plan(observation="two files")
     recorder.after_parse(Planned(thoughts=thoughts, use_tool=UseTool(name="ls")), metadata={"cost": 0.25})
     assert newest(recorder).thoughts == {"observation": "two files", "sure": None}
@@ -105,7 +105,7 @@ def test_whatever_an_action_gave_is_recorded(recorder: Recorder, outcome: object
     assert recorder.fmt_list() == f"1. Executed `ls()`: {text}"
 
 
-def test_an_exception_is_recorded_with_what_it_was(recorder: Recorder) -> None:
+def test_an_exception_is_recorded_with_its_type(recorder: Recorder) -> None:
     recorder.after_parse(proposal())
     recorder.after_execute(error := OSError(2, "no such file"))
     result = newest(recorder).result
@@ -125,12 +125,12 @@ class Point:
 
 
 @pytest.mark.parametrize("value", ["x", 1, 1.5, True, None, [1, [2]], {"a": {"b": []}}, "\ud800"])
-def test_what_json_holds_is_recorded_as_it_is(value: object) -> None:
+def test_json_values_are_recorded_unchanged(value: object) -> None:
     assert recordable(value) is value
 
 
 @pytest.mark.parametrize("value", [b"x", (1,), [(1,)], {1: 1}, {"a": {2}}, Point(1), float("inf")])
-def test_what_json_does_not_hold_is_recorded_as_its_text(value: object) -> None:
+def test_other_values_are_recorded_as_text(value: object) -> None:
     assert recordable(value) == str(value)
 
 
@@ -142,7 +142,7 @@ def nested(depth: int) -> Any:
 
 
 @pytest.mark.parametrize("make", [Unshowable, lambda: nested(100_000)])
-def test_what_nothing_can_show_is_said_to_be_that(make: Callable[[], object]) -> None:
+def test_values_without_a_text_are_recorded_as_such(make: Callable[[], object]) -> None:
     assert "cannot be shown" in recordable(make())
 
 
@@ -206,7 +206,7 @@ def test_the_cursor_counts_finished_steps(five: Recorder) -> None:
     assert (len(five), five.cursor) == (5, 5)
 
 
-def test_a_rewind_drops_the_step_in_flight_and_so_many_more(five: Recorder) -> None:
+def test_a_rewind_drops_the_step_in_flight_and_more_steps(five: Recorder) -> None:
     five.after_parse(proposal())
     assert five.rewind(2, reason="wrong").steps_cut == 3
     assert len(five) == 3
@@ -214,14 +214,14 @@ def test_a_rewind_drops_the_step_in_flight_and_so_many_more(five: Recorder) -> N
     assert len(five) == 0
 
 
-def test_a_fork_goes_on_without_the_other(five: Recorder) -> None:
+def test_a_fork_continues_without_its_parent(five: Recorder) -> None:
     child = five.fork(2, title="other")
     child.after_parse(proposal("other"))
     assert (len(child), len(five), child.session.title) == (3, 5, "other")
     assert len(five.fork()) == 5
 
 
-def test_settings_decide_what_the_model_reads(five: Recorder) -> None:
+def test_settings_determine_the_context(five: Recorder) -> None:
     assert [message.role for message in five.get_messages()][:2] == ["system", "assistant"]
     five.configure(full_message_count=5)
     assert {message.role for message in five.get_messages()} == {"assistant", "user"}
@@ -245,7 +245,7 @@ def test_after_a_crash_the_step_in_flight_is_found_and_said(
     assert newest(again).status == "interrupted_by_human"
 
 
-def test_opening_a_session_again_says_nothing_when_nothing_is_in_flight(
+def test_reopening_a_session_logs_nothing_without_a_step_in_flight(
     five: Recorder, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert len(Recorder.open(five.playhead, five.session_id)) == 5

@@ -61,7 +61,7 @@ def test_each_write_has_a_key_of_its_own(shaky: Playhead, proxy: FaultyProxy, se
     assert shaky.session(session_id).head == 3
 
 
-def test_a_key_of_ones_own_holds_across_clients(playhead: Playhead, session_id: UUID) -> None:
+def test_an_explicit_idempotency_key_is_valid_across_clients(playhead: Playhead, session_id: UUID) -> None:
     for _ in range(2):
         playhead.append(session_id, [ModelInput(content="go")], idempotency_key="task-7-go")
     assert playhead.session(session_id).head == 1
@@ -70,7 +70,7 @@ def test_a_key_of_ones_own_holds_across_clients(playhead: Playhead, session_id: 
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=NAMES)
-def test_an_import_is_sent_again_whole(shaky: Playhead, proxy: FaultyProxy, fault: Fault) -> None:
+def test_an_import_is_retried_completely(shaky: Playhead, proxy: FaultyProxy, fault: Fault) -> None:
     proxy.faults = [fault]
     chat = b'[{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "4"}]'
     (file,) = shaky.import_files([("sum.json", chat)]).files
@@ -88,7 +88,7 @@ def test_an_export_that_breaks_off_is_an_error(shaky: Playhead, proxy: FaultyPro
         list(shaky.export(session_id))
 
 
-def test_what_fits_the_session_no_longer_is_not_sent_again(
+def test_a_write_that_conflicts_with_the_session_is_not_retried(
     shaky: Playhead, proxy: FaultyProxy, session_id: UUID
 ) -> None:
     with pytest.raises(Conflict):
@@ -107,7 +107,7 @@ def test_a_fault_of_the_server_is_final_after_three_attempts(
     assert pauses == [7.0, 9.0]
 
 
-def test_a_server_that_asks_for_more_time_than_there_is_is_left_alone(
+def test_no_retry_if_the_server_asks_for_more_than_the_remaining_time(
     proxy: FaultyProxy, api_key: str, session_id: UUID
 ) -> None:
     proxy.faults = [answering(503, {"Retry-After": "60", "Content-Type": PROBLEM}, b"{}")]
@@ -150,13 +150,15 @@ def test_a_definite_answer_is_final(status: int) -> None:
         (httpx.ReadError("cut"), False),
     ],
 )
-def test_what_does_harm_twice_is_repeated_only_if_it_was_not_begun(outcome: Outcome, again: bool) -> None:
+def test_a_request_that_is_not_repeatable_is_retried_only_before_a_response(
+    outcome: Outcome, again: bool
+) -> None:
     assert (pause_before_retry(outcome, 1, repeatable=False) is not None) is again
     assert pause_before_retry(outcome, 1, repeatable=True) is not None
 
 
 @pytest.mark.parametrize("error", [httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.DecodingError])
-def test_what_cannot_succeed_is_not_repeated(error: type[httpx.RequestError]) -> None:
+def test_a_permanent_failure_is_not_retried(error: type[httpx.RequestError]) -> None:
     assert pause_before_retry(error("no"), 1, repeatable=True) is None
 
 
@@ -169,7 +171,7 @@ def test_a_moment_is_understood_as_well_as_seconds() -> None:
 
 
 @given(st.text())
-def test_nonsense_says_nothing_about_when(text: str) -> None:
+def test_an_invalid_retry_after_is_ignored(text: str) -> None:
     response = httpx.Response(503, headers=[(b"Retry-After", text.encode())])
     wait = retry_after(response)
     assert wait is None or wait >= 0

@@ -53,13 +53,13 @@ def test_writes_come_out_as_they_went_in(spool: Spool) -> None:
     assert (spool.waiting(), spool.first(SERVER)) == (0, None)
 
 
-def test_a_server_is_sent_only_what_is_meant_for_it(spool: Spool) -> None:
+def test_a_server_receives_only_its_own_writes(spool: Spool) -> None:
     spool.put(write("a", server="http://other:1"))
     assert spool.first(SERVER) is None
     assert (spool.waiting("http://other:1"), spool.waiting(SERVER), spool.waiting()) == (1, 0, 1)
 
 
-def test_a_full_spool_says_so_and_keeps_what_it_has(tmp_path: Path) -> None:
+def test_a_full_spool_raises_and_keeps_its_writes(tmp_path: Path) -> None:
     spool = Spool(tmp_path / "small", max_bytes=SMALLEST)
     kept: list[str] = []
 
@@ -90,7 +90,7 @@ def test_only_its_owner_can_read_it(spool: Spool) -> None:
     assert spool.path.stat().st_mode & 0o777 == 0o600
 
 
-def test_it_lies_in_the_users_state_folder_unless_told_otherwise(
+def test_the_default_path_is_in_the_users_state_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -107,7 +107,7 @@ def test_nonsense_is_refused(tmp_path: Path, options: dict[str, float], words: s
         Spool(tmp_path / "spool", **options)  # type: ignore[arg-type]
 
 
-def test_a_file_that_is_no_spool_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+def test_another_file_is_refused_and_not_changed(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("milk, bread" * 100)
     with pytest.raises(ValueError, match=r"notes\.txt cannot be a spool: .*another file"):
         Spool(tmp_path / "notes.txt")
@@ -147,7 +147,7 @@ def test_refused_writes_are_kept_until_they_are_discarded(spool: Spool) -> None:
 
 
 @pytest.mark.slow
-def test_processes_that_share_a_spool_lose_and_mix_up_nothing(spool: Spool) -> None:
+def test_processes_can_share_a_spool(spool: Spool) -> None:
     command = [sys.executable, "-c", WRITER, str(spool.path)]
     processes = [subprocess.Popen([*command, name, "40"], stdout=subprocess.DEVNULL) for name in "abc"]
     assert [process.wait(60) for process in processes] == [0, 0, 0]
@@ -158,7 +158,7 @@ def test_processes_that_share_a_spool_lose_and_mix_up_nothing(spool: Spool) -> N
 
 
 @pytest.mark.slow
-def test_a_process_that_is_killed_leaves_a_whole_file_with_all_that_it_said_it_kept(spool: Spool) -> None:
+def test_a_killed_process_leaves_a_valid_file_with_all_confirmed_writes(spool: Spool) -> None:
     command = [sys.executable, "-c", WRITER, str(spool.path), "a", "100000"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout

@@ -64,7 +64,7 @@ def contents(playhead: Playhead, session_id: UUID) -> list[Any]:
     return [entry.fields["content"] for entry in playhead.entries(session_id)]
 
 
-def test_while_the_server_answers_nothing_is_spooled(
+def test_nothing_is_spooled_while_the_server_answers(
     open_client: Open, spool: Spool, session_id: UUID
 ) -> None:
     appended = open_client().append(session_id, [ModelInput(content="go")])
@@ -87,7 +87,7 @@ def test_writes_of_an_outage_arrive_once_and_in_order(
     assert contents(playhead, session_id) == list(range(7))
 
 
-def test_they_are_sent_without_being_asked_to(
+def test_spooled_writes_are_sent_automatically(
     open_client: Open, proxy: FaultyProxy, spool: Spool, playhead: Playhead, session_id: UUID
 ) -> None:
     down(proxy)
@@ -132,7 +132,7 @@ def test_closing_leaves_a_request_that_is_under_way_its_connection(
         time.sleep(0.01)
 
 
-def test_what_the_server_had_already_is_not_written_twice(
+def test_a_write_that_the_server_has_recorded_is_not_repeated(
     open_client: Open, proxy: FaultyProxy, playhead: Playhead, session_id: UUID
 ) -> None:
     proxy.faults = [lost_answer] * 6
@@ -145,7 +145,7 @@ def test_what_the_server_had_already_is_not_written_twice(
     assert len(keys) == 2
 
 
-def test_an_agent_that_is_started_again_sends_what_the_last_one_left(
+def test_a_restarted_agent_sends_the_writes_of_the_last_one(
     open_client: Open, proxy: FaultyProxy, spool: Spool, playhead: Playhead, session_id: UUID
 ) -> None:
     down(proxy)
@@ -178,7 +178,7 @@ def test_the_log_tells_when_it_happened_and_not_when_it_was_sent(
     assert playhead.session(session_id).steps == 2
 
 
-def test_what_a_spooled_write_cannot_know_is_said(
+def test_fields_of_a_spooled_write_raise_not_yet_known(
     open_client: Open, proxy: FaultyProxy, session_id: UUID
 ) -> None:
     down(proxy)
@@ -210,7 +210,7 @@ def test_reads_say_that_they_cannot_be_spooled(
         recorder.playhead.append(session_id, [ModelInput(content="x")], expected_position=0)
 
 
-def test_a_read_sees_what_was_spooled_before_it(
+def test_a_read_sees_writes_that_were_spooled_before_it(
     open_client: Open, proxy: FaultyProxy, session_id: UUID
 ) -> None:
     down(proxy)
@@ -264,7 +264,7 @@ def test_a_spooled_write_that_is_refused_is_set_aside_with_the_result_that_belon
         answering(400, {"Content-Type": "application/problem+json"}, b"{}"),
     ],
 )
-def test_nothing_is_forgotten_on_the_word_of_a_stranger(
+def test_a_response_of_another_server_removes_no_write(
     open_client: Open, proxy: FaultyProxy, spool: Spool, playhead: Playhead, session_id: UUID, fault: Any
 ) -> None:
     down(proxy)

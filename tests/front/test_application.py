@@ -34,16 +34,16 @@ from historyapp.front.application import pool_name
         ("GET", "/sign-in", "reads"),
     ],
 )
-def test_what_takes_long_has_threads_of_its_own(method: str, path: str, pool: str) -> None:
+def test_long_requests_have_separate_threads(method: str, path: str, pool: str) -> None:
     assert pool_name(method, path) == pool
 
 
-def test_garbage_is_not_looked_for_in_what_was_loaded_at_the_start() -> None:
+def test_imported_modules_are_not_garbage_collected() -> None:
     script = """
 import gc, historyapp.asgi
-from historyapp.front.application import settle
+from historyapp.front.application import tune_interpreter
 before = len(gc.get_objects())
-settle()
+tune_interpreter()
 print(before, len(gc.get_objects()), gc.get_threshold()[0])
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -32,7 +32,7 @@ JSON = b"application/json"
         ("/sign-in", b"", MOST_FORM),
     ],
 )
-def test_forms_are_short_and_what_agents_send_may_be_long(path: str, media_type: bytes, most: int) -> None:
+def test_forms_have_a_lower_limit_than_api_bodies(path: str, media_type: bytes, most: int) -> None:
     assert most_bytes(path, media_type, small_limits(max_body=MOST)) == most
 
 

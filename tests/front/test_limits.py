@@ -46,7 +46,7 @@ def test_the_projects_of_a_limited_number_of_keys_are_remembered() -> None:
     assert projects.of(b"%d" % MOST_KEYS) != b"%d" % MOST_KEYS
 
 
-def test_neither_a_key_nor_an_address_can_hold_all_threads_for_model_calls() -> None:
+def test_neither_a_key_nor_an_address_can_use_all_model_call_threads() -> None:
     """With the limits that a server has unless its owner changes them."""
     clients = make_front(1).clients
     threads = CALL_THREADS + SPARE_CALL_THREADS

@@ -30,7 +30,7 @@ def run_with_thread(
         finally:
             while thread.is_alive():
                 await asyncio.sleep(0.005)
-            outbox.abandon()
+            outbox.stop_reading()
 
     return asyncio.run(run())
 
@@ -48,7 +48,7 @@ async def read_late(outbox: Outbox) -> bytes:
 
 
 @pytest.mark.parametrize("read", [read_all, read_late])
-def test_a_response_comes_whole_and_in_order(read: Callable[[Outbox], Coroutine[Any, Any, bytes]]) -> None:
+def test_a_response_is_complete_and_in_order(read: Callable[[Outbox], Coroutine[Any, Any, bytes]]) -> None:
     """Through memory and several files, with pieces smaller and larger than what is written at once."""
     sizes = [10, 300_000, 5, 70_000, 3 * MB, 1, MB, 9 * MB, 2]
     chunks = [bytes([number]) * size for number, size in enumerate(sizes)]
@@ -75,7 +75,7 @@ def test_a_reader_that_catches_up_gets_more_than_may_wait_for_it() -> None:
     assert unread.total == 0
 
 
-def test_what_nobody_reads_is_broken_off_after_the_time_of_a_stall() -> None:
+def test_an_unread_response_is_aborted_after_the_stall_time() -> None:
     unread = UnreadBytes(small_limits())
     ended = []
 
@@ -111,14 +111,14 @@ def test_a_closed_connection_frees_the_thread_that_waits_for_its_reader() -> Non
     async def close(outbox: Outbox) -> None:
         while unread.total < 4 * MB:
             await asyncio.sleep(0.005)
-        outbox.abandon()
+        outbox.stop_reading()
 
     run_with_thread(unread, write, close)
     assert time.monotonic() - begun < 30
     assert unread.total == 0
 
 
-def test_a_disk_that_fills_leaves_nothing_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_no_bytes_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> int:
         raise OSError(28, "No space left on device")
 

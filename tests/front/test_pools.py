@@ -17,7 +17,7 @@ ANN, BOB = Client(b"Ann", b"Ann"), Client(b"Bob", b"Bob")
 @pytest.mark.parametrize("threads", [1, 2])  # of two, one client may have one
 def test_a_job_learns_how_long_it_waited_for_a_thread(threads: int) -> None:
     async def run() -> list[float]:
-        pool = Pool("writes", threads, patience=5, keeps_threads=False)
+        pool = Pool("writes", threads, max_wait=5, keeps_threads=False)
         release, waits = threading.Event(), list[float]()
 
         def hold(waited: float) -> None:
@@ -40,7 +40,7 @@ def test_a_job_learns_how_long_it_waited_for_a_thread(threads: int) -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_job_that_finds_no_thread_in_time_is_refused_and_never_runs(threads: int) -> None:
     async def run() -> tuple[list[ServerUnavailable], list[float]]:
-        pool = Pool("writes", threads, patience=0.05, keeps_threads=False)
+        pool = Pool("writes", threads, max_wait=0.05, keeps_threads=False)
         release, refused, ran = threading.Event(), list[ServerUnavailable](), list[float]()
         pool.submit(ANN, lambda waited: release.wait(5), _never)
         pool.submit(ANN, ran.append, refused.append)
@@ -57,9 +57,9 @@ def test_a_job_that_finds_no_thread_in_time_is_refused_and_never_runs(threads: i
     assert len(ran) == 1
 
 
-def test_beyond_so_many_waiting_jobs_each_further_one_is_refused_at_once() -> None:
+def test_a_job_is_refused_when_the_queue_is_full() -> None:
     async def run() -> int:
-        pool = Pool("reads", 1, patience=5, keeps_threads=False)
+        pool = Pool("reads", 1, max_wait=5, keeps_threads=False)
         release, refused, ended = threading.Event(), list[ServerUnavailable](), list[float]()
         pool.submit(ANN, lambda waited: release.wait(5), _never)
         for _ in range(MOST_WAITING + 3):
@@ -75,7 +75,7 @@ def test_beyond_so_many_waiting_jobs_each_further_one_is_refused_at_once() -> No
 
 def test_clients_that_wait_get_a_thread_in_turn() -> None:
     async def run() -> list[str]:
-        pool = Pool("writes", 1, patience=5, keeps_threads=False)
+        pool = Pool("writes", 1, max_wait=5, keeps_threads=False)
         release, ran = threading.Event(), list[str]()
         pool.submit(ANN, lambda waited: release.wait(5), _never)
         for number in range(5):
@@ -95,7 +95,7 @@ def _hold(threads: int, spare: int, clients: str) -> list[str]:
     """The clients whose jobs got a thread. Each letter is a job that holds one; Ann's keys are A, B and C."""
 
     async def run() -> list[str]:
-        pool = Pool("writes", threads, spare=spare, patience=5, keeps_threads=False)
+        pool = Pool("writes", threads, spare=spare, max_wait=5, keeps_threads=False)
         release, began, ended = threading.Event(), list[str](), list[float]()
 
         def hold(name: str, waited: float) -> None:
@@ -137,11 +137,11 @@ def test_spare_threads_are_limited_too() -> None:
     assert _hold(1, 1, "ABCDDEE") == ["A", "D"]
 
 
-def test_spare_threads_end_when_they_have_nothing_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_spare_threads_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("historyapp.front.pools.IDLE_SECONDS", 0.05)
 
     async def run() -> tuple[int, int]:
-        pool = Pool("writes", 1, spare=2, patience=5, keeps_threads=True)
+        pool = Pool("writes", 1, spare=2, max_wait=5, keeps_threads=True)
         release = threading.Event()
         for name in (b"Ann", b"Bob", b"Charlie"):
             pool.submit(Client(name, name), lambda waited: release.wait(5), _never)
@@ -165,11 +165,11 @@ def _never(error: ServerUnavailable) -> None:
 
 def test_a_job_that_waits_for_its_client_leaves_its_turn_to_another_one() -> None:
     async def run() -> int:
-        pool = Pool("transfers", 1, patience=5, keeps_threads=True)
+        pool = Pool("transfers", 1, max_wait=5, keeps_threads=True)
         release, ran, most, now = threading.Event(), list[float](), list[int](), Counter[str]()
 
         def wait(_: float) -> None:
-            with pool.aside(ANN):
+            with pool.waiting_for_client(ANN):
                 release.wait(5)
             ran.append(0)
 

@@ -140,7 +140,7 @@ def problem_of(response: bytes) -> dict[str, Any]:
     return dict(json.loads(body))
 
 
-def test_stalled_bodies_and_heads_cost_others_nothing(server: Server) -> None:
+def test_stalled_bodies_and_heads_do_not_slow_other_clients(server: Server) -> None:
     session = server.session()
     stalled = [server.stalled_body(key=number % 2 > 0) for number in range(20)]
     stalled += [server.connect("GET /api/v1/sess") for _ in range(60)]
@@ -150,7 +150,7 @@ def test_stalled_bodies_and_heads_cost_others_nothing(server: Server) -> None:
     assert all(answer in (b"", answers[-1]) for answer in answers[20:])
 
 
-def test_slow_readers_cost_others_nothing_and_lose_their_connection(server: Server) -> None:
+def test_slow_readers_are_disconnected_and_do_not_slow_other_clients(server: Server) -> None:
     session = server.session()
     for _ in range(60):
         server.api.post(f"/sessions/{session}/entries", json={"entries": [LONG]}).raise_for_status()
@@ -216,7 +216,7 @@ def test_http_2_is_not_spoken(server: Server) -> None:
     assert answer == b"" or answer.startswith(b"HTTP/1.1 400 ")
 
 
-def test_a_long_page_that_is_no_stream_comes_whole(server: Server) -> None:
+def test_a_long_page_is_complete(server: Server) -> None:
     session = server.session()
     for _ in range(20):
         server.api.post(f"/sessions/{session}/entries", json={"entries": [LONG]}).raise_for_status()
@@ -258,7 +258,7 @@ def test_a_client_with_too_many_requests_at_once_gets_429_and_others_are_served(
     assert all(b" 408 " in received(client) for client in stalled)
 
 
-def test_requests_with_a_key_take_nothing_from_those_without_one(server: Server) -> None:
+def test_requests_with_a_key_do_not_count_for_requests_without_one(server: Server) -> None:
     stalled = [server.stalled_body(key=True) for _ in range(40)]
     time.sleep(0.3)
     assert problem_of(received(server.stalled_body(key=True)))["status"] == 429
@@ -292,7 +292,7 @@ def is_open(client: socket.socket) -> bool:
         return False
 
 
-def test_another_programs_lock_of_sqlite_holds_reads_never_and_writes_once(
+def test_a_foreign_sqlite_lock_never_blocks_reads_and_blocks_writes_once(
     server: Server, folder: Path
 ) -> None:
     session, key = server.session(), {"Authorization": f"Bearer {KEY}"}
@@ -321,7 +321,7 @@ def test_another_programs_lock_of_sqlite_holds_reads_never_and_writes_once(
     server.append(session)
 
 
-def test_streams_are_sent_what_changes_and_go_on_where_they_were_broken_off(server: Server) -> None:
+def test_streams_send_changes_and_resume_after_a_disconnect(server: Server) -> None:
     session = server.session()
     whole = server.api.get("/events", params={"limit": 500}).json()
     server.append(session)

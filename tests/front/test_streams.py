@@ -72,7 +72,7 @@ class Follower:
         self.task = asyncio.create_task(self._read(Subscription(PROJECT, session, cursor, READER)))
 
     async def _read(self, subscription: Subscription) -> None:
-        with self._streams.followed(subscription) as stream:
+        with self._streams.open_stream(subscription) as stream:
             async for text in self._streams.texts(stream):
                 for block in text.split("\n\n"):
                     if "id: " in block:
@@ -103,7 +103,7 @@ def run(scenario: Callable[[Streams], Awaitable[None]]) -> None:
     asyncio.run(main())
 
 
-def test_those_who_join_late_get_what_they_lack_and_then_what_is_new(database: Database) -> None:
+def test_a_late_stream_gets_missed_changes_before_new_ones(database: Database) -> None:
     database.page = 3
 
     async def scenario(all_streams: Streams) -> None:
@@ -133,7 +133,7 @@ def test_a_stream_of_a_session_is_of_this_session_only(database: Database) -> No
     run(scenario)
 
 
-def test_a_stream_without_news_says_where_it_stands(database: Database) -> None:
+def test_a_stream_without_changes_sends_its_cursor(database: Database) -> None:
     async def scenario(all_streams: Streams) -> None:
         follower = Follower(all_streams, SESSION, Cursor(0, 5))
         await asyncio.sleep(0.35)
@@ -143,7 +143,7 @@ def test_a_stream_without_news_says_where_it_stands(database: Database) -> None:
     run(scenario)
 
 
-def test_a_slow_reader_gets_from_the_database_what_was_dropped(database: Database) -> None:
+def test_a_slow_reader_gets_dropped_events_from_the_database(database: Database) -> None:
     async def scenario(all_streams: Streams) -> None:
         slow = Follower(all_streams)
         await asyncio.sleep(0.05)
@@ -156,7 +156,7 @@ def test_a_slow_reader_gets_from_the_database_what_was_dropped(database: Databas
     run(scenario)
 
 
-def test_what_waits_for_a_slow_reader_precedes_what_was_dropped(database: Database) -> None:
+def test_queued_events_are_sent_before_dropped_ones(database: Database) -> None:
     async def scenario(all_streams: Streams) -> None:
         slow = Follower(all_streams)
         slow.may_read.clear()
@@ -192,7 +192,7 @@ def test_a_reader_who_may_no_longer_read_is_sent_away(database: Database) -> Non
     run(scenario)
 
 
-def test_streams_wait_for_a_database_that_fails_and_lose_nothing(database: Database) -> None:
+def test_streams_resume_after_a_database_error_without_gaps(database: Database) -> None:
     async def scenario(all_streams: Streams) -> None:
         follower = Follower(all_streams)
         await asyncio.sleep(0.05)
@@ -203,7 +203,7 @@ def test_streams_wait_for_a_database_that_fails_and_lose_nothing(database: Datab
     run(scenario)
 
 
-def test_a_stream_whose_cursor_expires_ends_so_that_the_reader_asks_again(database: Database) -> None:
+def test_a_stream_ends_when_its_cursor_expires(database: Database) -> None:
     async def scenario(all_streams: Streams) -> None:
         follower = Follower(all_streams)
         await asyncio.sleep(0.05)

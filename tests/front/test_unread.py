@@ -117,7 +117,7 @@ async def get(front: Front, key: bytes, *, reads: bool) -> int:
     return size
 
 
-def test_exports_that_nobody_reads_do_not_hold_up_those_of_others() -> None:
+def test_unread_exports_do_not_block_other_clients() -> None:
     async def run() -> int:
         front = Front(export, small_limits(stall_seconds=4), 1)
         slow = [asyncio.create_task(get(front, ANN, reads=False)) for _ in range(12)]

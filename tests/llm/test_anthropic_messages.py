@@ -101,7 +101,7 @@ def test_text_after_anything_else_is_a_new_paragraph() -> None:
     assert (output.raw_message or {})["content"][1]["input"] == {"query": "x"}
 
 
-def test_a_tool_call_that_comes_in_one_event_is_complete() -> None:
+def test_a_tool_call_in_one_event_is_complete() -> None:
     output = of(*block(0, {"type": "tool_use", "id": "c", "name": "f", "input": {"a": 1}})).output
     assert [call.arguments for call in output.tool_calls] == [{"a": 1}]
 

@@ -81,7 +81,7 @@ def of_calls(*calls: ToolCallDelta) -> Completion:
     return collect([STARTED, *calls, FINISHED])
 
 
-def test_interleaved_tool_calls_are_told_apart() -> None:
+def test_interleaved_tool_calls_are_distinguished() -> None:
     found = of_calls(
         ToolCallDelta(index=1, id="b", name="g", arguments='{"y"'),
         ToolCallDelta(index=0, id="a", name="f", arguments='{"x"'),

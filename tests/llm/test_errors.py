@@ -42,7 +42,7 @@ JSON = st.recursive(
         (529, ProviderFailed, True),
     ],
 )
-def test_a_status_gives_the_error_and_whether_to_retry(
+def test_the_status_determines_the_error_and_whether_to_retry(
     status: int, kind: type[ModelCallError], retryable: bool
 ) -> None:
     error = error_from({}, provider="OpenAI", status=status)
@@ -71,7 +71,7 @@ def test_an_error_in_a_stream_is_known_by_its_type(name: str, status: int) -> No
 
 
 @given(JSON, st.none() | st.integers(300, 599))
-def test_any_error_object_gives_an_error(body: object, status: int | None) -> None:
+def test_every_error_object_becomes_an_error(body: object, status: int | None) -> None:
     error = error_from(body, provider="P", status=status)
     assert len(error.provider_message) <= LONGEST_MESSAGE
     assert dump_json(error.fields)
@@ -79,12 +79,12 @@ def test_any_error_object_gives_an_error(body: object, status: int | None) -> No
 
 
 @pytest.mark.parametrize("key", ["sk-proj-abcDEF_123", "any secret without a form"])
-def test_messages_never_hold_a_key(key: str) -> None:
+def test_messages_never_contain_a_key(key: str) -> None:
     assert key not in without_keys(f"Incorrect API key provided: {key}. Find yours elsewhere.", key)
 
 
 @pytest.mark.parametrize("said", ["sk-abcdefgh", "sk-ant-api03-xyz", "sk-proj-****wxyz", "Bearer abc.def"])
-def test_messages_never_hold_what_looks_like_a_key(said: str) -> None:
+def test_messages_never_contain_text_that_looks_like_a_key(said: str) -> None:
     assert without_keys(f"You sent {said} to us") == "You sent [key] to us"
 
 

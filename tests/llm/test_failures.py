@@ -40,7 +40,7 @@ def test_an_error_without_retry_has_one_attempt(loopback: Loopback, api: Api, ca
         caller.collected(api.request())
 
 
-def test_a_proxy_s_page_gives_its_text(loopback: Loopback, api: Api, caller: Caller) -> None:
+def test_the_text_of_a_proxys_html_page_is_kept(loopback: Loopback, api: Api, caller: Caller) -> None:
     loopback.default = lambda _: Raw(PAGE, "text/html", status=502)
     with pytest.raises(ProviderFailed, match=r"\(502\).* It said: 502 Bad Gateway nginx$"):
         caller.collected(api.request())

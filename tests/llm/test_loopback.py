@@ -25,7 +25,7 @@ REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_conten
 
 
 @pytest.mark.parametrize("messages", [[HI], [HI, CALLED, ANSWERED], [HI, CALLED, ANSWERED, CALLED, ANSWERED]])
-def test_chat_accepts_what_is_right(messages: list[Any]) -> None:
+def test_chat_accepts_valid_requests(messages: list[Any]) -> None:
     assert chat_rules.problem({"model": "m", "messages": messages}) is None
 
 
@@ -64,7 +64,7 @@ def test_chat_refuses_what_openai_refuses(messages: list[Any]) -> None:
     "items",
     ["Hi", [HI], [HI, CALL_ITEM, OUTPUT], [HI, REASONING, CALL_ITEM, OUTPUT], [HI, CALL_ITEM, HI, OUTPUT]],
 )
-def test_responses_accept_what_is_right(items: Any) -> None:
+def test_responses_accept_valid_requests(items: Any) -> None:
     assert responses_rules.problem({"model": "m", "input": items}) is None
 
 
@@ -93,7 +93,7 @@ def test_responses_refuse_what_openai_refuses(items: Any) -> None:
 @pytest.mark.parametrize(
     "messages", [[HI], [HI, USE, RETURNED], [HI, {"role": "assistant", "content": "Yes"}, HI]]
 )
-def test_messages_accept_what_is_right(messages: list[Any]) -> None:
+def test_messages_accept_valid_requests(messages: list[Any]) -> None:
     assert messages_rules.problem({"model": "m", "max_tokens": 9, "messages": messages}) is None
 
 

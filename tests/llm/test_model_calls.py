@@ -23,7 +23,7 @@ from tests.llm.loopback.server import WRONG_KEY
 READ = Call("call_1", "read_file", '{"path": "a.py"}')
 
 
-def test_a_whole_response_becomes_one_output(loopback: Loopback, api: Api, caller: Caller) -> None:
+def test_a_complete_response_becomes_one_output(loopback: Loopback, api: Api, caller: Caller) -> None:
     loopback.steps.append(
         Answer(text="I look.", thoughts="Where?", opaque="c2lnbmVk", calls=(READ,), cached=5)
     )
@@ -107,7 +107,7 @@ def test_an_empty_response_is_complete(loopback: Loopback, api: Api, caller: Cal
     assert (found.output.text, found.output.tool_calls, found.finished.reason) == ("", (), "stop")
 
 
-def test_an_answer_of_two_megabytes_arrives_whole(loopback: Loopback, api: Api, caller: Caller) -> None:
+def test_a_response_of_two_megabytes_is_complete(loopback: Loopback, api: Api, caller: Caller) -> None:
     text = "0123456789abcdef" * 131_072
     loopback.steps.append(Answer(text=text, sizes=(65_536,)))
     assert caller.collected(api.request()).output.text == text
@@ -145,7 +145,7 @@ def test_a_response_that_was_cut_off_has_its_finish_reason(
     assert (found.reason, found.provider_reason) == ("length", words[api.name])
 
 
-def test_no_error_and_no_log_line_holds_the_key(
+def test_no_error_and_no_log_line_contains_the_key(
     loopback: Loopback,
     api: Api,
     caller: Caller,

@@ -65,7 +65,7 @@ def test_reasoning_blocks_of_compatible_servers_are_kept_for_replay() -> None:
     assert output.raw_message["reasoning_details"] == [block]
 
 
-def test_calls_without_an_index_are_told_apart_by_their_ids() -> None:
+def test_tool_calls_without_an_index_are_distinguished_by_id() -> None:
     def piece(id: str | None, arguments: str) -> dict[str, Any]:
         return {"tool_calls": [{"id": id, "function": {"name": id and "f", "arguments": arguments}}]}
 

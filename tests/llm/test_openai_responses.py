@@ -69,7 +69,7 @@ def test_a_response_is_accepted_in_the_next_input(loopback: Loopback, caller: Ca
     assert loopback.requests[-1].body["input"] == said
 
 
-def test_nothing_is_stored_and_reasoning_comes_back_encrypted() -> None:
+def test_nothing_is_stored_and_reasoning_is_encrypted() -> None:
     body = PROVIDERS["openai_responses"].body(API.request(), "gpt-5.3")
     assert (body["store"], body["include"]) == (False, ["reasoning.encrypted_content"])
 
@@ -159,7 +159,7 @@ def test_unknown_events_are_ignored() -> None:
     ],
 )
 @pytest.mark.parametrize("shape", ["failed", "flat", "nested"])
-def test_errors_in_the_stream_are_told_apart(code: str, kind: type[ModelCallError], shape: str) -> None:
+def test_errors_in_the_stream_are_distinguished(code: str, kind: type[ModelCallError], shape: str) -> None:
     error = {"code": code, "message": "No."}
     events: dict[str, dict[str, Any]] = {
         "failed": {"type": "response.failed", "response": {"id": "resp_1", "error": error}},

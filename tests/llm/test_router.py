@@ -22,7 +22,7 @@ from historyapp.llm.router import PROVIDERS, ProviderRouter
         ("anthropic:my-gateway/claude", "anthropic", "my-gateway/claude"),
     ],
 )
-def test_a_model_goes_to_its_provider(model: str, provider: str, name: str) -> None:
+def test_a_model_is_routed_to_its_provider(model: str, provider: str, name: str) -> None:
     route = ProviderRouter().route(model)
     assert (route.provider.name, route.model) == (provider, name)
 

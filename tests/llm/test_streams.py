@@ -27,7 +27,7 @@ def test_errors_are_raised_in_the_reader_s_thread() -> None:
         next(heard)
 
 
-def test_silence_gives_none_until_the_next_item() -> None:
+def test_silence_yields_none_until_the_next_item() -> None:
     speak = threading.Event()
 
     def said() -> Generator[int]:

@@ -30,7 +30,7 @@ def test_the_model_refuses_with_a_clear_error(entry: Entry) -> None:
         Entry.objects.update(kind="review")
 
 
-def test_the_database_refuses_what_gets_past_the_model(entry: Entry) -> None:
+def test_the_database_refuses_changes_that_bypass_the_model(entry: Entry) -> None:
     attempts: list[Callable[[], object]] = [
         lambda: Entry._base_manager.update(kind="review"),
         lambda: Entry._base_manager.filter(position=1)._raw_delete("default"),
@@ -97,7 +97,7 @@ def test_a_plain_connection_cannot_replace_an_entry(entry: Entry, statement: str
     assert len(before) == 1
 
 
-def test_only_a_retention_pass_lets_entries_go(entry: Entry) -> None:
+def test_only_a_retention_pass_can_delete_entries(entry: Entry) -> None:
     RetentionPass.objects.create()
     with pytest.raises(DatabaseError, match="entries never change"), transaction.atomic():
         execute("UPDATE historyapp_entry SET kind = 'review'")

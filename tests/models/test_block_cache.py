@@ -57,7 +57,7 @@ def test_every_block_is_found_once_and_in_order(
         assert {one for one in sevens if first <= one <= last} <= positions
 
 
-def test_a_session_without_blocks_is_asked_once() -> None:
+def test_a_session_without_blocks_is_queried_once() -> None:
     session = create_session(Project.objects.create(name="Alice's"))
     known = BlockCache(session.pk)
     with CaptureQueriesContext(connection) as captured:
@@ -67,7 +67,7 @@ def test_a_session_without_blocks_is_asked_once() -> None:
     assert len(captured) == 1
 
 
-def test_a_search_finds_the_same_with_and_without_what_was_read(session: Session) -> None:
+def test_a_search_finds_the_same_with_and_without_the_cache(session: Session) -> None:
     read = History(session)
     read.blocks_of(session.pk).read_around(120, [wanted_trigrams("seven")])
     searches = [TextSearch(history, "seven") for history in (read, History(session))]

@@ -30,7 +30,7 @@ LONG = "The parser drops the last line when the file does not end in a newline. 
 
 
 @given(st.text() | st.text().map(lambda text: text * 50))
-def test_what_is_packed_comes_back(text: str) -> None:
+def test_unpacking_reverses_packing(text: str) -> None:
     assert unpack(pack(text)) == text
 
 

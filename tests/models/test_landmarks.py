@@ -100,7 +100,7 @@ def test_every_agents_word_for_a_compaction_counts(project: Project, category: s
     assert landmarks.compaction(History(session), 1, True).step == 2
 
 
-def test_what_no_step_follows_leads_nowhere(project: Project, session: Session) -> None:
+def test_an_entry_without_a_later_step_is_no_landmark(project: Project, session: Session) -> None:
     append(project, session.pk, [said("one more"), draft(DebugLog(category="compaction", message="full"))])
     session.refresh_from_db()
     assert landmarks.turn(History(session), 7, True).step is None
@@ -126,7 +126,7 @@ def test_a_take_is_at_the_step_after_which_it_branches_off(project: Project, ses
     assert backwards(landmarks.take, history) == [None, None, 2, 2]
 
 
-def test_what_was_cut_off_is_found_only_as_of_then(project: Project, session: Session) -> None:
+def test_landmarks_in_takes_are_found_only_as_of_then(project: Project, session: Session) -> None:
     head = session.head
     rewind(project, session.pk, Target(to_step=4))
     append(project, session.pk, [act("ls"), ok(), act("ls"), ok(), edit("b.py"), ok()])
@@ -153,7 +153,7 @@ def test_many_edits_that_were_cut_off_do_not_hide_the_live_one(
     assert landmarks.edit(History(session), 4, False) == Landmark(2)
 
 
-def test_a_search_that_stops_early_says_from_where_another_goes_on(
+def test_a_search_that_stops_early_returns_where_to_continue(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = create_session(project)
@@ -199,7 +199,9 @@ def test_the_index_of_a_kind_leads_to_its_entries(session: Session) -> None:
         assert not [name for name in indexes if name.endswith("pkey")]
 
 
-def test_a_jump_among_many_takes_needs_few_queries(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_jump_in_a_session_of_many_takes_needs_few_queries(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("historyapp.core.lineage.BLOCK", 4)
     session = rewound(project, 40)
     session.refresh_from_db()

@@ -172,7 +172,7 @@ def test_a_search_in_a_fork_of_forks_takes_few_queries(deep_fork: Session) -> No
     assert [row.number for row in search.find(50).rows] == list(range(79, 0, -4))
 
 
-def test_a_step_among_many_spans_is_found_with_few_queries(
+def test_a_step_in_many_spans_is_found_with_few_queries(
     rewound_often: Session, rows_read: list[type]
 ) -> None:
     past = history(rewound_often)
@@ -288,7 +288,7 @@ def test_the_spans_of_a_long_lineage_are_read_in_groups(rewound_often: Session) 
     assert len(past.lineage.spans) == 80
 
 
-def test_a_search_through_spans_reads_only_what_it_shows_in_full(
+def test_a_search_of_spans_reads_only_shown_rows_in_full(
     rewound_often: Session, rows_read: list[type]
 ) -> None:
     past = history(rewound_often)
@@ -299,7 +299,7 @@ def test_a_search_through_spans_reads_only_what_it_shows_in_full(
     assert len(rows_read) == 2 * 22  # though a rewind has made another row of each of these steps
 
 
-def test_what_is_rare_in_ancestors_is_read_once_and_new_summaries_are_found(
+def test_rare_entries_of_ancestors_are_cached_and_new_summaries_are_found(
     project: Project, deep_fork: Session
 ) -> None:
     child = deep_fork

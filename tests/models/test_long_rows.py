@@ -55,7 +55,7 @@ def test_rows_come_in_portions_of_limited_size(direction: str, monkeypatch: pyte
 
 
 @pytest.mark.usefixtures("session")
-def test_on_sqlite_too_a_portion_ends_after_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_sqlite_a_batch_ends_after_a_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     query = "SELECT position, metadata FROM historyapp_entry ORDER BY position DESC"
     expected = list(long_rows.long_rows(query, [], "position DESC", ("metadata",)))
     assert len(expected) == 22
@@ -98,7 +98,7 @@ def test_bodies_of_the_page_of_a_step_count_as_read(session: Session) -> None:
 
 
 @pytest.mark.parametrize("indexed", [False, True])
-def test_a_search_reads_limited_text_and_the_next_one_goes_on(
+def test_a_search_reads_limited_text_and_the_next_one_continues(
     session: Session, indexed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if indexed:

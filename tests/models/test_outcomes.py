@@ -8,7 +8,7 @@ from historyapp.models import Project, Session, StaleOutcomes
 from tests.models.older_rows import insert_sessions
 
 
-def test_after_an_update_the_sessions_that_have_entries_are_left_to_a_worker(
+def test_after_an_update_a_worker_recomputes_sessions_with_entries(
     older: Callable[[str], None],
 ) -> None:
     older("0031_origins_of_names")

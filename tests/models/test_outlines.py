@@ -68,7 +68,7 @@ def test_bodies_are_read_once(project: Project, session: Session) -> None:
     assert "BETWEEN 1 AND 40" in read
 
 
-def test_rows_hold_what_is_worked_out_of_entries(project: Project, session: Session) -> None:
+def test_stored_excerpts_equal_computed_ones(project: Project, session: Session) -> None:
     drafts = [call("a", "b"), ok("a", "see src/first.py"), said("go on"), ok("b", "see src/second.py"), act()]
     append(project, session.pk, drafts)
     stored = outline(session)
@@ -94,7 +94,7 @@ def test_a_long_batch_leaves_excerpts_to_the_first_reader(project: Project, sess
     assert outline(session) == outline(one_by_one)
 
 
-def test_takes_do_not_stand_for_what_came_after_them(project: Project, session: Session) -> None:
+def test_takes_do_not_replace_later_steps(project: Project, session: Session) -> None:
     append(project, session.pk, [act("read", path="a/one.py"), ok(), act("read", path="a/two.py"), ok()])
     outline(session)
     rewind(project, session.pk, Target(episodes=1))
@@ -104,7 +104,7 @@ def test_takes_do_not_stand_for_what_came_after_them(project: Project, session: 
     assert outline(child) == outline(session)
 
 
-def test_a_summary_of_one_step_comes_along(project: Project, session: Session) -> None:
+def test_a_summary_of_one_step_is_included(project: Project, session: Session) -> None:
     append(project, session.pk, [act(), ok(), act(), ok(), act(), ok()])
     summarise(project, session.pk, (1, 1), SummaryText("listed src/parser.py"))
     summarise(project, session.pk, (2, 3), SummaryText("a range stands for no single step"))
@@ -112,7 +112,9 @@ def test_a_summary_of_one_step_comes_along(project: Project, session: Session) -
     assert told == ["listed src/parser.py", None, None]
 
 
-def test_only_so_many_are_kept(project: Project, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_has_a_size_limit(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(outlines, "MOST_CACHED", 3)
     append(project, session.pk, [draft for n in range(6) for draft in (act("read", path=f"a/{n}.py"), ok())])
     assert [step.excerpt.names for step in outline(session)] == [(f"a/{n}.py",) for n in range(6)]

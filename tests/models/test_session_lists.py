@@ -34,7 +34,7 @@ def many(db: None) -> Project:
 
 
 @pytest.mark.parametrize("sort", EVERY_ORDER)
-def test_pages_hold_every_session_once_in_order(many: Project, sort: str) -> None:
+def test_pages_contain_every_session_once_in_order(many: Project, sort: str) -> None:
     order, found, cursor = Order.parse(sort), list[Session](), ""
     sessions = Session.objects.filter(project=many)
     while True:

@@ -140,7 +140,7 @@ def test_a_filter_answers_as_filtering_the_list(
             assert values(list(searched(history, wanted, within, limit))) == values(expected)
 
 
-def test_what_is_not_there_is_found_out_at_once(project: Project) -> None:
+def test_a_search_without_hits_ends_at_once(project: Project) -> None:
     session = long_session(project, 5_000)
     for wanted in (
         StepFilter(status="abandoned"),
@@ -216,7 +216,7 @@ def test_likely_failures_are_found_by_their_index_also_where_the_value_is_a_para
         assert "episode_likely_failures" in str(cursor.fetchall())
 
 
-def test_the_migration_gives_older_rows_their_tool(project: Project) -> None:
+def test_the_migration_sets_the_tool_of_older_rows(project: Project) -> None:
     session = create_session(project)
     several = EntryDraft(ModelOutput(tool_calls=(ToolCall(id="a", name="ls"), ToolCall(id="b", name="cat"))))
     append(project, session.pk, [act("ls"), call("a", "b"), answer(), several])

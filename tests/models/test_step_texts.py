@@ -137,7 +137,7 @@ def test_a_search_from_the_newest_end_takes_few_queries(
     assert numbers == sorted(numbers, reverse=True)
 
 
-def test_both_sides_of_a_step_share_what_is_read_of_the_index(long: Session) -> None:
+def test_searches_in_both_directions_share_reads_of_the_index(long: Session) -> None:
     history = History(long)
     history.load([200, 201])
     with CaptureQueriesContext(connection) as captured:

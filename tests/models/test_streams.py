@@ -128,7 +128,7 @@ def test_summaries_come_by_their_ends_the_latest_and_highest_first(project: Proj
     assert list(History(Session.objects.get(pk=session.pk), 119).summaries_newest_first(100)) == []
 
 
-def test_contexts_read_of_summaries_what_the_orm_reads(project: Project) -> None:
+def test_contexts_read_the_same_summaries_as_the_orm(project: Project) -> None:
     session = talk(project, 40)
     for steps in [(3, 4), (4, 4), (1, 2), (30, 30)]:
         summarise(project, session.pk, steps, SummaryText(f"ähm\0 {steps}", key_points=("a", "b")))
@@ -160,7 +160,7 @@ def test_a_context_makes_no_models_of_summaries(project: Project, monkeypatch: p
     assert sum(segment.form == "summarised" for segment in shown["sliding_window"]) == 49
 
 
-def test_what_is_written_out_reads_what_the_orm_reads(project: Project) -> None:
+def test_sql_reads_the_same_as_the_orm(project: Project) -> None:
     session = talk(project, 30)
     rewind(project, session.pk, Target(to_step=20))
     child = fork(project, session.pk)

@@ -52,7 +52,7 @@ def test_a_session_that_was_never_rewound_has_none(session: Session) -> None:
     assert found(session) == []
 
 
-def test_what_a_rewind_cut_off_is_a_take(session: Session) -> None:
+def test_a_rewind_makes_a_take(session: Session) -> None:
     assert back(session, 2) == 11
     assert found(session) == [(11, 2, 5)]
     take = only(session)
@@ -83,7 +83,7 @@ def test_an_undone_rewind_leaves_no_take(project: Project, session: Session) -> 
     assert found(session) == []
 
 
-def test_undoing_makes_a_take_of_what_came_since(project: Project, session: Session) -> None:
+def test_undoing_makes_a_take_of_later_entries(project: Project, session: Session) -> None:
     position = back(session, 2)
     go_on(session, 1)
     undo_rewind(project, session.pk, position)
@@ -128,7 +128,7 @@ def test_a_fork_has_its_own_takes_only(project: Project, session: Session) -> No
     assert take.hidden.sessions == (str(session.pk), str(child.pk))
 
 
-def test_a_fork_rewound_at_once_hides_what_its_parent_has(project: Project, session: Session) -> None:
+def test_a_fork_rewound_at_once_hides_shared_entries(project: Project, session: Session) -> None:
     child = fork(project, session.pk, at_step=4)
     assert back(child, 1) == 9
     assert found(child) == [(9, 1, 4)]
@@ -146,7 +146,7 @@ def test_many_takes_cost_two_queries(
         assert len(takes(history)) == 6
 
 
-def test_the_newest_rewinds_know_what_they_cut(session: Session) -> None:
+def test_the_newest_rewinds_have_their_cut_entries(session: Session) -> None:
     for _ in range(6):
         back(session, 2)
         go_on(session, 1)

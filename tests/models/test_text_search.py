@@ -67,7 +67,7 @@ def test_no_character_has_a_special_meaning(long: Session) -> None:
         assert positions(long, text) == [602 + number]
 
 
-def test_what_a_rewind_cut_off_is_found_only_when_takes_are_asked_for(long: Session) -> None:
+def test_texts_in_takes_are_found_only_on_request(long: Session) -> None:
     rewind(long.project, long.pk, Target(to_step=200))
     append(long.project, long.pk, [act("grep", pattern="name_250_x"), ok()])
     long.refresh_from_db()
@@ -78,7 +78,7 @@ def test_what_a_rewind_cut_off_is_found_only_when_takes_are_asked_for(long: Sess
     assert [hit.live for hit in found.hits] == [False, True]
 
 
-def test_a_fork_finds_what_it_shares_and_its_own(long: Session) -> None:
+def test_a_fork_finds_shared_and_own_texts(long: Session) -> None:
     child = fork(long.project, long.pk, at_step=100)
     append(long.project, child.pk, [act("grep", pattern="name_100_x and more"), ok()])
     child.refresh_from_db()
@@ -100,7 +100,7 @@ def test_pages_give_the_same_hits_as_one_search(long: Session) -> None:
     assert [*dict.fromkeys(paged)] == paged == whole[: len(paged)] == whole
 
 
-def test_a_search_that_stops_early_goes_on_where_it_stopped(
+def test_a_search_that_stops_early_continues_where_it_stopped(
     long: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(text_search, "MOST_BLOCKS", 1)

@@ -224,7 +224,7 @@ def test_the_written_out_columns_are_the_models_columns() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_fifty_writers_leave_no_gap_and_lose_nothing() -> None:
+def test_fifty_concurrent_writers_leave_no_gap() -> None:
     project = Project.objects.create(name="crowd")
     session = create_session(project)
 

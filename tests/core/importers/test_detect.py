@@ -72,7 +72,7 @@ def test_a_file_in_no_format_is_named() -> None:
         "[" * 5000,
     ],
 )
-def test_what_is_no_transcript_is_refused(data: bytes | str) -> None:
+def test_a_file_that_is_not_a_transcript_is_refused(data: bytes | str) -> None:
     assert named(source(data)) is None
 
 
