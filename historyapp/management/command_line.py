@@ -1,4 +1,4 @@
-"""What the commands share: choosing a project, one-sentence errors, and text that is safe to print."""
+"""Shared by the commands: choosing a project, one-sentence errors, and text that is safe to print."""
 
 import argparse
 from collections.abc import Callable, Iterator
@@ -28,10 +28,10 @@ _PIPE_WIDTH = 160
 def add_common_arguments(
     parser: argparse.ArgumentParser, *, project: bool = True, nested: bool = False
 ) -> None:
-    """``--project``, and ``--home``, which ``historyapp.__main__`` removes before a command sees it.
+    """Adds ``--project``, and ``--home``, which ``historyapp.__main__`` removes before a command sees it.
 
-    ``nested``: the parser belongs to an action of a command that has both options too. Values given before
-    the action then stay.
+    ``nested``: the parser belongs to an action of a command that has the same options. Values given before
+    the action are kept.
     """
     default = argparse.SUPPRESS if nested else None
     parser.add_argument(
@@ -44,7 +44,7 @@ def add_common_arguments(
 
 
 def whole_number(what: str, least: int, most: int) -> Callable[[str], int]:
-    """The ``type`` of an argument: a whole number within bounds. ``what``: as in "a port"."""
+    """The ``type`` of an argument: a whole number within bounds. ``what``: a noun, such as "a port"."""
 
     def parse(text: str) -> int:
         if not text.isdecimal() or not least <= int(text) <= most:
@@ -75,7 +75,7 @@ def chosen_project(name: str | None) -> Project:
 def plain_errors() -> Iterator[None]:
     """Turns expected errors into one sentence and an exit code.
 
-    The code is 2 for requests that can never work (422 in the API), else 1.
+    The code is 2 for requests that can never work (422 in the API), otherwise 1.
     """
     try:
         yield
@@ -98,16 +98,16 @@ def plain_errors() -> Iterator[None]:
 class PlayheadCommand(BaseCommand):
     """A command with the common arguments and :func:`plain_errors`."""
 
-    requires_system_checks = []  # `playhead check` runs them; they take longer than most commands
+    requires_system_checks = []  # Django's checks take longer than most commands; `playhead check` runs them
     in_project = True
-    """Whether it has ``--project``."""
+    """Whether the command has ``--project``."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add_common_arguments(parser, project=self.in_project)
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         with plain_errors():
-            if not options.get("dry_run"):  # needs no database
+            if not options.get("dry_run"):  # the only command here that needs no database
                 refuse_newer_database()
             return super().execute(*args, **options)
 
@@ -120,7 +120,8 @@ class PlayheadCommand(BaseCommand):
 
 
 def printable(text: str) -> str:
-    """The text with control characters and lone surrogates escaped: they could change the terminal."""
+    """The text with control characters and lone surrogates escaped, because they could change the
+    terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 

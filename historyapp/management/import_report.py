@@ -1,4 +1,4 @@
-"""What ``playhead import`` prints: a line for each file, skipped records, and totals."""
+"""Prints the report of ``playhead import``: a line for each file, skipped records, and totals."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,11 +14,11 @@ from historyapp.running import running_address
 from historyapp.services.imports.reports import FileReport
 
 FIRST_UNREAD = 20
-"""Unread files listed again at the end, without ``--verbose``."""
+"""The most unread files listed at the end without ``--verbose``."""
 FIRST_SESSIONS = 3
-"""Sessions that are listed at the end."""
+"""The most sessions listed at the end."""
 FIRST_SKIPPED = 3
-"""Skipped records listed for a file, without ``--verbose``."""
+"""The most skipped records listed for a file without ``--verbose``."""
 OUTCOMES = (
     *("read", "imported", "imported in part", "with nothing new", "without a session"),
     *("of an unknown format", "not read"),
@@ -35,7 +35,7 @@ def figures(report: FileReport) -> tuple[int, ...]:
 
 
 def print_file(console: Console, report: FileReport, *, dry_run: bool, verbose: bool) -> None:
-    """One line for the file, and one for each listed record."""
+    """Prints one line for the file, and one for each listed record."""
     sessions, steps, calls, results, unpaired, _ = figures(report)
     if _is_unread(report):
         line = f"not read: {printable(report.error)}"
@@ -57,7 +57,8 @@ def print_file(console: Console, report: FileReport, *, dry_run: bool, verbose: 
 
 
 def _skipped(report: FileReport, verbose: bool) -> Iterable[str]:
-    """Damaged records one by one. Intact ones that hold no history are listed only with ``verbose``."""
+    """The lines for skipped records. Intact records that are not part of a history are listed only with
+    ``verbose``."""
     word = "record" if report.name.endswith(".json") else "line"
     listed = report.skipped
     if not verbose:
@@ -74,7 +75,8 @@ def _skipped(report: FileReport, verbose: bool) -> Iterable[str]:
 def print_totals(
     console: Console, reports: Sequence[FileReport], *, dry_run: bool, verbose: bool = False
 ) -> None:
-    """The number of files with each outcome, the unread files and why, then the totals for each format."""
+    """Prints the number of files with each outcome, the unread files with reasons, and the totals for each
+    format."""
     console.print()
     if len(reports) > 1:
         outcomes = Counter(_outcome(report, dry_run) for report in reports)
@@ -99,7 +101,7 @@ def print_totals(
 
 
 def _print_sessions(console: Console, reports: Sequence[FileReport]) -> None:
-    """Where the first sessions can be seen: their addresses, or their ids where no server is known."""
+    """Prints the addresses of the first sessions, or their ids if no server is running."""
     sessions = list(dict.fromkeys(session.id for report in reports for session in report.sessions))
     address = settings.PLAYHEAD_BASE_URL or running_address(settings.PLAYHEAD_HOME)
     for id in sessions[:FIRST_SESSIONS]:
@@ -152,7 +154,7 @@ def _totals(reports: Sequence[FileReport], dry_run: bool) -> list[str]:
 
 
 def print_markdown(console: Console, reports: Sequence[FileReport]) -> None:
-    """One table with a row for each file, as in docs/importers.md."""
+    """Prints one table with a row for each file, as in docs/importers.md."""
     console.print(f"| File | Format | {' | '.join(COLUMNS)} |", soft_wrap=True)
     console.print("|---|---|" + "--:|" * len(COLUMNS), soft_wrap=True)
     for report in reports:

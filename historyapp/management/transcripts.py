@@ -1,4 +1,4 @@
-"""Finding transcripts on the user's disk."""
+"""Finds transcripts on the user's disk."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -7,7 +7,7 @@ from pathlib import Path
 from stat import S_ISREG
 
 SUFFIXES = (".jsonl", ".json", ".traj")
-"""Files in folders are read only with these suffixes; files that are named may have any."""
+"""In folders, only files with these suffixes are read. Files that are named may have any suffix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class TranscriptFile:
 
     path: Path
     label: str
-    """Its path from the named folder on, that folder included: the same on every machine."""
+    """Its path from the named folder on, including that folder. It is the same on every machine."""
     size: int = 0
     """In bytes."""
     error: str = ""
@@ -31,7 +31,7 @@ def default_folders() -> list[Path]:
 
 
 def find_transcripts(paths: Iterable[Path]) -> Iterator[TranscriptFile]:
-    """The files among ``paths`` and in their folders and subfolders, in order of name, each once."""
+    """The files in ``paths`` and in their folders and subfolders, in order of name, each once."""
     seen: set[Path] = set()
     for path in paths:
         for found in _in_folder(path) if path.is_dir() else (_file(path, path.parent),):

@@ -62,7 +62,7 @@ def export(server: Server, output: Output, options: Namespace) -> None:
 
 
 def _draft_beside(path: Path) -> Path:
-    """An empty file in the folder of ``path``: what was there stays until the new one is complete."""
+    """An empty file in the folder of ``path``. An existing file stays until the new one is complete."""
     try:
         descriptor, draft = tempfile.mkstemp(prefix=f".{path.name[:100]}-", dir=path.parent)
     except OSError as error:
@@ -72,10 +72,10 @@ def _draft_beside(path: Path) -> Path:
 
 
 def ask(question: str, yes: bool) -> None:
-    """Asks a person, unless ``yes`` has been given.
+    """Asks the user for confirmation, unless ``yes`` is set.
 
     Raises:
-        CommandFailed: when the answer is not yes, or nobody can answer.
+        CommandFailed: when the answer is not yes, or standard input is not a terminal.
     """
     if yes:
         return

@@ -1,4 +1,4 @@
-"""The commands that look at sessions: their options, and which server each of them reads."""
+"""The commands for sessions: their options, and the server that they use."""
 
 import os
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
@@ -23,7 +23,7 @@ SHELLS = ("bash", "zsh", "fish")
 OTHERS = (
     "up", "import", "compress", "worker", "keys", "caps", "sign-in", "rebuild-projections", "purge", "help",
 )  # fmt: skip
-"""Django's commands of Playhead, which a shell completes by name."""
+"""Playhead's management commands, which a shell completes by name."""
 SERVER_OPTIONS = (
     ("--home", "DIR", "read this data folder (default: PLAYHEAD_HOME)"),
     ("--project", "NAME", "a project in the data folder (default: the oldest one)"),
@@ -38,7 +38,7 @@ def run(arguments: Sequence[str], home: str | None) -> int:
 
     Args:
         arguments: the command's name and what follows it.
-        home: the data folder, where ``--home`` names one.
+        home: the data folder that ``--home`` names, if any.
     """
     options = make_parser().parse_args(arguments)
     if options.command == "completion":
@@ -55,7 +55,7 @@ def run(arguments: Sequence[str], home: str | None) -> int:
 
 
 def complete() -> None:
-    """Answers a shell that asks how a command line may go on, and ends the process."""
+    """Prints completions for a shell, and ends the process."""
     from historyapp.terminal import completion
 
     completion.complete(make_parser(OTHERS), lambda options: _server(options, options.home))
@@ -162,7 +162,7 @@ def _add_changing(add: Callable[..., ArgumentParser]) -> None:
 
 
 def _server(options: Namespace, home: str | None) -> Server:
-    """A far server where an address is given or set, else the data folder.
+    """The remote server, if an address is given or set, otherwise the data folder.
 
     Raises:
         WrongUsage: when the options contradict each other, or the key is missing.

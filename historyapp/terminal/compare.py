@@ -10,9 +10,9 @@ from historyapp.terminal.server import MOST_ITEMS, Answer, Server
 from historyapp.terminal.sessions import find_session
 
 SHOWN = 20
-"""Pairs that are shown from the first difference on without ``--all``."""
+"""The number of pairs shown from the first difference on, without ``--all``."""
 BEFORE = 2
-"""Pairs before the first difference that are shown with them."""
+"""The number of pairs shown before the first difference."""
 MOST_PAIRS = 100_000
 TOTALS = (
     Column("Run"),
@@ -46,7 +46,7 @@ def compare(server: Server, output: Output, options: Namespace) -> int:
     """Prints the comparison. The exit code is 1 if the runs differ."""
     sides = {}
     for side, name in (("a", options.a), ("b", options.b)):
-        # What follows the session (``@12``, ``/takes/40``) stays as it was given.
+        # The rest of the reference (``@12``, ``/takes/40``) is not changed.
         id = _PLACE.split(name, maxsplit=1)[0]
         sides[side] = f"{find_session(server, id)['id']}{name[len(id) :]}"
     found = server.get("/compare", **sides, limit=MOST_ITEMS)

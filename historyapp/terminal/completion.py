@@ -1,4 +1,4 @@
-"""``playhead completion``, and what the shell asks for when a person presses Tab."""
+"""``playhead completion``, and the completions that a shell requests when a person presses Tab."""
 
 import sys
 from argparse import Action, ArgumentParser, Namespace
@@ -19,15 +19,16 @@ _LONGEST_TITLE = 60
 
 
 def print_script(shell: str) -> None:
-    """Prints what a shell reads to complete ``playhead``."""
+    """Prints the completion script for a shell."""
     sys.stdout.write(shellcode(["playhead"], shell=shell))
 
 
 def complete(parser: ArgumentParser, server_of: Callable[[Namespace], Server]) -> None:
-    """Answers the shell and ends the process."""
+    """Prints the completions and ends the process."""
 
     def sessions(prefix: str, parsed_args: Namespace, **_: Any) -> Mapping[str, str]:
-        """The ids that begin so, the newest first, with their titles. Nothing where the server fails."""
+        """The session ids with this prefix, the newest first, with their titles; empty if the server
+        fails."""
         with suppress(Exception):
             found = server_of(parsed_args).get(
                 "/sessions", id=prefix or None, status="all", limit=MOST_SESSIONS

@@ -4,13 +4,13 @@ from historyapp.management.exit_codes import FAILED, UNREACHABLE, WRONG_USAGE
 
 
 class CommandFailed(Exception):
-    """What was asked for cannot be done."""
+    """The command cannot be carried out."""
 
     code = FAILED
 
 
 class WrongUsage(CommandFailed):
-    """The command line is wrong, or the server refuses a value in it. Nothing was done."""
+    """The command line is wrong, or the server refuses a value in it. Nothing was changed."""
 
     code = WRONG_USAGE
 

@@ -1,4 +1,4 @@
-"""The API over the data folder of this machine, in this process: no port is opened and no key is needed."""
+"""Runs the API on the local data folder in this process. No port is opened and no key is needed."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -14,7 +14,7 @@ from historyapp.terminal.server import Server
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 ADDRESS = "http://localhost"
 SCOPES = ["read", "write"]
-"""Who can read the data folder can read and change all of it. Nothing here deletes or spends money."""
+"""A user with access to the data folder may read and write everything. No command deletes or spends money."""
 
 
 def local_server(project: str | None) -> Server:
@@ -40,7 +40,7 @@ def local_server(project: str | None) -> Server:
     except CommandError as error:
         kind = WrongUsage if error.returncode == WrongUsage.code else CommandFailed
         raise kind(str(error)) from error
-    import httpx  # after the module above, which leaves out its command line
+    import httpx  # after terminal.server, which keeps httpx from loading its command line
 
     transport = httpx.WSGITransport(partial(_with_key, application, {LOCAL_KEY: key}))
     return Server(ADDRESS, "local", transport)

@@ -1,4 +1,4 @@
-"""What commands print: tables and lines for people, JSON for programs. Colours only on a terminal."""
+"""Prints tables and lines for people, and JSON for programs. Uses colours only on a terminal."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from rich.text import Text
 from historyapp.terminal.safe_text import safe_json, safe_line
 
 PIPE_WIDTH = 200
-"""Columns of a table that does not go to a terminal."""
+"""The width of a table, in characters, if the output is not a terminal."""
 SHORTEST_ID = 8
 STYLES = {
     "error": "red",
@@ -24,7 +24,7 @@ STYLES = {
     "archived": "dim",
     "abandoned": "dim",
 }
-"""By status of a step or a session."""
+"""The style for each status of a step or a session."""
 
 
 class Column(NamedTuple):
@@ -32,7 +32,7 @@ class Column(NamedTuple):
     number: bool = False
     """Right-aligned."""
     flexible: bool = False
-    """Cut where the table is wider than the terminal."""
+    """The column is cut if the table is wider than the terminal."""
 
 
 class Output:
@@ -50,19 +50,19 @@ class Output:
         )
 
     def json(self, value: Any, *, lines: bool = False) -> None:
-        """A value as JSON, indented unless it is one of many ``lines``."""
+        """Prints a value as JSON, indented unless each value must be one of several ``lines``."""
         print(safe_json(value, None if lines else 2), flush=lines)  # noqa: T201
 
     def line(self, *parts: str | tuple[str, str]) -> None:
-        """A line of safe text; a part may be a pair of text and style."""
+        """Prints a line of safe text. A part may be a pair of text and style."""
         self._console.print(Text.assemble(*parts), soft_wrap=True)
         sys.stdout.flush()
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
-        """A table. Cells may hold anything; a cell that is a status has its colour."""
+        """Prints a table. Cells may contain any text. A status gets its colour."""
         table = Table(box=None, pad_edge=False, header_style="bold")
         for title, number, flexible in columns:
-            # Of columns that may wrap the table takes width first. Their cells do not wrap, so they are cut.
+            # rich shrinks columns that may wrap first. Their cells have no_wrap, so they are cut instead.
             table.add_column(title, justify="right" if number else "left", no_wrap=not flexible)
         for row in rows:
             styled = ((safe_line(text), STYLES.get(text, "")) for text in row)
@@ -71,12 +71,12 @@ class Output:
 
 
 def note(sentence: str) -> None:
-    """A note or an error for people, on standard error."""
+    """Prints a note or an error on standard error."""
     print(safe_line(sentence), file=sys.stderr, flush=True)  # noqa: T201
 
 
 def short_ids(ids: Sequence[str]) -> list[str]:
-    """The ids cut to the length at which no two of them begin alike, at least eight characters."""
+    """The shortest unique prefixes of the ids, all of the same length, at least eight characters."""
     length = SHORTEST_ID
     while length < 36 and len({id[:length] for id in ids}) < len(set(ids)):
         length += 1
@@ -84,12 +84,12 @@ def short_ids(ids: Sequence[str]) -> list[str]:
 
 
 def time_text(text: str | None) -> str:
-    """A time of the API to the second, in UTC; empty without one."""
+    """A time of the API, rounded down to the second, in UTC; empty if there is none."""
     return f"{text[:19]}Z" if text else ""
 
 
 def duration_text(begun: str | None, ended: str | None) -> str:
-    """The time between two times of the API; empty where one is not known."""
+    """The duration between two times of the API; empty if one is unknown."""
     if not begun or not ended:
         return ""
     seconds = (datetime.fromisoformat(ended) - datetime.fromisoformat(begun)).total_seconds()

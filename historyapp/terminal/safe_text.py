@@ -10,10 +10,10 @@ from typing import Any
 _COLOUR = re.compile(r"\x1b\[[0-9;:]{0,40}m")
 _CONTROLS = {*range(0x20), 0x7F, *range(0x80, 0xA0)} - {0x0A}
 _INVISIBLE = {0x061C, 0x200B, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2060, 0x2070), 0xFEFF}
-"""Marks that change the direction or the order of what follows, line separators, and empty characters."""
+"""Characters that change the direction or the order of text, line separators, and invisible characters."""
 _TABLE: dict[int, str] = {
     **dict.fromkeys(_CONTROLS | _INVISIBLE, "\ufffd"),
-    **dict.fromkeys(range(0xD800, 0xE000), "\ufffd"),  # no encoding of a terminal has lone surrogates
+    **dict.fromkeys(range(0xD800, 0xE000), "\ufffd"),  # lone surrogates cannot be encoded for a terminal
     **dict.fromkeys(range(0xE0000, 0xE0080), "\ufffd"),
     0x09: "    ",
 }
@@ -21,9 +21,9 @@ _IN_JSON = re.compile("[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2
 
 
 def safe_text(text: str) -> str:
-    """The text with its line breaks; every other control character becomes U+FFFD.
+    """The text with its line breaks. Every other control character becomes U+FFFD.
 
-    Sequences that only set a colour are left out, because programs print many of them.
+    Sequences that only set a colour are removed, because programs print many of them.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -36,7 +36,7 @@ def safe_line(text: str) -> str:
 
 
 def safe_json(value: Any, indent: int | None = None) -> str:
-    """A value as JSON that reads as it is, but for characters that a terminal might act on."""
+    """A value as JSON, with characters escaped that a terminal might interpret."""
     return _IN_JSON.sub(_escaped, json.dumps(value, ensure_ascii=False, indent=indent))
 
 

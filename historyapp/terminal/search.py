@@ -1,4 +1,4 @@
-"""``playhead search``: steps of all sessions that match."""
+"""``playhead search``: finds steps in all sessions."""
 
 from argparse import Namespace
 
@@ -7,7 +7,7 @@ from historyapp.terminal.safe_text import safe_line
 from historyapp.terminal.server import Answer, Server
 
 MOST_HITS = 50
-"""Of one page of the API's search."""
+"""The most hits on one page of the API's search."""
 _LONGEST_TITLE = 80
 
 
@@ -43,7 +43,7 @@ def _print_hit(output: Output, id: str, hit: Answer) -> None:
 
 
 def _marked(snippet: str, marks: list[list[int]]) -> list[str | tuple[str, str]]:
-    """The parts of a snippet, the matches with a style."""
+    """The parts of a snippet. The matches have a style."""
     parts: list[str | tuple[str, str]] = []
     end = 0
     for first, after in marks:
@@ -53,7 +53,7 @@ def _marked(snippet: str, marks: list[list[int]]) -> list[str | tuple[str, str]]
 
 
 def _part(text: str) -> str:
-    """Safe text on one line, with the spaces at its ends: they separate it from its neighbours."""
+    """Safe text on one line. Spaces at its ends are kept, because they separate it from its neighbours."""
     line = safe_line(text)
     if not line:
         return " " if text else ""

@@ -1,6 +1,6 @@
-"""The HTTP API as the commands use it, of a far server or in this process.
+"""The HTTP API as the commands use it, on a remote server or in this process.
 
-Answers stay plain JSON: ``--json`` prints them as they came, and to load pydantic takes 250 ms.
+Responses stay plain JSON: ``--json`` prints them unchanged, and loading pydantic takes 250 ms.
 """
 
 import json
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 ROOT = "/api/v1"
 TIMEOUT_SECONDS = 30.0
 MOST_ITEMS = 500
-"""Items of one page of the API."""
+"""The most items on one page of the API."""
 _KEY = re.compile(r"[!-~]{1,500}")
 _UNAVAILABLE = (429, 502, 503, 504)
 _LONGEST_ERROR = 2000
@@ -39,10 +39,10 @@ class Server:
     Args:
         address: ``http://HOST:PORT`` or ``https://HOST``, with or without ``/api/v1``.
         key: an API key.
-        transport: None: the network.
+        transport: sends the requests; None: over the network.
 
     Raises:
-        WrongUsage: when the address or the key cannot be used.
+        WrongUsage: when the address or the key is not valid.
     """
 
     def __init__(self, address: str, key: str, transport: httpx.BaseTransport | None = None) -> None:
@@ -58,20 +58,20 @@ class Server:
         )
 
     def get(self, path: str, **query: Any) -> Answer:
-        """The answer to a GET. What is None in the query is left out."""
+        """The response to a GET. Query parameters that are None are left out."""
         params = {name: value for name, value in query.items() if value is not None}
         return self._answer("GET", path, params=params)
 
     def post(self, path: str, body: Mapping[str, Any]) -> Answer:
-        """The answer to a POST. What is None in the body is left out."""
+        """The response to a POST. Fields of the body that are None are left out."""
         content = {name: value for name, value in body.items() if value is not None}
         return self._answer("POST", path, json=content, headers={"Idempotency-Key": uuid4().hex})
 
     def listed(self, path: str, most: int, *, at_once: int = MOST_ITEMS, **query: Any) -> Answer:
-        """The first ``most`` items of a list as one page; its ``next`` is the cursor of what follows.
+        """The first ``most`` items of a list as one page. Its ``next`` is the cursor of the following items.
 
         Args:
-            at_once: the most items that one page of this list may have.
+            at_once: the largest page size of this list.
         """
         page = self.get(path, limit=min(most, at_once), **query)
         while page["next"] is not None and len(page["items"]) < most:
@@ -84,13 +84,13 @@ class Server:
     def download(
         self, path: str, *, media_type: str | None = None, **query: Any
     ) -> Iterator[Iterator[bytes]]:
-        """The body of an answer in chunks.
+        """The body of a response in chunks.
 
         Args:
-            media_type: what to ask for; None: whatever the server sends.
+            media_type: the requested type; None: any.
 
         Raises:
-            Unreachable: also while it is read, when the connection ends early.
+            Unreachable: also during reading, when the connection ends early.
         """
         params = {name: value for name, value in query.items() if value is not None}
         try:
@@ -147,7 +147,7 @@ def at(*parts: object) -> str:
 
 
 def _read_object(response: httpx.Response) -> Answer | None:
-    """The JSON object of a response, or None where it is something else."""
+    """The JSON object of a response, or None if the body is not an object."""
     try:
         answer = json.loads(response.content)
     except (ValueError, RecursionError):

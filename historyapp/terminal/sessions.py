@@ -56,13 +56,13 @@ def list_sessions(server: Server, output: Output, options: Namespace) -> None:
 
 
 def find_session(server: Server, name: str) -> Answer:
-    """The session that a person means.
+    """The session that a name refers to.
 
     Args:
-        name: its id, the beginning of it, or ``last`` for the one with the newest entry.
+        name: the session's id, its first characters, or ``last`` for the session with the newest entry.
 
     Raises:
-        CommandFailed: when there is none, or several begin so.
+        CommandFailed: when no session matches, or several do.
     """
     name = name.lower()
     if _ID.fullmatch(name):

@@ -1,4 +1,4 @@
-"""``playhead show``: a session, some of its steps, or one step whole."""
+"""``playhead show``: a session, some of its steps, or one complete step."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from historyapp.terminal.server import Answer, Server, at
 from historyapp.terminal.sessions import find_session
 
 NEWEST_SHOWN = 20
-"""Steps of a session that are shown without ``--steps``."""
+"""The number of steps shown without ``--steps``."""
 MOST_SHOWN = 100_000
 _RANGE = re.compile(r"(\d{1,9})?-(\d{1,9})?|(\d{1,9})")
 COLUMNS = (
@@ -30,7 +30,7 @@ class StepRange(NamedTuple):
 
     first: int
     last: int | None
-    """None: to the end."""
+    """The last step; None: the newest one."""
 
 
 def step_range(text: str) -> StepRange:
@@ -86,7 +86,7 @@ def _show_steps(server: Server, output: Output, options: Namespace, session: Ans
 
 
 def print_head(output: Output, session: Answer) -> None:
-    """What a session is and how it went, in a few lines."""
+    """Prints a session's description and figures in a few lines."""
     output.line((safe_line(session["title"]) or "(untitled)", "bold"))
     who = ", ".join(filter(None, (session["agent"], session["model"])))
     output.line((session["id"], "dim"), f"  {safe_line(who)}")
@@ -115,7 +115,7 @@ def step_cells(step: Answer) -> list[str]:
 
 
 def print_step(output: Output, step: Answer) -> None:
-    """A whole step: what the model thought and called, and what came back."""
+    """Prints a complete step: the thoughts, the tool calls and the results."""
     style = STYLES.get(step["status"], "")
     time, spent = time_text(step["started_at"]), duration_text(step["started_at"], step["finished_at"])
     facts = "  ".join(filter(None, (f"{step['tokens']:,} tokens", time, spent)))
@@ -145,7 +145,7 @@ def _print_part(output: Output, title: str, text: str) -> None:
 
 
 def _arguments_of(arguments: Any) -> str:
-    """One argument a line; longer ones below their name."""
+    """One argument a line. Long values are below their names."""
     if not isinstance(arguments, dict):
         return _text_of(arguments)
     lines = []

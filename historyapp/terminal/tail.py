@@ -1,4 +1,4 @@
-"""``playhead tail``: the newest entries of a session, and what is recorded while it runs."""
+"""``playhead tail``: the newest entries of a session, and new entries as they are recorded."""
 
 import json
 from argparse import Namespace
@@ -14,16 +14,16 @@ from historyapp.terminal.sessions import find_session
 
 EVENT_STREAM = "text/event-stream"
 _LONGEST_TEXT = 160
-"""Characters of an entry's text that are shown."""
+"""The number of characters shown of an entry's text."""
 _SESSION = 13
-"""Characters of a session's id that are shown: sessions of the same minute begin with the same eight."""
+"""The number of characters shown of a session's id. Sessions of the same minute have the same first eight."""
 _TITLES = {
     "system_instruction": "system",
     "memory_notebook": "memory",
     "model_input": "input",
     "debug_log": "log",
 }
-"""What a line calls kinds of entries. Others keep their names."""
+"""Short names for kinds of entries. Other kinds keep their names."""
 _SENTENCES = {
     "session_created": "The session was created.",
     "rewind": "The session was rewound.",
@@ -37,7 +37,7 @@ _SENTENCES = {
 
 
 class Part(NamedTuple):
-    """A line of an entry."""
+    """One line of a printed entry."""
 
     title: str
     text: str
@@ -45,12 +45,12 @@ class Part(NamedTuple):
 
 
 class Printer(NamedTuple):
-    """Prints entries and events as one command was asked to."""
+    """Prints entries and events with the options of one command."""
 
     output: Output
     as_json: bool
     with_session: bool
-    """Each line says of which session it is."""
+    """Whether each line begins with the session's id."""
 
     def entry(self, session: str, entry: Answer) -> None:
         if self.as_json:
@@ -93,7 +93,7 @@ def tail(server: Server, output: Output, options: Namespace) -> None:
 
 
 def newest_place(server: Server) -> str:
-    """The cursor of now: a stream begins with it."""
+    """The current cursor, which is the first event of a stream."""
     with server.download("/events", media_type=EVENT_STREAM) as chunks:
         read = b""
         for chunk in chunks:
@@ -110,7 +110,7 @@ def _newest_entries(server: Server, session: str, most: int) -> list[Answer]:
 
 
 def _follow(server: Server, printer: Printer, session: str | None, after: str, printed: int) -> None:
-    """Prints what happens after a cursor, until somebody ends the command.
+    """Prints the events after a cursor until the user stops the command.
 
     Args:
         printed: the position up to which the session's entries have been printed.
@@ -131,7 +131,7 @@ def _follow(server: Server, printer: Printer, session: str | None, after: str, p
 
 
 def _entries(server: Server, session: str, first: int, last: int) -> Iterator[Answer]:
-    """The entries from one position to another, those included that a rewind has cut off since."""
+    """The entries from one position to another, including those that a rewind has cut off since."""
     query = {"after": first - 1, "before": last + 1, "take": "all"}
     path, cursor = at("sessions", session, "entries"), None
     while True:
@@ -140,7 +140,7 @@ def _entries(server: Server, session: str, first: int, last: int) -> Iterator[An
         except Unreachable:
             raise
         except CommandFailed:
-            return  # the session has been deleted: its event follows
+            return  # the session has been deleted; the event follows
         yield from page["items"]
         cursor = page["next"]
         if cursor is None:
@@ -148,7 +148,7 @@ def _entries(server: Server, session: str, first: int, last: int) -> Iterator[An
 
 
 def entry_parts(entry: Answer) -> Iterator[Part]:
-    """The lines of an entry: one for each text, tool call and result in it."""
+    """The lines of an entry: one for each text, tool call and result."""
     kind = entry["kind"]
     if kind == "model_output":
         calls = entry.get("tool_calls") or ([entry["use_tool"]] if entry.get("use_tool") else [])
@@ -184,7 +184,7 @@ def _arguments_of(arguments: Any) -> str:
 
 
 def _text_of(value: Any) -> str:
-    """A text as it is; of parts of a message their texts; of other values their JSON."""
+    """The text of a value: a string itself, the texts of message parts, or JSON for other values."""
     if value is None:
         return ""
     if isinstance(value, list) and value and all(isinstance(part, dict) for part in value):
@@ -196,7 +196,7 @@ def _text_of(value: Any) -> str:
 
 @contextmanager
 def _plain_errors() -> Iterator[None]:
-    """What the Python client says, as an error of a command."""
+    """Converts errors of the Python client to errors of a command."""
     from historyapp.client import PlayheadError, ServerUnavailable
 
     try:

@@ -1,4 +1,4 @@
-"""What all answers of the HTTP API share. The server writes these models; the Python client reads them."""
+"""The base of all responses of the HTTP API. The server writes these models; the Python client reads them."""
 
 from typing import Any, Generic, TypeVar
 
@@ -13,14 +13,15 @@ MONEY = 'US dollars by the price list; `"unknown"` if the model has no known pri
 
 
 def shown(example: dict[str, Any]) -> ConfigDict:
-    """The configuration of a model with an example in the OpenAPI document."""
+    """A model configuration with an example for the OpenAPI document."""
     return ConfigDict(json_schema_extra={"examples": [example]})
 
 
 class Answer(BaseModel):
     """Base of all answers: frozen, and tolerant of fields and words that a newer server adds.
 
-    Fields with a few known words are therefore declared as text, with the words as ``enum`` in the document.
+    Fields with a fixed set of words are therefore declared as text, with the words as ``enum`` in the OpenAPI
+    document.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -42,7 +43,7 @@ class RangeOut(Answer):
 
     @classmethod
     def all_of(cls, lineage: Lineage) -> list["RangeOut"]:
-        """One for each span of a lineage, oldest first."""
+        """One range for each span of a lineage, oldest first."""
         return [
             cls(session=span.session, first_position=span.first, last_position=span.last)
             for span in lineage.spans

@@ -66,7 +66,7 @@ class EntryOut(Answer):
 
     @property
     def body(self) -> Body:
-        """The entry's body as the core has it.
+        """The entry's body as a model of ``historyapp.core``.
 
         Raises:
             pydantic.ValidationError: when a newer server has a kind or a field that this client lacks.

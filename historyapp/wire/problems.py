@@ -137,7 +137,7 @@ class ModelCallFailed(PlayheadError):
 
 
 class ServerUnavailable(PlayheadError):
-    """The server does not answer, or asks to retry later. In the client: until the time for it was over."""
+    """The server does not answer, or asks to retry later. In the client: the deadline has passed."""
 
     code = "busy"
 
@@ -148,7 +148,7 @@ class ServerUnavailable(PlayheadError):
 
 
 class StorageFailed(ServerUnavailable):
-    """The database cannot be used, for a reason that somebody must remove."""
+    """The database cannot be used until somebody fixes the cause."""
 
 
 class DiskFull(StorageFailed):
@@ -184,7 +184,7 @@ class BodyTooSlow(ServerUnavailable):
 
 
 class ServerFailed(PlayheadError):
-    """A fault of the server."""
+    """The server failed to carry out the request."""
 
     code = "unexpected"
 
@@ -194,7 +194,7 @@ class ProblemType:
     """One kind of error. ``meaning`` is one sentence; ``advice`` tells causes, fields and what to do."""
 
     error: type[PlayheadError]
-    """What the server raises to send it, and what the client raises when it is sent."""
+    """The exception that the server raises and that the client raises for this problem."""
     status: int
     title: str
     meaning: str
@@ -363,12 +363,12 @@ _BY_CODE = {type.code: type for type in PROBLEM_TYPES}
 
 
 def problem_type(error: PlayheadError | type[PlayheadError]) -> ProblemType:
-    """The kind of problem that an error is sent as."""
+    """The problem type of an error."""
     return _BY_CODE[error.code]
 
 
 def error_class(code: str, status: int) -> type[PlayheadError]:
-    """What a client raises for a problem document, also for a code that only a newer server knows."""
+    """The exception that a client raises for a problem document, even if the code is unknown."""
     if code in _BY_CODE:
         return _BY_CODE[code].error
     if status in (429, 502, 503, 504):

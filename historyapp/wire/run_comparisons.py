@@ -95,7 +95,7 @@ class StepPairPage(Page[StepPairOut]):
 
 
 class PairPlaceOut(Answer):
-    """The steps with which the runs go on at a pair; null for a run that has ended."""
+    """The steps with which the runs continue at a pair; null for a run that has ended."""
 
     a: int | None
     b: int | None

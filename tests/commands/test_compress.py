@@ -54,7 +54,7 @@ def test_without_a_worker_it_is_done_here(run: Run, six: UUID, woken: list[UUID]
 def test_with_a_worker_it_is_left_to_that(run: Run, six: UUID, woken: list[UUID]) -> None:
     note_worker(uuid7())
     ran = run("compress", six, "--strategy", "simple_extract")
-    assert "Workers do it as run " in ran.out
+    assert "Workers do this as run " in ran.out
     assert woken == [CompressionRun.objects.get().pk]
     assert not Summary.objects.exists()
     joined = run("compress", six, "--wait")

@@ -33,9 +33,11 @@ class Command(PlayheadCommand):
         )
         change = actions.add_parser("set", help="set or remove caps; by default those of the project")
         change.add_argument(
-            "--day", type=_dollars, metavar="DOLLARS", help="the most that a day may cost, or none"
+            "--day", type=_dollars, metavar="DOLLARS", help="the cap for a day in US dollars, or none"
         )
-        change.add_argument("--month", type=_dollars, metavar="DOLLARS", help="the same for a month")
+        change.add_argument(
+            "--month", type=_dollars, metavar="DOLLARS", help="the cap for a month in US dollars, or none"
+        )
         of = change.add_mutually_exclusive_group()
         of.add_argument(
             "--session",

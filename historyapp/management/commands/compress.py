@@ -68,7 +68,7 @@ class Command(PlayheadCommand):
             wait = not Worker.objects.alive().exists()
         if started.run.active and not wait:
             wake(started.run.pk)
-            console.print(f"Workers do it as run {started.run.pk}. With --wait this command does it.")
+            console.print(f"Workers do this as run {started.run.pk}. With --wait, this command does it.")
             return
         run = _finish(console, started.run)
         if run.done:
@@ -104,7 +104,7 @@ def _description(started: RunStart) -> str:
 
 
 def _finish(console: Console, run: CompressionRun) -> CompressionRun:
-    """Works on the run until it has ended, other workers' parts included."""
+    """Works on the run and waits until it has ended, including the items of other workers."""
     stop = Event()
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
@@ -119,7 +119,7 @@ def _finish(console: Console, run: CompressionRun) -> CompressionRun:
         except KeyboardInterrupt:
             stop.set()
             raise CommandError(
-                "Stopped. Finished summaries are kept. A worker does the rest, or run this command again.",
+                "Stopped. Finished summaries are kept. A worker makes the others, or run this command again.",
                 returncode=INTERRUPTED,
             ) from None
         working.result()

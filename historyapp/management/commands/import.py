@@ -84,7 +84,7 @@ class Command(PlayheadCommand):
             raise CommandError(f"Not read: {', '.join(unread)}. The other files were imported.")
 
     def _find(self, paths: list[Path]) -> list[TranscriptFile]:
-        """The files of the paths, by default of the folders of Claude Code and Codex."""
+        """The files at the paths, by default in the folders of Claude Code and Codex."""
         places = paths or default_folders()
         if not places:
             raise CommandError(
@@ -102,7 +102,7 @@ class Command(PlayheadCommand):
 def _read(
     file: TranscriptFile, format: str | None, project: Project | None, bar: Progress, process: ParserProcess
 ) -> FileReport:
-    """The report on one file. Without a project nothing is stored."""
+    """Imports one file and returns the report. Without a project, nothing is stored."""
     report = FileReport(file.label, error=file.error)
     task, operations = bar.tasks[0], count()
 
@@ -132,7 +132,7 @@ def _read(
 
 
 def _bar(console: Console, files: list[TranscriptFile]) -> Progress:
-    """A bar over the bytes of all files; hidden unless the output is a terminal."""
+    """A progress bar for the bytes of all files; hidden unless the output is a terminal."""
     columns = (BarColumn(), DownloadColumn(), TimeRemainingColumn())
     bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
     bar.add_task("", total=sum(file.size for file in files), done=0)

@@ -20,7 +20,7 @@ from historyapp.models import Project
 from historyapp.services.retention import blocked_by_forks, purge, purgeable
 
 _NAMED = 10
-"""Forks that are named for each session that they block."""
+"""The most forks that are listed for each session that they block."""
 
 
 class Command(PlayheadCommand):
@@ -64,7 +64,7 @@ class Command(PlayheadCommand):
         )
 
     def _name_blocking_forks(self, project: Project, limit: datetime) -> int:
-        """Says which sessions stay because of which forks. Returns the number of these sessions."""
+        """Prints which sessions stay because of which forks. Returns the number of these sessions."""
         found = blocked_by_forks(project, limit)
         for blocked in found:
             forks = [f"{fork.pk} ({fork.status}) {printable(fork.title)}" for fork in blocked.forks[:_NAMED]]

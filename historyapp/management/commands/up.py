@@ -27,10 +27,10 @@ from historyapp.supervisor import ServerPlan, become_supervisor
 from historyapp.wire.problems import DatabaseUnreachable
 
 ORPHAN_SECONDS = GRACE + 5
-"""The web process of a killed server finishes its running requests first."""
+"""Seconds to wait for the web process of a killed server, which first finishes its running requests."""
 
 DATABASE_SECONDS = 10
-"""A PostgreSQL server that recovers from a crash, or that starts beside this one, answers within seconds."""
+"""Seconds to wait for PostgreSQL, which may be starting or recovering from a crash."""
 
 
 class Command(PlayheadCommand):
@@ -97,7 +97,7 @@ class Command(PlayheadCommand):
         )
 
     def _prepare_database(self) -> Bootstrap:
-        """Makes the tables and the first rows. Waits for a database that starts or restarts.
+        """Creates the tables and the first rows. Waits for a database that is starting.
 
         Raises:
             CommandError: when the database cannot be used, or does not answer in time.
@@ -122,7 +122,7 @@ class Command(PlayheadCommand):
 
 def _tables_and_first_rows() -> Bootstrap:
     with one_start_at_a_time():
-        # Comparing names is far cheaper than planning migrations.
+        # Comparing names is much faster than planning migrations.
         applied = MigrationRecorder(connection).applied_migrations()
         if not _migrations_on_disk() <= applied.keys():
             call_command("migrate", verbosity=0, interactive=False)
@@ -131,7 +131,7 @@ def _tables_and_first_rows() -> Bootstrap:
 
 
 def _claim_from_orphan(host: str, port: int) -> tuple[str, int]:
-    """As :func:`claim`, but waits for the web process of a killed server of this data folder to end.
+    """Like :func:`claim`, but waits until the web process of a killed server of this data folder has ended.
 
     Raises:
         CannotListen: when another program listens there, or the process has not ended in time.
@@ -141,7 +141,8 @@ def _claim_from_orphan(host: str, port: int) -> tuple[str, int]:
         try:
             return claim(host, port)
         except CannotListen:
-            # Asked after the failure: the process may end in between, and then the next attempt succeeds.
+            # Checked after the failure, because the process may end in between. Then the next attempt
+            # succeeds.
             if not orphan_listens(settings.PLAYHEAD_HOME, port):
                 return claim(host, port)
             if time.monotonic() > end:
@@ -150,10 +151,10 @@ def _claim_from_orphan(host: str, port: int) -> tuple[str, int]:
 
 
 def demo_is_missing() -> bool:
-    """Whether there are no sessions but those of an unfinished demo."""
+    """Whether there are no sessions except those of an unfinished demo."""
     if Session.objects.exclude(pk__in=Session.objects.tagged(["demo"]).values("pk")).exists():
         return False
-    from historyapp.demo import SESSIONS  # and an HTTP client, which takes a tenth of the start
+    from historyapp.demo import SESSIONS  # it loads an HTTP client, which takes a tenth of the start
 
     return Session.objects.count() < SESSIONS
 

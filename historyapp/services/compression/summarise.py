@@ -263,7 +263,7 @@ def _without_redis() -> Iterator[None]:
     try:
         yield
     except RedisError as error:
-        log.warning("Redis cannot be reached; calls go on without the shared limits: %s", error)
+        log.warning("Redis cannot be reached; calls continue without the shared limits: %s", error)
 
 
 @functools.cache
