@@ -257,7 +257,7 @@ class KeyAdmin(ReadOnly):
     list_select_related = ("project",)
     search_fields = ("name", "prefix")
     ordering = ("-created_at", "-id")
-    actions = ("let_spend", "stop_spending")
+    actions = ("allow_spending", "stop_spending")
     fields = (
         "id", "name", "prefix", "project", "scopes_text", "created_at", "expires_at", "revoked_at",
         "last_used_at",
@@ -272,7 +272,7 @@ class KeyAdmin(ReadOnly):
         return request.user.has_perm("historyapp.change_apikey")
 
     @admin.action(description="Grant the scope spend", permissions=("act",))
-    def let_spend(self, request: HttpRequest, chosen: QuerySet[ApiKey]) -> None:
+    def allow_spending(self, request: HttpRequest, chosen: QuerySet[ApiKey]) -> None:
         self._change(request, chosen, add=("spend",))
 
     @admin.action(description="Withdraw the scope spend", permissions=("act",))

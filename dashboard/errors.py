@@ -10,7 +10,7 @@ from django.utils.deprecation import MiddlewareMixin
 from django.views import defaults
 
 from historyapp.core.errors import PlayheadError
-from historyapp.services.faults import damage_behind_an_error, note
+from historyapp.services.faults import find_damage, note
 from historyapp.wire.problems import ServerUnavailable, StorageFailed, problem_type
 
 
@@ -58,5 +58,5 @@ def plain_page(request: HttpRequest, error: PlayheadError, *, is_shared: bool = 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """Django's handler of what no view has caught, such as a fault while the person is looked up."""
-    fault = _fault(sys.exc_info()[1]) or damage_behind_an_error()
+    fault = _fault(sys.exc_info()[1]) or find_damage()
     return plain_page(request, fault) if fault else defaults.server_error(request)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from django.urls import reverse
 
 from dashboard.location import Location
-from historyapp.enqueue import want_text_index
+from historyapp.enqueue import request_text_index
 from historyapp.models.takes import takes
 from historyapp.models.text_search import MOST_HITS, Hit, TextSearch, in_steps
 
@@ -99,7 +99,7 @@ def find_in(location: Location, after: int = 0) -> TextHits | None:
         return None
     found = TextSearch(location.history, location.find, with_takes=True).find(MOST_HITS, after)
     if not location.is_shared:  # people with a share link must not start background work
-        want_text_index(found.unindexed)
+        request_text_index(found.unindexed)
     by_step = in_steps(found.hits, location.steps)
     steps = [
         StepHit(number, hits[0], sum(hit.match.times for hit in hits)) for number, hits in by_step.items()

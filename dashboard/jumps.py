@@ -50,7 +50,7 @@ def find_jump(location: Location, name: str) -> JumpTarget:
     if name not in JUMPS:
         raise Invalid(f"to must be one of {', '.join(JUMPS)}.")
     direction, _, kind = name.partition("-")
-    found_kind = _ERROR if kind == "error" and location.errors_alone else _KINDS[kind]
+    found_kind = _ERROR if kind == "error" and location.only_errors else _KINDS[kind]
     forwards, (search, words) = direction == "next", found_kind
     if not location.steps:
         return JumpTarget(name, None, None, "The session has no steps yet.")

@@ -57,7 +57,7 @@ class Location:
     previous: int = field(init=False)
     next: int = field(init=False)
 
-    _has_indexed: bool = field(init=False, default=False)
+    _has_index_run: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         history, step = self.history, self.step
@@ -145,9 +145,9 @@ class Location:
 
         Names that a worker adds later are found then.
         """
-        if self.filter.names and not self._has_indexed:
+        if self.filter.names and not self._has_index_run:
             index_names_of(self.history)
-            self._has_indexed = True
+            self._has_index_run = True
 
     @cached_property
     def note(self) -> StepNote | None:
@@ -158,7 +158,7 @@ class Location:
         return StepNote.objects.at(self.history.lineage, [row.first_position]).get(self.step)
 
     @property
-    def errors_alone(self) -> bool:
+    def only_errors(self) -> bool:
         """Whether jumps lead only to reported errors, because the list shows only these."""
         return self.filter.status == "error"
 
@@ -173,9 +173,9 @@ class Location:
 
         True while that is unknown: then the jump says so.
         """
-        if self.is_counting and not self.errors_alone:
+        if self.is_counting and not self.only_errors:
             return True
-        return has_later_failure(self.history, self.step, likely=not self.errors_alone)
+        return has_later_failure(self.history, self.step, likely=not self.only_errors)
 
 
 def find_location(request: PersonRequest, session_id: UUID, step: int | None = None) -> Location:

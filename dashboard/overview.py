@@ -184,9 +184,9 @@ class OverviewPage:
         return shares(parts)
 
     @property
-    def reports_too_little(self) -> bool:
+    def usage_is_incomplete(self) -> bool:
         """Whether the source reports too few output tokens."""
-        return self.overview.tokens.reports_too_little(self.figures.written)
+        return self.overview.tokens.usage_is_incomplete(self.figures.written)
 
     @cached_property
     def chart(self) -> ContextChart | None:

@@ -128,7 +128,7 @@ def read_place(text: str) -> PairPlace | None:
     return PairPlace(int(a), int(b)) if is_place else None
 
 
-def place_text(place: PairPlace | None) -> str:
+def cursor_text(place: PairPlace | None) -> str:
     return f"{place.a}-{place.b}" if place else ""
 
 
@@ -162,6 +162,6 @@ def page_rows(steps: AlignedSteps, index: int, **marks: int | None) -> dict[str,
     ]
     return {
         "stretches": list(stretches(rows)),
-        "more": place_text(more),
+        "more": cursor_text(more),
         "shows_divergence": any(row.is_first_divergence for row in rows),
     }

@@ -84,7 +84,7 @@ class Channel(virtual.Channel):
                     raise ValueError("The body of the message is not a text.")
                 return message
             except Exception as error:  # noqa: BLE001  (no faulty message may stop a worker)
-                table.set_aside(queue, payload, error)
+                table.store_unreadable(queue, payload, error)
         return None
 
     def _get_and_deliver(self, queue: str, callback: Callable[..., Any]) -> None:
@@ -93,7 +93,7 @@ class Channel(virtual.Channel):
             callback(message, queue)
         except Exception as error:  # noqa: BLE001  (Celery checks little of a message; the error would end it)
             self.qos.ack(message["properties"]["delivery_tag"])
-            table.set_aside(queue, dumps(message), error)
+            table.store_unreadable(queue, dumps(message), error)
 
     def _note_outage(self, error: Exception) -> None:
         if not self._outage:

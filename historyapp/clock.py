@@ -14,12 +14,12 @@ from django.utils import timezone
 from historyapp.core.vocabularies import release_unused
 from historyapp.models import Webhook
 from historyapp.models.workers import BEAT_SECONDS
-from historyapp.services.compression.start import due_sessions, runs_left
+from historyapp.services.compression.start import due_sessions, unclaimed_runs
 from historyapp.services.faults import note
-from historyapp.services.figures.feed import follow_changes, stops_after
-from historyapp.services.figures.run_figures import sessions_behind
-from historyapp.services.outcomes import stale_sessions
-from historyapp.services.search_index import projects_behind
+from historyapp.services.figures.feed import cpu_time_limit, follow_changes
+from historyapp.services.figures.run_figures import sessions_to_count
+from historyapp.services.outcomes import has_stale_sessions
+from historyapp.services.search_index import projects_to_index
 from historyapp.services.workers import forget_worker, note_worker
 from historyapp.wire.problems import StorageFailed
 
@@ -83,16 +83,23 @@ def watch_for_work(request_worker: Callable[[], None], worker_id: str) -> None:
             return False
         next_count = now + COUNT_SECONDS
         asked = {id: at for id, at in asked.items() if now - at < ASK_SECONDS}
-        wanted = [id for id in sessions_behind() if id not in asked]
+        wanted = [id for id in sessions_to_count() if id not in asked]
         asked.update(dict.fromkeys(wanted, now))
         return bool(wanted)
 
     def look() -> None:
         release_unused(settings.PLAYHEAD_IDLE_SECONDS)
         due = Webhook.objects.due(timezone.now())
-        if due or runs_left() or due_sessions() or stale_sessions() or is_behind() or projects_behind():
+        if (
+            due
+            or unclaimed_runs()
+            or due_sessions()
+            or has_stale_sessions()
+            or is_behind()
+            or projects_to_index()
+        ):
             request_worker()
-        if follow_changes(stops_after(FOLLOW_SECONDS)):
+        if follow_changes(cpu_time_limit(FOLLOW_SECONDS)):
             request_worker()
 
     run_clock(UUID(worker_id), look, threading.Event())

@@ -38,9 +38,9 @@ def wake(run: UUID, workers: int = WORKERS_PER_RUN) -> None:
     send("compress", [run] * workers, f"the run {run} waits for the next sweep")
 
 
-def want_text_index(sessions: Iterable[UUID]) -> None:
+def request_text_index(sessions: Iterable[UUID]) -> None:
     """Requests text indexes of sessions. Without a broker, the next search requests them again."""
-    send("index_text", not_asked("texts", sessions), "searches stay slow until it can")
+    send("index_text", not_requested("texts", sessions), "searches stay slow until it can")
 
 
 def index_imports(reports: Iterable[FileReport]) -> None:
@@ -49,10 +49,10 @@ def index_imports(reports: Iterable[FileReport]) -> None:
     Sessions without enough entries for a block are left out. Searching them is as fast without an index.
     """
     sessions = [session for report in reports for session in report.sessions if session.changed]
-    want_text_index([one.id for one in sessions if one.counts.entries >= BLOCK_ENTRIES])
+    request_text_index([one.id for one in sessions if one.counts.entries >= BLOCK_ENTRIES])
 
 
-def not_asked(what: str, sessions: Iterable[UUID], seconds: float = ASK_SECONDS) -> list[UUID]:
+def not_requested(what: str, sessions: Iterable[UUID], seconds: float = ASK_SECONDS) -> list[UUID]:
     """The sessions whose index this process has not requested within the last ``seconds``. Records the
     request."""
     now = time.monotonic()
@@ -96,7 +96,7 @@ def index_names_of(history: History) -> bool:
         log.warning("The index of names cannot be stored: %s", error)
         return False
     if not is_complete:
-        want_name_index(history.session.pk)
+        request_name_index(history.session.pk)
     return is_complete
 
 
@@ -110,16 +110,16 @@ def name_index_state(history: History) -> str:
     )
 
 
-def want_search_index(project: UUID) -> None:
+def request_search_index(project: UUID) -> None:
     """Requests an update of a project's search index. Without a broker, the next search requests it again."""
-    send("index_search", not_asked("search", [project]), "older steps are not found until it can")
+    send("index_search", not_requested("search", [project]), "older steps are not found until it can")
 
 
-def want_bulk_action(action: UUID) -> None:
+def wake_bulk_action(action: UUID) -> None:
     """Wakes a worker for a bulk action. Without a broker, the next sweep does it."""
     send("bulk_action", [action], f"the bulk action {action} waits for the next sweep")
 
 
-def want_name_index(session: UUID) -> None:
+def request_name_index(session: UUID) -> None:
     """Requests a name index of a session. Without a broker, the next reader requests it again."""
-    send("index_names", not_asked("names", [session]), "the names of a session wait")
+    send("index_names", not_requested("names", [session]), "the names of a session wait")

@@ -47,7 +47,7 @@ class EventStream(HttpResponse):
     def __init__(self, subscription: Subscription) -> None:
         page = changes_since(subscription.project, subscription.cursor, session=subscription.session)
         self.subscription = subscription._replace(cursor=page.cursor)
-        texts = [f"retry: {RETRY_MILLISECONDS}\n", *map(event_text, page.changes), place_text(page.cursor)]
+        texts = [f"retry: {RETRY_MILLISECONDS}\n", *map(event_text, page.changes), cursor_text(page.cursor)]
         super().__init__("".join(texts), content_type=MEDIA_TYPE)
         self["Cache-Control"] = "no-cache"
         self["X-Accel-Buffering"] = "no"
@@ -77,10 +77,10 @@ def event_fields(change: ReadChange) -> dict[str, object]:
 
 def event_text(change: ReadChange) -> str:
     """A change as a server-sent event."""
-    return f"event: {change.kind}\ndata: {dump_json(event_fields(change))}\n{place_text(change.cursor)}"
+    return f"event: {change.kind}\ndata: {dump_json(event_fields(change))}\n{cursor_text(change.cursor)}"
 
 
-def place_text(cursor: Cursor) -> str:
+def cursor_text(cursor: Cursor) -> str:
     """An event without data that only sets the client's cursor."""
     return f"id: {cursor}\n\n"
 

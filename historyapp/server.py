@@ -22,7 +22,7 @@ from granian.log import LogLevels
 
 from historyapp.processes import end_with_parent, handle_signals_at_once
 
-GRACE = 10
+STOP_SECONDS = 10
 """Seconds that running requests have to finish when the server stops."""
 CONNECTIONS = 8000
 """The most open connections. If the system allows fewer open files, half of that number."""
@@ -96,7 +96,7 @@ def serve(
         http1_settings=HTTP1Settings(header_read_timeout=head_seconds * 1000),
         log_level=LogLevels.error,
         log_dictconfig=logging,
-        workers_kill_timeout=GRACE,
+        workers_kill_timeout=STOP_SECONDS,
     )
     announcer = threading.Thread(target=_announce, args=(server, ip, port, on_ready), daemon=True)
     server.on_startup(announcer.start)
@@ -106,7 +106,7 @@ def serve(
     server.on_startup(lambda: signal.signal(signal.SIGHUP, on_hangup))
     server.on_startup(handle_signals_at_once)
     server.serve(target_loader=partial(_load_application, os.getpid(), threads, on_load))
-    announcer.join(timeout=GRACE)
+    announcer.join(timeout=STOP_SECONDS)
 
 
 def _raise_open_files() -> int:

@@ -21,7 +21,7 @@ from historyapp.management.exit_codes import FAILED, INTERRUPTED
 from historyapp.running import announced
 from historyapp.server import Running, serve
 
-GRACE = 12
+STOP_SECONDS = 12
 """The time limit for a worker to end: two seconds more than its runs get."""
 RESTART_SECONDS = 5
 """Seconds to wait before starting a failed worker again."""
@@ -95,7 +95,7 @@ class WorkerProcess:
         if self._process and self._process.poll() is None:
             self._process.terminate()
             try:
-                self._process.wait(GRACE)
+                self._process.wait(STOP_SECONDS)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()

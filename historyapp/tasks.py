@@ -19,19 +19,19 @@ from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from historyapp.celery import app
-from historyapp.enqueue import not_asked, send, wake, want_bulk_action, want_search_index
+from historyapp.enqueue import not_requested, request_search_index, send, wake, wake_bulk_action
 from historyapp.models import BulkAction, Session, Webhook, Worker
 from historyapp.services.bulk.start import prune_bulk_actions
-from historyapp.services.bulk.work import work_on as work_on_bulk_action
+from historyapp.services.bulk.work import process_bulk_action
 from historyapp.services.changes import prune_changes
-from historyapp.services.compression.start import compress_if_due, due_sessions, runs_left
-from historyapp.services.figures.run_figures import count_ahead, sessions_behind
+from historyapp.services.compression.start import compress_if_due, due_sessions, unclaimed_runs
+from historyapp.services.figures.run_figures import count_ahead, sessions_to_count
 from historyapp.services.name_index import catch_up
-from historyapp.services.outcomes import stale_sessions
+from historyapp.services.outcomes import has_stale_sessions
 from historyapp.services.outcomes import work_out_outcomes as work_out
 from historyapp.services.reservations import short_connection
 from historyapp.services.search_index import catch_up as index_steps
-from historyapp.services.search_index import projects_behind
+from historyapp.services.search_index import projects_to_index
 from historyapp.services.text_index import index_text as make_text_blocks
 from historyapp.services.webhooks.endpoints import prune_deliveries
 from historyapp.wire.problems import StorageFailed
@@ -80,15 +80,15 @@ def compress(run: str, forwards: int = 0) -> None:
         return stopping.is_set() or (runs_waiting.is_set() and time.monotonic() >= end)
 
     # Imported here: only workers load the model SDKs.
-    from historyapp.services.compression.run import work_on
+    from historyapp.services.compression.run import process_run
     from historyapp.services.compression.writers import WRITER
 
     try:
-        work_on(id, should_stop, WRITER)
+        process_run(id, should_stop, WRITER)
     finally:
         with _lock:
             _current_runs.discard(id)
-    if not stopping.is_set() and (should_stop() or id in runs_left()):
+    if not stopping.is_set() and (should_stop() or id in unclaimed_runs()):
         wake(id, workers=1)  # at the end of the queue, behind the messages of waiting runs
 
 
@@ -96,9 +96,9 @@ def compress(run: str, forwards: int = 0) -> None:
 def bulk_action(action: str) -> None:
     """Works on an action on many sessions, in turns. Other workers may work on it too."""
     end = time.monotonic() + TURN_SECONDS
-    is_over = work_on_bulk_action(UUID(action), lambda: stopping.is_set() or time.monotonic() >= end, wake)
+    is_over = process_bulk_action(UUID(action), lambda: stopping.is_set() or time.monotonic() >= end, wake)
     if not is_over and not stopping.is_set():
-        want_bulk_action(UUID(action))
+        wake_bulk_action(UUID(action))
 
 
 @app.task(name="send_webhook")
@@ -115,11 +115,11 @@ def _send_webhook(id: UUID) -> None:
     if not is_first:
         return
     # Imported here: only workers load the HTTP client.
-    from historyapp.services.webhooks.delivery import work_on
+    from historyapp.services.webhooks.delivery import process_webhook
 
     try:
         with short_connection():
-            work_on(id, stopping.is_set)
+            process_webhook(id, stopping.is_set)
     except (DatabaseError, StorageFailed) as error:
         log.warning("The webhook %s waits for the next check: %s", id, error)
     except Exception:  # nobody reads the thread's result
@@ -134,7 +134,7 @@ def wake_webhooks() -> None:
     with _lock:
         current = set(_current_webhooks)
     due = [id for id in Webhook.objects.due(timezone.now()) if id not in current]
-    send("send_webhook", not_asked("webhook", due, WEBHOOK_SECONDS), "webhooks wait")
+    send("send_webhook", not_requested("webhook", due, WEBHOOK_SECONDS), "webhooks wait")
 
 
 @app.task(name="index_text")
@@ -161,8 +161,8 @@ def index_search(project: str) -> None:
 
 def index_steps_left() -> None:
     """Requests index updates for the projects with many missing steps."""
-    for project in projects_behind():
-        want_search_index(project)
+    for project in projects_to_index():
+        request_search_index(project)
 
 
 @contextmanager
@@ -196,7 +196,7 @@ def work_out_outcomes() -> None:
 def count_figures() -> None:
     """Counts the figures of sessions that were imported or have grown, so that their overviews load fast."""
     with _only_once("figures") as is_first:
-        for session in sessions_behind() if is_first else []:
+        for session in sessions_to_count() if is_first else []:
             try:
                 count_ahead(session, _should_yield)
             except (DatabaseError, StorageFailed):
@@ -215,13 +215,13 @@ def sweep() -> None:
     prune_deliveries(kept)
     prune_bulk_actions(timezone.now() - kept)
     for action in BulkAction.objects.active().values_list("pk", flat=True):
-        want_bulk_action(action)
-    for run in runs_left():
+        wake_bulk_action(action)
+    for run in unclaimed_runs():
         wake(run)
     try:
-        if stale_sessions():
+        if has_stale_sessions():
             work_out_outcomes.delay()
-        if sessions_behind():
+        if sessions_to_count():
             count_figures.delay()
     except (OperationalError, OSError) as error:
         log.warning("The broker cannot be reached; outcomes and figures wait for the next sweep: %s", error)
@@ -234,7 +234,7 @@ def is_busy() -> bool:
 
 def find_waiting_runs() -> None:
     """Sets or clears ``runs_waiting``."""
-    if runs_left():
+    if unclaimed_runs():
         runs_waiting.set()
     else:
         runs_waiting.clear()

@@ -19,7 +19,7 @@ from historyapp.announcements import announce_changes
 from historyapp.celery import app
 from historyapp.clock import run_clock
 from historyapp.core.settings import SessionSettings
-from historyapp.services.figures.feed import follow_changes, stops_after
+from historyapp.services.figures.feed import cpu_time_limit, follow_changes
 from historyapp.tasks import (
     find_waiting_runs,
     index_steps_left,
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 TASKS_AT_ONCE = 4
 NICENESS = 10
 """Agents and people have priority."""
-GRACE = 10
+STOP_SECONDS = 10
 """The time limit for running tasks when the worker must end, in seconds."""
 RESTART_SECONDS = 5
 """Seconds before restarting a worker that stopped unexpectedly, for example because it lost its queue."""
@@ -125,7 +125,7 @@ def _look(idle_seconds: float | None) -> Callable[[], None]:
         wake_webhooks()
         find_waiting_runs()
         index_steps_left()
-        is_behind = follow_changes(stops_after(FOLLOW_SECONDS))
+        is_behind = follow_changes(cpu_time_limit(FOLLOW_SECONDS))
         if is_busy() or is_behind:
             last_work = time.monotonic()
         elif idle_seconds is not None and time.monotonic() >= last_work + idle_seconds:

@@ -119,7 +119,7 @@ def test_a_worker_is_requested_for_outcomes_that_an_earlier_version_left(
 
 
 def test_a_worker_is_requested_for_figures_that_can_be_counted_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("historyapp.services.figures.run_figures.AHEAD", 3)
+    monkeypatch.setattr("historyapp.services.figures.run_figures.COUNT_AHEAD_FROM", 3)
     session = create_session(Project.objects.create(name="ours"))
     append(session.project, session.pk, [draft for _ in range(5) for draft in (act("bash"), ok())])
     assert _watch(2, monkeypatch) == 1, "it looks once in a while"
@@ -129,7 +129,7 @@ def test_a_worker_is_seldom_requested_for_figures_that_stay_uncounted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     damaged = [uuid4()]
-    monkeypatch.setattr(clock, "sessions_behind", lambda: damaged)
+    monkeypatch.setattr(clock, "sessions_to_count", lambda: damaged)
     monkeypatch.setattr(clock, "COUNT_SECONDS", 0)
     with monkeypatch.context() as patch:
         assert _watch(5, patch) == 1, "it looks each time"

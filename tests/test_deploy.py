@@ -164,8 +164,8 @@ def test_a_unit_is_hardened_and_restarts(unit: Path) -> None:
 
 
 def test_a_unit_waits_longer_than_the_server_and_its_worker_take_to_stop() -> None:
-    from historyapp.server import GRACE as SERVER
-    from historyapp.supervisor import GRACE as WORKER
+    from historyapp.server import STOP_SECONDS as SERVER
+    from historyapp.supervisor import STOP_SECONDS as WORKER
 
     waits = [int(settings_of(unit)["TimeoutStopSec"][0]) for unit in UNITS]
     waits += [int(SERVICES[name]["stop_grace_period"].removesuffix("s")) for name in ("web", "worker")]

@@ -23,7 +23,7 @@ from historyapp.celery import app
 from historyapp.models import CompressionRun, Project, QueuedMessage, Session, Total
 from historyapp.services.append import append
 from historyapp.services.keys import create_key
-from historyapp.services.queue import put, set_aside
+from historyapp.services.queue import put, store_unreadable
 from historyapp.services.sessions import create_session
 from historyapp.services.totals import count_model_calls
 from historyapp.services.transactions import writing
@@ -142,7 +142,7 @@ def test_the_queue_is_shown_with_its_length_and_its_oldest_message(client: Clien
     put(lag.QUEUE, "{}")
     QueuedMessage.objects.update(created_at=timezone.now() - timedelta(seconds=90))
     put(lag.QUEUE, "{}")
-    set_aside(lag.QUEUE, "garbled", ValueError("no JSON"))
+    store_unreadable(lag.QUEUE, "garbled", ValueError("no JSON"))
     found = samples(client)
     assert figure(found, "queue_messages") == 2
     assert 90 <= figure(found, "queue_oldest_seconds") < 100

@@ -67,7 +67,7 @@ def test_a_sweep_has_left_outcomes_worked_out(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_sweep_has_figures_counted_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("historyapp.services.figures.run_figures.AHEAD", 3)
+    monkeypatch.setattr("historyapp.services.figures.run_figures.COUNT_AHEAD_FROM", 3)
     monkeypatch.setattr("historyapp.services.figures.run_figures.INTERVAL", 2)
     session = create_session(Project.objects.create(name="ours"))
     append(session.project, session.pk, [draft for _ in range(5) for draft in (act("bash"), ok())])
@@ -88,7 +88,7 @@ def test_a_session_whose_figures_cannot_be_counted_keeps_no_other_waiting(
             raise ValueError("damaged")
         counted.append(session)
 
-    monkeypatch.setattr(tasks, "sessions_behind", lambda: [damaged, other])
+    monkeypatch.setattr(tasks, "sessions_to_count", lambda: [damaged, other])
     monkeypatch.setattr(tasks, "count_ahead", count)
     tasks.count_figures()
     assert counted == [other]

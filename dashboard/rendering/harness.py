@@ -43,13 +43,13 @@ def _parts(text: str) -> Iterator[MessagePart]:
         if end < 0:
             unclosed.add(tag)  # no later one is closed either
             continue
-        yield MessagePart(typed_words(text[position : opening.start()]).strip("\n"))
+        yield MessagePart(user_text(text[position : opening.start()]).strip("\n"))
         yield MessagePart(text[opening.end() : end].strip("\n"), tag)
         position, count = end + len(tag) + 3, count + 1
-    rest = typed_words(text[position:])
+    rest = user_text(text[position:])
     yield MessagePart(rest.strip("\n") if position else rest)
 
 
-def typed_words(text: str) -> str:
+def user_text(text: str) -> str:
     """What a person typed, without the marks that Claude Code puts around commands."""
     return _WORDS.sub(" ", text).strip(" \n") if "<" in text else text

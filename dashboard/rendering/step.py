@@ -134,7 +134,7 @@ class StepView:
     """Comments on all results together."""
     late_results: list[ResultView]
     """Results that match none of the step's tool calls."""
-    more_late: int
+    hidden_late: int
     """The number of late results not shown: repeated ones, and all after the first :data:`CALLS`."""
     reviews: list[tuple[core.Review, list[LabelledValue]]]
     summaries: list[SummaryView]
@@ -195,7 +195,7 @@ def load_step(
         all_calls=len(calls),
         overall=[folder.block(f"overall-{n}", text) for n, text in enumerate(episode.overall[:CALLS])],
         late_results=[_result(folder, f"late-{n}", result) for n, result in enumerate(late)],
-        more_late=max(0, row.unpaired - len(late)),
+        hidden_late=max(0, row.unpaired - len(late)),
         reviews=[
             (review, argument_values(folder, f"review-{number}", texts))
             for number, (review, texts) in enumerate(reviews)

@@ -108,11 +108,11 @@ class SessionFilters:
         return [(name, value) for name, value in (*self.given(), *order) if name not in left_out]
 
     @property
-    def beside_the_search(self) -> list[tuple[str, str]]:
+    def params_without_search(self) -> list[tuple[str, str]]:
         return self.hidden("q")
 
     @property
-    def beside_the_days(self) -> list[tuple[str, str]]:
+    def params_without_days(self) -> list[tuple[str, str]]:
         return self.hidden("from", "to", "date")
 
     @property

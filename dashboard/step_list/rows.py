@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from dashboard.location import Location
 from dashboard.step_list.subagents import SubagentRow, subagents_in
 from dashboard.step_list.turns import TurnFigures, figures_of, turns_in
-from historyapp.enqueue import want_text_index
+from historyapp.enqueue import request_text_index
 from historyapp.models import Episode, StepNote, Summary
 from historyapp.models.step_filters import StepSearch
 from historyapp.models.takes import Take
@@ -45,8 +45,8 @@ class StepRows:
     after: int
     is_complete: bool
     """Whether it ends with the newest step."""
-    leads_back: bool = True
-    leads_on: bool = True
+    has_link_back: bool = True
+    has_link_forward: bool = True
     """Whether it has links to earlier and later steps. A list has them only at its two ends."""
 
     def is_summarised(self, number: int) -> bool:
@@ -236,7 +236,7 @@ def _matches(search: StepSearch) -> _Matches:
     """The next matches, and where to go on."""
     found = search.find(AROUND)
     if not search.history.visible.is_shared:  # what strangers look for makes no work for others
-        want_text_index(search.unindexed)
+        request_text_index(search.unindexed)
     if found.more is None:
         return _Matches(found.rows, None)
     # A search that stopped early has not compared the step at which it stopped. A match was compared.

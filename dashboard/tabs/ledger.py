@@ -5,7 +5,7 @@ from typing import Any
 from dashboard.location import Location
 from dashboard.rendering.ledger import draw_chart, shown_steps
 from dashboard.tabs.base import Tab
-from historyapp.services.caps import caps_that_hold
+from historyapp.services.caps import applicable_caps
 from historyapp.services.figures.run_figures import SECONDS, count_run
 from historyapp.services.ledger import SessionLedger, ledger_of, step_accounts
 
@@ -15,15 +15,15 @@ def content(location: Location) -> dict[str, Any]:
     accounts = step_accounts(location.history, steps.start, steps.stop - 1)
     ledger = ledger_of(location.history)
     too_few_of, tokens = 0, ledger.tokens
-    if tokens.reports_too_little(tokens.estimated):  # counting the run costs time
+    if tokens.usage_is_incomplete(tokens.estimated):  # counting the run costs time
         written = count_run(location.history, SECONDS).figures.written
-        too_few_of = written if tokens.reports_too_little(written) else 0
+        too_few_of = written if tokens.usage_is_incomplete(written) else 0
     return {
         "ledger": ledger,
         "kinds": _kinds(ledger),
         "too_few_of": too_few_of,
         "chart": draw_chart(accounts, location),
-        "caps": caps_that_hold(location.history.session),
+        "caps": applicable_caps(location.history.session),
     }
 
 

@@ -189,10 +189,10 @@ def agent(text: object) -> str:
 
 
 @register.filter
-def tools_beside(row: Episode) -> str:
+def tool_label(row: Episode) -> str:
     """The names of a step's tools if its icon does not identify them, or how often its one tool ran."""
-    says_enough = row.kind not in ("", "other") and bool(outcome_line(row))
-    if not says_enough or len(set(row.tool_names)) != 1:
+    is_self_explanatory = row.kind not in ("", "other") and bool(outcome_line(row))
+    if not is_self_explanatory or len(set(row.tool_names)) != 1:
         return names([(mcp_parts(name) or ("", name))[1] for name in row.tool_names])
     calls = len(row.tool_names)
     return f"×{calls}" if calls > 1 else ""

@@ -27,7 +27,7 @@ def strip(session: Session) -> SafeString:
 
 
 @register.simple_tag
-def folded_in(folded: dict[UUID, FoldedSessions], session: Session) -> FoldedSessions | None:
+def folded_sessions_of(folded: dict[UUID, FoldedSessions], session: Session) -> FoldedSessions | None:
     """The forks and sub-agents that are folded under a session."""
     return folded.get(session.pk) if folded else None
 

@@ -89,9 +89,9 @@ def _merged(group: list[_Found]) -> TimelineMark:
         label = f"{count:,} {word}s, from here on"
         if last.step > first.step:
             label = f"{count:,} {word}s, steps {first.step:,}–{last.step:,}"
-    leads_away = first.kind in LEADING_AWAY and len(group) == 1
+    has_own_link = first.kind in LEADING_AWAY and len(group) == 1
     return TimelineMark(
-        first.kind, 0 if leads_away else first.step, percent(first.place), label, first.href, count
+        first.kind, 0 if has_own_link else first.step, percent(first.place), label, first.href, count
     )
 
 
@@ -191,8 +191,8 @@ def _bar_during(
     if index < 0:
         return None
     end = bars[index].share.end
-    is_after_all = index == len(bars) - 1 and end is not None and moment > end
-    return None if is_after_all else bars[index]
+    is_after_last_bar = index == len(bars) - 1 and end is not None and moment > end
+    return None if is_after_last_bar else bars[index]
 
 
 def _place_after(bars: Sequence[TimelineBar], step: int) -> float | None:

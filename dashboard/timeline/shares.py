@@ -103,8 +103,8 @@ def _single(before: StepSample | None, row: StepSample) -> StepShare:
         errors=int(row.status == "error"),
         likely=int(row.likely_failure != "" and row.status != "error"),
         begin=row.started_at,
-        turns=_risen(before, row, "turn") if is_next else 0,
-        compactions=_risen(before, row, "compactions") if is_next else 0,
+        turns=_increase(before, row, "turn") if is_next else 0,
+        compactions=_increase(before, row, "compactions") if is_next else 0,
     )
 
 
@@ -116,17 +116,17 @@ def _several(before: StepSample | None, row: StepSample) -> StepShare:
     return StepShare(
         first=before.number + 1 if before else 1,
         row=row,
-        tokens=_risen(before, row, "total_tokens"),
-        errors=_risen(before, row, "total_errors"),
-        likely=_risen(before, row, "total_likely_failures"),
+        tokens=_increase(before, row, "total_tokens"),
+        errors=_increase(before, row, "total_errors"),
+        likely=_increase(before, row, "total_likely_failures"),
         begin=ended or row.started_at,
         after=(before.anchor if before else 0) if is_known else -1,
-        turns=_risen(before, row, "turn") if is_known else 0,
-        compactions=_risen(before, row, "compactions") if is_known else 0,
+        turns=_increase(before, row, "turn") if is_known else 0,
+        compactions=_increase(before, row, "compactions") if is_known else 0,
     )
 
 
-def _risen(before: StepSample | None, row: StepSample, name: str) -> int:
+def _increase(before: StepSample | None, row: StepSample, name: str) -> int:
     """The growth of a running total between two rows."""
     then: int = getattr(before, name) if before else 0
     now: int = getattr(row, name)

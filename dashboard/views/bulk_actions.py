@@ -24,7 +24,7 @@ from historyapp.services.bulk.start import (
     estimate_compressions,
     start_bulk_action,
 )
-from historyapp.services.bulk.work import work_on
+from historyapp.services.bulk.work import process_bulk_action
 from historyapp.services.bulk.zip_exports import export_zip
 
 AT_ONCE_SECONDS = 0.5
@@ -59,8 +59,8 @@ def bulk(request: PersonRequest) -> HttpResponse:
         except Conflict:  # the cost has risen since it was shown
             return _answer(request, project, "_bulk_compress.html", shown | {"has_grown": True})
     action = start_bulk_action(project, wanted, actor=actor(request), spender=who)
-    if not work_on(action.pk, _after(AT_ONCE_SECONDS), enqueue.wake):
-        enqueue.want_bulk_action(action.pk)
+    if not process_bulk_action(action.pk, _after(AT_ONCE_SECONDS), enqueue.wake):
+        enqueue.wake_bulk_action(action.pk)
     if not request.htmx:
         return redirect("bulk-action", action.pk)
     return _answer(

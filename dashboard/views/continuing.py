@@ -76,7 +76,7 @@ def continue_session(request: PersonRequest, session_id: UUID) -> HttpResponse:
     if not location.step:
         raise Invalid("The session has no steps yet. An agent continues it as it is.")
     if request.method == "POST":
-        return _take_way(request, location)
+        return _take_action(request, location)
     before, after = _before(location), _after(location)
     context = {"before": before, "after": after, "longest_reason": REASON}
     if location.as_of is None and location.session.status != "archived":
@@ -85,7 +85,7 @@ def continue_session(request: PersonRequest, session_id: UUID) -> HttpResponse:
     return render_fragment(request, "_continue.html", location, {"session": location.session, **context})
 
 
-def _take_way(request: PersonRequest, location: Location) -> HttpResponse:
+def _take_action(request: PersonRequest, location: Location) -> HttpResponse:
     session, way = location.session, request.POST.get("way")
     if way == "rewind":
         session = rewind(

@@ -11,7 +11,7 @@ from dashboard.search_results import SearchResults
 from historyapp.core.errors import Invalid
 from historyapp.core.search_query import MOST_CHARACTERS
 from historyapp.core.text import clean
-from historyapp.enqueue import want_search_index
+from historyapp.enqueue import request_search_index
 from historyapp.models import SavedSearch
 from historyapp.services.search import search
 from historyapp.services.search_suggestions import suggestions
@@ -42,7 +42,7 @@ def search_sessions(request: PersonRequest) -> HttpResponse:
             found = search(project.pk, text, timezone.now(), PAGE, before, widen=True)
             context["results"] = SearchResults(found, text)
             if not found.is_up_to_date:
-                want_search_index(project.pk)
+                request_search_index(project.pk)
         except (Invalid, SearchTooSlow) as error:
             context["problem"], status = str(error), 422
     if request.htmx and not request.htmx.history_restore_request:

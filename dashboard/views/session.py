@@ -143,7 +143,7 @@ def steps(request: PersonRequest, session_id: UUID) -> HttpResponse:
     else:
         first, last = (around or 1) - AROUND, (around or 1) + AROUND
     rows = step_rows(location, first, last, takes(location.history))
-    rows = replace(rows, leads_back=after is None, leads_on=before is None)
+    rows = replace(rows, has_link_back=after is None, has_link_forward=before is None)
     return render(request, "_episode_rows.html", {"rows": rows, "location": location})
 
 
@@ -205,7 +205,7 @@ def news(request: PersonRequest, session_id: UUID) -> HttpResponse:
         fresh = step_rows(location, max(1, known), known + AROUND, found)
         context |= {
             "new": max(0, location.steps - seen),
-            "fresh": replace(fresh, leads_back=False),
+            "fresh": replace(fresh, has_link_back=False),
             "grown": turn_around(location.history, max(1, min(known, location.steps))),
             "timeline": draw_timeline(location, found),
             "quick_chips": quick_chips(location),

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard.forms.password import PasswordForm
 from historyapp.core.errors import NotFound
-from historyapp.services.keys import SIGN_IN_MINUTES, use_sign_in_link, usual_address
+from historyapp.services.keys import SIGN_IN_MINUTES, default_address, use_sign_in_link
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 
@@ -61,7 +61,7 @@ def sign_out(request: HttpRequest) -> HttpResponse:
 
 def link_command(request: HttpRequest) -> str:
     """The command that prints a sign-in link for the address of this page."""
-    if request.get_host() == urlsplit(usual_address()).netloc:
+    if request.get_host() == urlsplit(default_address()).netloc:
         return "playhead sign-in"
     return f"playhead sign-in --address {shlex.quote(f'{request.scheme}://{request.get_host()}')}"
 

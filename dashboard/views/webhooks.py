@@ -28,7 +28,7 @@ from historyapp.services.webhooks.endpoints import (
     redeliver,
     rotate_secret,
     send_test,
-    waiting_of,
+    waiting_counts,
 )
 from historyapp.services.webhooks.signing import secret_of
 from historyapp.wire.problems import Forbidden
@@ -61,7 +61,7 @@ def webhooks(request: PersonRequest) -> HttpResponse:
         else:
             return _show_secret(request, webhook)
     rows = list(Webhook.objects.filter(project=project).order_by("pk"))
-    waiting = waiting_of(rows)
+    waiting = waiting_counts(rows)
     listed = [(row, waiting.get(row.pk, 0)) for row in rows]
     context = {"project": project, "webhooks": listed, "form": form, "refusal": refusal, "all_events": EVENTS}
     return _render(request, "webhooks.html", context, status=422 if refusal else 200)

@@ -98,7 +98,7 @@ def post_bulk_action(request: ApiRequest, body: BulkActionIn) -> HttpResponseBas
 
     def start() -> HttpResponse:
         action = start_bulk_action(request.auth.project, wanted, actor=actor(request), spender=spender)
-        transaction.on_commit(partial(enqueue.want_bulk_action, action.pk), robust=True)
+        transaction.on_commit(partial(enqueue.wake_bulk_action, action.pk), robust=True)
         return json_response(_action(progress_of(action)), 202)
 
     return once_per_key(request, start)

@@ -16,7 +16,7 @@ from historyapp.core.call_subjects import Kind
 from historyapp.core.conversation import Status
 from historyapp.core.entries import Thoughts
 from historyapp.core.rendering import long_form, short_form
-from historyapp.enqueue import name_index_state, want_text_index
+from historyapp.enqueue import name_index_state, request_text_index
 from historyapp.models import Episode, Session
 from historyapp.models.history import History
 from historyapp.models.step_filters import SearchCursor, StepFilter, StepSearch
@@ -146,7 +146,7 @@ def _filtered(session: Session, filter: EpisodeFilter, wanted: StepFilter) -> di
     limit = min(filter.limit, AT_ONCE) if filter.full == "true" else filter.limit
     search = StepSearch(history, wanted, _range(history, filter))
     found = search.find(limit, mark)
-    want_text_index(search.unindexed)
+    request_text_index(search.unindexed)
     state = session.head if as_of is None else as_of
     if filter.full == "true":
         items = [_with_bodies(*step) for step in history.with_bodies(found.rows)]

@@ -11,7 +11,7 @@ from historyapp.api.auth import ApiRequest, find_session
 from historyapp.api.cursors import PageQuery, decode_cursor, encode_cursor
 from historyapp.api.fields import Line, SessionId
 from historyapp.api.responses import fill_json, response_or_304
-from historyapp.enqueue import want_text_index
+from historyapp.enqueue import request_text_index
 from historyapp.models import Session
 from historyapp.models.history import History
 from historyapp.models.text_search import MOST_CHARACTERS, MOST_HITS, TextSearch
@@ -53,7 +53,7 @@ def _page(session: Session, query: FindQuery) -> dict[str, Any]:
             raise NotValid("This cursor belongs to another q or take. Send the same ones with each page.")
     history = History(session, as_of)
     found = TextSearch(history, query.q, with_takes=query.take == "all").find(MOST_HITS, after)
-    want_text_index(found.unindexed)
+    request_text_index(found.unindexed)
     items, more = found.hits[: query.limit], found.more
     if len(found.hits) > len(items):
         more = items[-1].match.position

@@ -13,7 +13,7 @@ from historyapp.api.responses import fill, fill_json, json_value, response_or_30
 from historyapp.core.json import dump_json
 from historyapp.core.usage import MICRO, Usage
 from historyapp.models.history import History
-from historyapp.services.caps import caps_that_hold
+from historyapp.services.caps import applicable_caps
 from historyapp.services.ledger import StepAccount, ledger_of, step_accounts
 from historyapp.wire.ledger import (
     InputTokens,
@@ -36,7 +36,7 @@ def read_ledger(request: ApiRequest, session_id: SessionId, as_of: AsOf = None) 
     Its time does not depend on the session's length.
     """
     session = find_session(request, session_id)
-    caps = [cap_out(cap) for cap in caps_that_hold(session, request.auth)]
+    caps = [cap_out(cap) for cap in applicable_caps(session, request.auth)]
 
     def make() -> LedgerOut:
         history = History(session, as_of)

@@ -18,8 +18,8 @@ from historyapp.wire.overview import (
     CommandOut,
     CompactionOut,
     ContextSizeOut,
-    DearStepOut,
     EndingOut,
+    ExpensiveStepOut,
     FindingOut,
     MoneyFigureOut,
     OverviewOut,
@@ -85,7 +85,7 @@ def _overview(overview: RunOverview) -> OverviewOut:
         subagents=[_subagent(child) for child in overview.subagents],
         slowest=_slowest(figures),
         dearest=[
-            DearStepOut(
+            ExpensiveStepOut(
                 **usage_fields(one.figure.usage),
                 step=one.figure.step,
                 tool=one.figure.tool,

@@ -15,7 +15,7 @@ from historyapp.core.errors import NotFound, PlayheadError
 from historyapp.core.json import dump_json
 from historyapp.llm.errors import ModelCallError
 from historyapp.log import request_id
-from historyapp.services.faults import damage_behind_an_error, note
+from historyapp.services.faults import find_damage, note
 from historyapp.wire.problems import (
     MEDIA_TYPE,
     Malformed,
@@ -68,7 +68,7 @@ def problem_response(request: HttpRequest, error: BaseException) -> HttpResponse
     if known is None:
         # Neither the error's text nor the request's: both can hold what an agent sent. See historyapp.log.
         log.error("%s %s failed", request.method, request.path, exc_info=error)
-        known = damage_behind_an_error() or ServerFailed(
+        known = find_damage() or ServerFailed(
             "The server failed to carry out the request. The reason is in the server's log."
         )
     headers = {}

@@ -17,7 +17,7 @@ from historyapp.core.dates import known
 from historyapp.core.errors import Invalid
 from historyapp.core.search_query import MOST_CHARACTERS
 from historyapp.core.search_snippets import Snippet
-from historyapp.enqueue import want_search_index
+from historyapp.enqueue import request_search_index
 from historyapp.models.search import SearchHit
 from historyapp.services.search import search
 from historyapp.services.search_suggestions import suggestions
@@ -53,7 +53,7 @@ def search_steps(request: ApiRequest, filter: Query[StepSearchParameters]) -> Ht
             raise NotValid("This cursor belongs to another q. Send the same q with each page.")
     found = search(project, filter.q, timezone.now(), filter.limit, before)
     if not found.is_up_to_date:
-        want_search_index(project)
+        request_search_index(project)
     page = found.page
     return json_response(
         {

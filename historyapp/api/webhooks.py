@@ -32,7 +32,7 @@ from historyapp.services.webhooks.endpoints import (
     redeliver,
     rotate_secret,
     send_test,
-    waiting_of,
+    waiting_counts,
 )
 from historyapp.services.webhooks.signing import secret_of
 from historyapp.wire.base import shown
@@ -103,7 +103,7 @@ def list_webhooks(request: ApiRequest, filter: Query[WebhookFilter]) -> HttpResp
         (last,) = decode_cursor(_LIST, filter.cursor, UUID)
         found = found.filter(pk__gt=last)
     page, cursor = first_page(_LIST, list(found[: filter.limit + 1]), filter.limit, lambda row: (row.pk,))
-    waiting = waiting_of(page)
+    waiting = waiting_counts(page)
     return json_response(WebhookPage(items=[_webhook(row, waiting) for row in page], next=cursor))
 
 
@@ -223,7 +223,7 @@ def _with_secret(request: ApiRequest, make: Callable[[], Webhook]) -> HttpRespon
 
 
 def _answer(row: Webhook, status: int = 200) -> HttpResponse:
-    return json_response(_webhook(row, waiting_of([row])), status)
+    return json_response(_webhook(row, waiting_counts([row])), status)
 
 
 def _webhook(row: Webhook, waiting: Mapping[UUID, int]) -> WebhookOut:

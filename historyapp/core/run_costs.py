@@ -31,7 +31,7 @@ class RunTokens(NamedTuple):
         """The displayed figure: input as reported, otherwise the entries by our own count."""
         return self.usage.input if self.source == "reported" else self.estimated
 
-    def reports_too_little(self, written: int) -> bool:
+    def usage_is_incomplete(self, written: int) -> bool:
         """Whether the source reports less than half of the tokens that the outputs have by our own count.
 
         Some versions of Claude Code store the count at which an answer began.

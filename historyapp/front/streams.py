@@ -18,7 +18,7 @@ from uuid import UUID
 
 from django.db import DatabaseError, connection
 
-from historyapp.event_streams import Reader, Subscription, event_text, place_text, still_allowed
+from historyapp.event_streams import Reader, Subscription, cursor_text, event_text, still_allowed
 from historyapp.models.changes import ChangeKind, ChangePage, Cursor, changes_since, progress
 from historyapp.wire.problems import CursorExpired
 
@@ -75,7 +75,7 @@ class OpenStream:
                 await asyncio.wait_for(self._news.wait(), HEARTBEAT_SECONDS)
         self._news.clear()
         texts, self._texts = self._texts, []
-        return "".join(texts) or place_text(self.cursor)
+        return "".join(texts) or cursor_text(self.cursor)
 
 
 class Feed:
@@ -177,11 +177,11 @@ class Streams:
             return ""
         except DatabaseError as error:
             await _wait_after(error)
-            return place_text(stream.cursor)
+            return cursor_text(stream.cursor)
         feed = self._feeds[subscription.project]
         stream.cursor = page.cursor if page.has_more else max(page.cursor, stream.cursor)
         stream.is_behind = page.has_more or page.cursor < feed.cursor
-        return "".join(map(event_text, page.changes)) + place_text(stream.cursor)
+        return "".join(map(event_text, page.changes)) + cursor_text(stream.cursor)
 
     async def _follow(self) -> None:
         """Reads new changes for all feeds, until there are no feeds."""

@@ -17,7 +17,7 @@ _STARTING = 7_453_201_880
 
 
 @contextmanager
-def one_start_at_a_time() -> Iterator[None]:
+def startup_lock() -> Iterator[None]:
     """Makes other servers that start on the same PostgreSQL database wait until the block ends.
 
     Without it, two servers would migrate at the same time, and each would create an owner and a project. A

@@ -88,7 +88,7 @@ def project_caps(project: Project) -> list[Cap]:
     return caps_of(list(SpendingCounter.objects.of_project(project.pk).capped().order_by("period")))
 
 
-def caps_that_hold(session: Session, key: ApiKey | None = None) -> list[Cap]:
+def applicable_caps(session: Session, key: ApiKey | None = None) -> list[Cap]:
     """The caps that apply to a model call in the session: of the project, the session, its ancestors and the
     key."""
     payer = Payer(session.project_id, session.pk, None if key is None else key.pk)

@@ -162,7 +162,7 @@ def refuse_damaged() -> None:
         raise _fault(DatabaseCorrupt)
 
 
-def damage_behind_an_error() -> StorageFailed | None:
+def find_damage() -> StorageFailed | None:
     """The damage that may have caused an unexpected error: rows of a damaged file can contain anything.
 
     The file is checked at most once a minute, for at most two seconds.

@@ -170,7 +170,7 @@ def create_sign_in_link(user: User) -> str:
     return token
 
 
-def usual_address() -> str:
+def default_address() -> str:
     """The default server address in sign-in links."""
     return settings.PLAYHEAD_BASE_URL or running_address(settings.PLAYHEAD_HOME) or LOCAL_ADDRESS
 

@@ -41,7 +41,7 @@ def duration_of(session: Session, began: datetime) -> int:
     return max(0, (session.last_entry_at - began) // timedelta(milliseconds=1))
 
 
-def unlisted_sessions() -> bool:
+def has_unlisted_sessions() -> bool:
     """Whether there are sessions of an earlier version without these columns."""
     return Session.objects.filter(is_listed=False).exists()
 

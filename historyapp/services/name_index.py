@@ -33,8 +33,8 @@ from historyapp.models.sql import outermost, window_rows
 from historyapp.services.name_index_merges import merge_runs, places_of_run
 from historyapp.services.transactions import writing
 
-ENTRIES_OF_PIECE = 2_000
-TOKENS_OF_PIECE = 400_000
+CHUNK_ENTRIES = 2_000
+CHUNK_TOKENS = 400_000
 """A chunk ends after the entry with which it reaches this many tokens."""
 PLACES_AT_ONCE, SECONDS_AT_ONCE = 20_000, 0.5
 """Chunks are stored together until they have this many places (about 100 KB) or took this many seconds. A
@@ -56,7 +56,7 @@ class _Action(NamedTuple):
     names: list[str]
 
 
-class _Before(NamedTuple):
+class _IndexState(NamedTuple):
     """The state of the index before a chunk."""
 
     unsaved: Unsaved
@@ -66,7 +66,7 @@ class _Before(NamedTuple):
     """The first entry that is read only in part, or 0. It may be in the chunk."""
 
 
-class Piece(NamedTuple):
+class IndexChunk(NamedTuple):
     """The additions of some entries to the index."""
 
     last: int
@@ -98,7 +98,7 @@ def catch_up(lineage: Lineage, seconds: float = READ_SECONDS, *, at_most: int | 
         if at_most is not None and last - (index.position if index else session.fork_position) > at_most:
             is_whole = False
             continue
-        while add_piece(session, last, is_short=at_most is not None):
+        while add_chunk(session, last, is_interactive=at_most is not None):
             if time.monotonic() >= end:
                 return False
     return is_whole
@@ -111,29 +111,29 @@ def indexed_up_to(lineage: Lineage) -> int:
     return int(found["sum"] or 0)
 
 
-def add_piece(session: Session, last: int | None = None, *, is_short: bool = False) -> bool:
+def add_chunk(session: Session, last: int | None = None, *, is_interactive: bool = False) -> bool:
     """Adds the next entries of a session to the index. Returns whether there are more.
 
     Args:
         last: the last position that is needed; None: the newest one.
-        is_short: whether somebody is waiting.
+        is_interactive: whether somebody is waiting.
     """
     index = NameIndex.objects.filter(session=session, version=VERSION).first() or _begin(session)
     wanted = session.head if last is None else min(last, session.head)
     if index.position >= wanted:
         return False
     begun = index.position
-    piece = _next_pieces(session, index, wanted, is_short=is_short)
-    if piece is None:
+    chunk = _next_chunks(session, index, wanted, is_interactive=is_interactive)
+    if chunk is None:
         return False
     with writing():
         held = NameIndex.objects.select_for_update().filter(pk=index.pk).first()
         if (
             held and held.position == begun
         ):  # otherwise another process was faster, or the session was deleted
-            _store(held, piece)
-    merge_runs(index, is_short=is_short)
-    return held is not None and piece.last < wanted
+            _store(held, chunk)
+    merge_runs(index, is_interactive=is_interactive)
+    return held is not None and chunk.last < wanted
 
 
 def _begin(session: Session) -> NameIndex:
@@ -149,51 +149,53 @@ def _begin(session: Session) -> NameIndex:
     return index
 
 
-def _next_pieces(session: Session, index: NameIndex, wanted: int, *, is_short: bool) -> Piece | None:
+def _next_chunks(
+    session: Session, index: NameIndex, wanted: int, *, is_interactive: bool
+) -> IndexChunk | None:
     """The next chunks, joined: up to a position, or as many as are stored at once; None at the end.
 
     Args:
         index: its position is advanced, but not stored.
     """
     end = time.monotonic() + SECONDS_AT_ONCE
-    found: Piece | None = None
+    found: IndexChunk | None = None
     while found is None or (
         index.position < wanted and len(found.places) < PLACES_AT_ONCE and time.monotonic() < end
     ):
-        piece = read_piece(session, index, found.places if found else (), is_short=is_short)
-        if piece is None:
+        chunk = read_chunk(session, index, found.places if found else (), is_interactive=is_interactive)
+        if chunk is None:
             break
-        index.position, index.unread = piece.last, index.unread or piece.unread
-        places = sorted([*found.places, *piece.places]) if found else piece.places
-        found = Piece(piece.last, index.unread, places, [*(found.steps if found else ()), *piece.steps])
+        index.position, index.unread = chunk.last, index.unread or chunk.unread
+        places = sorted([*found.places, *chunk.places]) if found else chunk.places
+        found = IndexChunk(chunk.last, index.unread, places, [*(found.steps if found else ()), *chunk.steps])
     return found
 
 
-def _store(index: NameIndex, piece: Piece) -> None:
-    if piece.places:
-        run = NameRun.objects.create(index=index, size=len(piece.places))
-        rows = [NamePage(run=run, first=page[0], places=pack_places(page)) for page in pages(piece.places)]
+def _store(index: NameIndex, chunk: IndexChunk) -> None:
+    if chunk.places:
+        run = NameRun.objects.create(index=index, size=len(chunk.places))
+        rows = [NamePage(run=run, first=page[0], places=pack_places(page)) for page in pages(chunk.places)]
         NamePage.objects.bulk_create(rows, batch_size=PAGES_AT_ONCE)
-    StepNames.objects.bulk_create(piece.steps)
-    index.position, index.unread = piece.last, index.unread or piece.unread
+    StepNames.objects.bulk_create(chunk.steps)
+    index.position, index.unread = chunk.last, index.unread or chunk.unread
     index.save(update_fields=["position", "unread"])
 
 
-def read_piece(
+def read_chunk(
     session: Session,
     index: NameIndex,
     unsaved: Sequence[int] = (),
     *,
     last: int | None = None,
-    is_short: bool = False,
-) -> Piece | None:
+    is_interactive: bool = False,
+) -> IndexChunk | None:
     """The names of the next entries, and the actions that named something unseen; None at the end.
 
     Args:
         unsaved: places that are not stored yet, ascending, of entries up to the index's position.
         last: the last position that may be read; None: the newest one.
     """
-    entries = _next_entries(session, index.position, last, is_short=is_short)
+    entries = _next_entries(session, index.position, last, is_interactive=is_interactive)
     if not entries:
         return None
     places: set[int] = set()
@@ -205,15 +207,17 @@ def read_piece(
         keys.append({one.key for one in found.mentions})
         unread = unread or (0 if found.is_whole else entry.position)
     lineage = session.lineage(index.position).cut(index.position)
-    steps = _flags(_Before(Unsaved(index, unsaved), session, lineage, index.unread or unread), entries, keys)
-    return Piece(entries[-1][1].position, unread, sorted(places), steps)
+    steps = _flags(
+        _IndexState(Unsaved(index, unsaved), session, lineage, index.unread or unread), entries, keys
+    )
+    return IndexChunk(entries[-1][1].position, unread, sorted(places), steps)
 
 
 def _next_entries(
-    session: Session, after: int, last: int | None, *, is_short: bool
+    session: Session, after: int, last: int | None, *, is_interactive: bool
 ) -> list[tuple[Entry, core.Entry]]:
     """The next entries. A chunk ends with a rewind, because the lineage changes there."""
-    most, most_tokens = (READ_ENTRIES, READ_TOKENS) if is_short else (ENTRIES_OF_PIECE, TOKENS_OF_PIECE)
+    most, most_tokens = (READ_ENTRIES, READ_TOKENS) if is_interactive else (CHUNK_ENTRIES, CHUNK_TOKENS)
     # A range, not a limit: for a limit, PostgreSQL may read and sort all entries of a session.
     end = after + most if last is None else min(after + most, last)
     rows = Entry.objects.filter(session=session, position__gt=after, position__lte=end)
@@ -238,7 +242,7 @@ def _action(row: Entry, output: core.ModelOutput) -> _Action:
 
 
 def _flags(
-    before: _Before, entries: Sequence[tuple[Entry, core.Entry]], keys: Sequence[set[int]]
+    before: _IndexState, entries: Sequence[tuple[Entry, core.Entry]], keys: Sequence[set[int]]
 ) -> list[StepNames]:
     """The rows of the actions that named something unseen, or something that had been compacted away.
 
@@ -317,8 +321,8 @@ def rebuild_names(session: Session) -> list[str]:
     StepNames.objects.filter(index=index).delete()
     index.position, index.unread = session.fork_position, 0
     index.save(update_fields=["position", "unread"])
-    while index.position < last and (piece := read_piece(session, index, last=last)):
-        _store(index, piece)
+    while index.position < last and (chunk := read_chunk(session, index, last=last)):
+        _store(index, chunk)
     return [] if before == _content(index) else ["the index of names differed"]
 
 

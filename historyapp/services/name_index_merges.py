@@ -23,16 +23,16 @@ SHORT_PLACES = 20_000
 SMALL_PLACES = 32_000
 """Runs with at most this many places in total are merged in one transaction."""
 _PAGES_AT_ONCE = 64
-_LEFT_BEHIND = timedelta(hours=1)
+_MERGE_TIMEOUT = timedelta(hours=1)
 """A run that is older than this and not live is left over from a stopped merge."""
 
 
-def merge_runs(index: NameIndex, *, is_short: bool = False) -> None:
+def merge_runs(index: NameIndex, *, is_interactive: bool = False) -> None:
     """Merges runs of similar size until each is more than twice as large as the next."""
-    then = timezone.now() - _LEFT_BEHIND
+    then = timezone.now() - _MERGE_TIMEOUT
     for run in NameRun.objects.filter(index=index, is_live=False, created_at__lt=then):
         _delete(run.pk)  # of a merge that was stopped
-    while some := _next_runs(index, SHORT_PLACES if is_short else sys.maxsize):
+    while some := _next_runs(index, SHORT_PLACES if is_interactive else sys.maxsize):
         is_small = sum(run.size for run in some) <= SMALL_PLACES
         if not (_merge_small(index, some) if is_small else _merge(index, some)):
             return

@@ -20,7 +20,7 @@ from historyapp.models.changes import ChangeKind
 from historyapp.models.outcomes import RETRY_AFTER
 from historyapp.models.tails import tail_of
 from historyapp.services.changes import note_change
-from historyapp.services.list_columns import list_sessions, unlisted_sessions
+from historyapp.services.list_columns import has_unlisted_sessions, list_sessions
 from historyapp.services.subagents import link_calls
 from historyapp.services.transactions import writing
 from historyapp.wire.problems import StorageFailed
@@ -39,9 +39,9 @@ MOST_WAIT = 0.5
 write."""
 
 
-def stale_sessions() -> bool:
+def has_stale_sessions() -> bool:
     """Whether outcomes or list columns of any session are missing."""
-    return StaleOutcomes.objects.ready().exists() or unlisted_sessions()
+    return StaleOutcomes.objects.ready().exists() or has_unlisted_sessions()
 
 
 def work_out_outcomes(should_stop: Callable[[], bool]) -> int:

@@ -19,7 +19,7 @@ from historyapp.services.prices import price_list
 
 MOST_SUBAGENTS, MOST_LEVELS = 200, 5
 """The most sub-agents in an overview, and the most levels of sub-agents."""
-MOST_DEAREST = 8
+MOST_EXPENSIVE = 8
 _COLUMNS = (
     "title", "agent", "model", "status", "tail", "steps", "errors", "spawned_by", "last_entry_at", "project",
     "spawned_position",
@@ -27,7 +27,7 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class DearStep:
+class ExpensiveStep:
     """The cost of one step's model call by the price list."""
 
     figure: StepFigure
@@ -96,13 +96,13 @@ class RunOverview:
         return known_window(self.model, self.largest)
 
     @cached_property
-    def dearest(self) -> list[DearStep]:
+    def dearest(self) -> list[ExpensiveStep]:
         """The most expensive steps among those whose model has a known price."""
-        prices, found = price_list(), list[DearStep]()
+        prices, found = price_list(), list[ExpensiveStep]()
         for figure in self.figures.dearest:
             if price := prices.of(figure.model or self.history.session.model):
-                found.append(DearStep(figure, price.cost(figure.usage)))
-        return sorted(found, key=lambda step: -step.micros)[:MOST_DEAREST]
+                found.append(ExpensiveStep(figure, price.cost(figure.usage)))
+        return sorted(found, key=lambda step: -step.micros)[:MOST_EXPENSIVE]
 
     @cached_property
     def tools(self) -> list[tuple[str, ToolFigures]]:

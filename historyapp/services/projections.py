@@ -31,7 +31,7 @@ _FLUSH_AT = 500
 
 
 @dataclass(slots=True)
-class Rebuilt:
+class RebuildReport:
     """The result of rebuilding one session."""
 
     session: Session
@@ -54,7 +54,7 @@ def parents_first() -> Iterator[Session]:
         generation = [child for child, parent in children if parent in parents]
 
 
-def rebuild(session: Session, *, check_only: bool = False) -> Rebuilt:
+def rebuild(session: Session, *, check_only: bool = False) -> RebuildReport:
     """Rebuilds a session's counters, episode rows and text blocks by reading its log from the start.
 
     A fork reads its parent's rows, so rebuild parents first (:func:`parents_first`).
@@ -65,7 +65,7 @@ def rebuild(session: Session, *, check_only: bool = False) -> Rebuilt:
     with writing():
         locked = Session.objects.select_for_update().get(pk=session.pk)
         before = _stored(locked)
-        found = Rebuilt(locked)
+        found = RebuildReport(locked)
         _replay(locked, found)
         stale = StaleOutcomes.objects.filter(session=locked)
         after = _stored(locked)
@@ -82,7 +82,7 @@ def rebuild(session: Session, *, check_only: bool = False) -> Rebuilt:
     return found
 
 
-def _replay(session: Session, found: Rebuilt) -> None:
+def _replay(session: Session, found: RebuildReport) -> None:
     Episode.objects.filter(session=session).delete()
     shared = session.shared_lineage
     newest = Entry.objects.newest(shared)
@@ -93,7 +93,7 @@ def _replay(session: Session, found: Rebuilt) -> None:
     tail = tail_of(shared)
     if session.forked_from_id:
         tail = reopen(session.pk, tail, session.fork_position)
-    rows = _Rows(session, tail.step)
+    rows = _EpisodeWriter(session, tail.step)
     own = Entry.objects.filter(session=session).order_by("position")
     for entry in own.iterator(chunk_size=_FLUSH_AT):
         tail = _apply(session, tail, entry, rows)
@@ -108,7 +108,7 @@ def _replay(session: Session, found: Rebuilt) -> None:
     session.save(update_fields=[*_PROJECTED, *PLACES])
 
 
-def _apply(session: Session, tail: Tail, entry: Entry, rows: "_Rows") -> Tail:
+def _apply(session: Session, tail: Tail, entry: Entry, rows: "_EpisodeWriter") -> Tail:
     session.head, body = entry.position, entry.core().body
     if isinstance(body, Rewind):
         rows.flush()
@@ -125,7 +125,7 @@ def _apply(session: Session, tail: Tail, entry: Entry, rows: "_Rows") -> Tail:
     return step.tail
 
 
-def _same_totals(entry: Entry, made: dict[str, Any], found: Rebuilt) -> bool:
+def _same_totals(entry: Entry, made: dict[str, Any], found: RebuildReport) -> bool:
     """Whether an entry's totals match the log.
 
     Earlier versions stored no totals by model, or fewer fields of them. Entries are never edited, so only the
@@ -144,7 +144,7 @@ def _same_totals(entry: Entry, made: dict[str, Any], found: Rebuilt) -> bool:
     )
 
 
-class _Rows:
+class _EpisodeWriter:
     """Collects episode rows and writes them in batches."""
 
     def __init__(self, session: Session, stored: Step | None) -> None:

@@ -39,7 +39,7 @@ def take(queue: str) -> str | None:
         return message.payload
 
 
-def set_aside(queue: str, payload: str, error: Exception) -> None:
+def store_unreadable(queue: str, payload: str, error: Exception) -> None:
     """Stores an unreadable message apart for a week, so that no worker takes it again."""
     problem = preview(f"{type(error).__name__}: {error}")
     log.error("A message in the queue cannot be read and is set aside: %s", problem)

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from historyapp.models import Release
 
-OURS = "historyapp"
+APP = "historyapp"
 """The app with our migrations."""
 
 
@@ -24,10 +24,10 @@ def refuse_newer_database(**_: Any) -> None:
         ImproperlyConfigured: when migrations of a newer version were applied. The message names the version.
     """
     try:
-        applied = {name for app, name in MigrationRecorder(connection).applied_migrations() if app == OURS}
+        applied = {name for app, name in MigrationRecorder(connection).applied_migrations() if app == APP}
     except DatabaseError:
         return  # the next query reports the error
-    known = {name for _, name, _ in iter_modules(import_module(f"{OURS}.migrations").__path__)}
+    known = {name for _, name, _ in iter_modules(import_module(f"{APP}.migrations").__path__)}
     unknown = sorted(applied - known)
     if unknown:
         raise ImproperlyConfigured(

@@ -27,7 +27,7 @@ from historyapp.services.spending import Payer
 from historyapp.services.transactions import writing
 from historyapp.wire.problems import CapReached
 
-MARGIN = 1.3
+INPUT_TOKEN_MARGIN = 1.3
 """Providers count at most this many times our count of input tokens."""
 OUTPUT_LIMIT = 8_192
 """The limit for output tokens where a cap applies and the request sets none: otherwise the cost has no
@@ -181,7 +181,7 @@ def reserve(
             raise _unpriced(caps[0], model, unpriced or uncounted)
     if price is None:
         return reservation
-    sent, limit = round(tokens_in * MARGIN), tokens_out or OUTPUT_LIMIT
+    sent, limit = round(tokens_in * INPUT_TOKEN_MARGIN), tokens_out or OUTPUT_LIMIT
     uncached, cached = Usage(sent, limit), Usage(sent, limit, cache_write=sent)
     reservation.attempt_cost = max(price.cost(uncached), price.cost(cached))
     reservation.add_attempt()

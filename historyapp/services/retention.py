@@ -32,7 +32,7 @@ class Purged:
 
 
 @dataclass(frozen=True, slots=True)
-class Blocked:
+class BlockedSession:
     """An archived session that cannot be deleted, because these forks share its entries and stay."""
 
     session: Session
@@ -53,14 +53,14 @@ def purgeable(
     return _purgeable_and_blocked(project, archived_before, among)[0]
 
 
-def blocked_by_forks(project: Project, archived_before: datetime) -> list[Blocked]:
+def blocked_by_forks(project: Project, archived_before: datetime) -> list[BlockedSession]:
     """The sessions that were archived long enough ago, but have forks that stay."""
     return _purgeable_and_blocked(project, archived_before, None)[1]
 
 
 def _purgeable_and_blocked(
     project: Project, archived_before: datetime, among: Collection[UUID] | None
-) -> tuple[list[Session], list[Blocked]]:
+) -> tuple[list[Session], list[BlockedSession]]:
     archived = AuditRecord.objects.filter(
         project=project, session=OuterRef("pk"), action=f"status: {Session.Status.ARCHIVED}"
     )
@@ -79,7 +79,7 @@ def _purgeable_and_blocked(
     while free := [id for id in waiting if forks_of[id].keys() <= found.keys()]:
         found.update((id, waiting.pop(id)) for id in free)
     blocked = [
-        Blocked(session, [fork for fork in forks_of[id].values() if fork.pk not in found])
+        BlockedSession(session, [fork for fork in forks_of[id].values() if fork.pk not in found])
         for id, session in waiting.items()
     ]
     return list(found.values()), blocked

@@ -34,7 +34,7 @@ LATE_ENTRIES = 300
 _FIELDS = ("last_position", "anchor", "step", "at", "status", "tools", "checksum", "is_capped", "open_tokens")
 
 
-class _Overtaken(Exception):
+class _IndexedElsewhere(Exception):
     """Another process has indexed the same steps in the meantime."""
 
 
@@ -69,7 +69,7 @@ def catch_up_for_search(project: UUID) -> bool:
         return False
 
 
-def projects_behind() -> list[UUID]:
+def projects_to_index() -> list[UUID]:
     """The projects with enough missing entries that a worker should add them."""
     known = {progress.project_id: progress for progress in SearchProgress.objects.all()}
     found = []
@@ -78,13 +78,13 @@ def projects_behind() -> list[UUID]:
         if progress is None:
             behind = Session.objects.filter(project=project, head__gt=LATE_ENTRIES).exists()
         else:
-            behind = progress.is_behind or _lacks(progress) > LATE_ENTRIES
+            behind = progress.is_behind or _missing_entries(progress) > LATE_ENTRIES
         if behind:
             found.append(project)
     return found
 
 
-def _lacks(progress: SearchProgress) -> int:
+def _missing_entries(progress: SearchProgress) -> int:
     """The approximate number of entries that the newest changes have added."""
     try:
         page = changes_since(progress.project_id, Cursor.parse(progress.cursor), limit=LATE_ENTRIES)
@@ -139,7 +139,7 @@ def index_session(session_id: UUID, should_stop: Callable[[], bool] = lambda: Fa
         try:
             with writing():
                 newest = _store(session, some, newest)
-        except (_Overtaken, IntegrityError):
+        except (_IndexedElsewhere, IntegrityError):
             return True  # another process is indexing the session, or it was deleted
         if should_stop():
             return next(fresh, None) is None
@@ -154,7 +154,7 @@ def _store(session: Session, some: Sequence[SearchDocument], newest: SearchStep 
         newest and newest.checksum,
         newest and newest.pk,
     ):
-        raise _Overtaken
+        raise _IndexedElsewhere
     if newest is not None and newest.first_position == some[0].first:
         is_last = len(some) == 1
         if newest.checksum != some[0].checksum:

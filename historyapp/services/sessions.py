@@ -26,7 +26,7 @@ from historyapp.services.transactions import writing
 NAMES = ("title", "agent", "model")
 
 
-class Starter(NamedTuple):
+class StartingCall(NamedTuple):
     """The tool call that starts a sub-agent."""
 
     session: Session
@@ -42,7 +42,7 @@ def create_session(
     tags: Sequence[str] = (),
     settings: SessionSettings | None = None,
     metadata: Mapping[str, Any] | None = None,
-    starter: Starter | None = None,
+    starter: StartingCall | None = None,
     spender: Spender = OPERATOR,
 ) -> Session:
     """Creates an empty session.

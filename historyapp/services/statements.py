@@ -65,13 +65,13 @@ _INSERT_EPISODE = _insert("historyapp_episode", EPISODE_COLUMNS)
 _UPDATE_EPISODE = (
     f"UPDATE historyapp_episode SET {_assign(EPISODE_COLUMNS[2:])} WHERE session_id = %s AND anchor = %s"  # noqa: S608
 )
-_UPDATE_BUT_EXCERPT = _UPDATE_EPISODE.replace(", excerpt = %s", "")
-_PUT_EPISODE = f"{_INSERT_EPISODE} ON CONFLICT (session_id, anchor) DO UPDATE SET " + ", ".join(
+_UPDATE_EPISODE_WITHOUT_EXCERPT = _UPDATE_EPISODE.replace(", excerpt = %s", "")
+_UPSERT_EPISODE = f"{_INSERT_EPISODE} ON CONFLICT (session_id, anchor) DO UPDATE SET " + ", ".join(
     f"{column} = excluded.{column}" for column in EPISODE_COLUMNS[2:]
 )
 """For a partitioned table, PostgreSQL takes longer to plan an UPDATE than to run it. An INSERT needs hardly
 any planning."""
-_PUT_BUT_EXCERPT = _PUT_EPISODE.replace(", excerpt = excluded.excerpt", "")
+_UPSERT_EPISODE_WITHOUT_EXCERPT = _UPSERT_EPISODE.replace(", excerpt = excluded.excerpt", "")
 _SELECT_SESSION = (
     f"SELECT {', '.join(LOCKED_COLUMNS)} FROM historyapp_session WHERE id = %s AND project_id = %s"  # noqa: S608
 )
@@ -151,9 +151,11 @@ def update_episode(session_id: UUID, step: Step) -> None:
     *values, excerpt = _episode(step)
     key = uuid_value(session_id), step.anchor
     if not on_sqlite():
-        run_sql(_PUT_BUT_EXCERPT if excerpt is None else _PUT_EPISODE, (*key, *values, excerpt))
+        run_sql(
+            _UPSERT_EPISODE_WITHOUT_EXCERPT if excerpt is None else _UPSERT_EPISODE, (*key, *values, excerpt)
+        )
     elif excerpt is None:
-        run_sql(_UPDATE_BUT_EXCERPT, (*values, *key))
+        run_sql(_UPDATE_EPISODE_WITHOUT_EXCERPT, (*values, *key))
     else:
         run_sql(_UPDATE_EPISODE, (*values, excerpt, *key))
 

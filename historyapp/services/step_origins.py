@@ -148,8 +148,8 @@ def origins_of(history: History, number: int) -> StepOrigins:
         for name in names_in(call):
             named.setdefault(name, index)
     recorded = recorded_request(history, row.number, entries[0])
-    uses = _Uses(after, entries[1:])
-    search = _Search(history, before, list(named), recorded, uses.positions)
+    uses = _ResultUses(after, entries[1:])
+    search = _NameSearch(history, before, list(named), recorded, uses.positions)
     acted = {file for call in calls for file in files_acted_on(call)}
     names = [
         search.origin(name, call, is_complete=is_complete, is_acted_on=name in acted)
@@ -170,7 +170,7 @@ def origins_of(history: History, number: int) -> StepOrigins:
     )
 
 
-class _Uses:
+class _ResultUses:
     """The names in a step's results, and the first later actions that contain them."""
 
     def __init__(self, spans: Spans, results: Sequence[core.Entry]) -> None:
@@ -191,7 +191,7 @@ class _Uses:
         return found[:MOST_LINES]
 
 
-class _Search:
+class _NameSearch:
     """The places of some names before a step."""
 
     def __init__(

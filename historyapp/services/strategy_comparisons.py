@@ -29,7 +29,7 @@ from historyapp.services.transactions import writing
 
 MOST_COMPARED = 500
 """The most steps of a comparison."""
-LATER = 50
+LATER_STEPS = 50
 """The number of steps after the compared ones that are searched for names."""
 MOST_SEARCHED = 200_000
 """The most tokens that are read of the compared steps, and of the later ones."""
@@ -258,7 +258,7 @@ def strategy_recall(
     later: list[EpisodeRow] = []
     # A rewind may have cut off the last compared step since.
     if 1 <= last <= now.steps and compared.row(last).first_position == now.row(last).first_position:
-        later = _within_limit(now.rows(last + 1, last + LATER))
+        later = _within_limit(now.rows(last + 1, last + LATER_STEPS))
     read = (step for _, step in compared.with_bodies(rows))
     names = needed_names(read, (step for _, step in now.with_bodies(later)))
     sides: list[SummaryRecall] = []

@@ -82,7 +82,7 @@ def tail(server: Server, output: Output, options: Namespace) -> None:
         raise WrongUsage("Name a session, or add --follow to follow all sessions.")
     session = None if options.session is None else find_session(server, options.session)["id"]
     printer = Printer(output, options.json, session is None)
-    after = newest_place(server) if options.follow else None
+    after = current_cursor(server) if options.follow else None
     printed = 0
     if session is not None:
         for entry in _newest_entries(server, session, options.lines):
@@ -92,7 +92,7 @@ def tail(server: Server, output: Output, options: Namespace) -> None:
         _follow(server, printer, session, after, printed)
 
 
-def newest_place(server: Server) -> str:
+def current_cursor(server: Server) -> str:
     """The current cursor, which is the first event of a stream."""
     with server.download("/events", media_type=EVENT_STREAM) as chunks:
         read = b""

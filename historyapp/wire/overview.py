@@ -133,7 +133,7 @@ class SlowStepOut(Answer):
     seconds: float
 
 
-class DearStepOut(UsageOut):
+class ExpensiveStepOut(UsageOut):
     step: int
     tool: str
     target: str
@@ -194,5 +194,5 @@ class OverviewOut(Answer):
         description="As a tree: each directly below the session that started it."
     )
     slowest: list[SlowStepOut]
-    dearest: list[DearStepOut]
+    dearest: list[ExpensiveStepOut]
     repeated: list[RepeatOut]

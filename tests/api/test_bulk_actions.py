@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from historyapp import tasks
 from historyapp.models import AuditRecord, BulkAction, Change, CompressionRun, Project, Session
-from historyapp.services.bulk.work import work_on
+from historyapp.services.bulk.work import process_bulk_action
 from historyapp.services.retention import purge
 from tests.api.agent import Agent, said
 from tests.api.compressing import carry_out
@@ -233,7 +233,7 @@ def test_an_export_without_sessions_or_format_is_refused(alice: Agent, sessions:
 def test_another_worker_continues_where_one_stopped(alice: Agent, sessions: list[str]) -> None:
     started = alice.post("/bulk-actions", {"action": "add_tag", "tag": "x", "sessions": sessions})
     answers = iter([False, False, True])
-    assert not work_on(UUID(started["id"]), lambda: next(answers), lambda _: None)
+    assert not process_bulk_action(UUID(started["id"]), lambda: next(answers), lambda _: None)
     between = alice.get(f"/bulk-actions/{started['id']}")
     assert (between["state"], between["done"], between["waiting"]) == ("running", 2, 1)
     tasks.bulk_action(started["id"])
@@ -246,7 +246,7 @@ def test_a_sweep_wakes_open_actions_and_deletes_old_ones(
     alice: Agent, sessions: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     woken: list[UUID] = []
-    monkeypatch.setattr(tasks, "want_bulk_action", woken.append)
+    monkeypatch.setattr(tasks, "wake_bulk_action", woken.append)
     left = alice.post("/bulk-actions", {"action": "archive", "sessions": sessions})["id"]
     ended = finished(alice, "add_tag", sessions, tag="x")["id"]
     BulkAction.objects.update(created_at=timezone.now() - timedelta(days=400))

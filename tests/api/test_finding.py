@@ -12,7 +12,7 @@ from tests.api.agent import Agent, said
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     sessions: list[Any] = []
-    monkeypatch.setattr("historyapp.api.finding.want_text_index", sessions.extend)
+    monkeypatch.setattr("historyapp.api.finding.request_text_index", sessions.extend)
     return sessions
 
 

@@ -53,7 +53,7 @@ def test_a_long_session_is_reported_as_not_indexed_yet(
 ) -> None:
     monkeypatch.setattr(name_index.catch_up, "__kwdefaults__", {"at_most": 4})
     asked: list[UUID] = []
-    monkeypatch.setattr(enqueue, "want_name_index", asked.append)
+    monkeypatch.setattr(enqueue, "request_name_index", asked.append)
     found = searched.get("/episodes/2/origins").body
     assert (found["complete"], found["names"][0]["origin"]) == (False, "unknown")
     assert not NameIndex.objects.exists()
@@ -81,14 +81,14 @@ def test_an_answer_is_made_again_when_more_of_the_log_is_in_the_index(
     searched: Agent, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     monkeypatch.setattr(name_index.catch_up, "__kwdefaults__", {"at_most": 0})
-    monkeypatch.setattr(name_index, "ENTRIES_OF_PIECE", 2)
+    monkeypatch.setattr(name_index, "CHUNK_ENTRIES", 2)
     monkeypatch.setattr(name_index, "SECONDS_AT_ONCE", 0)
-    monkeypatch.setattr(enqueue, "want_name_index", lambda _: None)
+    monkeypatch.setattr(enqueue, "request_name_index", lambda _: None)
     tags = [searched.get(path).headers["ETag"]]
     for _ in range(3):
         again = searched.get(path, headers={"If-None-Match": tags[-1]})
         assert again.status == 304, "nothing was added"
-        name_index.add_piece(Session.objects.get())
+        name_index.add_chunk(Session.objects.get())
         tags.append(searched.get(path, headers={"If-None-Match": tags[-1]}).headers["ETag"])
     assert len(set(tags)) == 4, "the last one is of the whole index"
 

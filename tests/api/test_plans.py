@@ -28,7 +28,7 @@ from historyapp.models import (
     Summary,
 )
 from historyapp.services.compression.run import claim, release, renew
-from historyapp.services.compression.start import compress_if_due, due_sessions, runs_left
+from historyapp.services.compression.start import compress_if_due, due_sessions, unclaimed_runs
 from tests.api.agent import Agent, said
 from tests.api.compressing import carry_out
 from tests.api.test_query_counts import READS, WRITES, with_steps
@@ -168,7 +168,7 @@ def test_workers_find_rows_by_session_or_run(fork: Agent, project: Project) -> N
     owner = uuid7()
     found = issued(
         [
-            runs_left,
+            unclaimed_runs,
             due_sessions,
             lambda: compress_if_due(UUID(fork.get()["id"])),
             lambda: carry_out(run, most=4),

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from historyapp import enqueue
 from historyapp.models import CompressionRun, Project, Session, Summary
 from historyapp.services.compression.request import RunRequest
-from historyapp.services.compression.run import work_on
+from historyapp.services.compression.run import process_run
 from historyapp.services.compression.start import start_run
 from historyapp.services.summaries import SummaryText, summarise
 from tests.api.compressing import carry_out
@@ -29,7 +29,7 @@ class Worker:
 
     def wake(self, run: UUID) -> None:
         if self.begins:
-            self._threads.append(threading.Thread(target=work_on, args=(run,)))
+            self._threads.append(threading.Thread(target=process_run, args=(run,)))
             self._threads[-1].start()
 
     def join(self) -> None:

@@ -14,7 +14,7 @@ from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput, ToolCal
 from historyapp.models import CompressionItem, CompressionRun, Project, Session, Webhook, WebhookDelivery
 from historyapp.services.append import append
 from historyapp.services.bulk.start import BulkRequest, start_bulk_action
-from historyapp.services.bulk.work import work_on
+from historyapp.services.bulk.work import process_bulk_action
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.start import start_run
 from historyapp.services.rewinds import Target, fork, rewind
@@ -52,7 +52,7 @@ def _bulk_action(project: Project, *sessions: Session) -> UUID:
     change_session(project, sessions[0].pk, {"tags": ["x"]})
     wanted = BulkRequest("add_tag", [*(session.pk for session in sessions), uuid4()], tag="x")
     action = start_bulk_action(project, wanted)
-    work_on(action.pk, lambda: False, lambda _: None)
+    process_bulk_action(action.pk, lambda: False, lambda _: None)
     return action.pk
 
 

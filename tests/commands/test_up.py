@@ -21,7 +21,7 @@ import psutil
 import pytest
 from django.core.management import CommandError, call_command
 
-from historyapp.supervisor import GRACE
+from historyapp.supervisor import STOP_SECONDS
 from tests.examples import thorough
 from tests.installation import copy_migrated
 
@@ -71,7 +71,7 @@ class Up:
 
     def wait(self) -> int:
         # Its web process and its worker may each take their seconds of grace, one after the other.
-        rest, _ = self.process.communicate(timeout=3 * GRACE + 10)
+        rest, _ = self.process.communicate(timeout=3 * STOP_SECONDS + 10)
         self.printed += rest
         _, left = psutil.wait_procs(self.family, timeout=10)
         assert left == []

@@ -86,7 +86,7 @@ def test_a_long_session_is_left_to_a_worker(
 ) -> None:
     monkeypatch.setattr(catch_up, "__kwdefaults__", {"at_most": 3})
     asked: list[object] = []
-    monkeypatch.setattr(enqueue, "want_name_index", asked.append)
+    monkeypatch.setattr(enqueue, "request_name_index", asked.append)
     shown = text(fragment(alice, page(named, 8)))
     assert "A worker is adding the rest." in shown
     assert "Not found yet." in shown

@@ -65,7 +65,7 @@ def test_a_member_cannot_compare_with_or_retry_a_paid_model(
 def test_staff_grant_and_withdraw_the_scope_in_the_administration(project: Project) -> None:
     key, _ = create_key(project, "agent")
     staff, keys = signed_in(bootstrap().user), "/admin/historyapp/apikey/"
-    for action, scopes in (("let_spend", "read, write, spend"), ("stop_spending", "read, write")):
+    for action, scopes in (("allow_spending", "read, write, spend"), ("stop_spending", "read, write")):
         chosen = {"action": action, "_selected_action": [str(key.pk)]}
         assert f"has: {scopes}." in text(staff.post(keys, chosen, follow=True))
         assert ", ".join(ApiKey.objects.get(pk=key.pk).scopes) == scopes
@@ -75,6 +75,6 @@ def test_staff_grant_and_withdraw_the_scope_in_the_administration(project: Proje
 def test_staff_who_may_only_look_cannot_grant_it(project: Project) -> None:
     key, _ = create_key(project, "agent")
     viewer = signed_in(User.objects.create_user("viewer", is_staff=True))
-    chosen = {"action": "let_spend", "_selected_action": [str(key.pk)]}
+    chosen = {"action": "allow_spending", "_selected_action": [str(key.pk)]}
     assert viewer.post("/admin/historyapp/apikey/", chosen).status_code == 403
     assert ApiKey.objects.get(pk=key.pk).scopes == ["read", "write"]

@@ -7,14 +7,14 @@ from django.contrib.auth.models import User
 from django.db import connection
 
 from historyapp.models import ApiKey, Project
-from historyapp.services.bootstrap import Bootstrap, bootstrap, one_start_at_a_time
+from historyapp.services.bootstrap import Bootstrap, bootstrap, startup_lock
 
 SERVERS = 4
 
 
 def start(_: int) -> Bootstrap:
     try:
-        with one_start_at_a_time():
+        with startup_lock():
             return bootstrap()
     finally:
         connection.close()
@@ -33,7 +33,7 @@ def test_servers_that_start_together_make_one_owner_one_project_and_one_key() ->
 @pytest.mark.django_db(transaction=True)
 def test_a_start_that_fails_does_not_hold_back_the_next() -> None:
     def fail(_: int) -> None:
-        with one_start_at_a_time():
+        with startup_lock():
             raise OSError("full")  # its connection stays open
 
     with ThreadPoolExecutor(1) as threads:

@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from historyapp.models import ApiKey, AuditRecord, Project, Session, SpendingCounter, SpendingReservation
-from historyapp.services.caps import caps_of, caps_that_hold, project_caps, set_caps
+from historyapp.services.caps import applicable_caps, caps_of, project_caps, set_caps
 from historyapp.services.keys import create_key
 from historyapp.services.reservations import Reservation, reserve
 from historyapp.services.rewinds import fork
@@ -56,7 +56,7 @@ def test_a_cap_counts_what_was_spent_before_it_was_set(
     set_caps(project, {"day": DOLLAR})
     set_caps(project, {"month": DOLLAR}, session=session)
     set_caps(project, {"day": DOLLAR}, key=key)
-    assert [cap.spent for cap in caps_that_hold(session, key)] == [777] * 3
+    assert [cap.spent for cap in applicable_caps(session, key)] == [777] * 3
     set_caps(project, {"day": None})
     set_caps(project, {"day": 2 * DOLLAR})
     assert project_caps(project)[0].spent == 777, "removing a cap and setting it again forgets nothing"
@@ -89,9 +89,9 @@ def test_a_fork_and_a_sub_agent_count_in_the_cap_of_their_session(project: Proje
         call(other)
     with pytest.raises(CapReached, match=f"The session {session.pk} may spend"):
         call(helper)
-    (cap,) = caps_that_hold(helper)
+    (cap,) = applicable_caps(helper)
     assert (cap.counter.session_id, cap.reserved) == (session.pk, 4 * each)
-    assert caps_that_hold(create_session(project)) == []
+    assert applicable_caps(create_session(project)) == []
 
 
 def test_a_loop_of_sub_agents_does_not_hang(project: Project, session: Session) -> None:
@@ -208,7 +208,7 @@ def test_a_fork_of_200_forks_needs_the_statements_of_one(project: Project, sessi
         call(each).settle(0)
         with CaptureQueriesContext(connection) as queries:
             call(each).settle(1)
-            caps_that_hold(each)
+            applicable_caps(each)
         counts.append(len(queries))
     assert counts[0] == counts[1]
     assert SpendingCounter.objects.get(session=session, period="day").counted == 2

@@ -29,8 +29,8 @@ from historyapp.services import idempotency
 from historyapp.services.append import append
 from historyapp.services.caps import set_caps
 from historyapp.services.compression.request import RunRequest
-from historyapp.services.compression.run import claim, plan, renew, work_on
-from historyapp.services.compression.start import runs_left, start_run
+from historyapp.services.compression.run import claim, plan, process_run, renew
+from historyapp.services.compression.start import start_run, unclaimed_runs
 from historyapp.services.compression.summarise import _wait_for_turn
 from historyapp.services.idempotency import StoredResponse, once
 from historyapp.services.keys import create_key, create_sign_in_link, note_use, use_sign_in_link
@@ -102,10 +102,10 @@ def test_claims_of_a_killed_worker_expire_although_the_clock_was_set_back(
     run = start_run(project, steps.pk, RunRequest(strategy="episode_summary", model="local")).run
     plan(run.pk)
     assert claim(run.pk, uuid4(), 1)
-    assert runs_left() == []
+    assert unclaimed_runs() == []
     jump(offset)
-    assert runs_left() == [run.pk]
-    work_on(run.pk)
+    assert unclaimed_runs() == [run.pk]
+    process_run(run.pk)
     run.refresh_from_db()
     assert (run.state, run.failed) == ("succeeded", 0)
     assert Summary.objects.count() == run.items.filter(state=CompressionItem.State.DONE).count()
@@ -121,7 +121,7 @@ def test_claims_of_a_living_worker_hold_after_its_next_renewal(
     claim(run.pk, owner, 1)
     jump(offset)
     renew(owner)
-    assert runs_left() == []
+    assert unclaimed_runs() == []
 
 
 def test_a_dead_worker_is_not_alive_because_the_clock_was_set_back(db: None, jump: Jump) -> None:

@@ -24,7 +24,7 @@ from dashboard.errors import ErrorPages
 from historyapp.celery import app
 from historyapp.models import Entry
 from historyapp.services import faults
-from historyapp.services.compression.run import work_on
+from historyapp.services.compression.run import process_run
 from historyapp.services.faults import check_at_start, check_database, current, note, note_success
 from historyapp.services.transactions import writing
 from historyapp.wire.problems import DatabaseCorrupt, StorageFailed, problem_type
@@ -349,7 +349,7 @@ def test_a_start_on_a_full_disk_says_so(
 def test_a_worker_waits_while_the_database_is_damaged(db: None, marker: Path) -> None:
     marker.write_text("page 8")
     with pytest.raises(DatabaseCorrupt):
-        work_on(uuid7())
+        process_run(uuid7())
     with app.connection_for_read() as waiting:
         channel: Any = waiting.default_channel
         with pytest.raises(Empty):

@@ -17,7 +17,7 @@ from historyapp.models.history import History
 from historyapp.models.origins import flagged_steps, indexed_spans
 from historyapp.services import name_index, name_index_merges
 from historyapp.services.append import append
-from historyapp.services.name_index import add_piece, catch_up
+from historyapp.services.name_index import add_chunk, catch_up
 from historyapp.services.name_index_merges import merge_runs, places_of_run
 from historyapp.services.projections import rebuild
 from historyapp.services.retention import purge
@@ -150,9 +150,9 @@ def test_pieces_of_any_size_give_equal_rows_and_rebuilding_finds_no_difference(
     rewind(project, session.pk, Target(to_step=1))
     append(project, session.pk, [read("src/a.py"), ok(), read("src/none.py"), ok(), read("src/none.py")])
     again = Session.objects.get()
-    while add_piece(again):
+    while add_chunk(again):
         pass
-    monkeypatch.setattr(name_index, "ENTRIES_OF_PIECE", 1)
+    monkeypatch.setattr(name_index, "CHUNK_ENTRIES", 1)
     assert rebuild(again).differences == []
     NamePage.objects.filter(first=NamePage.objects.order_by("first").values("first")[:1]).delete()
     assert rebuild(again).differences == ["the index of names differed"]
@@ -190,11 +190,11 @@ def test_a_file_that_an_instruction_names_is_never_gone(project: Project, sessio
 
 def in_runs(project: Project, session: Session, monkeypatch: pytest.MonkeyPatch, count: int) -> NameIndex:
     """The index of a session of ``count`` entries, each in a run of its own."""
-    monkeypatch.setattr(name_index, "ENTRIES_OF_PIECE", 1)
+    monkeypatch.setattr(name_index, "CHUNK_ENTRIES", 1)
     monkeypatch.setattr(name_index, "SECONDS_AT_ONCE", 0)
-    monkeypatch.setattr(name_index, "merge_runs", lambda index, is_short: None)
+    monkeypatch.setattr(name_index, "merge_runs", lambda index, is_interactive: None)
     append(project, session.pk, [said(f"a/file_{n}.py b/other_{n}.py") for n in range(count)])
-    while add_piece(Session.objects.get()):
+    while add_chunk(Session.objects.get()):
         pass
     return NameIndex.objects.get()
 

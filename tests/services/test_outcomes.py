@@ -8,7 +8,7 @@ from historyapp.models import Entry, Episode, Project, Session, StaleOutcomes
 from historyapp.models.outcomes import RETRY_AFTER
 from historyapp.services import outcomes as outcomes_service
 from historyapp.services.append import append
-from historyapp.services.outcomes import OUTCOMES, stale_sessions, work_out_outcomes, work_out_part
+from historyapp.services.outcomes import OUTCOMES, has_stale_sessions, work_out_outcomes, work_out_part
 from historyapp.services.projections import rebuild
 from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
 from historyapp.services.sessions import create_session
@@ -91,7 +91,7 @@ def test_rows_and_tails_become_what_this_version_records(
     assert outcomes() != expected
     assert work_out_outcomes(never) == len(sessions)
     assert outcomes() == expected
-    assert not stale_sessions()
+    assert not has_stale_sessions()
 
 
 def test_the_work_stops_when_asked_and_goes_on_where_it_stopped(
@@ -136,10 +136,10 @@ def test_rebuilding_does_it_at_once(project: Project, session: Session) -> None:
     expected = outcomes()
     forget(sessions)
     assert rebuild(session, check_only=True).differences == []
-    assert stale_sessions()
+    assert has_stale_sessions()
     for one in sessions:
         rebuild(one)
-    assert not stale_sessions()
+    assert not has_stale_sessions()
     assert outcomes() == expected
 
 
@@ -179,7 +179,7 @@ def test_a_session_that_cannot_be_read_is_tried_again_after_an_hour(
     with monkeypatch.context() as damaged:
         damaged.setattr(outcomes_service, "_own_entries", damaged_entries)
         assert work_out_outcomes(never) == 0
-        assert not stale_sessions(), "its forks wait for it, too"
+        assert not has_stale_sessions(), "its forks wait for it, too"
     StaleOutcomes.objects.filter(session=session).update(retry_at=timezone.now())
     assert work_out_outcomes(never) == len(sessions)
     assert outcomes() == expected
@@ -188,4 +188,4 @@ def test_a_session_that_cannot_be_read_is_tried_again_after_an_hour(
 def test_a_clock_that_was_put_back_delays_no_retry(session: Session) -> None:
     late = timezone.now() + 3 * RETRY_AFTER
     StaleOutcomes.objects.create(session=session, retry_at=late)
-    assert stale_sessions()
+    assert has_stale_sessions()

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from historyapp.models import QueuedMessage
-from historyapp.services.queue import purge, put, set_aside, size, take
+from historyapp.services.queue import purge, put, size, store_unreadable, take
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -60,7 +60,7 @@ def test_several_takers_never_get_the_same_message() -> None:
 def test_an_unreadable_message_is_kept_logged_and_never_taken(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    set_aside("ours", '{"body": "half a mess', ValueError("Unterminated string"))
+    store_unreadable("ours", '{"body": "half a mess', ValueError("Unterminated string"))
     assert (take("ours"), size("ours")) == (None, 0)
     kept = QueuedMessage.objects.get()
     assert (kept.payload, kept.problem) == ('{"body": "half a mess', "ValueError: Unterminated string")
@@ -69,7 +69,7 @@ def test_an_unreadable_message_is_kept_logged_and_never_taken(
 
 
 def test_what_was_set_aside_is_forgotten_after_a_week() -> None:
-    set_aside("ours", "first", ValueError())
+    store_unreadable("ours", "first", ValueError())
     QueuedMessage.objects.update(created_at=timezone.now() - timedelta(days=8))
-    set_aside("ours", "second", ValueError())
+    store_unreadable("ours", "second", ValueError())
     assert QueuedMessage.objects.get().payload == "second"

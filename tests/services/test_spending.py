@@ -9,7 +9,7 @@ from historyapp.models import CompressionRun, Project, Session
 from historyapp.services.append import append
 from historyapp.services.caps import set_caps
 from historyapp.services.compression.request import FALLBACK_MODEL, RunRequest, estimate
-from historyapp.services.compression.run import work_on
+from historyapp.services.compression.run import process_run
 from historyapp.services.compression.start import cancel_run, compress_if_due, retry_run, start_run
 from historyapp.services.keys import change_scopes, create_key, revoke_key
 from historyapp.services.projects import change_project, read_models
@@ -28,7 +28,7 @@ REFUSED = "This project does not allow the model .*gpt-5-mini. It allows claude-
 
 
 def worked_on(run: CompressionRun) -> CompressionRun:
-    work_on(run.pk)
+    process_run(run.pk)
     return CompressionRun.objects.get(pk=run.pk)
 
 

@@ -18,7 +18,7 @@ from historyapp.management.command_line import ACTOR, PlayheadCommand, chosen_pr
 from historyapp.management.exit_codes import INTERRUPTED
 from historyapp.models import CompressionRun, Worker
 from historyapp.services.compression.request import RunRequest
-from historyapp.services.compression.run import work_on
+from historyapp.services.compression.run import process_run
 from historyapp.services.compression.start import RunStart, start_run
 from historyapp.services.compression.writers import WRITER
 from historyapp.services.prices import money_text
@@ -130,7 +130,7 @@ def _finish(console: Console, run: CompressionRun) -> CompressionRun:
 def _work(run: UUID, stop: Event) -> None:
     try:
         while not stop.is_set():
-            work_on(run, stop.is_set, WRITER)
+            process_run(run, stop.is_set, WRITER)
             if not CompressionRun.objects.active().filter(pk=run).exists():
                 return
             stop.wait(LOOK_SECONDS)

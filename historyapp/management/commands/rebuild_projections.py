@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 from historyapp.management.command_line import PlayheadCommand, plural, printable
 from historyapp.models import Project, Session
 from historyapp.services.figures.day_checks import rebuild_days
-from historyapp.services.projections import Rebuilt, parents_first, rebuild
+from historyapp.services.projections import RebuildReport, parents_first, rebuild
 
 FIRST_DIFFERENCES = 10
 """The most differences listed for a session; the others are only counted."""
@@ -39,14 +39,14 @@ class Command(PlayheadCommand):
         )
 
     def handle(self, *, sessions: list[UUID], check: bool, **options: Any) -> None:
-        done: list[Rebuilt] = []
+        done: list[RebuildReport] = []
         differing: set[UUID | None] = set()
         wanted = _with_parents(sessions)
         for session in parents_first():
             if sessions and session.pk not in wanted:
                 continue
             if check and session.forked_from_id in differing:
-                done.append(Rebuilt(session, differences=[UNCHECKED]))
+                done.append(RebuildReport(session, differences=[UNCHECKED]))
             else:
                 done.append(rebuild(session, check_only=check))
             if done[-1].differences:
@@ -71,7 +71,7 @@ class Command(PlayheadCommand):
             self.stdout.write(f"project {printable(project.name)}\n    {rows} of figures by day differed")
         return differing
 
-    def _report(self, rebuilt: Rebuilt) -> None:
+    def _report(self, rebuilt: RebuildReport) -> None:
         self.stdout.write(f"{rebuilt.session.pk} {printable(rebuilt.session.title)}")
         if rebuilt.without_models is not None:
             self.stdout.write(f"    {EARLIER.format(rebuilt.without_models)}")

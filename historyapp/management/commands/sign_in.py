@@ -11,7 +11,7 @@ from historyapp.env import is_origin
 from historyapp.management.command_line import PlayheadCommand
 from historyapp.running import running_address
 from historyapp.services.bootstrap import bootstrap
-from historyapp.services.keys import SIGN_IN_MINUTES, create_sign_in_link, usual_address
+from historyapp.services.keys import SIGN_IN_MINUTES, create_sign_in_link, default_address
 
 NOT_RUNNING = (
     "No server is running on the data folder {}. Start it with `playhead up` before you open the link, or "
@@ -41,7 +41,7 @@ class Command(PlayheadCommand):
             if found is None:
                 raise CommandError(f"There is no user {user!r}.")
             path = f"/sign-in/{create_sign_in_link(found)}"
-        self.stdout.write(f"{address or usual_address()}{path}")
+        self.stdout.write(f"{address or default_address()}{path}")
         if not (address or settings.PLAYHEAD_BASE_URL or running_address(settings.PLAYHEAD_HOME)):
             self.stdout.flush()
             self.stderr.write(NOT_RUNNING.format(settings.PLAYHEAD_HOME))

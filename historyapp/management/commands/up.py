@@ -19,14 +19,14 @@ from uuid_utils.compat import uuid7
 from historyapp.management.command_line import PlayheadCommand, whole_number
 from historyapp.models import Session
 from historyapp.running import orphan_listens
-from historyapp.server import EVERYWHERE, GRACE, CannotListen, claim
-from historyapp.services.bootstrap import Bootstrap, bootstrap, one_start_at_a_time
+from historyapp.server import EVERYWHERE, STOP_SECONDS, CannotListen, claim
+from historyapp.services.bootstrap import Bootstrap, bootstrap, startup_lock
 from historyapp.services.changes import adopt_changes
 from historyapp.services.faults import check_at_start, fault_of
 from historyapp.supervisor import ServerPlan, become_supervisor
 from historyapp.wire.problems import DatabaseUnreachable
 
-ORPHAN_SECONDS = GRACE + 5
+ORPHAN_SECONDS = STOP_SECONDS + 5
 """Seconds to wait for the web process of a killed server, which first finishes its running requests."""
 
 DATABASE_SECONDS = 10
@@ -121,7 +121,7 @@ class Command(PlayheadCommand):
 
 
 def _tables_and_first_rows() -> Bootstrap:
-    with one_start_at_a_time():
+    with startup_lock():
         # Comparing names is much faster than planning migrations.
         applied = MigrationRecorder(connection).applied_migrations()
         if not _migrations_on_disk() <= applied.keys():

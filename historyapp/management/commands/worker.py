@@ -14,7 +14,7 @@ from historyapp.management.command_line import PlayheadCommand
 from historyapp.models import Worker
 from historyapp.processes import end_with_parent
 from historyapp.services.workers import worker_host
-from historyapp.worker import GRACE, leave, prepare, run_worker, stop_worker
+from historyapp.worker import STOP_SECONDS, leave, prepare, run_worker, stop_worker
 
 
 class Command(PlayheadCommand):
@@ -50,6 +50,6 @@ class Command(PlayheadCommand):
 
 def _stop(number: int, frame: FrameType | None) -> None:
     stop_worker()
-    timer = threading.Timer(GRACE, leave)
+    timer = threading.Timer(STOP_SECONDS, leave)
     timer.daemon = True
     timer.start()

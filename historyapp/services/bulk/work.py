@@ -29,7 +29,9 @@ Outcome = tuple[str, str]
 _DONE: Outcome = (BulkItem.State.DONE, "")
 
 
-def work_on(action_id: UUID, should_stop: Callable[[], bool], wake: Callable[[UUID], None]) -> bool:
+def process_bulk_action(
+    action_id: UUID, should_stop: Callable[[], bool], wake: Callable[[UUID], None]
+) -> bool:
     """Works on an action until no item is waiting. Returns whether none is.
 
     Args:

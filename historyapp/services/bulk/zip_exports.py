@@ -31,7 +31,7 @@ class ZipExport:
     chunks: Iterator[bytes]
 
 
-class _Sink:
+class _ZipBuffer:
     """The file object that ``zipfile`` writes to. :meth:`taken` empties it."""
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ def export_zip(project: Project, ids: Sequence[UUID], format: str, *, actor: str
 
 
 def _zipped(project: Project, ids: Sequence[UUID], format: str, actor: str) -> Iterator[bytes]:
-    sink, files, missing = _Sink(), list[dict[str, Any]](), list[dict[str, Any]]()
+    sink, files, missing = _ZipBuffer(), list[dict[str, Any]](), list[dict[str, Any]]()
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as target:
         for id in ids:
             try:

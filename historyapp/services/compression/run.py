@@ -28,7 +28,7 @@ from historyapp.models import CompressionItem, CompressionRun, Summary
 from historyapp.models.episodes import Episode
 from historyapp.models.history import History
 from historyapp.services.changes import note_run
-from historyapp.services.compression.store import break_off, finish, store
+from historyapp.services.compression.store import abort_run, finish, store
 from historyapp.services.compression.summarise import ItemResult, Summariser
 from historyapp.services.compression.writers import InlineWriter, Writer
 from historyapp.services.transactions import writing
@@ -38,11 +38,11 @@ log = logging.getLogger(__name__)
 
 WITHOUT_MODEL = 50
 """Items in one batch if no model is called: storing an item alone takes longer than making its summary."""
-REST = 2
+WRITE_PAUSE = 2
 """Seconds without writing after each second of writing."""
-BUSY_REST = 1.0
+BUSY_WRITE_PAUSE = 1.0
 """Seconds between two writes while an agent appends to the session: agents have priority."""
-LOOK = 1.0
+CANCEL_CHECK_SECONDS = 1.0
 """A worker notices within this many seconds that its run was cancelled."""
 PAGE = 500
 """Steps that one transaction plans."""
@@ -58,7 +58,9 @@ class Job(NamedTuple):
     """Steps; for a digest the texts of its summaries, oldest first."""
 
 
-def work_on(run_id: UUID, stopping: Callable[[], bool] = lambda: False, writer: Writer | None = None) -> None:
+def process_run(
+    run_id: UUID, stopping: Callable[[], bool] = lambda: False, writer: Writer | None = None
+) -> None:
     """Works on a run until no item is left to begin.
 
     Args:
@@ -69,7 +71,7 @@ def work_on(run_id: UUID, stopping: Callable[[], bool] = lambda: False, writer: 
     try:
         if plan(run_id):
             with suppress(CompressionRun.DoesNotExist):  # the session was deleted meanwhile
-                _Worker(run_id, stopping, writer or InlineWriter()).work()
+                _RunWorker(run_id, stopping, writer or InlineWriter()).work()
     except (DatabaseError, InterfaceError, StorageFailed):
         raise  # the sweep wakes a worker for this run
     except Exception as error:
@@ -77,7 +79,7 @@ def work_on(run_id: UUID, stopping: Callable[[], bool] = lambda: False, writer: 
             raise
         log.exception("The run %s has failed", run_id)
         reason = f"The run stopped at an unexpected {type(error).__name__}; the worker's log has details."
-        break_off(run_id, reason)
+        abort_run(run_id, reason)
 
 
 @cache
@@ -89,7 +91,7 @@ def _threads(provider: str) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(settings.PLAYHEAD_CONCURRENCY, thread_name_prefix=f"summarise {provider}")
 
 
-class _Worker:
+class _RunWorker:
     """One task's part of a run. Only its own thread uses the database; pool threads make the summaries."""
 
     def __init__(self, run_id: UUID, stopping: Callable[[], bool], writer: Writer) -> None:
@@ -163,11 +165,11 @@ class _Worker:
             renew(self._owner)
             self._next_renewal = begun + settings.PLAYHEAD_CLAIM_SECONDS / 3
         now = time.monotonic()
-        self._next_write = now + (BUSY_REST if self._busy else REST * (now - begun))
+        self._next_write = now + (BUSY_WRITE_PAUSE if self._busy else WRITE_PAUSE * (now - begun))
 
     def _wait(self) -> None:
         """Waits until a summary is ready or the next write is due."""
-        pause = self._next_write - time.monotonic() if self._results else LOOK
+        pause = self._next_write - time.monotonic() if self._results else CANCEL_CHECK_SECONDS
         pause = max(0, min(pause, settings.PLAYHEAD_CLAIM_SECONDS / 3))
         ready, self._under_way = wait(self._under_way, pause, FIRST_COMPLETED)
         self._results += [result for future in ready for result in future.result()]

@@ -252,7 +252,7 @@ def due_sessions() -> list[UUID]:
     return list(Session.objects.filter(compression_due=True).values_list("pk", flat=True)[:AT_ONCE])
 
 
-def runs_left() -> list[UUID]:
+def unclaimed_runs() -> list[UUID]:
     """Active runs with no item that a worker holds."""
     claimed = CompressionItem.objects.under_way(timezone.now()).filter(run=OuterRef("pk"))
     runs = CompressionRun.objects.active().filter(~Exists(claimed)).order_by("id")

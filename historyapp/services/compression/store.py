@@ -165,7 +165,7 @@ def finish(run_id: UUID) -> bool:
     return False
 
 
-def break_off(run_id: UUID, reason: str) -> None:
+def abort_run(run_id: UUID, reason: str) -> None:
     """Ends a run that cannot continue, unless other workers hold items of it. Its other items wait for a
     retry.
 

@@ -72,7 +72,7 @@ class WriterFault(Exception):
         self.name, self.place = name, place
 
 
-class _Ended(Exception):
+class _ProcessEnded(Exception):
     """The writer process has ended while this summary was waiting."""
 
     def __init__(self, while_working: bool) -> None:
@@ -213,7 +213,7 @@ class ProcessWriter:
             process = self._process()
             try:
                 return work(process)
-            except _Ended as ended:
+            except _ProcessEnded as ended:
                 idle_ends += not ended.while_working
                 if idle_ends == MOST_STARTS:
                     raise NotSummarised("The process that writes summaries keeps ending.") from None
@@ -255,7 +255,7 @@ class ProcessWriter:
                 case _Reply("killed"):
                     raise NotSummarised("The process that wrote the summary was killed. Is memory short?")
                 case _Reply(_, while_working):
-                    raise _Ended(while_working)
+                    raise _ProcessEnded(while_working)
 
 
 WRITER = ProcessWriter()

@@ -32,7 +32,7 @@ _STATE = ("project", "version", "head", "agent", "model", "began", "newest")
 
 
 @dataclass(slots=True)
-class _Addition:
+class _FiguresChange:
     """The changes of figures since a session was last counted."""
 
     was: CountedSession | None
@@ -79,7 +79,7 @@ def count_part(project: UUID, ids: Sequence[UUID]) -> list[UUID]:
     some = sorted(ids[:SESSIONS_AT_ONCE])
     sessions = Session.objects.filter(project=project, pk__in=some).only(*_COLUMNS).in_bulk()
     counted = CountedSession.objects.in_bulk(some)
-    additions, left, entries = list[_Addition](), list[UUID](), 0
+    additions, left, entries = list[_FiguresChange](), list[UUID](), 0
     for id in some:
         if entries >= AT_ONCE:
             left.append(id)
@@ -93,21 +93,21 @@ def count_part(project: UUID, ids: Sequence[UUID]) -> list[UUID]:
     return [*left, *ids[SESSIONS_AT_ONCE:]]
 
 
-def _addition(project: UUID, session: Session | None, was: CountedSession | None) -> _Addition | None:
+def _addition(project: UUID, session: Session | None, was: CountedSession | None) -> _FiguresChange | None:
     """The changes of a session's figures, or None."""
     if session is None:
         if was is None or was.project_id != project:
             return None
-        addition = _Addition(was, None, removes=True)
+        addition = _FiguresChange(was, None, removes=True)
         addition.rename(stored_rows(was.session_id))
         return addition
     is_known = was is not None and was.project_id == project and was.version == VERSION
     if was is not None and is_known and was.head <= session.head:
-        addition = _Addition(was, copy(was))
+        addition = _FiguresChange(was, copy(was))
     else:
         fresh = CountedSession(session_id=session.pk, project_id=project, version=VERSION)
         fresh.head = session.fork_position
-        addition = _Addition(was, fresh, removes=was is not None)
+        addition = _FiguresChange(was, fresh, removes=was is not None)
     now = addition.now
     assert now is not None
     now.agent, now.model = session.agent[:MOST_NAME], session.model[:MOST_NAME]
@@ -121,7 +121,7 @@ def _addition(project: UUID, session: Session | None, was: CountedSession | None
     return addition
 
 
-def _count_beginning(addition: _Addition, now: CountedSession, day: date) -> None:
+def _count_beginning(addition: _FiguresChange, now: CountedSession, day: date) -> None:
     if now.began == day:
         return
     if now.began is not None:
@@ -130,7 +130,7 @@ def _count_beginning(addition: _Addition, now: CountedSession, day: date) -> Non
     now.began = day
 
 
-def _advance(addition: _Addition, session: Session, now: CountedSession) -> None:
+def _advance(addition: _FiguresChange, session: Session, now: CountedSession) -> None:
     """Counts the next entries of a session."""
     counted, last = now.head, min(session.head, now.head + AT_ONCE)
     lineage = session.lineage(last)
@@ -152,7 +152,7 @@ def _advance(addition: _Addition, session: Session, now: CountedSession) -> None
     addition.entries, addition.is_complete = last - counted, last == session.head
 
 
-def _move(addition: _Addition, session: Session, lineage: Lineage, but: int) -> None:
+def _move(addition: _FiguresChange, session: Session, lineage: Lineage, but: int) -> None:
     """Moves the figures of counted entries that rewinds have cut off or restored.
 
     Args:
@@ -205,7 +205,7 @@ def _state(counted: CountedSession) -> list[Any]:
     return [counted.project_id, *(getattr(counted, name) for name in _STATE[1:])]
 
 
-def _store(additions: Sequence[_Addition]) -> None:
+def _store(additions: Sequence[_FiguresChange]) -> None:
     """Stores the changes of sessions, except those that another process has counted meanwhile."""
     if not additions:
         return
@@ -237,7 +237,7 @@ def _store(additions: Sequence[_Addition]) -> None:
         )
 
 
-def _is_unchanged(addition: _Addition, locked: dict[UUID, CountedSession]) -> bool:
+def _is_unchanged(addition: _FiguresChange, locked: dict[UUID, CountedSession]) -> bool:
     was, counted = addition.was, addition.was or addition.now
     assert counted is not None
     row = locked.get(counted.pk)

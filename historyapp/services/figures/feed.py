@@ -26,7 +26,7 @@ COUNTED = (
     ChangeKind.SESSION_DELETED,
 )  # fmt: skip
 """The kinds of change that change figures."""
-_BEHIND = (
+_PROJECTS_TO_COUNT = (
     "SELECT project.id FROM historyapp_project AS project "
     "LEFT JOIN historyapp_figuresprogress AS done ON done.project_id = project.id "
     "WHERE done.project_id IS NULL OR NOT done.is_complete OR EXISTS ("
@@ -40,18 +40,18 @@ def follow_changes(should_stop: Callable[[], bool]) -> bool:
 
     Returns whether something is left. A session that cannot be counted is logged and skipped.
     """
-    for (id,) in fetch_all(_BEHIND, []):
+    for (id,) in fetch_all(_PROJECTS_TO_COUNT, []):
         project = as_uuid(id)
         progress = FiguresProgress.objects.filter(project=project).first() or _begin(project)
         while not should_stop():
-            if not _go_on(progress, should_stop):
+            if not _continue(progress, should_stop):
                 break
         else:
             return True
     return False
 
 
-def stops_after(seconds: float) -> Callable[[], bool]:
+def cpu_time_limit(seconds: float) -> Callable[[], bool]:
     """A function that returns True once this thread has used this many seconds of processor time."""
     end = time.thread_time() + seconds
     return lambda: time.thread_time() > end
@@ -65,7 +65,7 @@ def _begin(project: UUID) -> FiguresProgress:
     return progress
 
 
-def _go_on(progress: FiguresProgress, should_stop: Callable[[], bool]) -> bool:
+def _continue(progress: FiguresProgress, should_stop: Callable[[], bool]) -> bool:
     """Counts the next sessions. Returns whether there may be more."""
     if not progress.is_complete:
         return _count_existing(progress, should_stop)

@@ -35,7 +35,7 @@ LOOKS_AT_CLOCK = 16
 """A request checks the time after this many steps."""
 PART_SECONDS = 0.5
 """The same for a worker, which then checks whether it must stop."""
-AHEAD = 1000
+COUNT_AHEAD_FROM = 1000
 """A worker counts in advance from this many steps without a checkpoint on. A request can count fewer
 itself."""
 RECENT, MOST_RECENT = timedelta(minutes=10), 50
@@ -60,7 +60,7 @@ class CountedRun:
 
 
 @dataclass(slots=True)
-class _Counting:
+class _CountState:
     """One computation."""
 
     figures: RunFigures
@@ -94,14 +94,14 @@ def count_run(history: History, seconds: float | None = None) -> CountedRun:
     return CountedRun(counted.figures, history.steps)
 
 
-def sessions_behind() -> list[UUID]:
+def sessions_to_count() -> list[UUID]:
     """Sessions that were imported or have grown lately and have many steps after their newest checkpoint.
 
     Reads no entries. Session ids begin with the time at which the session was created.
     """
     since = timezone.now() - RECENT
     first = UUID(int=int(since.timestamp() * 1000) << 80)
-    long = Session.objects.filter(steps__gte=AHEAD).order_by()
+    long = Session.objects.filter(steps__gte=COUNT_AHEAD_FROM).order_by()
     # With the projects, an index finds the sessions. One query for both conditions would read all sessions.
     grown = long.filter(project__in=Project.objects.all(), last_entry_at__gte=since)
     recent = [*long.filter(pk__gte=first)[:MOST_RECENT], *grown[:MOST_RECENT]]
@@ -109,7 +109,7 @@ def sessions_behind() -> list[UUID]:
     for session in recent:
         history = History(session)
         checkpoint = FiguresCheckpoint.objects.newest_in(history.lineage, history.steps)
-        if history.steps - (checkpoint.steps if checkpoint else 0) >= AHEAD:
+        if history.steps - (checkpoint.steps if checkpoint else 0) >= COUNT_AHEAD_FROM:
             behind[session.pk] = None
     return list(behind)
 
@@ -145,10 +145,10 @@ def store(checkpoints: Sequence[FiguresCheckpoint]) -> None:
         )
 
 
-def _count(history: History, seconds: float | None) -> _Counting:
+def _count(history: History, seconds: float | None) -> _CountState:
     known = FiguresCheckpoint.objects.newest_in(history.lineage, history.steps)
     figures = load_figures(known.state) if known else RunFigures()
-    counting = _Counting(figures, history.lineage, figures.steps)
+    counting = _CountState(figures, history.lineage, figures.steps)
     end = None if seconds is None else time.thread_time() + seconds
     for run in _runs(history.lineage, known.position - 1 if known else 0):
         is_output = isinstance(run[0].body, ModelOutput)
@@ -211,7 +211,7 @@ def _checkpoint_at(session: Session, position: int) -> FiguresCheckpoint | None:
     history = History(session, position)
     known = FiguresCheckpoint.objects.newest_in(history.lineage, history.steps)
     figures = load_figures(known.state) if known else RunFigures()
-    counting = _Counting(figures, history.lineage, figures.steps)
+    counting = _CountState(figures, history.lineage, figures.steps)
     for run in _runs(history.lineage, known.position - 1 if known else 0):
         if run[0].position == position and isinstance(run[0].body, ModelOutput):
             counting.add_checkpoint(run[0])

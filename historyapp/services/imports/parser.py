@@ -80,7 +80,7 @@ class InlineParser:
         return map(ParsedOperation, with_time_limit(self._importer.read(self._source), self._source))
 
 
-class ProcessParser:
+class RemoteParser:
     """Receives the operations of a parser process. Raises the errors of :class:`InlineParser`."""
 
     def __init__(self, pipe: Connection, ended: Callable[[], UnreadableTranscript]) -> None:
@@ -150,7 +150,7 @@ class ParserProcess:
         with self._reading("", source) as parser:
             return IMPORTERS[parser.receive()]
 
-    def parse(self, importer: Importer, source: Source) -> AbstractContextManager[ProcessParser]:
+    def parse(self, importer: Importer, source: Source) -> AbstractContextManager[RemoteParser]:
         """A parser of the file. If the file is not read to its end, the next one gets a new process.
 
         Raises:
@@ -159,10 +159,10 @@ class ParserProcess:
         return self._reading(importer.name, source)
 
     @contextmanager
-    def _reading(self, task: str, source: Source) -> Iterator[ProcessParser]:
+    def _reading(self, task: str, source: Source) -> Iterator[RemoteParser]:
         """``task``: the importer's name; empty to detect the importer."""
         size = seconds_allowed(source)
-        parser = ProcessParser(self._request(task, source), lambda: self._end_error(size))
+        parser = RemoteParser(self._request(task, source), lambda: self._end_error(size))
         try:
             yield parser
         finally:
@@ -217,7 +217,7 @@ def on_disk(stream: BinaryIO) -> AbstractContextManager[Any]:
 
 def open_parser(
     importer: Importer, source: Source, *, process: ParserProcess | None = None
-) -> AbstractContextManager[InlineParser | ProcessParser]:
+) -> AbstractContextManager[InlineParser | RemoteParser]:
     """A parser of the file from its start, in this process or in ``process``."""
     return process.parse(importer, source) if process else nullcontext(InlineParser(importer, source))
 
@@ -269,7 +269,7 @@ def _send_file(sender: BatchSender, task: str, path: Path | int, name: str, fold
     try:
         with open(path, "rb", buffering=BUFFER) as stream:  # noqa: PTH123 it may be a descriptor
             source = Source(name, stream, folder)
-            allowed = seconds_allowed(source) + time_limit.GRACE
+            allowed = seconds_allowed(source) + time_limit.GRACE_SECONDS
             limit_processor_time(allowed)
             if not task:
                 sender.send("format", 0, detect_in_time(source).name)

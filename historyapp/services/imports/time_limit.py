@@ -14,9 +14,9 @@ from historyapp.core.importers.base import Importer, Operation, Source
 BASE_SECONDS = 10.0
 SECONDS_PER_MB = 2.0
 """Real transcripts take less than a tenth of this time, even on a slow machine."""
-GRACE = 3.0
+GRACE_SECONDS = 3.0
 """This many seconds later, the kernel kills a parser process that could not be interrupted."""
-_AGAIN = 0.5
+_INTERRUPT_SECONDS = 0.5
 """Reading is interrupted again after this many seconds, in case the parser has caught the first error."""
 
 Value = TypeVar("Value")
@@ -48,7 +48,7 @@ def with_time_limit(operations: Iterator[Operation], source: Source) -> Iterator
     Raises:
         TookTooLong: when parsing took longer than ``seconds_allowed``.
     """
-    limit = _Limit(seconds_allowed(source))
+    limit = _TimeLimit(seconds_allowed(source))
     while (operation := limit.run(lambda: next(operations, None))) is not None:
         yield operation
 
@@ -60,10 +60,10 @@ def detect_in_time(source: Source) -> Importer:
         UnreadableTranscript: when it is in no supported format.
         TookTooLong: as :func:`with_time_limit`.
     """
-    return _Limit(seconds_allowed(source)).run(lambda: detect(source))
+    return _TimeLimit(seconds_allowed(source)).run(lambda: detect(source))
 
 
-class _Limit:
+class _TimeLimit:
     def __init__(self, allowed: float) -> None:
         self._allowed, self._used = allowed, 0.0
         self._interrupts = threading.current_thread() is threading.main_thread()
@@ -74,7 +74,9 @@ class _Limit:
         """Runs a part of the work."""
         begun = time.thread_time()
         if self._interrupts:
-            signal.setitimer(signal.ITIMER_VIRTUAL, max(self._allowed - self._used, 0.001), _AGAIN)
+            signal.setitimer(
+                signal.ITIMER_VIRTUAL, max(self._allowed - self._used, 0.001), _INTERRUPT_SECONDS
+            )
         try:
             value = part()
         finally:

@@ -45,7 +45,7 @@ MOST_LOGGED = 10
 """The number of attempts that are kept for a delivery."""
 
 
-def work_on(webhook_id: UUID, should_stop: Callable[[], bool]) -> None:
+def process_webhook(webhook_id: UUID, should_stop: Callable[[], bool]) -> None:
     """Reads the feed and sends due deliveries, until none is left, the target fails or the turn ends."""
     claim = uuid4()
     webhook = _claim(webhook_id, claim)

@@ -214,7 +214,7 @@ def deliveries_of(
     return found.order_by("-pk")
 
 
-def waiting_of(webhooks: Sequence[Webhook]) -> Mapping[UUID, int]:
+def waiting_counts(webhooks: Sequence[Webhook]) -> Mapping[UUID, int]:
     """The number of waiting deliveries of each webhook that has any."""
     pending = WebhookDelivery.objects.filter(webhook__in=webhooks, state=WebhookDelivery.State.PENDING)
     counted = pending.order_by().values("webhook").annotate(number=Count("pk"))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.rendering.harness import MOST_PARTS, message_parts, typed_words
+from dashboard.rendering.harness import MOST_PARTS, message_parts, user_text
 
 
 def parts(text: str) -> list[tuple[str, str]]:
@@ -26,7 +26,7 @@ def test_environment_and_hooks_are_additions(tag: str) -> None:
 def test_a_command_is_what_the_person_typed() -> None:
     text = "<command-name>/review</command-name>\n  <command-args>the last commit</command-args>"
     assert parts(text) == [("", "/review the last commit")]
-    assert typed_words("if a < b: pass") == "if a < b: pass"
+    assert user_text("if a < b: pass") == "if a < b: pass"
 
 
 def test_tags_that_are_not_closed_or_not_known_are_words() -> None:

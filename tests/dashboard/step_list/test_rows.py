@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from dashboard.templatetags.playhead import outcome_line, tools_beside
+from dashboard.templatetags.playhead import outcome_line, tool_label
 from historyapp.models import Episode, Project, Session
 from historyapp.services.append import append
 from tests.dashboard.pages import fragment, html
@@ -80,20 +80,20 @@ def test_only_a_short_thought_stands_behind_the_lines_of_an_edit(thought: str, s
 
 def test_of_several_calls_of_one_tool_their_number_is_shown() -> None:
     row = Episode(kind="read", tool_names=["Read", "Read"], result_preview="line 1")
-    assert tools_beside(row) == "×2"
+    assert tool_label(row) == "×2"
     row.tool_names = ["Read", "Grep"]
-    assert tools_beside(row) == "Read, Grep"
+    assert tool_label(row) == "Read, Grep"
 
 
 def test_of_an_mcp_tool_the_server_is_left_out() -> None:
-    assert tools_beside(Episode(kind="other", tool_names=["mcp__docs__look_up", "think"])) == "look_up, think"
+    assert tool_label(Episode(kind="other", tool_names=["mcp__docs__look_up", "think"])) == "look_up, think"
 
 
 def test_a_success_without_output_says_so() -> None:
     row = Episode(kind="shell", tool_names=["Bash"], status="success")
-    assert (tools_beside(row), outcome_line(row)) == ("", "(no output)")
+    assert (tool_label(row), outcome_line(row)) == ("", "(no output)")
     row.status = "in_flight"
-    assert (tools_beside(row), outcome_line(row)) == ("Bash", "")
+    assert (tool_label(row), outcome_line(row)) == ("Bash", "")
 
 
 def test_a_thought_stands_behind_no_other_result() -> None:

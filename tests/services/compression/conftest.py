@@ -9,7 +9,7 @@ from historyapp.models import CompressionRun, Project, Session
 from historyapp.services.append import append
 from historyapp.services.compression import run
 from historyapp.services.compression.request import RunRequest
-from historyapp.services.compression.run import work_on
+from historyapp.services.compression.run import process_run
 from historyapp.services.compression.start import start_run
 from historyapp.services.sessions import create_session
 from tests.llm.conftest import _server, loopback
@@ -24,7 +24,7 @@ Compress = Callable[..., CompressionRun]
 @pytest.fixture(autouse=True)
 def _short_rests(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker takes its session for a busy one at first, and would rest for a second in every run."""
-    monkeypatch.setattr(run, "BUSY_REST", 0.05)
+    monkeypatch.setattr(run, "BUSY_PAUSE", 0.05)
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def compress(project: Project) -> Compress:
     def compress(session: Session, **wish: Any) -> CompressionRun:
         asked = RunRequest(**{"strategy": "episode_summary", "model": "gpt-5-mini", **wish})
         run = start_run(project, session.pk, asked).run
-        work_on(run.pk)
+        process_run(run.pk)
         return CompressionRun.objects.get(pk=run.pk)
 
     return compress

@@ -4,7 +4,7 @@ import pytest
 
 from historyapp.models import CompressionRun, Project, Session, Summary
 from historyapp.services.append import append
-from historyapp.services.compression.run import work_on
+from historyapp.services.compression.run import process_run
 from historyapp.services.compression.start import compress_if_due, due_sessions
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import change_session, create_session
@@ -23,7 +23,7 @@ def step(project: Project, session: Session, times: int = 1, outputs: str = "fin
 def carry_out(session: Session) -> CompressionRun | None:
     run = compress_if_due(session.pk)
     if run is not None:
-        work_on(run.pk)
+        process_run(run.pk)
         run.refresh_from_db()
     return run
 
@@ -64,7 +64,7 @@ def test_steps_that_come_during_a_run_are_due_after_it(project: Project) -> None
     assert run is not None
     step(project, session, 4)
     assert compress_if_due(session.pk) is None
-    work_on(run.pk)
+    process_run(run.pk)
     assert due_sessions() == [session.pk]
 
 
@@ -145,12 +145,12 @@ def test_an_automatic_run_with_nothing_to_do_is_not_listed(project: Project) -> 
     step(project, child)
     run = compress_if_due(child.pk)
     assert run is not None
-    work_on(run.pk)
+    process_run(run.pk)
     assert not child.compression_runs.newest_first().exists()
     run.refresh_from_db()
     assert run.state == "succeeded", "who has joined it can still look"
     assert due_sessions() == []
-    work_on(run.pk)  # its message comes a second time
+    process_run(run.pk)  # its message comes a second time
 
 
 def test_an_imported_session_is_due_once_its_agent_continues(project: Project, record: Record) -> None:
@@ -170,7 +170,7 @@ def test_failed_steps_are_retried_with_the_next_steps(
     run = compress_if_due(session.pk)
     assert run is not None
     CompressionRun.objects.filter(pk=run.pk).update(model="openai:gpt-5-mini")  # its key is gone meanwhile
-    work_on(run.pk)
+    process_run(run.pk)
     run.refresh_from_db()
     assert run.state == "failed"
     assert due_sessions() == []

@@ -8,7 +8,7 @@ from django.apps import apps
 from historyapp.models import CompressionRun, Project, Session, Summary
 from historyapp.services.append import append
 from historyapp.services.compression.request import RunRequest
-from historyapp.services.compression.run import work_on
+from historyapp.services.compression.run import process_run
 from historyapp.services.compression.start import compress_if_due, due_sessions, start_run
 from historyapp.services.exports import export_session
 from historyapp.services.imports.files import import_file
@@ -33,7 +33,7 @@ def record_and_work(project: Project, **settings: object) -> Session:
         while due := due_sessions():
             run = compress_if_due(due[0])
             if run is not None:
-                work_on(run.pk)
+                process_run(run.pk)
     return session
 
 
@@ -76,7 +76,7 @@ def test_turning_it_off_cancels_the_automatic_runs_that_would_cost_money(
     paid.refresh_from_db()
     other.refresh_from_db()
     assert (paid.state, other.state) == ("cancelled", "queued")
-    work_on(paid.pk)
+    process_run(paid.pk)
     assert loopback.requests == []
 
 
@@ -95,7 +95,7 @@ def test_paid_runs_that_an_earlier_version_started_go_on_with_the_local_summaris
     asked_for = start_run(project, record(6).pk, RunRequest(model="gpt-5-mini")).run
     migration = import_module("historyapp.migrations.0015_paid_automatic_compression")
     migration.use_the_local_summariser(apps, None)
-    work_on(automatic.pk)
+    process_run(automatic.pk)
     assert loopback.requests == []
     automatic.refresh_from_db()
     asked_for.refresh_from_db()

@@ -10,7 +10,7 @@ from django.db import connection
 from historyapp.models import CompressionRun, Project, Summary
 from historyapp.services.compression import run as run_module
 from historyapp.services.compression.request import RunRequest
-from historyapp.services.compression.run import claim, plan, work_on
+from historyapp.services.compression.run import claim, plan, process_run
 from historyapp.services.compression.start import cancel_run, retry_run, start_run
 from tests.llm.loopback import Answer, Loopback
 from tests.services.compression.conftest import Record
@@ -32,7 +32,7 @@ def test_queued_model_calls_are_not_made_once_their_run_is_cancelled(
 
     def work() -> None:
         try:
-            work_on(run.pk)
+            process_run(run.pk)
         finally:
             connection.close()
 
@@ -66,7 +66,7 @@ def test_a_run_without_a_model_does_not_wait_for_a_provider_that_is_silent(
 
     def work(run: CompressionRun) -> None:
         try:
-            work_on(run.pk)
+            process_run(run.pk)
         finally:
             connection.close()
 
@@ -95,7 +95,7 @@ def test_a_run_that_was_deleted_meanwhile_ends_without_an_error(
         return True
 
     monkeypatch.setattr(run_module, "plan", planned)
-    work_on(run.pk)
+    process_run(run.pk)
     assert not Summary.objects.exists()
 
 
@@ -109,11 +109,11 @@ def test_a_run_that_cannot_go_on_says_so_and_can_be_retried(
 
     with monkeypatch.context() as broken:
         broken.setattr(run_module, "Summariser", fail)
-        work_on(run.pk)
+        process_run(run.pk)
     run.refresh_from_db()
     assert (run.state, run.total, run.done) == ("failed", 4, 0)
     assert "The run stopped at an unexpected KeyError" in run.note
-    work_on(retry_run(run).pk)
+    process_run(retry_run(run).pk)
     run.refresh_from_db()
     assert (run.state, run.done) == ("succeeded", 4)
     assert "KeyError" not in run.note
@@ -130,6 +130,6 @@ def test_a_run_is_not_broken_off_while_another_worker_holds_items(
         raise ImportError("no spaCy here")
 
     monkeypatch.setattr(run_module, "Summariser", fail)
-    work_on(run.pk)
+    process_run(run.pk)
     run.refresh_from_db()
     assert run.state == "running"

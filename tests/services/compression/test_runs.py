@@ -18,8 +18,8 @@ from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.compression import run as run_module
 from historyapp.services.compression.request import RunRequest, estimate
-from historyapp.services.compression.run import claim, plan, work_on
-from historyapp.services.compression.start import cancel_run, retry_run, runs_left, start_run
+from historyapp.services.compression.run import claim, plan, process_run
+from historyapp.services.compression.start import cancel_run, retry_run, start_run, unclaimed_runs
 from historyapp.services.compression.store import store
 from historyapp.services.compression.summarise import ItemResult, ItemUsage
 from historyapp.services.rewinds import Target, rewind
@@ -121,7 +121,7 @@ def test_a_retry_makes_only_the_failed_items(record: Record, compress: Compress,
     loopback.default = lambda _: Answer(text="Read it at last.")
     asked = len(loopback.requests)
     retry_run(run)
-    work_on(run.pk)
+    process_run(run.pk)
     run.refresh_from_db()
     assert (run.state, run.done, run.failed, run.total) == ("succeeded", 5, 0, 5)
     assert len(loopback.requests) == asked + 1
@@ -152,7 +152,7 @@ def test_without_a_key_the_local_summariser_replaces_the_settings_model(
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     session = record(6)
     run = start_run(project, session.pk, RunRequest()).run
-    work_on(run.pk)
+    process_run(run.pk)
     run.refresh_from_db()
     assert (run.state, run.model, run.done, run.calls) == ("succeeded", "local", 2, 0)
     assert "OPENAI_API_KEY" in run.note
@@ -171,7 +171,7 @@ def test_a_second_request_joins_the_run_under_way(record: Record, project: Proje
     first, second = (start_run(project, session.pk, wish) for _ in range(2))
     assert (first.joined, second.joined) == (False, True)
     assert second.run.pk == first.run.pk
-    work_on(first.run.pk)
+    process_run(first.run.pk)
     assert not start_run(project, session.pk, wish).joined
 
 
@@ -181,7 +181,7 @@ def test_two_workers_at_once_pay_for_no_step_twice(
     loopback.default = lambda _: Answer(text="Read it.", pause=0.005)
     session = record(34)
     run = start_run(project, session.pk, MODEL).run
-    _side_by_side([lambda: work_on(run.pk)] * 3)
+    _side_by_side([lambda: process_run(run.pk)] * 3)
     run.refresh_from_db()
     assert (run.state, run.done) == ("succeeded", 30)
     assert len(loopback.requests) == Summary.objects.count() == 30
@@ -191,7 +191,7 @@ def test_a_duplicate_message_after_the_end_changes_nothing(
     record: Record, compress: Compress, loopback: Loopback
 ) -> None:
     run = compress(record(6))
-    work_on(run.pk)
+    process_run(run.pk)
     assert len(loopback.requests) == 2
     assert CompressionRun.objects.get(pk=run.pk).done == 2
 
@@ -203,13 +203,13 @@ def test_items_of_a_dead_worker_are_claimable_when_its_claims_expire(
     plan(run.pk)
     dead = uuid4()
     assert len(claim(run.pk, dead, 3)) == 3
-    work_on(run.pk)
+    process_run(run.pk)
     run.refresh_from_db()
     assert (run.state, run.done) == ("running", 1)
-    assert runs_left() == []
+    assert unclaimed_runs() == []
     run.items.filter(claim=dead).update(claimed_until=timezone.now() - timedelta(seconds=1))
-    assert runs_left() == [run.pk]
-    work_on(run.pk)
+    assert unclaimed_runs() == [run.pk]
+    process_run(run.pk)
     run.refresh_from_db()
     assert (run.state, run.done) == ("succeeded", 4)
 
@@ -223,7 +223,7 @@ def test_a_worker_whose_claim_expired_stores_no_second_summary(
     slow = uuid4()
     (item,) = claim(run.pk, slow, 1)
     run.items.update(claimed_until=timezone.now() - timedelta(seconds=1))
-    work_on(run.pk)
+    process_run(run.pk)
     store(run.pk, slow, [ItemResult(item.pk, SummaryDraft("too late"), usage=ItemUsage(1, 10, 5, 3))])
     assert "too late" not in own(session)[1]
     run.refresh_from_db()
@@ -262,7 +262,7 @@ def test_cancelling_keeps_paid_summaries_and_begins_no_more(
         return Answer(text="Read it.", pause=0.03)
 
     loopback.default = answer
-    worker = threading.Thread(target=_closing(lambda: work_on(run.pk)))
+    worker = threading.Thread(target=_closing(lambda: process_run(run.pk)))
     worker.start()
     assert begun.wait(20)
     cancel_run(run)
@@ -282,7 +282,7 @@ def test_a_step_rewound_during_the_run_has_its_summary_in_the_take(
     session = record(8)
     run = start_run(project, session.pk, MODEL).run
     rewind(project, session.pk, Target(to_step=2))
-    work_on(run.pk)
+    process_run(run.pk)
     session.refresh_from_db()
     assert sorted(own(session)) == [1, 2, 3, 4]
     now, before = History(session), History(session, run.head)
@@ -295,7 +295,7 @@ def test_a_comparison_stores_no_summary(record: Record, project: Project) -> Non
     wishes = [RunRequest(name, from_step=1, to_step=4) for name in ("simple_extract", "structured")]
     runs = start_comparison(project, session.pk, wishes)
     for run in runs:
-        work_on(run.pk)
+        process_run(run.pk)
     assert not Summary.objects.exists()
     texts = [list(run.items.order_by("number").values_list("text", flat=True)) for run in runs]
     assert [len(side) for side in texts] == [4, 1]
@@ -307,7 +307,7 @@ def test_ranges_that_are_too_long_together_get_a_digest_and_stay(record: Record,
     session.settings = {"max_summary_length": 700, "compression_batch_size": 4}
     session.save()
     run = start_run(project, session.pk, RunRequest(strategy="structured")).run
-    work_on(run.pk)
+    process_run(run.pk)
     run.refresh_from_db()
     assert run.state == "succeeded"
     ranges = Summary.objects.filter(level=2)
@@ -324,7 +324,7 @@ def test_a_digest_leaves_room_for_later_summaries(record: Record, project: Proje
     session.save()
     for last in range(4, 116, 4):
         run = start_run(project, session.pk, RunRequest("structured", from_step=last - 3, to_step=last)).run
-        work_on(run.pk)
+        process_run(run.pk)
     digests = Summary.objects.filter(level__gte=3)
     assert digests.exists()
     assert digests.count() < 14

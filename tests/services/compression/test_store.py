@@ -7,7 +7,7 @@ from django.test.utils import CaptureQueriesContext
 from historyapp.models import Project, Session, Summary
 from historyapp.services.append import append
 from historyapp.services.compression.request import RunRequest
-from historyapp.services.compression.run import plan, work_on
+from historyapp.services.compression.run import plan, process_run
 from historyapp.services.compression.start import start_run
 from historyapp.services.compression.store import finish
 from historyapp.services.sessions import change_session
@@ -27,7 +27,7 @@ def test_a_digest_leaves_out_summaries_of_steps_after_the_run_s_request(
     run = start_run(project, session.pk, RunRequest("structured", from_step=1, to_step=8)).run
     append(project, session.pk, [draft for _ in range(4) for draft in (act("read", path="b.py"), ok())])
     later = summarise(project, session.pk, (9, 12), SummaryText("Much was read. " * 100))
-    work_on(run.pk)
+    process_run(run.pk)
     run.refresh_from_db()
     assert run.state == "succeeded"
     (digest,) = Summary.objects.filter(level=3)

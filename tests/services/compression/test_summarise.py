@@ -17,7 +17,7 @@ from historyapp.llm.request import TimeLimits
 from historyapp.llm.retries import RetryPolicy
 from historyapp.services.compression import summarise
 from historyapp.services.compression.request import RunRequest, choose_model
-from historyapp.services.compression.run import work_on
+from historyapp.services.compression.run import process_run
 from historyapp.services.compression.start import start_run
 from historyapp.services.compression.summarise import MeteredModel
 from tests.llm.loopback import Answer, Broken, Loopback, Raw, Refusal
@@ -182,7 +182,7 @@ def test_a_key_removed_meanwhile_is_named(
 ) -> None:
     run = start_run(project, record(20).pk, RunRequest("episode_summary", model="claude-haiku-4-5")).run
     monkeypatch.delenv("ANTHROPIC_API_KEY")
-    work_on(run.pk)
+    process_run(run.pk)
     run.refresh_from_db()
     assert run.state == "failed"
     assert "ANTHROPIC_API_KEY" in run.note

@@ -16,7 +16,7 @@ from historyapp.core.strategies.writing import WriteRequest
 from historyapp.models import CompressionRun, Project, Session
 from historyapp.services.append import append
 from historyapp.services.compression.request import RunRequest
-from historyapp.services.compression.run import work_on
+from historyapp.services.compression.run import process_run
 from historyapp.services.compression.start import start_run
 from historyapp.services.compression.writers import InlineWriter, ProcessWriter, SummaryTookTooLong
 from historyapp.services.sessions import create_session
@@ -134,5 +134,5 @@ def _session(project: Project, second: str) -> Session:
 
 def _run(project: Project, session: Session, writer: ProcessWriter) -> CompressionRun:
     run = start_run(project, session.pk, RunRequest("simple_extract", to_step=4)).run
-    work_on(run.pk, writer=writer)
+    process_run(run.pk, writer=writer)
     return CompressionRun.objects.get(pk=run.pk)

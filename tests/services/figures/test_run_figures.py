@@ -219,36 +219,36 @@ def never() -> bool:
 def test_a_session_that_was_imported_or_has_grown_is_counted_ahead(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_figures, "AHEAD", 10)
+    monkeypatch.setattr(run_figures, "COUNT_AHEAD_FROM", 10)
     work(project, session, 9)
-    assert run_figures.sessions_behind() == []
+    assert run_figures.sessions_to_count() == []
     session = work(project, session, 3)
     Session.objects.update(last_entry_at=LONG_AGO)
-    assert run_figures.sessions_behind() == [session.pk], "it was imported just now"
+    assert run_figures.sessions_to_count() == [session.pk], "it was imported just now"
     run_figures.count_ahead(session.pk, never)
     assert steps_stored(session) == [5, 10]
-    assert run_figures.sessions_behind() == []
+    assert run_figures.sessions_to_count() == []
     work(project, session, 10)
-    assert run_figures.sessions_behind() == [session.pk]
+    assert run_figures.sessions_to_count() == [session.pk]
 
 
 def test_a_fork_is_counted_from_the_checkpoints_that_it_shares(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_figures, "AHEAD", 10)
+    monkeypatch.setattr(run_figures, "COUNT_AHEAD_FROM", 10)
     session = work(project, session, 24)
     run_figures.count_ahead(session.pk, never)
     fork(project, session.pk, at_step=23)
-    assert run_figures.sessions_behind() == []
+    assert run_figures.sessions_to_count() == []
 
 
 def test_sessions_that_rest_are_not_looked_at(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_figures, "AHEAD", 10)
+    monkeypatch.setattr(run_figures, "COUNT_AHEAD_FROM", 10)
     monkeypatch.setattr(run_figures, "RECENT", timedelta(0))
     work(project, session, 12)
-    assert run_figures.sessions_behind() == []
+    assert run_figures.sessions_to_count() == []
 
 
 def test_a_worker_stops_counting_when_asked_and_when_the_session_is_gone(

@@ -20,7 +20,7 @@ def main() -> None:
         for operation in read(source):
             yield spin_on_request(operation)
 
-    time_limit.BASE_SECONDS, time_limit.GRACE = 0.5, 0.3
+    time_limit.BASE_SECONDS, time_limit.GRACE_SECONDS = 0.5, 0.3
     type(importer).read = read_or_spin  # type: ignore[method-assign]
     parser_process.main()
 

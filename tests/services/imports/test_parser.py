@@ -29,7 +29,7 @@ from historyapp.services.imports.parser import (
     BatchSender,
     ParsedOperation,
     ParserProcess,
-    ProcessParser,
+    RemoteParser,
     open_parser,
 )
 
@@ -202,7 +202,7 @@ def test_a_process_that_dies_within_a_message_is_noticed() -> None:
         os.write(theirs.fileno(), struct.pack("!i", 100) + b"not a hundred bytes")
         theirs.close()
         with pytest.raises(UnreadableTranscript, match="has ended"):
-            list(ProcessParser(ours, lambda: UnreadableTranscript(ENDED)))
+            list(RemoteParser(ours, lambda: UnreadableTranscript(ENDED)))
 
 
 @pytest.fixture

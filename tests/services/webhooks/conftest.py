@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from historyapp.models import Project, Webhook, WebhookDelivery
-from historyapp.services.webhooks.delivery import work_on
+from historyapp.services.webhooks.delivery import process_webhook
 from historyapp.services.webhooks.endpoints import create_webhook
 from tests.services.webhooks.receiver import Receiver
 
@@ -46,6 +46,6 @@ def work(webhook: Webhook) -> Work:
         past = timezone.now() - timedelta(seconds=1)
         Webhook.objects.filter(pk=webhook.pk, not_before__gt=past).update(not_before=past)
         WebhookDelivery.objects.filter(webhook=webhook, due_at__gt=past).update(due_at=past)
-        work_on(webhook.pk, lambda: False)
+        process_webhook(webhook.pk, lambda: False)
 
     return work

@@ -11,7 +11,7 @@ from historyapp.services.append import append
 from historyapp.services.sessions import change_session, create_session
 from historyapp.services.webhooks import delivery as delivering
 from historyapp.services.webhooks import fan_out
-from historyapp.services.webhooks.delivery import RETRY_SECONDS, work_on
+from historyapp.services.webhooks.delivery import RETRY_SECONDS, process_webhook
 from historyapp.services.webhooks.endpoints import change_webhook, redeliver, send_test
 from historyapp.services.webhooks.sending import Attempt
 from tests.services.drafts import act, failed, said
@@ -207,7 +207,7 @@ def test_a_webhook_that_is_resumed_sends_what_happened_meanwhile(
     assert receiver.types() == []
     change_webhook(project, webhook.pk, {"state": "active"})
     assert Webhook.objects.due(timezone.now()) == [webhook.pk]
-    work_on(webhook.pk, lambda: False)
+    process_webhook(webhook.pk, lambda: False)
     assert receiver.types() == RUN
 
 
