@@ -128,7 +128,7 @@ def read_place(text: str) -> PairPlace | None:
     return PairPlace(int(a), int(b)) if is_place else None
 
 
-def cursor_text(place: PairPlace | None) -> str:
+def place_parameter(place: PairPlace | None) -> str:
     return f"{place.a}-{place.b}" if place else ""
 
 
@@ -162,6 +162,6 @@ def page_rows(steps: AlignedSteps, index: int, **marks: int | None) -> dict[str,
     ]
     return {
         "stretches": list(stretches(rows)),
-        "more": cursor_text(more),
+        "more": place_parameter(more),
         "shows_divergence": any(row.is_first_divergence for row in rows),
     }

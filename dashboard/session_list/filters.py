@@ -99,7 +99,7 @@ class SessionFilters:
                 yield name, str(other)
 
     @property
-    def filters_anything(self) -> bool:
+    def has_filters(self) -> bool:
         return any(True for _ in self.given())
 
     def hidden(self, *left_out: str) -> list[tuple[str, str]]:

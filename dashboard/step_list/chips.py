@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from dashboard.location import Location
 from dashboard.rendering.text import visible
 from dashboard.step_list.filter import FilterForm
-from dashboard.templatetags.playhead import status_words
+from dashboard.templatetags.playhead import status_label
 from historyapp.core.call_subjects import KINDS
 from historyapp.models.step_filters import LIKELY_FAILED
 
@@ -62,7 +62,7 @@ def active_chips(location: Location) -> list[FilterChip]:
         if name == "kind" or (name == "status" and value in ("error", LIKELY_FAILED)):
             continue
         known = _NAMES.get(value, value) if name == "names" else value
-        shown = status_words(value) if name == "status" else visible(known)
+        shown = status_label(value) if name == "status" else visible(known)
         label = _WORDS["noted"] if name == "noted" else f"{_WORDS.get(name, name)} {shown}"
         chips.append(FilterChip(label, _url(location, location.filter.toggled(name, value)), is_on=True))
     return chips

@@ -74,7 +74,7 @@ def steps(of: CompressionRun | CompressionItem | Summary | RunEstimate) -> str:
 
 
 @register.filter
-def steps_in_short(of: CompressionRun | CompressionItem | Summary | RunEstimate) -> str:
+def step_range_label(of: CompressionRun | CompressionItem | Summary | RunEstimate) -> str:
     """The same without the word: 3–7."""
     return steps(of).removeprefix("steps ").removeprefix("step ")
 

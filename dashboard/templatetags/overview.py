@@ -95,13 +95,13 @@ register.filter("money_source", money_source)
 
 
 @register.filter
-def rule_words(rule: str) -> str:
+def repeat_rule_label(rule: str) -> str:
     """What a rule of repeated work finds."""
     return RULES.get(rule, rule)
 
 
 @register.filter
-def source_words(source: str) -> str:
+def source_label(source: str) -> str:
     """Where a figure comes from."""
     return SOURCES.get(source, source)
 

@@ -99,13 +99,13 @@ def outcome(status: str, words: bool = True) -> SafeString:
 
 
 @register.filter
-def status_words(status: str) -> str:
+def status_label(status: str) -> str:
     """The label of a status."""
     return OUTCOMES.get(status, ("", status))[1]
 
 
 @register.filter
-def rule_words(rule: str) -> str:
+def failure_rule_label(rule: str) -> str:
     """The name of a rule for likely failures in words."""
     return rule.replace("_", " ").capitalize()
 

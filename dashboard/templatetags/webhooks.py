@@ -43,7 +43,7 @@ def webhook_state(row: Webhook | WebhookDelivery) -> SafeString:
 
 
 @register.filter
-def event_words(event: str) -> str:
+def event_label(event: str) -> str:
     """When an event is sent, in words."""
     return _EVENTS.get(event, event)
 
@@ -55,7 +55,7 @@ def host(url: str) -> str:
 
 
 @register.filter
-def attempted(entry: Mapping[str, Any]) -> SafeString | str:
+def attempt_time(entry: Mapping[str, Any]) -> SafeString | str:
     """When an attempt was made."""
     moment = parse_datetime(str(entry.get("at", "")))
     return since(moment) if moment else ""

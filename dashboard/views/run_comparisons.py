@@ -12,9 +12,9 @@ from dashboard.run_comparison import (
     candidates,
     comparison_address,
     context_changes,
-    cursor_text,
     first_index,
     page_rows,
+    place_parameter,
     read_place,
     side_of,
 )
@@ -66,7 +66,7 @@ def compared_contexts(request: PersonRequest) -> HttpResponse:
     a, b = (parse_reference(name, text) for name, text in zip("ab", texts, strict=True))
     place = read_place(request.GET.get("at", ""))
     if not request.htmx or place is None:
-        return redirect(comparison_address(a, b, cursor_text(place)))
+        return redirect(comparison_address(a, b, place_parameter(place)))
     sides = [read_run(reference, partial(find_session, request)) for reference in (a, b)]
     shown: dict[str, object] = {"place": place, "side_a": sides[0], "side_b": sides[1]}
     try:
@@ -101,7 +101,7 @@ def _rows(comparison: RunComparison, at: str) -> dict[str, object]:
     difference, divergence = comparison.first_difference(head), comparison.first_divergence(head)
     marks = {"difference": difference, "divergence": divergence}
     landmarks = {
-        name: cursor_text(None if index is None else comparison.steps.places[index])
+        name: place_parameter(None if index is None else comparison.steps.places[index])
         for name, index in marks.items()
     }
     place = read_place(at)

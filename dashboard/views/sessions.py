@@ -46,7 +46,7 @@ def sessions(request: PersonRequest) -> HttpResponse:
     filters, choice = SessionFilters.read(request.GET), choice_of(request.user)
     order = filters.order or choice.order
     found = filters.apply(Session.objects.filter(project=project))
-    if not filters.filters_anything:
+    if not filters.has_filters:
         found = top_level(found)
     listed = found.select_related("forked_from", "spawned_by", "annotation").defer(*UNLISTED)
     page = page_of(

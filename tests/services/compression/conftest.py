@@ -24,7 +24,7 @@ Compress = Callable[..., CompressionRun]
 @pytest.fixture(autouse=True)
 def _short_rests(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker takes its session for a busy one at first, and would rest for a second in every run."""
-    monkeypatch.setattr(run, "BUSY_PAUSE", 0.05)
+    monkeypatch.setattr(run, "BUSY_WRITE_PAUSE", 0.05)
 
 
 @pytest.fixture
