@@ -14,7 +14,7 @@ import httpx
 from historyapp.client.api_call import ApiCall
 from historyapp.client.outage import OnOutage, outage_of
 from historyapp.client.response_checks import check_success, not_playhead, refusal_of
-from historyapp.client.retrying import Attempts, Outcome, short
+from historyapp.client.retrying import Attempts, Outcome, describe_outcome
 from historyapp.client.spool import Write
 from historyapp.core.json import dump_json
 from historyapp.wire.problems import ServerUnavailable
@@ -145,7 +145,7 @@ def unavailable(
 ) -> ServerUnavailable:
     """The error for a request that got no answer, or not all of it."""
     return ServerUnavailable(
-        f"{api_call.method} {api_call.path} got no answer from {server}{when}: {short(error)}. "
+        f"{api_call.method} {api_call.path} got no answer from {server}{when}: {describe_outcome(error)}. "
         "Check that Playhead runs there and that this machine reaches it."
     )
 

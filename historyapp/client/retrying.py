@@ -54,7 +54,7 @@ def pause_before_retry(outcome: Outcome, attempt: int, *, repeatable: bool) -> f
     return growing_pause(attempt)
 
 
-def short(outcome: Outcome) -> str:
+def describe_outcome(outcome: Outcome) -> str:
     """A short text of an outcome."""
     if isinstance(outcome, httpx.Response):
         return f"status {outcome.status_code}"
@@ -97,7 +97,9 @@ class Attempts:
         pause = pause_before_retry(outcome, self.made, repeatable=api_call.repeatable)
         if pause is None or pause >= self._end - time.monotonic() or self.made >= self._most:
             return None
-        log.warning("%s %s: %s; again in %.2f s", api_call.method, api_call.path, short(outcome), pause)
+        log.warning(
+            "%s %s: %s; again in %.2f s", api_call.method, api_call.path, describe_outcome(outcome), pause
+        )
         return pause
 
 

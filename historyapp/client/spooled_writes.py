@@ -10,7 +10,7 @@ import httpx
 
 from historyapp.client.api_call import ApiCall
 from historyapp.client.response_checks import check_success, refusal_of
-from historyapp.client.retrying import Outcome, short
+from historyapp.client.retrying import Outcome, describe_outcome
 from historyapp.client.spool import Spool, Write
 from historyapp.core.errors import Conflict, Invalid, NotFound, PlayheadError
 from historyapp.wire.problems import ServerUnavailable, TooLarge
@@ -45,7 +45,7 @@ def finish_write(spool: Spool, write: Write, outcome: Outcome) -> str:
         Why the write must be sent again. Empty if the next write can be sent.
     """
     if isinstance(outcome, httpx.RequestError):
-        return short(outcome)
+        return describe_outcome(outcome)
     if not outcome.is_success:
         refusal = refusal_of(outcome, write.server)
         if not isinstance(refusal, _FINAL):

@@ -106,11 +106,11 @@ def call_subject(name: str, arguments: Any) -> CallSubject:
         arguments: an object, or the text that the model wrote.
     """
     if isinstance(arguments, Mapping):
-        return _of_object(name.lower(), arguments)
+        return _object_subject(name.lower(), arguments)
     text = arguments if isinstance(arguments, str) else ""
     if files := _patched_files(text):
         return CallSubject("edit", preview(files[0]), files)
-    return CallSubject(_by_name(name.lower()), preview(text))
+    return CallSubject(_subject_by_name(name.lower()), preview(text))
 
 
 def command_line(arguments: Any) -> str:
@@ -134,7 +134,7 @@ def opened_file(name: str, arguments: Any) -> str:
     return _first_word(rest) if first in _OPENERS else ""
 
 
-def _of_editor_command(command: str) -> CallSubject | None:
+def _editor_subject(command: str) -> CallSubject | None:
     """What a command of SWE-agent does to a file; None for commands of a shell.
 
     ``create a.py``, ``str_replace_editor view a.py``, or ``edit 1:3`` above new lines and ``end_of_edit``.
@@ -142,13 +142,13 @@ def _of_editor_command(command: str) -> CallSubject | None:
     line = command.partition("\n")[0]
     first, _, rest = line.partition(" ")
     if first == "create" and rest.strip():
-        return _of_file("edit", _first_word(rest))
+        return _file_subject("edit", _first_word(rest))
     if first == "edit" and command.rstrip().endswith("\nend_of_edit"):
         return CallSubject("edit", preview(line))
     if first == "str_replace_editor":
         action, _, rest = rest.strip().partition(" ")
         kind, path = _EDITOR_COMMANDS.get(action), _first_word(rest)
-        return _of_file(kind, path) if kind and path else None
+        return _file_subject(kind, path) if kind and path else None
     return None
 
 
@@ -156,17 +156,17 @@ def _first_word(words: str) -> str:
     return preview(next(iter(words.split(maxsplit=1)), "").strip("\"'"))
 
 
-def _of_object(name: str, arguments: Mapping[str, Any]) -> CallSubject:
+def _object_subject(name: str, arguments: Mapping[str, Any]) -> CallSubject:
     path, pattern = _text(arguments, PATHS), _text(arguments, _PATTERNS)
     editing = _EDITOR_COMMANDS.get(str(arguments.get("command"))) if path else None
     if editing:
-        return _of_file(editing, path)
+        return _file_subject(editing, path)
     names = arguments.keys()
     if not _CHANGES.isdisjoint(names) or (path and not _CHANGES_WITH_PATH.isdisjoint(names)):
         files = _changed_files(arguments, path)
         return CallSubject("edit", preview(files[0] if files else ""), files)
     if name in _WRITERS:
-        return _of_file("edit", path) if path else CallSubject("edit", "")
+        return _file_subject("edit", path) if path else CallSubject("edit", "")
     if name in AGENTS or "subagent_type" in arguments:
         return CallSubject("agent", preview(_text(arguments, ("description", "title", *TASKS))))
     if name in _PLANNERS or not names.isdisjoint(_LISTS_OF_TASKS):
@@ -174,15 +174,15 @@ def _of_object(name: str, arguments: Mapping[str, Any]) -> CallSubject:
     if command := _command(arguments):
         if files := _patched_files(command):
             return CallSubject("edit", preview(files[0]), files)
-        return _of_editor_command(command) or CallSubject("shell", preview(command))
+        return _editor_subject(command) or CallSubject("shell", preview(command))
     if url := _text(arguments, ("url", "uri", "href")):
         return CallSubject("web", preview(url))
     if pattern:
         return CallSubject("web" if "web" in name or "browse" in name else "search", preview(pattern))
     if path:
-        return _of_file("read", path)
+        return _file_subject("read", path)
     return CallSubject(
-        _by_name(name), preview(next(_texts(arguments.values()), "") or _first_question(arguments))
+        _subject_by_name(name), preview(next(_texts(arguments.values()), "") or _first_question(arguments))
     )
 
 
@@ -193,11 +193,11 @@ def _first_question(arguments: Mapping[str, Any]) -> str:
     return _text(first, ("question",)) if isinstance(first, Mapping) else ""
 
 
-def _of_file(kind: Kind, path: str) -> CallSubject:
+def _file_subject(kind: Kind, path: str) -> CallSubject:
     return CallSubject(kind, preview(path), (preview(path),))
 
 
-def _by_name(name: str) -> Kind:
+def _subject_by_name(name: str) -> Kind:
     """The kind of a tool whose arguments do not show it."""
     if name in _RUNNERS:
         return "shell"

@@ -67,10 +67,10 @@ def split(text: str, limit: int, segmentation: Segmentation, overlap: int = OVER
 def _end(text: str, start: int, target: int, limit: int, segmentation: Segmentation) -> int:
     """Where the chunk from ``start`` ends: the sentence end nearest to ``target`` tokens, if one is near."""
     count = segmentation.count
-    goal = reach(text, start, target, count)
+    goal = end_within(text, start, target, count)
     if goal == len(text):
         return goal
-    most = reach(text, start, limit, count) if target < limit else goal
+    most = end_within(text, start, limit, count) if target < limit else goal
     look = min(LOOK, goal - start)
     first, last = max(start + 1, goal - look), min(most, goal + look)
     if last == len(text) and count(text[goal:]) * 4 < target:
@@ -102,7 +102,7 @@ def _overlap_start(text: str, end: int, tokens: int, segmentation: Segmentation)
     return start + len(found[0]) if len(found) > 1 else start
 
 
-def reach(text: str, start: int, tokens: int, count: TokenCounter = count_tokens) -> int:
+def end_within(text: str, start: int, tokens: int, count: TokenCounter = count_tokens) -> int:
     """The end of the longest part from ``start`` within ``tokens``; at least one character long."""
     left = len(text) - start
     size = min(left, max(1, tokens * 4))
@@ -162,4 +162,4 @@ def _shortened(text: str, tokens: int, shorten: Callable[[str, int], str], count
             return kept
         room = max(1, min(room - 1, int(len(kept) * tokens / size * 0.95)))
         kept = shorten(text, room)
-    return kept[: reach(kept, 0, tokens, count)]
+    return kept[: end_within(kept, 0, tokens, count)]

@@ -96,7 +96,7 @@ class Progress(NamedTuple):
     def take(self, results: Sequence[ToolResult]) -> tuple["Progress", list[PairedResult]]:
         """Pairs the results of one entry: the progress after them, and the calls that each answers."""
         if len(results) == 1 and results[0].tool_call_id is None:
-            return self._take_one(results[0])
+            return self._add_result(results[0])
         pending, statuses, paired = self.pending, self.statuses, list[PairedResult]()
         in_order = iter(self.pending)  # one pass for all results without ids
         unnamed = sum(result.tool_call_id is None for result in results)
@@ -118,7 +118,7 @@ class Progress(NamedTuple):
             return self, paired
         return Progress(pending, statuses, "in_flight" if pending else outcome_of(statuses)), paired
 
-    def _take_one(self, result: ToolResult) -> tuple["Progress", list[PairedResult]]:
+    def _add_result(self, result: ToolResult) -> tuple["Progress", list[PairedResult]]:
         """As :meth:`take`, for a result that answers all open calls, as most do."""
         pending, known, status = self.pending, self.statuses, result.status
         if not pending:

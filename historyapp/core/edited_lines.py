@@ -30,16 +30,16 @@ def edited_lines(arguments: Any) -> LineCount:
         arguments: of a call whose kind is ``edit``: an object, or the text that the model wrote.
     """
     if isinstance(arguments, str):
-        return _of_patch(arguments)
+        return _patch_count(arguments)
     if not isinstance(arguments, Mapping):
         return LineCount()
     edits = arguments.get("edits")
     several = edits[:_MOST_EDITS] if isinstance(edits, list) else [arguments]
-    counts = [_of_edit(edit) for edit in several if isinstance(edit, Mapping)]
+    counts = [_edit_count(edit) for edit in several if isinstance(edit, Mapping)]
     return LineCount(sum(count.added for count in counts), sum(count.removed for count in counts))
 
 
-def _of_edit(edit: Mapping[str, Any]) -> LineCount:
+def _edit_count(edit: Mapping[str, Any]) -> LineCount:
     old, new = _text(edit, _OLD), _text(edit, _NEW)
     if old or new:
         return _between(old.splitlines(), new.splitlines())
@@ -49,7 +49,7 @@ def _of_edit(edit: Mapping[str, Any]) -> LineCount:
         first, last = edit.get("start_line"), edit.get("end_line")
         replaced = last - first + 1 if isinstance(first, int) and isinstance(last, int) else 0
         return LineCount(len(replacement.splitlines()), max(0, replaced))
-    return lines_edited_by(edit.get("command")) or _of_patch(_text(edit, _PATCHES) or command_line(edit))
+    return lines_edited_by(edit.get("command")) or _patch_count(_text(edit, _PATCHES) or command_line(edit))
 
 
 def lines_edited_by(command: Any) -> LineCount | None:
@@ -103,7 +103,7 @@ def _equal_lines(some: list[str], others: list[str]) -> int:
     return next((n for n, (one, other) in pairs if one != other), min(len(some), len(others)))
 
 
-def _of_patch(patch: str) -> LineCount:
+def _patch_count(patch: str) -> LineCount:
     lines = patch_lines(patch)
     return LineCount(
         sum(line.startswith("+") and not line.startswith("+++") for line in lines),

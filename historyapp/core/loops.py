@@ -64,7 +64,7 @@ def _same(rows: Sequence[LoopRow]) -> Loop | None:
     edits = [index for index, row in enumerate(rows) if row.kind == "edit" and newest.kind != "edit"]
     since = rows[edits[-1] + 1 :] if edits else rows
     same = [row for row in since if _outcome(row) == _outcome(newest)]
-    if len(same) < LEAST_SAME or not _is_whole(newest) or len(newest.result_preview) >= _CLIPPED:
+    if len(same) < LEAST_SAME or not _is_complete(newest) or len(newest.result_preview) >= _CLIPPED:
         return None
     return _loop("same_call_same_result", same, _call(newest))
 
@@ -73,7 +73,7 @@ def _alternating(rows: Sequence[LoopRow]) -> Loop | None:
     last = rows[-LEAST_TURNS:]
     calls = [_call(row) for row in last]
     turns = len(last) == LEAST_TURNS and calls[2:] == calls[:-2] and calls[0] != calls[1]
-    if not turns or not all(map(_is_whole, last)):
+    if not turns or not all(map(_is_complete, last)):
         return None
     return _loop("alternating_calls", last, "\n".join(sorted(calls[:2])))
 
@@ -90,7 +90,7 @@ def _failed(row: LoopRow) -> bool:
     return row.status == "error" or bool(row.likely_failure)
 
 
-def _is_whole(row: LoopRow) -> bool:
+def _is_complete(row: LoopRow) -> bool:
     return 0 < len(row.call_preview) < _CLIPPED
 
 

@@ -45,6 +45,6 @@ def needed_names(steps: Iterable[Episode], later: Iterable[Episode]) -> list[Nee
     return list(found.values())
 
 
-def kept(names: Sequence[NeededName], texts: Sequence[str]) -> list[NeededName]:
+def kept_names(names: Sequence[NeededName], texts: Sequence[str]) -> list[NeededName]:
     """The names that one of the summaries contains as a whole word."""
     return [each for each in names if any(contains_name(each.name, text) for text in texts)]

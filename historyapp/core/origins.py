@@ -92,7 +92,7 @@ class Found(NamedTuple):
     """The mentions of an entry."""
 
     mentions: list[Mention]
-    is_whole: bool
+    is_complete: bool
     """Whether all of it was read. Of very long entries only the beginning is."""
 
 
@@ -123,7 +123,7 @@ def group_of(role: Role) -> Group:
 def lookups(name: str) -> list[Lookup]:
     """The ways to find a name, from the exact text to its parts."""
     kind, parts = kind_of(name), _parts(name)
-    found = [Lookup("whole", (key_of(_whole(name, parts)),))]
+    found = [Lookup("whole", (key_of(_complete_name(name, parts)),))]
     if kind == "hash" and "-" not in name:
         found.append(Lookup("end", (key_of(f"#{name[:_HEX_DIGITS]}"),)))
     elif kind == "url" and "?" not in name:
@@ -155,7 +155,7 @@ def best_lookup(name: str, firsts: Mapping[int, int]) -> Lookup | None:
 def mention_texts(name: str) -> Iterator[str]:
     """The keys under which a name in a text is stored; see :func:`lookups`."""
     kind, parts = kind_of(name), _parts(name)
-    yield _whole(name, parts)
+    yield _complete_name(name, parts)
     if kind == "hash" and "-" not in name:
         yield f"#{name[:_HEX_DIGITS]}"
     elif kind in ("url", "path"):
@@ -169,7 +169,7 @@ def mention_texts(name: str) -> Iterator[str]:
         yield end
 
 
-def _whole(name: str, parts: Sequence[str]) -> str:
+def _complete_name(name: str, parts: Sequence[str]) -> str:
     """The name as it is compared letter by letter; ``src/`` is ``src``."""
     return parts[0] if len(parts) == 1 and not ("://" in name or name.startswith("/")) else name
 
@@ -247,9 +247,9 @@ def result_words(result: ToolResult) -> str:
 def mentions_of(body: Body, metadata: Mapping[str, Any] | None = None) -> Found:
     """The keys of all identifiers in an entry, each at its first place."""
     found: dict[tuple[Group, int], Mention] = {}
-    left, is_whole = MOST_CHARACTERS, True
+    left, is_complete = MOST_CHARACTERS, True
     for role, part, text in texts_of(body, metadata):
-        is_whole = is_whole and len(text) <= left
+        is_complete = is_complete and len(text) <= left
         lines = _with_slashes(text[:left]).split("\n")
         left -= min(left, len(text))
         seen: set[str] = set()
@@ -264,8 +264,8 @@ def mentions_of(body: Body, metadata: Mapping[str, Any] | None = None) -> Found:
                     key = key_of(word)
                     found.setdefault((group, key), Mention(key, role, part, number))
         if len(found) > MOST_KEYS:
-            return Found(list(found.values())[:MOST_KEYS], is_whole=False)
-    return Found(list(found.values()), is_whole)
+            return Found(list(found.values())[:MOST_KEYS], is_complete=False)
+    return Found(list(found.values()), is_complete)
 
 
 def _with_slashes(text: str) -> str:

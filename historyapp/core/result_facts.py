@@ -73,10 +73,10 @@ def call_figures(kind: Kind, arguments: Any) -> tuple[int, ...]:
     if kind == "plan":
         tasks = next((arguments[name] for name in _TASKS if isinstance(arguments.get(name), list)), ())
         return (len(tasks),) if tasks else ()
-    return _asked_lines(arguments)
+    return _requested_lines(arguments)
 
 
-def _asked_lines(arguments: Mapping[str, Any]) -> tuple[int, ...]:
+def _requested_lines(arguments: Mapping[str, Any]) -> tuple[int, ...]:
     """The part of a file that a read asks for."""
     shown = arguments.get("view_range")
     if not isinstance(shown, list) or len(shown) != 2:
@@ -109,11 +109,11 @@ def result_fact(check: Check, text: str) -> str:
         case "shell":
             return _printed(check, text)
         case "plan":
-            return _count(check.figures[0], "task") if check.figures else _of_task(text)
+            return _count(check.figures[0], "task") if check.figures else _task_fact(text)
     return ""
 
 
-def _of_task(text: str) -> str:
+def _task_fact(text: str) -> str:
     """What Claude Code says of one task, without the words that the call has, too."""
     if made := _TASK_MADE.match(text):
         return f"task {made[1]}"

@@ -116,7 +116,7 @@ def document_of(project: UUID, session: UUID, run: Sequence[IndexedEntry]) -> Se
     )
 
 
-def marked(facet: str, text: str) -> list[str]:
+def facet_tokens(facet: str, text: str) -> list[str]:
     """The tokens of a facet's value."""
     return [MARKS[facet] + token for token in tokens_of(text)]
 
@@ -171,13 +171,13 @@ def calls_of(body: ModelOutput) -> Sequence[Any]:
 
 
 def _call_facets(name: str, subject: CallSubject) -> Iterator[str]:
-    yield from marked("tool", name)
+    yield from facet_tokens("tool", name)
     yield GAP
     for file in subject.files:
-        yield from marked("file", file)
+        yield from facet_tokens("file", file)
         yield GAP
     if subject.kind == "shell":
-        yield from marked("command", subject.target)
+        yield from facet_tokens("command", subject.target)
         yield GAP
 
 

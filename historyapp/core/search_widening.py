@@ -28,7 +28,7 @@ _FILLERS = {
 """English words of a question that say nothing about a step."""
 
 
-def widened(text: str) -> str:
+def widen_query(text: str) -> str:
     """The query with ``AND`` between parts that different steps may match; empty if that changes nothing.
     Filters that name a call (``tool:``, ``file:``, ``has:edit``) stay together, and so do those about how a
     command ended (``command:``, ``status:``, ``has:failure``). Each word and phrase becomes a separate part,

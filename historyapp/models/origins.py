@@ -232,11 +232,11 @@ def indexed_spans(
     if unsaved:
         known[str(unsaved.name_index.session_id)] = unsaved.name_index
     found = [(known[span.session].pk, span) for span in spans if span.session in known]
-    is_whole = len(spans) < MOST_SPANS and len(found) == len(spans)
-    for span in spans if is_whole else ():
+    is_complete = len(spans) < MOST_SPANS and len(found) == len(spans)
+    for span in spans if is_complete else ():
         index = known[span.session]
-        is_whole = is_whole and index.position >= span.last and not 0 < index.unread <= span.last
-    return found, is_whole
+        is_complete = is_complete and index.position >= span.last and not 0 < index.unread <= span.last
+    return found, is_complete
 
 
 def key_places(spans: Spans, keys: Collection[int], unsaved: Unsaved | None = None) -> dict[int, KeyPlaces]:

@@ -89,19 +89,19 @@ def catch_up(lineage: Lineage, seconds: float = READ_SECONDS, *, at_most: int | 
         newest.setdefault(span.session, span.last)
         if len(newest) > READ_ENTRIES:
             break
-    is_whole = True
+    is_complete = True
     for session_id, last in reversed(newest.items()):
         index = NameIndex.objects.filter(session_id=UUID(session_id), version=VERSION).first()
         if index and index.position >= last:
             continue
         session = Session.objects.get(pk=UUID(session_id))
         if at_most is not None and last - (index.position if index else session.fork_position) > at_most:
-            is_whole = False
+            is_complete = False
             continue
         while add_chunk(session, last, is_interactive=at_most is not None):
             if time.monotonic() >= end:
                 return False
-    return is_whole
+    return is_complete
 
 
 def indexed_up_to(lineage: Lineage) -> int:
@@ -205,7 +205,7 @@ def read_chunk(
         found = mentions_of(entry.body, entry.metadata)
         places.update([place_of(one.key, one.group, entry.position) for one in found.mentions])
         keys.append({one.key for one in found.mentions})
-        unread = unread or (0 if found.is_whole else entry.position)
+        unread = unread or (0 if found.is_complete else entry.position)
     lineage = session.lineage(index.position).cut(index.position)
     steps = _flags(
         _IndexState(Unsaved(index, unsaved), session, lineage, index.unread or unread), entries, keys
@@ -257,7 +257,7 @@ def _flags(
     }
     ways = {name: lookups(name) for action in actions.values() for name in action.names}
     wanted = {key for some in ways.values() for way in some for key in way.keys}
-    spans, is_whole = indexed_spans(lineage, 1, lineage.last, unsaved)
+    spans, is_complete = indexed_spans(lineage, 1, lineage.last, unsaved)
     newest = {key: known.newest for key, known in key_places(spans, wanted, unsaved).items()}
     seen = RemovedEntries(window_rows(lineage))
     standing = _standing_keys(session, lineage)
@@ -265,7 +265,7 @@ def _flags(
     for (row, entry), own in zip(entries, keys, strict=True):
         action = actions.get(row.position)
         if action is not None:
-            may_be_unseen = is_whole and not 0 < unread < row.position
+            may_be_unseen = is_complete and not 0 < unread < row.position
             last_seen = {name: _last_seen(ways[name], newest) for name in action.names}
             standing_names = {
                 name for name in action.names if any(standing.issuperset(way.keys) for way in ways[name])

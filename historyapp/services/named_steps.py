@@ -25,10 +25,10 @@ class RunNames:
 def run_names(history: History) -> RunNames:
     """The findings about a run, with its first such steps. Takes two queries."""
     lineage = history.lineage
-    spans, is_whole = indexed_spans(lineage, 1, lineage.last)
+    spans, is_complete = indexed_spans(lineage, 1, lineage.last)
     rows = flagged_steps(spans, MOST_FLAGGED)
     return RunNames(
-        is_indexed=is_whole,
+        is_indexed=is_complete,
         has_index=bool(spans),
         unseen=sum(row.unseen for row in rows),
         unseen_steps=[row.number for row in rows if row.unseen],

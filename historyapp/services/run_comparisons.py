@@ -203,12 +203,12 @@ def common_part(a: History, b: History) -> CommonPart:
     if not shared.newest:
         return none
     steps = count_steps(shared)
-    is_whole = all(
+    is_complete = all(
         side.row(steps).last_position <= shared.last for side in (a, b) if 1 <= steps <= side.steps
     )
     newest = Entry.objects.newest(shared)
     totals = Totals.load(newest.totals) if newest else Totals()
-    return CommonPart(shared.last, steps if is_whole else steps - 1, totals)
+    return CommonPart(shared.last, steps if is_complete else steps - 1, totals)
 
 
 def _figures(history: History, common: CommonPart) -> tuple[RunPart, RunPart]:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from historyapp.core.search_query import SearchQuery, parse_query
 from historyapp.core.search_snippets import Snippet, snippet_of
-from historyapp.core.search_widening import widened
+from historyapp.core.search_widening import widen_query
 from historyapp.models.search import ProjectSearch, SearchHit, SearchPage, passages_of
 from historyapp.models.search_sessions import WholeSessionSearch
 from historyapp.services.search_index import catch_up_for_search
@@ -42,7 +42,7 @@ def search(
     query = parse_query(text, now)
     is_up_to_date = catch_up_for_search(project)
     page, wider = _page(project, query, limit, before), ""
-    if widen and before is None and not page.hits and page.next is None and (wider := widened(text)):
+    if widen and before is None and not page.hits and page.next is None and (wider := widen_query(text)):
         query = parse_query(wider, now)
         page = _page(project, query, limit, None)
         wider = wider if page.hits else ""

@@ -14,7 +14,7 @@ from uuid_utils.compat import uuid7
 from historyapp.core.episodes import Episode
 from historyapp.core.errors import Invalid, NotFound
 from historyapp.core.identifiers import identifiers, texts_in
-from historyapp.core.needed_names import MOST_CHARACTERS, NeededName, kept, needed_names
+from historyapp.core.needed_names import MOST_CHARACTERS, NeededName, kept_names, needed_names
 from historyapp.core.results import returned_text
 from historyapp.core.step_spans import StepSpan, common_spans
 from historyapp.models import CompressionItem, CompressionRun, Project, Session
@@ -263,7 +263,7 @@ def strategy_recall(
     names = needed_names(read, (step for _, step in now.with_bodies(later)))
     sides: list[SummaryRecall] = []
     for side in items:
-        found = kept(names, [item.text for item in side if item.text])
+        found = kept_names(names, [item.text for item in side if item.text])
         sides.append(SummaryRecall(found, []).among(names))
     return StrategyRecall(len(rows), len(later), names, sides)
 

@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from historyapp.core.chunking import MAX_CALLS, OVERLAP, Chunk, Segmentation, reach, split, summarise_long
+from historyapp.core.chunking import (
+    MAX_CALLS,
+    OVERLAP,
+    Chunk,
+    Segmentation,
+    end_within,
+    split,
+    summarise_long,
+)
 from historyapp.core.language import load_language
 from historyapp.core.tokens import count_tokens
 from tests.examples import examples, thorough
@@ -83,7 +91,7 @@ def test_the_smallest_limits_end_too(limit: int) -> None:
 
 @given(TEXTS, st.integers(0, 40), st.integers(1, 50))
 def test_reach_is_at_least_a_character_and_within_its_tokens(text: str, start: int, tokens: int) -> None:
-    end = reach(text, start, tokens)
+    end = end_within(text, start, tokens)
     if start < len(text):
         assert start < end <= len(text)
         assert end == start + 1 or count_tokens(text[start:end]) <= tokens

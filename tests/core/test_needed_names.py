@@ -2,7 +2,7 @@
 
 from historyapp.core.entries import Entry, ModelOutput, ToolResult, ToolResults, UseTool
 from historyapp.core.episodes import Episode, group_episodes
-from historyapp.core.needed_names import kept, needed_names
+from historyapp.core.needed_names import kept_names, needed_names
 from tests.core.entries import entry
 
 
@@ -30,5 +30,5 @@ def test_a_name_that_no_result_had_is_not_needed() -> None:
 
 def test_a_summary_keeps_a_name_as_a_whole_word_alone() -> None:
     names = needed_names(STEPS[:1], STEPS[1:])
-    assert kept(names, ["It is in src/app.py."]) == names
-    assert kept(names, ["It is in src/app.pyc or xsrc/app.py"]) == []
+    assert kept_names(names, ["It is in src/app.py."]) == names
+    assert kept_names(names, ["It is in src/app.pyc or xsrc/app.py"]) == []

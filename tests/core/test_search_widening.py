@@ -2,7 +2,7 @@
 
 import pytest
 
-from historyapp.core.search_widening import widened
+from historyapp.core.search_widening import widen_query
 
 
 @pytest.mark.parametrize(
@@ -26,4 +26,4 @@ from historyapp.core.search_widening import widened
     ],
 )
 def test_parts_that_different_steps_may_have_are_joined_by_and(text: str, wider: str) -> None:
-    assert widened(text) == wider
+    assert widen_query(text) == wider

@@ -47,7 +47,7 @@ class _Block(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Held:
+class _PendingStep:
     """A step that is written once it is known what follows it."""
 
     episode: Episode
@@ -120,7 +120,7 @@ def _inline(text: str) -> str:
 
 def _steps(entries: Iterable[Entry]) -> Iterator[str]:
     """A data block for each step. Inputs after a step stand before the next one; the last ones at the end."""
-    held: _Held | None = None
+    held: _PendingStep | None = None
     number, inputs = 0, list[Any]()
     for run in entry_runs(entries):
         in_step = isinstance(run[0].body, ModelOutput)
@@ -128,8 +128,8 @@ def _steps(entries: Iterable[Entry]) -> Iterator[str]:
             number += 1
             episode = episode_of(number, run)
             if held is not None:
-                yield _block(_step(_Held(abandon(held.episode), held.before), episode.started_at))
-            held, inputs = _Held(episode, inputs), []
+                yield _block(_step(_PendingStep(abandon(held.episode), held.before), episode.started_at))
+            held, inputs = _PendingStep(episode, inputs), []
         for entry in run:
             inputs += _inputs(entry, in_step)
     if held is not None:
@@ -163,11 +163,11 @@ def _inputs(entry: Entry, in_step: bool) -> Iterator[dict[str, Any]]:
         }
 
 
-def _step(held: _Held, next_at: datetime | None, after: list[Any] | None = None) -> _Block:
+def _step(held: _PendingStep, next_at: datetime | None, after: list[Any] | None = None) -> _Block:
     episode = held.episode
     output, calls = episode.output, _calls(episode.output)
     subjects = [call_subject(call.name, call.arguments) for call in calls]
-    likely = _likely(episode, calls, subjects)
+    likely = _likely_failure(episode, calls, subjects)
     began = _milliseconds(episode.started_at)
     ends = _milliseconds(next_at)
     kind, title = _title(episode, calls, subjects)
@@ -203,7 +203,7 @@ def _calls(output: ModelOutput) -> list[ToolCall]:
     return [ToolCall(id="", name=action.name, arguments=action.arguments)] if action else []
 
 
-def _likely(episode: Episode, calls: list[ToolCall], subjects: list[CallSubject]) -> str:
+def _likely_failure(episode: Episode, calls: list[ToolCall], subjects: list[CallSubject]) -> str:
     """The line by which a step that was reported as a success probably failed; empty for others."""
     if episode.status != "success":
         return ""

@@ -17,7 +17,7 @@ from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers.base import Head, Operation, Skipped, Source
 from historyapp.core.importers.claude_code_places import Places
 from historyapp.core.importers.claude_code_queue import PromptQueue
-from historyapp.core.importers.claude_code_records import blocks_of, current_form, fault_of
+from historyapp.core.importers.claude_code_records import blocks_of, current_form, missing_fields
 from historyapp.core.importers.claude_code_session import FORMAT, ClaudeCodeSession
 from historyapp.core.importers.exchanges import require_entries
 from historyapp.core.importers.growing import Recording
@@ -116,7 +116,7 @@ class _SessionFile:
             yield Skipped(line, "record without a type")
         elif kind in _TALK:
             record = current_form(record)
-            if fault := fault_of(record):
+            if fault := missing_fields(record):
                 yield Skipped(line, fault)
             else:
                 yield from self._hand_over(line, record)
@@ -178,7 +178,7 @@ class _SessionFile:
     ) -> Generator[Operation, None, ClaudeCodeSession]:
         """Begins a sub-agent's session, after that of the agent which started it."""
         if self._main:
-            yield from self._main.recording.announce()
+            yield from self._main.recording.release_held()
         recording = self._recording(f"{self._session}/{name}", record)
         recording.spawned_by = self._session
         recording.metadata |= known(agent_id=record.get("agentId"), tool_call_id=call)
@@ -205,7 +205,7 @@ class _SessionFile:
         yield from self._hand_over(line, {key: record.get(key) for key in _LINKS})
         agent = text(data.get("agentId"))
         echo = {**record, **mapping(data.get("message")), "agentId": agent}
-        if data.get("type") != "agent_progress" or echo["type"] not in _TALK or fault_of(echo):
+        if data.get("type") != "agent_progress" or echo["type"] not in _TALK or missing_fields(echo):
             yield Skipped(line, f"progress ({preview(text(data.get('type')), 40)})", damaged=False)
         elif agent in self._agents or self._has_file(agent):
             yield Skipped(line, f"echo of the sub-agent {preview(agent, 40)}", damaged=False)

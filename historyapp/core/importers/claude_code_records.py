@@ -30,7 +30,7 @@ _LONGEST_TURN = 1e12
 _TURN_ENDS = ("compact_boundary", "stop_hook_summary", "turn_duration")
 
 
-def fault_of(record: dict[str, Any]) -> str:
+def missing_fields(record: dict[str, Any]) -> str:
     """What is missing in a ``user`` or ``assistant`` record; empty when nothing is."""
     message = record.get("message")
     if not isinstance(message, dict):
@@ -104,7 +104,7 @@ def channel_of(record: dict[str, Any], words: str) -> str:
     return "user"
 
 
-def restarts(record: dict[str, Any], body: ModelInput) -> bool:
+def starts_new_context(record: dict[str, Any], body: ModelInput) -> bool:
     """Whether a prompt without a parent follows a cleared context: no rewind, the work before it stands."""
     words = text_of(body.content)
     return (

@@ -18,8 +18,8 @@ from historyapp.core.importers.claude_code_records import (
     ends_turn,
     input_of,
     parts_of,
-    restarts,
     results_of,
+    starts_new_context,
     system_log,
 )
 from historyapp.core.importers.growing import Recording
@@ -145,7 +145,7 @@ class ClaudeCodeSession:
         yield from self._complete()
         self.recording.provisional = self.recording.provisional or self._queue.waits
         yield from self._give_queued(None)
-        yield from self.recording.announce()
+        yield from self.recording.release_held()
 
     def _add_to_message(self, line: int, record: dict[str, Any], blocks: _Blocks) -> Iterator[Operation]:
         id = record["message"].get("id")
@@ -158,7 +158,7 @@ class ClaudeCodeSession:
             self._message = _Message(id, line, record, late=id in self._given)
             model = record["message"].get("model")
             self.recording.model = self.recording.model or (model if isinstance(model, str) else "")
-            yield from self.recording.announce()
+            yield from self.recording.release_held()
         self._message.add(record, blocks)
         for block in blocks:
             if block.get("type") == "tool_use" and block.get("name") in _AGENT_TOOLS:
@@ -255,7 +255,9 @@ class ClaudeCodeSession:
                 repeated = self._queue.claim(text_of(body.content))
                 yield from (repeated,) if repeated else self._give_queued(record)
             if not answers:
-                yield from self._branch(record, body.channel in ("user", "command"), restarts(record, body))
+                yield from self._branch(
+                    record, body.channel in ("user", "command"), starts_new_context(record, body)
+                )
             # A command without an output was for Claude Code itself, as /exit: leaving it is no rewind.
             kind = PROMPT if body.channel == "user" else OTHER
             yield from self._append(body, record, {"source": source}, kind)

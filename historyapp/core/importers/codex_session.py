@@ -133,7 +133,7 @@ class CodexSession:
         yield from self._give_unrepeated()
         yield from self._complete()
         yield from self._drop_usage()
-        yield from self._recording.announce()
+        yield from self._recording.release_held()
 
     def _add_meta(self, line: RolloutLine) -> Iterator[Operation]:
         meta = line.payload
@@ -179,7 +179,7 @@ class CodexSession:
                 yield from self._give_unrepeated()
                 usage = self._usage[1] if self._usage else {}
                 self._output, self._usage = _Output(line, self._model, usage=usage), None
-                yield from self._recording.announce()
+                yield from self._recording.release_held()
             self._output.items.append(line)
         elif kind in RESULT_ITEMS:
             if self._output:

@@ -52,7 +52,7 @@ class Recording:
         """The session goes on from an earlier position."""
         return self._add(RewindTo(self.session, to_position, reason, actor="user"))
 
-    def announce(self) -> Iterable[Operation]:
+    def release_held(self) -> Iterable[Operation]:
         """The session's start and all operations that were held back; nothing at later calls."""
         if self._held is None:
             return ()
@@ -75,7 +75,7 @@ class Recording:
         if self._held is None:
             return (operation,)
         self._held.append(operation)
-        return self.announce() if len(self._held) >= _MOST_HELD else ()
+        return self.release_held() if len(self._held) >= _MOST_HELD else ()
 
 
 @dataclass(slots=True)

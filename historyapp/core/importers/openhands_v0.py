@@ -89,7 +89,7 @@ class V0EventReader:
         elif name in _ABOUT_THE_AGENT or not name:
             yield self._draft(DebugLog(category=name or "event", message=_note(event)), event)
         elif "observation" in event:
-            yield self._observed(event, name)
+            yield self._observation(event, name)
         elif name == "system":
             body = SystemInstruction(text=text(args.get("content")))
             yield self._draft(body, event, known(tools=args.get("tools")))
@@ -98,7 +98,7 @@ class V0EventReader:
         elif listing(_response(event).get("choices")):
             yield from self._answered(event)
         else:
-            yield self._acted_in_text(event, name, args)
+            yield self._call_in_text(event, name, args)
 
     def _condensed(self, event: dict[str, Any], args: dict[str, Any]) -> EntryDraft:
         """The events that the model no longer sees, by their ids or as a range of ids, and their summary."""
@@ -138,7 +138,7 @@ class V0EventReader:
         source = {**draft.metadata.get("source", {}), **known(response_id=id)}
         yield self._draft(draft.body, event, facts, source)
 
-    def _acted_in_text(self, event: dict[str, Any], name: str, args: dict[str, Any]) -> EntryDraft:
+    def _call_in_text(self, event: dict[str, Any], name: str, args: dict[str, Any]) -> EntryDraft:
         self._chat.calls.begin(())
         thought = text(args.get("thought")) or text(event.get("thought"))
         if name == "message":
@@ -151,7 +151,7 @@ class V0EventReader:
         body = ModelOutput(thoughts=thought or None, use_tool=UseTool(name=name, arguments=arguments))
         return self._draft(body, event)
 
-    def _observed(self, event: dict[str, Any], name: str) -> EntryDraft:
+    def _observation(self, event: dict[str, Any], name: str) -> EntryDraft:
         call = mapping(event.get("tool_call_metadata"))
         if not call and name == "error" and not self._acted:
             return self._draft(DebugLog(category="error", message=_note(event)), event)

@@ -76,7 +76,7 @@ class V1EventReader:
         ):
             yield self._answer()
         if is_action:
-            self._facts = self._facts if self._actions else self._spent()
+            self._facts = self._facts if self._actions else self._cost()
             self._actions.append(event)
         else:
             yield self._other(event)
@@ -135,7 +135,7 @@ class V1EventReader:
         if event.get("source") == "agent":
             self._calls.begin(())
             body = _output(message, text_of(content))
-            return _draft(body, event, known(llm_response_id=event.get("llm_response_id")), self._spent())
+            return _draft(body, event, known(llm_response_id=event.get("llm_response_id")), self._cost())
         channel = text(event.get("source")) or "user"
         return _draft(ModelInput(channel=channel, content=content), event, known(sender=event.get("sender")))
 
@@ -167,7 +167,7 @@ class V1EventReader:
             self._unclaimed[name] = self._unclaimed.get(name, 0) + grown
         self._counted = totals
 
-    def _spent(self) -> dict[str, Any]:
+    def _cost(self) -> dict[str, Any]:
         spent, self._unclaimed = self._unclaimed, {}
         cost = spent.pop("cost", None)
         usage = {name: int(number) for name, number in spent.items()}

@@ -92,19 +92,19 @@ class Notes:
 
     def lines(self, at: int, start: int, room: int) -> tuple[list[Note], int]:
         """The same without names, and the room that is left."""
-        self._read_to(at + 1)
+        self._scan_to(at + 1)
         for index in range(self._offered, start):
-            self._offer(index)
+            self._add_candidate(index)
         self._offered = max(self._offered, start)
         return self._take(room, set(self._named_in(start, at + 1)))
 
     def names_missing(self, at: int, shown: str, room: int) -> list[str]:
         """The names with the highest scores when step ``at`` is the newest that are not in ``shown``."""
-        self._read_to(at + 1)
+        self._scan_to(at + 1)
         unseen = [name for name in self._scores if name not in self._known and name not in self._bare]
         return self._fitting(unseen, shown, room)
 
-    def _read_to(self, end: int) -> None:
+    def _scan_to(self, end: int) -> None:
         """Reads the names in the steps up to ``end``."""
         for index in range(self._read, end):
             excerpt = self._steps[index].excerpt
@@ -124,7 +124,7 @@ class Notes:
                 self._scores.setdefault(name, read)
         self._read = max(self._read, end)
 
-    def _offer(self, index: int) -> None:
+    def _add_candidate(self, index: int) -> None:
         """Makes the lines of a step candidates, each for the names that stand there first."""
         step = self._steps[index]
         excerpt = step.excerpt

@@ -15,7 +15,7 @@ def test_the_first_operations_are_held_back_until_the_session_is_announced() -> 
     told = recording()
     assert list(told.append(ModelInput(content="x"), None, {})) == []
     assert list(told.rewind(0, "because")) == []
-    start, entry, rewind = told.announce()
+    start, entry, rewind = told.release_held()
     assert start == START
     assert isinstance(entry, Append)
     assert rewind == RewindTo("s", 0, "because", actor="user")
@@ -23,8 +23,8 @@ def test_the_first_operations_are_held_back_until_the_session_is_announced() -> 
 
 def test_a_session_is_announced_once() -> None:
     told = recording()
-    assert list(told.announce()) == [START]
-    assert list(told.announce()) == []
+    assert list(told.release_held()) == [START]
+    assert list(told.release_held()) == []
     assert len(list(told.append(ModelInput(content="x"), None, {}))) == 1
 
 
@@ -45,7 +45,7 @@ def test_entries_and_rewinds_take_positions() -> None:
 
 def test_a_title_of_second_choice_stands_in() -> None:
     told = Recording("s", agent="a", second_best_title="/init")
-    assert list(told.announce()) == [SessionStart("s", title="/init", agent="a")]
+    assert list(told.release_held()) == [SessionStart("s", title="/init", agent="a")]
 
 
 def test_ids_that_had_to_change_are_noted_with_the_source_s() -> None:
