@@ -48,8 +48,8 @@ def measure(length: int) -> None:
     """Fills a session, makes its index and asks for the origins of some steps. Runs inside Django."""
     from historyapp.models import NameRun, Session
     from historyapp.models.history import History
-    from historyapp.services.name_index import catch_up
-    from historyapp.services.step_origins import origins_of
+    from historyapp.services.names.index import catch_up
+    from historyapp.services.names.origins import origins_of
 
     session, appending = fill(length)
     begin = time.process_time()

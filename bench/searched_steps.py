@@ -41,7 +41,7 @@ from historyapp.models.entries import Entry
 from historyapp.models.fields import on_sqlite, pack, unpack, uuid_value
 from historyapp.models.search_steps import logged_entries
 from historyapp.models.sql import fetch_all
-from historyapp.services.search_index import STEPS_AT_ONCE, _insert
+from historyapp.services.search.index import STEPS_AT_ONCE, _insert
 from historyapp.services.transactions import writing
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus"

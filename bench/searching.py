@@ -88,7 +88,7 @@ def _prepare(steps: int) -> list[tuple[str, str, str]]:
     """Fills the database and makes the index, where that is left to do."""
     from bench.searched_steps import fill, index_directly
     from historyapp.models import Project, SearchProgress, SearchStep
-    from historyapp.services.search_index import catch_up
+    from historyapp.services.search.index import catch_up
 
     project, sessions = Project.objects.filter(name="searched").first(), max(1, SESSIONS * steps // STEPS)
     if project is None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from dashboard.location import Location
-from historyapp.services.step_origins import NameOrigin, NamePlace, StepOrigins
+from historyapp.services.names.origins import NameOrigin, NamePlace, StepOrigins
 
 SHOWN = 20
 """Names that are not folded."""

@@ -11,7 +11,7 @@ from django.urls import reverse
 from historyapp.core.search_snippets import Snippet
 from historyapp.models import Session
 from historyapp.models.search import SearchHit
-from historyapp.services.search import Results
+from historyapp.services.search.results import Results
 
 MOST_VALUES = 8
 """Values of a facet that are shown."""

@@ -19,7 +19,7 @@ from historyapp.services.faults import note
 from historyapp.services.figures.feed import cpu_time_limit, follow_changes
 from historyapp.services.figures.run_figures import sessions_to_count
 from historyapp.services.outcomes import has_stale_sessions
-from historyapp.services.search_index import projects_to_index
+from historyapp.services.search.index import projects_to_index
 from historyapp.services.workers import forget_worker, note_worker
 from historyapp.wire.problems import StorageFailed
 

@@ -17,7 +17,7 @@ from historyapp.core.origins import VERSION as NAMES_VERSION
 from historyapp.models.history import History
 from historyapp.models.text_blocks import BLOCK_ENTRIES
 from historyapp.services.imports.reports import FileReport
-from historyapp.services.name_index import catch_up, indexed_up_to
+from historyapp.services.names.index import catch_up, indexed_up_to
 from historyapp.services.transactions import writing
 from historyapp.wire.problems import StorageFailed
 

@@ -26,12 +26,12 @@ from historyapp.services.bulk.work import process_bulk_action
 from historyapp.services.changes import prune_changes
 from historyapp.services.compression.start import compress_if_due, due_sessions, unclaimed_runs
 from historyapp.services.figures.run_figures import count_ahead, sessions_to_count
-from historyapp.services.name_index import catch_up
+from historyapp.services.names.index import catch_up
 from historyapp.services.outcomes import has_stale_sessions
 from historyapp.services.outcomes import work_out_outcomes as work_out
 from historyapp.services.reservations import short_connection
-from historyapp.services.search_index import catch_up as index_steps
-from historyapp.services.search_index import projects_to_index
+from historyapp.services.search.index import catch_up as index_steps
+from historyapp.services.search.index import projects_to_index
 from historyapp.services.text_index import index_text as make_text_blocks
 from historyapp.services.webhooks.endpoints import prune_deliveries
 from historyapp.wire.problems import StorageFailed

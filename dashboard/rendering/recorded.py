@@ -12,8 +12,8 @@ from historyapp.core.shell_output import shell_output
 from historyapp.core.text import preview
 from historyapp.core.usage import dollar_text
 from historyapp.models.takes import Take, takes
-from historyapp.services.recorded_changes import RequestChanges
-from historyapp.services.recorded_notes import (
+from historyapp.services.recorded.changes import RequestChanges
+from historyapp.services.recorded.notes import (
     cache_note,
     change_note,
     cost_note,
@@ -21,7 +21,7 @@ from historyapp.services.recorded_notes import (
     unseen_note,
     window_note,
 )
-from historyapp.services.recorded_requests import RecordedRequest, RequestMessage
+from historyapp.services.recorded.requests import RecordedRequest, RequestMessage
 
 LABELS: dict[Part, str] = {
     "unseen": "system, tools (unseen)",

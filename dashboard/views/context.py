@@ -29,7 +29,7 @@ from historyapp.core.usage import usage_of
 from historyapp.models.what_ifs import MOST_TOKENS
 from historyapp.services.contexts import BuiltContext, RequestedContext
 from historyapp.services.prices import price_list
-from historyapp.services.recorded_requests import billed_cost, model_of, output_of_step
+from historyapp.services.recorded.requests import billed_cost, model_of, output_of_step
 from historyapp.services.snapshots import serve
 from historyapp.services.what_ifs import WhatIfOptions
 

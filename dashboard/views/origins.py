@@ -12,7 +12,7 @@ from dashboard.origins import SHOWN, name_views, place_view
 from historyapp.core.identifiers import LONGEST
 from historyapp.core.text import clean
 from historyapp.enqueue import index_names_of
-from historyapp.services.step_origins import origins_of, places_of
+from historyapp.services.names.origins import origins_of, places_of
 
 
 @signed_in

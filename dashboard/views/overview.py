@@ -10,7 +10,7 @@ from dashboard.access import PersonRequest, signed_in
 from dashboard.location import find_location
 from dashboard.overview import SHOWN, OverviewPage
 from dashboard.session_head import facts_context, head_context
-from historyapp.services.named_steps import run_names
+from historyapp.services.names.steps import run_names
 from historyapp.services.overview import overview_of
 
 

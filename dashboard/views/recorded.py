@@ -9,8 +9,8 @@ from django.views.decorators.http import require_safe
 from dashboard.access import PersonRequest, signed_in
 from dashboard.location import Location, find_location, read_number, render_fragment
 from dashboard.rendering.recorded import draw_recorded, message_rows
-from historyapp.services.recorded_changes import request_changes
-from historyapp.services.recorded_requests import message_count, messages, recorded_request
+from historyapp.services.recorded.changes import request_changes
+from historyapp.services.recorded.requests import message_count, messages, recorded_request
 
 NEWEST, AT_ONCE = 20, 50
 """Messages that are shown first, and those that each button for earlier ones adds."""

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from dashboard.access import PersonRequest, actor, current_project, projects, signed_in
 from historyapp.core.errors import Conflict, Invalid
 from historyapp.models import SavedSearch
-from historyapp.services.saved_searches import delete_search, rename_search, save_search
+from historyapp.services.search.saved import delete_search, rename_search, save_search
 
 
 @signed_in

@@ -13,8 +13,8 @@ from historyapp.core.search_query import MOST_CHARACTERS
 from historyapp.core.text import clean
 from historyapp.enqueue import request_search_index
 from historyapp.models import SavedSearch
-from historyapp.services.search import search
-from historyapp.services.search_suggestions import suggestions
+from historyapp.services.search.results import search
+from historyapp.services.search.suggestions import suggestions
 from historyapp.wire.problems import SearchTooSlow
 
 PAGE = 20

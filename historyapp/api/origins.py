@@ -12,7 +12,7 @@ from historyapp.api.fields import AsOf, Line, QueryStep, SessionId
 from historyapp.api.responses import response_or_304
 from historyapp.core.identifiers import LONGEST
 from historyapp.models.history import History
-from historyapp.services.step_origins import NameOrigin, NamePlace, origins_of, places_of
+from historyapp.services.names.origins import NameOrigin, NamePlace, origins_of, places_of
 from historyapp.wire.origins import NameOriginOut, NamePlaceOut, OriginsOut, UsedLineOut, UsedNameOut
 
 router = Router(tags=["episodes"])

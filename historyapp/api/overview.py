@@ -12,7 +12,7 @@ from historyapp.api.responses import fill, json_response
 from historyapp.core.overview.figures import RunFigures, ToolFigures
 from historyapp.core.usage import MICRO
 from historyapp.models.history import History
-from historyapp.services.named_steps import run_names
+from historyapp.services.names.steps import run_names
 from historyapp.services.overview import RunOverview, Subagent, overview_of
 from historyapp.wire.overview import (
     CommandOut,

@@ -9,9 +9,9 @@ from historyapp.api.fields import QueryStep, SessionId, money
 from historyapp.api.responses import MOST_PAGE_BYTES, fill, response_or_304
 from historyapp.core.json import dump_json
 from historyapp.models.history import History
-from historyapp.services.recorded_changes import RequestChanges, request_changes
-from historyapp.services.recorded_notes import notes
-from historyapp.services.recorded_requests import (
+from historyapp.services.recorded.changes import RequestChanges, request_changes
+from historyapp.services.recorded.notes import notes
+from historyapp.services.recorded.requests import (
     RecordedRequest,
     RequestMessage,
     message_count,

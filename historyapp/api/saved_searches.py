@@ -15,7 +15,7 @@ from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.search_query import MOST_CHARACTERS
 from historyapp.models import SavedSearch
 from historyapp.models.saved_searches import LONGEST_NAME
-from historyapp.services.saved_searches import delete_search, rename_search, save_search
+from historyapp.services.search.saved import delete_search, rename_search, save_search
 from historyapp.wire.base import shown
 from historyapp.wire.saved_searches import SavedSearchOut, SavedSearchPage
 

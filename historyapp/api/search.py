@@ -19,8 +19,8 @@ from historyapp.core.search_query import MOST_CHARACTERS
 from historyapp.core.search_snippets import Snippet
 from historyapp.enqueue import request_search_index
 from historyapp.models.search import SearchHit
-from historyapp.services.search import search
-from historyapp.services.search_suggestions import suggestions
+from historyapp.services.search.results import search
+from historyapp.services.search.suggestions import suggestions
 from historyapp.wire.problems import NotValid, SearchTooSlow
 from historyapp.wire.search import SearchPageOut, SuggestionOut, SuggestionsOut
 

@@ -1,8 +1,8 @@
 """An index of the identifiers in the log, so that searching for a name does not read the log.
 
-The index is updated after the log (``historyapp.services.name_index``), not by appends. Its places are sorted
-numbers (``historyapp.core.name_pages``) in pages. Each update adds a run of pages. Runs of similar size are
-merged, so there are few of them at any length.
+The index is updated after the log (``historyapp.services.names.index``), not by appends. Its places are
+sorted numbers (``historyapp.core.name_pages``) in pages. Each update adds a run of pages. Runs of similar
+size are merged, so there are few of them at any length.
 """
 
 from bisect import bisect_left, bisect_right

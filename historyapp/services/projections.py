@@ -16,10 +16,10 @@ from historyapp.services.append import apply_tail
 from historyapp.services.figures.day_checks import recount_days
 from historyapp.services.figures.run_figures import recount
 from historyapp.services.list_columns import LIST_COLUMNS, PLACES
-from historyapp.services.name_index import rebuild_names
+from historyapp.services.names.index import rebuild_names
 from historyapp.services.outcomes import OUTCOMES
 from historyapp.services.rewinds import reopen
-from historyapp.services.search_index import rebuild_search
+from historyapp.services.search.index import rebuild_search
 from historyapp.services.text_index import rebuild_text
 from historyapp.services.transactions import writing
 

@@ -19,7 +19,7 @@ from historyapp.models.changes import ChangeKind
 from historyapp.services.audit import add_audit_record
 from historyapp.services.changes import note_change
 from historyapp.services.idempotency import forget_responses
-from historyapp.services.search_index import forget_session
+from historyapp.services.search.index import forget_session
 from historyapp.services.transactions import writing
 
 

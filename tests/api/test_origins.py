@@ -7,7 +7,7 @@ import pytest
 
 from historyapp import enqueue, tasks
 from historyapp.models import NameIndex, Session
-from historyapp.services import name_index
+from historyapp.services.names import index as name_index
 from tests.api.agent import Agent, said
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from historyapp.models import SearchStep, Session
 from historyapp.models.search_text_index import words_of_session
-from historyapp.services import search_index
 from historyapp.services.projections import rebuild
+from historyapp.services.search import index as search_index
 from tests.api.agent import Agent
 
 

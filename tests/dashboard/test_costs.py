@@ -16,7 +16,7 @@ from pytest_django import DjangoDbBlocker
 from historyapp.core.entries import EntryDraft, ModelOutput, ToolCall, ToolResult, ToolResults
 from historyapp.models import Project, Session
 from historyapp.services.append import append
-from historyapp.services.name_index import catch_up
+from historyapp.services.names.index import catch_up
 from historyapp.services.rewinds import Target, rewind
 from historyapp.services.sessions import create_session
 from historyapp.services.text_index import index_text

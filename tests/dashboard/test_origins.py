@@ -7,7 +7,7 @@ from historyapp import enqueue
 from historyapp.core.entries import ModelInput
 from historyapp.models import NameIndex, Project, Session
 from historyapp.services.append import append
-from historyapp.services.name_index import catch_up
+from historyapp.services.names.index import catch_up
 from tests.dashboard.pages import fragment, html, text
 from tests.services.drafts import act, draft, ok
 

@@ -15,8 +15,8 @@ from historyapp.core.entries import DebugLog, ModelInput, ModelOutput, SystemIns
 from historyapp.models import Project, Session
 from historyapp.models.history import History
 from historyapp.services.append import append
-from historyapp.services.recorded_changes import request_changes
-from historyapp.services.recorded_requests import recorded_request
+from historyapp.services.recorded.changes import request_changes
+from historyapp.services.recorded.requests import recorded_request
 from historyapp.services.rewinds import Target, rewind
 from historyapp.services.sessions import change_session, create_session
 from tests.dashboard.long_sessions import long_session

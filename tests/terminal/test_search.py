@@ -6,7 +6,7 @@ import pytest
 
 from historyapp.models import Project
 from historyapp.services.append import append
-from historyapp.services.search_index import catch_up
+from historyapp.services.search.index import catch_up
 from historyapp.services.sessions import create_session
 from historyapp.terminal.search import _marked
 from tests.services.drafts import act, ok

@@ -30,7 +30,7 @@ from historyapp.core.windows import LogRow
 from historyapp.models import Entry, NameIndex, NamePage, NameRun, Session, StepNames
 from historyapp.models.origins import Unsaved, indexed_spans, key_places
 from historyapp.models.sql import outermost, window_rows
-from historyapp.services.name_index_merges import merge_runs, places_of_run
+from historyapp.services.names.merges import merge_runs, places_of_run
 from historyapp.services.transactions import writing
 
 CHUNK_ENTRIES = 2_000

@@ -9,7 +9,7 @@ from historyapp.core.search_snippets import Snippet, snippet_of
 from historyapp.core.search_widening import widen_query
 from historyapp.models.search import ProjectSearch, SearchHit, SearchPage, passages_of
 from historyapp.models.search_sessions import WholeSessionSearch
-from historyapp.services.search_index import catch_up_for_search
+from historyapp.services.search.index import catch_up_for_search
 
 
 @dataclass(frozen=True, slots=True)

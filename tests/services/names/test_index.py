@@ -15,14 +15,15 @@ from historyapp.enqueue import index_names_of
 from historyapp.models import NameIndex, NamePage, NameRun, Project, Session, StepNames
 from historyapp.models.history import History
 from historyapp.models.origins import flagged_steps, indexed_spans
-from historyapp.services import name_index, name_index_merges
 from historyapp.services.append import append
-from historyapp.services.name_index import add_chunk, catch_up
-from historyapp.services.name_index_merges import merge_runs, places_of_run
+from historyapp.services.names import index as name_index
+from historyapp.services.names import merges as name_index_merges
+from historyapp.services.names.index import add_chunk, catch_up
+from historyapp.services.names.merges import merge_runs, places_of_run
+from historyapp.services.names.origins import NameOrigin, StepOrigins, origins_of, places_of
 from historyapp.services.projections import rebuild
 from historyapp.services.retention import purge
 from historyapp.services.rewinds import Target, fork, rewind
-from historyapp.services.step_origins import NameOrigin, StepOrigins, origins_of, places_of
 from historyapp.services.transactions import writing
 from tests.services.drafts import act, draft, ok, said
 

@@ -3,8 +3,8 @@
 from historyapp.core.dates import duration_text
 from historyapp.core.request_tokens import Part, RequestTokens
 from historyapp.core.usage import dollar_text
-from historyapp.services.recorded_changes import EXPIRES, RequestChanges
-from historyapp.services.recorded_requests import RecordedRequest
+from historyapp.services.recorded.changes import EXPIRES, RequestChanges
+from historyapp.services.recorded.requests import RecordedRequest
 
 PARTS: dict[Part, str] = {
     "unseen": "the unseen part",

@@ -15,9 +15,9 @@ from historyapp.models import Project, Session
 from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.contexts import RequestedContext
-from historyapp.services.recorded_changes import RequestChanges, request_changes
-from historyapp.services.recorded_notes import notes
-from historyapp.services.recorded_requests import RecordedRequest, message_count, messages, recorded_request
+from historyapp.services.recorded.changes import RequestChanges, request_changes
+from historyapp.services.recorded.notes import notes
+from historyapp.services.recorded.requests import RecordedRequest, message_count, messages, recorded_request
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
 from historyapp.services.snapshots import record_snapshot, serve

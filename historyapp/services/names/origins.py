@@ -40,7 +40,7 @@ from historyapp.models.origins import (
     received_positions,
 )
 from historyapp.models.sql import live_entries
-from historyapp.services.recorded_requests import RecordedRequest, recorded_request
+from historyapp.services.recorded.requests import RecordedRequest, recorded_request
 
 MOST_CALLS = 20
 """The names of at most this many of a step's tool calls are looked up."""

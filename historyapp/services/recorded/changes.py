@@ -14,7 +14,7 @@ from historyapp.core.usage import Usage, usage_of
 from historyapp.core.windows import LogRow
 from historyapp.models import Session, Snapshot
 from historyapp.services.prices import price_list
-from historyapp.services.recorded_requests import (
+from historyapp.services.recorded.requests import (
     RecordedRequest,
     RequestMessage,
     messages,

@@ -1,0 +1,1 @@
+"""Searches across the sessions of a project: the index, results, suggestions and saved searches."""
