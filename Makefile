@@ -25,7 +25,7 @@ POSTGRES := tests/api/test_plans.py \
 WAITING := tests/browser tests/client tests/commands tests/front/test_server.py tests/services/test_kills.py \
   tests/services/webhooks/test_running.py $(wildcard tests/test_*.py)
 
-.PHONY: up setup test test-all test-waiting test-sqlite test-postgres lint bench lock
+.PHONY: up setup test test-all test-waiting test-sqlite test-postgres tests/statements.txt lint bench lock
 
 up: .venv/base.stamp  ## start Playhead: make up [HOST=0.0.0.0] [PORT=9000]
 	@exec $(VENV)/python manage.py up $(if $(HOST),--host $(HOST)) $(if $(PORT),--port $(PORT))
@@ -50,13 +50,16 @@ test-waiting test-sqlite test-postgres .venv/compiled.stamp: export PYTHONDONTWR
 
 test-waiting: .venv/compiled.stamp
 	$(VENV)/python -m tests.browser.chromium
-	$(PYTEST) $(PARALLEL) 3 $(WAITING) $(SELECTED)
+	$(PYTEST) $(PARALLEL) 4 $(WAITING) $(SELECTED)
 
 test-sqlite: .venv/compiled.stamp
 	nice -n 5 $(PYTEST) $(PARALLEL) 2 $(WAITING:%=--ignore %) $(SELECTED)
 
 test-postgres: .venv/compiled.stamp
-	$(PYTEST) --database postgres $(POSTGRES) $(or $(SELECTED),-m "not slow and not thorough")
+	$(PYTEST) --database postgres $(POSTGRES) $(or $(SELECTED),--without-repeats -m "not slow and not thorough")
+
+tests/statements.txt: .venv/compiled.stamp  ## lists again which tests repeat what others test on PostgreSQL
+	$(VENV)/python -m tests.statements $(POSTGRES)
 
 # Nobody reads mypy's cache after CI, and to write it takes a sixth of its time.
 lint: .venv/dev.stamp

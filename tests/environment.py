@@ -8,11 +8,13 @@ import gc
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from django.conf import settings
+
+from tests.statements import REPEATS, function_of
 
 gc.set_threshold(50_000, 20, 100)
 """Few objects of a test are in cycles: at Python's own thresholds, collecting took a sixth of all time."""
@@ -27,6 +29,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=("sqlite", "postgres"),
         default="sqlite",
         help="the database to test on; postgres starts a real server in a temporary folder",
+    )
+    parser.addoption(
+        "--without-repeats",
+        action="store_true",
+        help="leaves out tests whose statements other tests issue; see tests/statements.py",
     )
 
 
@@ -69,17 +76,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Runs slow tests first, so that no worker is left with one at the end.
 
     On PostgreSQL, only tests that can use the database run. The others would give the same result again.
+    ``--without-repeats`` leaves out more.
     """
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     if config.getoption("database") == "postgres":
-        without = [item for item in items if not _may_reach_the_database(item)]
-        items[:] = [item for item in items if _may_reach_the_database(item)]
-        config.hook.pytest_deselected(items=without)
+        _deselect(config, items, _cannot_reach_the_database)
+    if config.getoption("without_repeats"):
+        repeats = set(REPEATS.read_text().splitlines())
+        _deselect(config, items, lambda item: function_of(item) in repeats)
 
 
-def _may_reach_the_database(item: pytest.Item) -> bool:
+def _deselect(
+    config: pytest.Config, items: list[pytest.Item], unneeded: Callable[[pytest.Item], bool]
+) -> None:
+    without = [item for item in items if unneeded(item)]
+    items[:] = [item for item in items if not unneeded(item)]
+    config.hook.pytest_deselected(items=without)
+
+
+def _cannot_reach_the_database(item: pytest.Item) -> bool:
     fixtures = getattr(item, "fixturenames", ())
-    return item.get_closest_marker("django_db") is not None or not _DATABASE.isdisjoint(fixtures)
+    return item.get_closest_marker("django_db") is None and _DATABASE.isdisjoint(fixtures)
 
 
 @pytest.hookimpl(trylast=True)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -112,6 +112,16 @@ def test_a_first_start_makes_its_folder_serves_and_prints_how_to_get_in(tmp_path
     assert [path.name for path in tmp_path.iterdir()] == ["option"]
 
 
+@contextmanager
+def hangup(handler: signal.Handlers) -> Iterator[None]:
+    """Processes that the block starts inherit this handler of SIGHUP."""
+    before = signal.signal(signal.SIGHUP, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 STOPPED = {"localhost": signal.SIGTERM, "0.0.0.0": signal.SIGHUP}
 
 
@@ -120,7 +130,8 @@ def test_it_listens_on_the_given_host_stops_cleanly_and_keeps_its_key(
     home: Path, stopped: dict[str, signal.Signals]
 ) -> None:
     """The link to sign in is new at each start."""
-    starts = {host: Up(home, "--no-demo", "--host", host) for host in stopped}
+    with hangup(signal.SIG_DFL):  # these tests may run under nohup
+        starts = {host: Up(home, "--no-demo", "--host", host) for host in stopped}
     for host, how in stopped.items():
         assert starts[host].get("/readyz") == 200
         assert starts[host].stop(how) == 0
@@ -134,11 +145,8 @@ def test_it_listens_on_the_given_host_stops_cleanly_and_keeps_its_key(
 def test_under_nohup_it_outlives_its_terminal_and_ctrl_c_for_the_whole_group_stops_it_cleanly(
     home: Path,
 ) -> None:
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
+    with hangup(signal.SIG_IGN):
         up = Up(home, "--no-demo")
-    finally:
-        signal.signal(signal.SIGHUP, before)
     up.process.send_signal(signal.SIGHUP)
     with pytest.raises(subprocess.TimeoutExpired):
         up.process.wait(timeout=1)

@@ -1,0 +1,106 @@
+"""Finds tests that need not run on PostgreSQL, because others issue the same statements there.
+
+``python -m tests.statements tests/models …`` runs these tests on PostgreSQL and writes ``statements.txt``. It
+lists test functions whose statements are all issued by functions that are not listed. A function with real
+transactions is never listed: it tests locks, whatever its statements are. New functions run.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db.backends.utils import CursorWrapper
+
+REPEATS = Path(__file__).with_suffix(".txt")
+_SAME: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"%s(, ?%s)+"), "%s…"),
+    (re.compile(r"\(%s…?\)(, ?\(%s…?\))+"), "(%s…)…"),
+    (re.compile(r'"?s\d+_x\d+"?'), "savepoint"),
+    (re.compile(r"\b\d+\b"), "0"),
+    (re.compile(r"'[0-9a-f-]{20,}'"), "'id'"),
+)
+"""How many values a statement has, and the numbers and ids in its text, make it no other statement."""
+
+
+def function_of(item: pytest.Item) -> str:
+    """The test's name without its parameters."""
+    return item.nodeid.partition("[")[0]
+
+
+@dataclass
+class _Function:
+    seconds: float = 0.0
+    transactions: bool = False
+    statements: set[str] = field(default_factory=set)
+
+
+class Recorder:
+    """A pytest plugin that records the statements of each test function."""
+
+    def __init__(self) -> None:
+        self.functions: dict[str, _Function] = {}
+        self._statements: set[str] = set()
+
+    def pytest_sessionstart(self) -> None:
+        for method in ("execute", "executemany"):
+            self._record(method, getattr(CursorWrapper, method))
+
+    def _record(self, method: str, execute: Callable[..., Any]) -> None:
+        def record(cursor: CursorWrapper, sql: Any, *values: Any) -> Any:
+            self._statements.add(str(sql))
+            return execute(cursor, sql, *values)
+
+        pytest.MonkeyPatch().setattr(CursorWrapper, method, record)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        self._statements = set()
+        start = sum(os.times()[:4])
+        result = yield
+        function = self.functions.setdefault(function_of(item), _Function())
+        function.seconds += sum(os.times()[:4]) - start
+        function.statements |= {_normalised(statement) for statement in self._statements}
+        mark = item.get_closest_marker("django_db")
+        real = bool(mark and mark.kwargs.get("transaction"))
+        function.transactions |= real or "transactional_db" in getattr(item, "fixturenames", ())
+        return result
+
+    def repeats(self) -> set[str]:
+        """The functions whose statements the others issue in the least time; chosen greedily."""
+        others = {name for name, function in self.functions.items() if not function.transactions}
+        missing = set[str]().union(*(self.functions[name].statements for name in others))
+        for name in self.functions.keys() - others:
+            missing -= self.functions[name].statements
+
+        def profit(name: str) -> float:
+            function = self.functions[name]
+            return len(missing & function.statements) / (function.seconds + 0.01)
+
+        while missing:
+            best = max(sorted(others), key=profit)
+            others.remove(best)
+            missing -= self.functions[best].statements
+        return others
+
+
+def _normalised(statement: str) -> str:
+    for pattern, text in _SAME:
+        statement = pattern.sub(text, statement)
+    return statement
+
+
+def main(paths: list[str]) -> None:
+    recorder = Recorder()
+    options = ["-q", "--database", "postgres", "-m", "not slow and not thorough"]
+    if code := pytest.main([*options, *paths], plugins=[recorder]):
+        sys.exit(int(code))
+    REPEATS.write_text("".join(f"{name}\n" for name in sorted(recorder.repeats())))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
