@@ -25,6 +25,10 @@ POSTGRES := tests/api/test_plans.py \
 WAITING := tests/browser tests/client tests/commands tests/front/test_server.py tests/services/test_kills.py \
   tests/services/webhooks/test_running.py $(wildcard tests/test_*.py)
 
+# These often sleep, others rarely do. The others come last, when nothing else keeps the processors busy.
+SLEEPING := tests/llm tests/services tests/models tests/front
+SQLITE := $(SLEEPING) $(filter-out $(SLEEPING) $(WAITING) tests/__pycache__,$(patsubst %/,%,$(wildcard tests/*/)))
+
 .PHONY: up setup test test-all test-waiting test-sqlite test-postgres tests/statements.txt lint bench lock
 
 up: .venv/base.stamp  ## start Playhead: make up [HOST=0.0.0.0] [PORT=9000]
@@ -53,7 +57,7 @@ test-waiting: .venv/compiled.stamp
 	$(PYTEST) $(PARALLEL) 4 $(WAITING) $(SELECTED)
 
 test-sqlite: .venv/compiled.stamp
-	nice -n 5 $(PYTEST) $(PARALLEL) 2 $(WAITING:%=--ignore %) $(SELECTED)
+	nice -n 5 $(PYTEST) $(PARALLEL) 2 $(SQLITE) $(WAITING:%=--ignore %) $(SELECTED)
 
 test-postgres: .venv/compiled.stamp
 	$(PYTEST) --database postgres $(POSTGRES) $(or $(SELECTED),--without-repeats -m "not slow and not thorough")
