@@ -104,6 +104,7 @@ if (button && dialog) {
   });
   field.addEventListener("input", () => {
     clearTimeout(timer);
+    request?.abort(); // its results would belong to another text
     [isOld, enters] = [true, false];
     timer = setTimeout(load, PAUSE);
   });

@@ -140,6 +140,35 @@ def test_what_it_does_not_find_is_searched_in_all_steps(page: Page, project: Pro
     expect(page).to_have_url(re.compile(r"/search\?q=nothing-like-this$"))
 
 
+HOLD_RESPONSES = """() => {
+  const { fetch } = window;
+  const released = new Promise((release) => { window.release = release; });
+  window.fetch = async (...request) => {
+    const response = await fetch(...request);
+    document.body.dataset.held = "";
+    await released;
+    return response;
+  };
+}"""
+TYPE_ON = """field => {
+  field.value = "nothing-like-this";
+  field.dispatchEvent(new Event("input"));
+  field.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter" }));
+  window.release();
+}"""
+
+
+def test_enter_never_opens_a_result_of_an_older_text(page: Page, project: Project) -> None:
+    page.goto("/")
+    dialog = palette(page)
+    expect(dialog.get_by_role("option").first).to_be_visible()
+    page.evaluate(HOLD_RESPONSES)
+    page.keyboard.type("nothing")
+    expect(page.locator("body[data-held]")).to_have_count(1)
+    dialog.get_by_role("combobox").evaluate(TYPE_ON)
+    expect(page).to_have_url(re.compile(r"/search\?q=nothing-like-this$"))
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_barrier_in_it(page: Page, session: Session, scheme: str) -> None:
     page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
