@@ -20,16 +20,16 @@ POSTGRES := tests/api/test_plans.py \
   --ignore tests/services/compression/test_summarise.py --ignore tests/services/compression/test_totals.py \
   --ignore tests/services/compression/test_writers.py --ignore tests/commands/test_compress.py
 
-# What waits for servers and workers much of the time: with the browser tests it takes longest, so the rest runs
-# beside them with what they leave of the processors.
-WAITING := tests/client tests/commands tests/front/test_server.py tests/services/test_kills.py \
+# What waits for servers, workers and browsers much of the time: it takes longest, so the rest runs beside it
+# with what it leaves of the processors.
+WAITING := tests/browser tests/client tests/commands tests/front/test_server.py tests/services/test_kills.py \
   tests/services/webhooks/test_running.py $(wildcard tests/test_*.py)
 
 # These often sleep, others rarely do. The others come last, when nothing else keeps the processors busy.
 SLEEPING := tests/llm tests/services tests/models tests/front
-SQLITE := $(SLEEPING) $(filter-out $(SLEEPING) $(WAITING) tests/browser tests/__pycache__,$(patsubst %/,%,$(wildcard tests/*/)))
+SQLITE := $(SLEEPING) $(filter-out $(SLEEPING) $(WAITING) tests/__pycache__,$(patsubst %/,%,$(wildcard tests/*/)))
 
-.PHONY: up setup test test-all test-browser test-waiting test-sqlite test-postgres tests/statements.txt lint bench lock
+.PHONY: up setup test test-all test-waiting test-sqlite test-postgres tests/statements.txt lint bench lock
 
 up: .venv/base.stamp  ## start Playhead: make up [HOST=0.0.0.0] [PORT=9000]
 	@exec $(VENV)/python manage.py up $(if $(HOST),--host $(HOST)) $(if $(PORT),--port $(PORT))
@@ -38,27 +38,23 @@ setup: .venv/dev.stamp  ## everything that development needs
 
 # They run side by side, and each collects its own tests only: two cores are never idle.
 test: .venv/dev.stamp  ## everything that CI runs
-	@$(MAKE) --jobs 5 --output-sync=target test-browser test-waiting lint test-sqlite test-postgres
+	@$(MAKE) --jobs 4 --output-sync=target test-waiting lint test-sqlite test-postgres
 
 test-all: .venv/dev.stamp lint  ## every variant and example, and all that may reach a database on PostgreSQL too
-	@$(MAKE) test-browser test-waiting test-sqlite SELECTED='$(ALL)'
+	@$(MAKE) test-waiting test-sqlite SELECTED='$(ALL)'
 	@$(MAKE) test-postgres SELECTED='$(ALL) --ignore tests/browser $(PARALLEL) 2' POSTGRES=tests
 
 # Modules are compiled once, even where the environment forbids it. Otherwise each of the many processes that
 # begin at the same time would compile the same ones. If the collection fails, the tests themselves say why.
-test-browser test-waiting test-sqlite test-postgres .venv/compiled.stamp: export PYTHONDONTWRITEBYTECODE =
+test-waiting test-sqlite test-postgres .venv/compiled.stamp: export PYTHONDONTWRITEBYTECODE =
 
 .venv/compiled.stamp: .venv/dev.stamp
 	@-$(VENV)/python -m pytest --quiet --collect-only >/dev/null
 	@touch $@
 
-# Each process starts a browser of its own, which costs ten seconds of processor time.
-test-browser: .venv/compiled.stamp
-	$(VENV)/python -m tests.browser.chromium
-	$(PYTEST) $(PARALLEL) 2 tests/browser $(SELECTED)
-
 test-waiting: .venv/compiled.stamp
-	$(PYTEST) $(PARALLEL) 3 $(WAITING) $(SELECTED)
+	$(VENV)/python -m tests.browser.chromium
+	$(PYTEST) $(PARALLEL) 4 $(WAITING) $(SELECTED)
 
 test-sqlite: .venv/compiled.stamp
 	nice -n 5 $(PYTEST) $(PARALLEL) 2 $(SQLITE) $(WAITING:%=--ignore %) $(SELECTED)
