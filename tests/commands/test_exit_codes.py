@@ -100,7 +100,7 @@ def test_a_command_ends_with_the_code_of_what_happened(
 @pytest.mark.thorough
 @ENDS
 def test_a_process_ends_with_the_code_of_what_happened(home: str, code: int, arguments: list[str]) -> None:
-    done = playhead(*arguments, "--home", home)
+    done = playhead(*arguments, PLAYHEAD_HOME=home)
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     assert (done.stderr == "") == (code == exit_codes.DONE)
