@@ -35,6 +35,8 @@ class Connections:
         self._most = most
         self._ports = limit_unread(stall_seconds)
         self._to_close: set[Peer] = set()
+        self._counted: set[Peer] = set()
+        """Clients that were connected at the last count."""
         self.busy: set[Peer] = set()
         """Clients that wait for a response."""
         self._loop.call_later(LOOK_SECONDS, self._close_surplus)
@@ -54,9 +56,15 @@ class Connections:
 
     def _close_surplus(self) -> None:
         self._loop.call_later(LOOK_SECONDS, self._close_surplus)
-        if len(os.listdir("/dev/fd")) > self._most:  # noqa: PTH208  as below
-            for client in surplus(self._ports, self._most, self.busy):
+        counted, self._counted = self._counted, set()
+        if len(os.listdir("/dev/fd")) <= self._most:  # noqa: PTH208  as below
+            return
+        found = peers_by_address(self._ports)
+        for client in surplus(found, self._most, self.busy):
+            # The request of a new client may have arrived, but not in Python yet.
+            if client in counted or client in self.busy:
                 self.close(client)
+        self._counted = {client for peers in found.values() for _, client in peers}
 
 
 def peer_of(scope: Scope) -> Peer:
@@ -65,23 +73,28 @@ def peer_of(scope: Scope) -> Peer:
     return host, int(port)
 
 
-def surplus(ports: Set[int], most: int, busy: Set[Peer]) -> list[Peer]:
-    """The connections to close so that no address has more than ``most`` to these ports.
-
-    Connections without a request come first, the longest silent ones before others: a client that has just
-    connected is about to send its request.
-    """
-    by_address: dict[str, list[tuple[bool, int, Peer]]] = defaultdict(list)
+def peers_by_address(ports: Set[int]) -> dict[str, list[tuple[int, Peer]]]:
+    """The clients that are connected to these ports, with the milliseconds of their silence."""
+    found: dict[str, list[tuple[int, Peer]]] = defaultdict(list)
     for opened in open_sockets():
         with suppress(OSError):  # not connected
             client = opened.getpeername()[:2]
             if opened.getsockname()[1] in ports:
-                order = (client in busy, -silent_milliseconds(opened), client)
-                by_address[network_of(client[0])].append(order)
-    found: list[Peer] = []
-    for clients in by_address.values():
-        found += [client for *_, client in sorted(clients)[: max(len(clients) - most, 0)]]
+                found[network_of(client[0])].append((silent_milliseconds(opened), client))
     return found
+
+
+def surplus(found: dict[str, list[tuple[int, Peer]]], most: int, busy: Set[Peer]) -> list[Peer]:
+    """The connections to close so that no address has more than ``most``.
+
+    Connections without a request come first, the longest silent ones before others: a client that has just
+    connected is about to send its request.
+    """
+    closed: list[Peer] = []
+    for peers in found.values():
+        ordered = sorted((client in busy, -silence, client) for silence, client in peers)
+        closed += [client for *_, client in ordered[: max(len(peers) - most, 0)]]
+    return closed
 
 
 def silent_milliseconds(opened: socket.socket) -> int:

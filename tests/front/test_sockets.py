@@ -1,5 +1,6 @@
 """Sockets are found among the open files, whose locks stay held."""
 
+import asyncio
 import os
 import socket
 import sqlite3
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from historyapp.front.sockets import limit_unread, open_sockets, surplus
+from historyapp.front.sockets import Connections, Peer, limit_unread, open_sockets, peers_by_address, surplus
 
 TRY = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('BEGIN IMMEDIATE')"
 
@@ -44,8 +45,31 @@ def test_the_longest_silent_connection_is_closed_first() -> None:
         time.sleep(0.05)
         first.sendall(b"GET ")
         accepted[0].recv(4)
-        assert surplus(ports, 1, set()) == [second.getsockname()]
-        assert surplus(ports, 1, {second.getsockname()}) == [first.getsockname()]
-        assert surplus(ports, 2, set()) == []
+        assert surplus(peers_by_address(ports), 1, set()) == [second.getsockname()]
+        assert surplus(peers_by_address(ports), 1, {second.getsockname()}) == [first.getsockname()]
+        assert surplus(peers_by_address(ports), 2, set()) == []
         for one in (first, second, *accepted):
             one.close()
+
+
+def test_a_new_connection_is_counted_twice_before_it_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its request may have arrived and reach Python after the first count."""
+
+    async def count_twice(server: socket.socket) -> None:
+        with (
+            socket.create_connection(server.getsockname()) as first,
+            socket.create_connection(server.getsockname()) as second,
+            server.accept()[0],
+            server.accept()[0],
+        ):
+            connections = Connections(10, 1)
+            monkeypatch.setattr(connections, "close", closed.append)
+            connections._close_surplus()
+            assert closed == []
+            connections.busy.add(first.getsockname())
+            connections._close_surplus()
+            assert closed == [second.getsockname()]
+
+    closed: list[Peer] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        asyncio.run(count_twice(server))
