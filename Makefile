@@ -27,7 +27,7 @@ WAITING := tests/browser tests/client tests/commands tests/front/test_server.py 
 
 # These often sleep, others rarely do. The others come last, when nothing else keeps the processors busy.
 SLEEPING := tests/llm tests/services tests/models tests/front
-SQLITE := $(SLEEPING) $(filter-out $(SLEEPING) $(WAITING) tests/__pycache__,$(patsubst %/,%,$(wildcard tests/*/)))
+SQLITE := $(SLEEPING) $(filter-out $(SLEEPING) $(WAITING),$(patsubst %/__init__.py,%,$(wildcard tests/*/__init__.py)))
 
 .PHONY: up setup test test-all test-waiting test-sqlite test-postgres tests/statements.txt lint bench lock
 

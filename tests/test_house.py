@@ -72,6 +72,38 @@ def test_no_function_is_longer_than_60_lines() -> None:
     assert long == []
 
 
+def documented_arguments(docstring: str) -> set[str]:
+    """The names below ``Args:``; further lines of a description are indented deeper."""
+    _, _, section = docstring.partition("\nArgs:\n")
+    lines = re.findall(
+        r"^ {4}(\*{0,2}\w+(?:, \*{0,2}\w+)*):", section.partition("\n\n")[0], flags=re.MULTILINE
+    )
+    return {name.strip(" *") for line in lines for name in line.split(",")}
+
+
+def arguments(node: ast.AST) -> set[str]:
+    """The names that a function takes; for a class, those of its ``__init__``, or its fields."""
+    if isinstance(node, ast.ClassDef):
+        annotated = [each.target for each in node.body if isinstance(each, ast.AnnAssign)]
+        fields = {target.id for target in annotated if isinstance(target, ast.Name)}
+        inits = [each for each in node.body if getattr(each, "name", "") == "__init__"]
+        return fields.union(*map(arguments, inits))
+    return {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
+
+
+def test_every_documented_argument_exists() -> None:
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    wrong = []
+    for path in python_files():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, kinds):
+                documented, existing = documented_arguments(ast.get_docstring(node) or ""), arguments(node)
+                if existing or not isinstance(node, ast.ClassDef):  # otherwise its base class has them
+                    missing = sorted(documented - existing)
+                    wrong += [f"{path.relative_to(ROOT)} {node.name}: {name}" for name in missing]
+    assert wrong == []
+
+
 def test_no_module_has_a_vague_name() -> None:
     assert names([path for path in python_files() if path.stem in FORBIDDEN_NAMES]) == []
 

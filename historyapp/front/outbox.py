@@ -63,7 +63,7 @@ class Outbox:
 
     Args:
         client: the client that the bytes count for, see :func:`historyapp.front.limits.client_of`.
-        aside: :meth:`Pool.waiting_for_client`, the context in which a thread waits for the reader.
+        waiting_for_client: the context in which a thread waits for the reader, see :class:`Pool`.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Outbox:
         self._loop = loop
         self._unread = unread
         self.client = client
-        self._stand_aside = waiting_for_client
+        self._waiting_for_client = waiting_for_client
         self._lock = threading.Lock()
         self._chunks: deque[bytes] = deque()
         self._size = 0
@@ -106,7 +106,7 @@ class Outbox:
         for start in range(0, len(chunk), AT_ONCE):
             piece = view[start : start + AT_ONCE]
             if not self._keep_in_memory(piece):
-                if not self._unread.take(self.client, len(piece), self._is_gone, self._stand_aside):
+                if not self._unread.take(self.client, len(piece), self._is_gone, self._waiting_for_client):
                     self._abort()
                 self._write_to_file(piece)
             self._loop.call_soon_threadsafe(self._wake)

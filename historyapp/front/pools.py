@@ -48,11 +48,11 @@ class Pool:
     project that has no thread gets a spare one.
 
     Args:
-        patience: the longest wait for a thread, in seconds.
+        max_wait: the longest wait for a thread, in seconds.
         keeps_threads: idle threads are kept, except for spare ones.
         spare: threads beyond ``threads``, at most one for each project that has none.
         spacing: seconds between the starts of two jobs. Python runs one thread at a time, so many jobs that
-        start together would slow each other.
+            start together would slow each other.
     """
 
     def __init__(

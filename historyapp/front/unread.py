@@ -38,7 +38,7 @@ class UnreadBytes:
 
         Args:
             is_gone: returns whether the client has closed its connection.
-            aside: the context in which the thread waits.
+            waiting_for_client: the context in which the thread waits.
         """
         with self._changed:
             if not self._has_room(client, size):

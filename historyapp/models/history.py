@@ -266,7 +266,8 @@ class History:
     ) -> Iterator[episodes_core.Episode]:
         """Steps from ``last`` (default: the newest) down to ``first``, read lazily.
 
-        The batches grow, so many steps take few queries. Large steps are read a few at a time.
+        Each batch is twice as long as the one before it, which keeps the number of queries small. Bodies of
+        large steps are loaded a few at a time.
         """
         last = self.steps if last is None else min(last, self.steps)
         size = FIRST_READ

@@ -48,7 +48,8 @@ def outlined(
     """
     own = own_by_step(summaries)
     ranges = [summary for summary in summaries if summary.first_step < summary.last_step]
-    ranges.sort(key=lambda s: (s.level, -s.first_step, s.id))  # the last one with an end is used
+    # Of ranges with the same end the last one is used.
+    ranges.sort(key=lambda s: (s.level, -s.first_step, s.id))
     ranges_by_end = {summary.last_step: summary for summary in ranges}
     digests = {
         end: RangeSummary(summary.id, summary.first_step, line)

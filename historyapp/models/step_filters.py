@@ -58,7 +58,7 @@ _LOOKED_AT = 2_000
 
 @dataclass(frozen=True, slots=True)
 class StepFilter:
-    """A filter of steps. A field that is None is not compared."""
+    """A filter of steps. A field of None matches every step."""
 
     status: str | None = None
     """One of :data:`STATUS_FILTERS`, or :data:`FAILED`."""

@@ -28,7 +28,7 @@ Request = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class RequestedContext:
-    """A requested context. The session's settings replace a policy, format or model that is None."""
+    """A requested context. None for policy, format or model: the session's setting."""
 
     policy: str | None = None
     format: str | None = None
@@ -164,7 +164,7 @@ def _with_screen(context: Context, spec: ContextSpec, live_screen: str) -> Conte
     screen = spec.meter.write(InputMessage(0, live_screen, "live_screen"))
     context = replace(context, live_screen=screen)
     segments = list(context.manifest.segments)
-    if segments and segments[-1].source == "overhead":  # the screen changes the cached format
+    if segments and segments[-1].source == "overhead":  # computed again with the screen
         segments.pop()
     segments.append(Segment(source="live_screen", tokens=spec.screen_tokens))
     if overhead := spec.meter.added(context):

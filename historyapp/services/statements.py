@@ -120,7 +120,7 @@ def insert_entries(
 ) -> None:
     """Adds entries, and counts them after the commit. ``bodies``: the packed bodies, if known."""
     session = uuid_value(session_id)
-    moments = {row.entry.created_at for row in entries}  # most batches have one entry
+    moments = {row.entry.created_at for row in entries}  # most batches have one time
     stored = dict(zip(moments, map(stored_moment, moments), strict=True))
     packed = pack_all([row.body for row in entries]) if bodies is None else bodies
     rows = [
