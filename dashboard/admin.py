@@ -52,7 +52,9 @@ class PlayheadAdmin(admin.AdminSite):
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         if request.user.is_authenticated:
-            raise PermissionDenied("The administration is for staff.")
+            raise PermissionDenied(
+                "Only staff may open the administration pages. Ask an administrator for access."
+            )
         return redirect_to_login(request.GET.get("next") or request.get_full_path())
 
     def logout(  # type: ignore[override]  # any answer will do
@@ -172,7 +174,9 @@ class SessionAdmin(ReadOnly):
 def _preview_compression(session: Session) -> ActionPreview:
     run = estimate(session, RunRequest())
     if not run.steps:
-        return ActionPreview(session, "There is nothing to compress: its newest steps stay in full.")
+        return ActionPreview(
+            session, "There is nothing to compress: the session's newest steps stay in full."
+        )
     strategy = f"{run.strategy} with {run.model}" if run.model else run.strategy
     text = f"Steps {run.first_step:,} to {run.last_step:,}, {run.tokens_before:,} tokens, by {strategy}"
     if run.calls:

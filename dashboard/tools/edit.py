@@ -137,7 +137,7 @@ def _answer(call: RecordedCall, make: CallBlocks, text: str, key: str) -> list[B
     if patch := parse_patch(text):
         return patch_blocks(patch, make.answered, key or "0")
     is_long = len(text) > _SHORT and not call.has_failed
-    return [make.answered(key, text, label="Answer of the tool" if is_long else "", is_aside=is_long)]
+    return [make.answered(key, text, label="Tool result" if is_long else "", is_aside=is_long)]
 
 
 EDIT = ToolView(name="edit", fits=fits, draw=draw)

@@ -80,7 +80,10 @@ def read_progress(request: ApiRequest, session_id: SessionId, filter: Query[Prog
             raise Invalid(f"The style {filter.style} has no budget. Remove max_tokens.")
         steps = history.slice(filter.start, filter.stop)
         if len(steps) > MOST_STEPS:
-            detail = f"One text holds at most {MOST_STEPS:,} steps, not {len(steps):,}. Give from and to."
+            detail = (
+                f"The text would have {len(steps):,} steps; at most {MOST_STEPS:,} are possible. "
+                "Narrow the range with from and to."
+            )
             raise Invalid(detail, steps=history.steps)
         episodes = history.episodes(steps.start, steps.stop - 1) if steps else []
         return TextOut(text=_STYLES[filter.style](episodes))

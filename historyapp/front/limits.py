@@ -98,7 +98,7 @@ class Clients:
             most = factor * self._limits.client_streams
             if self._streams.get(one, 0) >= most:
                 raise TooManyRequests(
-                    f"The server keeps {most:,} streams of events of one client open "
+                    f"A client can keep at most {most:,} event streams open "
                     "(PLAYHEAD_CLIENT_STREAMS). Close some of them, then retry.",
                     retry_after=RETRY_SECONDS,
                 )
@@ -114,7 +114,7 @@ class Clients:
 
     def _check(self, client: bytes, factor: int, size: int, is_long: bool) -> None:
         limits = self._limits
-        whose = "this address" if factor > 1 else "this key, or this address without one,"
+        whose = "This address" if factor > 1 else "This API key, or this address if it sends no key,"
         if self._requests.get(client, 0) >= factor * limits.client_requests:
             most, what = factor * limits.client_requests, "requests at once (PLAYHEAD_CLIENT_REQUESTS)"
         elif is_long and self._calls.get(client, 0) >= min(factor, CALLS_PER_ADDRESS) * limits.client_calls:
@@ -125,7 +125,7 @@ class Clients:
         else:
             return
         raise TooManyRequests(
-            f"The server accepts {most:,} {what} of one client; {whose} is at that limit. "
+            f"{whose} has reached the limit of {most:,} {what}. "
             "Wait until some of these requests have ended, then retry.",
             retry_after=RETRY_SECONDS,
         )

@@ -99,7 +99,9 @@ class Pool:
         The argument of ``run`` is the seconds that the job waited for a thread.
         """
         if self._pending >= self._most + MOST_WAITING:
-            refuse(self._busy_error(f"{MOST_WAITING} requests wait for a thread for {self.name}."))
+            refuse(
+                self._busy_error(f"{MOST_WAITING} requests are already waiting for a thread for {self.name}.")
+            )
             return
         job = PoolJob(client, run, refuse, asyncio.get_running_loop())
         with self._lock:

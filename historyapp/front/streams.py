@@ -244,5 +244,5 @@ def _reading(read: Callable[[], Any]) -> Any:
 
 
 async def _wait_after(error: DatabaseError) -> None:
-    log.warning("Streams of events wait for the database: %s", error)
+    log.warning("Event streams are waiting for the database: %s", error)
     await asyncio.sleep(RETRY_SECONDS)

@@ -28,7 +28,7 @@ def count_read(size: int) -> None:
     bytes_left.set(left - size)
     if left < size:
         raise Invalid(
-            f"The answer would be made from more than {MOST_READ:,} bytes of entries. Ask for fewer "
+            f"The response would be built from more than {MOST_READ:,} bytes of entries. Ask for fewer "
             "steps or a smaller budget, or export the session."
         )
 

@@ -317,7 +317,7 @@ PROBLEM_TYPES = (
     ),
     ProblemType(
         ModelCallFailed, 502, "Model call failed",
-        "The model's provider refused the request, failed, or sent an answer that cannot be used.",
+        "The model's provider refused the request, failed, or sent a response that cannot be used.",
         "`reason` is one of `request-refused`, `key-refused`, `limit-reached`, `provider-failed`, "
         "`provider-unreachable`, `timed-out` and `answer-broken`. `provider`, `model` and `address` say what "
         "was called, `attempts` how often; `provider_status` is the provider's HTTP status and `words` its "

@@ -97,8 +97,8 @@ def check_sessions(sessions: Sequence[UUID]) -> list[UUID]:
         raise Invalid("No session is chosen. Choose at least one.")
     if len(unique) > MOST_SESSIONS:
         raise Invalid(
-            f"One action takes at most {MOST_SESSIONS} sessions; these are {len(unique):,}. Send them in "
-            "parts."
+            f"A bulk action can change at most {MOST_SESSIONS} sessions; this one names {len(unique):,}. "
+            "Send several smaller ones."
         )
     return unique
 

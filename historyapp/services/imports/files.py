@@ -137,8 +137,8 @@ def _import(
             variants.update(_differing(str(other), job, importer, source, process))
             if max(variants.values()) > MOST_VARIANTS:
                 raise Invalid(
-                    f"A session of the file was imported with {MOST_VARIANTS} other beginnings already. "
-                    "Give the session another id."
+                    f"Sessions with the id of this one and {MOST_VARIANTS} other beginnings are already "
+                    "imported. Give the session another id."
                 ) from None
             report.skipped, report.skipped_count, report.damaged_count = [], 0, 0
             continue
@@ -170,4 +170,4 @@ def _suggest_format(
     except (UnreadableTranscript, OSError):
         return
     if other is not chosen:
-        report.error = f"Nothing in it can be read as {chosen.title}. It looks like {other.title}."
+        report.error = f"Nothing in the file can be read as {chosen.title}. It looks like {other.title}."

@@ -129,7 +129,9 @@ class ImportJob:
                 with writing():
                     source = self._source(start)
             except IntegrityError as error:
-                raise Conflict(f"Another import of {id} is under way. Import it again later.") from error
+                raise Conflict(
+                    f"Another import of {id} is under way. Import the file again later."
+                ) from error
             self.writers[id] = SessionWriter(start, source)
         return self.writers[id]
 

@@ -228,7 +228,9 @@ class SessionWriter:
                 (one.settled, one.settled_digest, one.provisional_digests) for one in (source, self.source)
             )
             if now != before:  # every import of the session changes these
-                raise Conflict(f"Another import of {self.start.session} is under way. Import it again later.")
+                raise Conflict(
+                    f"Another import of {self.start.session} is under way. Import the file again later."
+                )
             session = lock_session(source.project, source.session_id)
             status, head = session.status, session.head
             if self._last_equal is not None:
