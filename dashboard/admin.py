@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 else:
     Admin = admin.ModelAdmin
 
-MOST_AT_ONCE = 100
+MAX_AT_ONCE = 100
 """The most sessions of one action: the confirmation page previews each of them."""
 _CONFIRMATION = re.compile(r"([0-9]{1,9})@([0-9]{1,9})")
 _BIG_COLUMNS = ("closed_spans", "fork_spans", "tail", "metadata")
@@ -139,9 +139,9 @@ class SessionAdmin(ReadOnly):
         self, request: HttpRequest, chosen: QuerySet[Session], action: "SessionAction"
     ) -> HttpResponse | None:
         """Shows the confirmation page; runs the action when that page is sent."""
-        sessions = list(chosen.defer(None)[: MOST_AT_ONCE + 1])
-        if len(sessions) > MOST_AT_ONCE:
-            self.message_user(request, f"Choose {MOST_AT_ONCE} sessions at most.", messages.ERROR)
+        sessions = list(chosen.defer(None)[: MAX_AT_ONCE + 1])
+        if len(sessions) > MAX_AT_ONCE:
+            self.message_user(request, f"Choose {MAX_AT_ONCE} sessions at most.", messages.ERROR)
             return None
         if "confirmed" in request.POST:
             for session in sessions:

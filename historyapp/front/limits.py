@@ -13,7 +13,7 @@ PER_ADDRESS = 4
 CALLS_PER_ADDRESS = 3
 """The same factor for model calls. It is smaller, so that one address cannot use all of their threads."""
 RETRY_SECONDS = 1
-MOST_KEYS = 10_000
+MAX_KEYS = 10_000
 """The most clients whose project is cached."""
 
 
@@ -144,7 +144,7 @@ class Projects:
     def learn(self, client: bytes, project: UUID | None) -> None:
         """Caches the project of a request's key, if it had a key. May be called in any thread."""
         if project is not None and client not in self._known:
-            if len(self._known) >= MOST_KEYS:
+            if len(self._known) >= MAX_KEYS:
                 self._known.clear()
             self._known[client] = project.bytes
 

@@ -14,7 +14,7 @@ from historyapp.wire.problems import ServerUnavailable
 
 IDLE_SECONDS = 60
 """An idle thread ends after this time and closes its database connection, unless the pool keeps threads."""
-MOST_WAITING = 2000
+MAX_WAITING = 2000
 """The longest queue of a pool. One address may send fewer requests, so it cannot fill the queue."""
 
 
@@ -98,9 +98,9 @@ class Pool:
 
         The argument of ``run`` is the seconds that the job waited for a thread.
         """
-        if self._pending >= self._most + MOST_WAITING:
+        if self._pending >= self._most + MAX_WAITING:
             refuse(
-                self._busy_error(f"{MOST_WAITING} requests are already waiting for a thread for {self.name}.")
+                self._busy_error(f"{MAX_WAITING} requests are already waiting for a thread for {self.name}.")
             )
             return
         job = PoolJob(client, run, refuse, asyncio.get_running_loop())

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from historyapp.front.pools import MOST_WAITING, Client, Pool
+from historyapp.front.pools import MAX_WAITING, Client, Pool
 from historyapp.wire.problems import ServerUnavailable
 
 ANN, BOB = Client(b"Ann", b"Ann"), Client(b"Bob", b"Bob")
@@ -62,11 +62,11 @@ def test_a_job_is_refused_when_the_queue_is_full() -> None:
         pool = Pool("reads", 1, max_wait=5, keeps_threads=False)
         release, refused, ended = threading.Event(), list[ServerUnavailable](), list[float]()
         pool.submit(ANN, lambda waited: release.wait(5), _never)
-        for _ in range(MOST_WAITING + 3):
+        for _ in range(MAX_WAITING + 3):
             pool.submit(ANN, ended.append, refused.append)
         at_once = len(refused)
         release.set()
-        while len(ended) < MOST_WAITING:
+        while len(ended) < MAX_WAITING:
             await asyncio.sleep(0.01)
         return at_once
 
