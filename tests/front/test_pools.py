@@ -137,6 +137,32 @@ def test_spare_threads_are_limited_too() -> None:
     assert _hold(1, 1, "ABCDDEE") == ["A", "D"]
 
 
+def test_the_next_job_gets_the_thread_that_worked_last() -> None:
+    async def run() -> list[int]:
+        pool = Pool("writes", 4, max_wait=5, keeps_threads=True)
+        ran, all_run = list[int](), threading.Barrier(3)
+
+        def note(_: float) -> None:
+            ran.append(threading.get_ident())
+
+        def note_together(_: float) -> None:
+            all_run.wait(5)
+            note(0)
+
+        for name in (b"Ann", b"Bob", b"Charlie"):
+            pool.submit(Client(name, name), note_together, _never)
+        for number in range(3, 9):
+            while len(ran) < number or pool.is_busy:
+                await asyncio.sleep(0.005)
+            pool.submit(ANN, note, _never)
+        while len(ran) < 9:
+            await asyncio.sleep(0.005)
+        assert len(set(ran[:3])) == 3
+        return ran[3:]
+
+    assert len(set(asyncio.run(asyncio.wait_for(run(), 10)))) == 1
+
+
 def test_idle_spare_threads_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("historyapp.front.pools.IDLE_SECONDS", 0.05)
 
