@@ -75,8 +75,8 @@ class Pool:
         """Waiting and running jobs."""
         self._threads = 0
         self._idle: list[queue.SimpleQueue[PoolJob]] = []
-        """The queue of each idle thread, the newest last. It gets the next job: with a thread's first statement
-        after another thread has written, SQLite drops the pages that this thread has read."""
+        """The queue of each idle thread. The last is that of the thread that worked last, and gets the next
+        job: when another thread has written, SQLite drops the pages that a thread has read."""
         self._busy = 0
         """Jobs that have a thread. Here and below, jobs that wait for their client are not counted."""
         self._running: Counter[bytes] = Counter()
