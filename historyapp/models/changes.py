@@ -3,6 +3,7 @@
 A transaction adds a row for each change. On PostgreSQL a transaction may commit after another one whose rows
 have higher numbers, so a reader that orders by number alone would skip its rows. Readers therefore order
 changes by transaction, and read only those of transactions that began before the oldest one that still runs.
+Transactions in other databases of the same server do not count: one that nobody ends would stop the feed.
 SQLite has one writer at a time, so its numbers are in order.
 """
 
@@ -20,7 +21,7 @@ from historyapp.models.projects import Project
 from historyapp.models.sql import as_aware, fetch_all
 from historyapp.wire.problems import CursorExpired
 
-MAX_CHANGES = 1000
+MOST_CHANGES = 1000
 """The most changes of one read."""
 _COLUMNS = "transaction_id, id, kind, session_id, first_position, last_position, run_id, at"
 _PAGE = (
@@ -31,13 +32,35 @@ _NEWEST = (
     "SELECT transaction_id, id FROM historyapp_change WHERE project_id = %s{settled} "
     "ORDER BY transaction_id DESC, id DESC LIMIT 1"
 )
-_SETTLED = " AND transaction_id < pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
+_HORIZON = """(
+    SELECT least(
+        coalesce(
+            min(id::text::bigint) FILTER (WHERE
+                NOT EXISTS (
+                    SELECT FROM pg_stat_get_activity(NULL) WHERE backend_xid = id::xid AND datid <> {ours}
+                ) AND NOT EXISTS (
+                    SELECT FROM pg_prepared_xact() WHERE transaction = id::xid AND dbid <> {ours}
+                )
+            ),
+            CASE count(*) WHEN 0 THEN {xmin} ELSE {xmax} END
+        ),
+        pg_current_xact_id_if_assigned()::text::bigint
+    ) FROM pg_snapshot_xip(pg_current_snapshot()) AS id
+)""".format(  # noqa: S608
+    ours="(SELECT oid FROM pg_database WHERE datname = current_database())",
+    xmin="pg_snapshot_xmin(pg_current_snapshot())::text::bigint",
+    xmax="pg_snapshot_xmax(pg_current_snapshot())::text::bigint",
+)
+"""The lowest number of a transaction in this database that still runs; all lower ones have ended.
+
+A snapshot lists the running transactions of all databases. One is ignored only if the list of connections or
+of prepared transactions names another database. A standby lists no transactions: the snapshot's lowest number
+counts there. The view pg_stat_activity would take twice as long to plan as the function.
+"""
+_SETTLED = f" AND transaction_id < {_HORIZON}"
 _BEGUN = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
-_PROGRESS = {
-    "sqlite": "PRAGMA data_version",
-    "postgresql": "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint",
-}
-_MAX_DIGITS = 18
+_PROGRESS = {"sqlite": "PRAGMA data_version", "postgresql": f"SELECT {_HORIZON}"}
+_MOST_DIGITS = 18
 
 
 class ChangeKind(models.TextChoices):
@@ -96,7 +119,7 @@ class Cursor(NamedTuple):
             Invalid: if the text is not a cursor.
         """
         parts = text.split("-")
-        are_numbers = all(part.isdecimal() and part.isascii() and len(part) <= _MAX_DIGITS for part in parts)
+        are_numbers = all(part.isdecimal() and part.isascii() and len(part) <= _MOST_DIGITS for part in parts)
         if len(parts) == 2 and are_numbers:
             return cls(int(parts[0]), int(parts[1]))
         raise Invalid(
@@ -129,7 +152,7 @@ class ChangePage(NamedTuple):
 
 
 def changes_since(
-    project: UUID, cursor: Cursor = START, *, limit: int = MAX_CHANGES, session: UUID | None = None
+    project: UUID, cursor: Cursor = START, *, limit: int = MOST_CHANGES, session: UUID | None = None
 ) -> ChangePage:
     """The changes of a project after a cursor, oldest first, without gaps.
 

@@ -1,9 +1,11 @@
 """Every change of a session is in the feed once, in the order of commits."""
 
 import threading
+from contextlib import closing
 from datetime import timedelta
 from uuid import uuid4
 
+import psycopg
 import pytest
 from django.db import connection, transaction
 from django.utils import timezone
@@ -154,6 +156,21 @@ def test_a_transaction_that_commits_late_is_not_skipped() -> None:
     writer.join()
     assert feed.progress() != progress
     assert [change.session for change in changes_since(project.pk, before).changes] == [late.pk, early.pk]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif("connection.vendor == 'sqlite'", reason="SQLite has one database in a file")
+def test_a_transaction_in_another_database_delays_nothing() -> None:
+    project = Project.objects.create(name="beside")
+    values = {**connection.get_connection_params(), "dbname": "postgres"}
+    with closing(psycopg.connect(**values)) as other:
+        other.execute("SELECT pg_current_xact_id()")
+        session, progress = create_session(project), feed.progress()
+        assert [change.session for change in changes_since(project.pk).changes] == [session.pk]
+        assert newest_cursor(project.pk) != START
+        append(project, session.pk, [said("go")])
+        assert feed.progress() != progress
+        assert kinds(project) == ["session_created", "entries"]
 
 
 def test_old_changes_are_deleted_and_a_reader_of_them_is_told(project: Project, session: Session) -> None:
