@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from django.http import QueryDict
 
 from historyapp.core.errors import Invalid
+from historyapp.core.text import clean
 from historyapp.models.webhooks import EVENTS
 
 
@@ -21,7 +22,8 @@ class WebhookForm:
     @classmethod
     def read(cls, form: QueryDict) -> "WebhookForm":
         events = [event for event in EVENTS if event in form.getlist("events")]
-        return cls(form.get("url", "").strip(), form.get("description", "").strip()[:200], events)
+        description = clean(form.get("description", "")).strip()[:200]
+        return cls(form.get("url", "").strip(), description, events)
 
     @property
     def chosen(self) -> Sequence[str]:

@@ -67,7 +67,7 @@ def link_command(request: HttpRequest) -> str:
 
 
 def local_path(request: HttpRequest, path: str | None) -> str:
-    """The path if it stays on this server, else the first page."""
+    """The path if it stays on this server, else the first page. Without a slash, it would name a view."""
     allowed = {request.get_host()}
     safe = url_has_allowed_host_and_scheme(path, allowed, require_https=request.is_secure())
-    return path if path and safe else "/"
+    return path if path and "/" in path and safe else "/"

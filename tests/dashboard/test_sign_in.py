@@ -172,7 +172,9 @@ def test_a_wrong_password_says_so_and_keeps_the_name(client: Client, alice_user:
     assert not is_signed_in(client)
 
 
-@pytest.mark.parametrize("next", ["https://evil.example/", "//evil.example", "javascript:alert(1)"])
+@pytest.mark.parametrize(
+    "next", ["https://evil.example/", "//evil.example", "javascript:alert(1)", "nowhere"]
+)
 def test_signing_in_never_leads_to_another_site(client: Client, alice_user: User, next: str) -> None:
     fields = {"username": "alice", "password": "correct horse battery", "next": next}
     assert client.post("/sign-in", fields)["Location"] == "/"

@@ -71,6 +71,13 @@ def test_a_refused_form_keeps_what_was_written(
     assert (webhook.url, Webhook.objects.count()) == (URL, 1)
 
 
+def test_a_description_may_have_any_characters(alice: Client, webhook: Webhook) -> None:
+    for address in ("/webhooks", at(webhook)):
+        sent = {"url": URL, "description": "the \x00 team", "events": EVENTS}
+        assert alice.post(address, sent).status_code == 302
+    assert {row.description for row in Webhook.objects.all()} == {"the \ufffd team"}
+
+
 def test_an_owner_changes_address_and_events(alice: Client, webhook: Webhook) -> None:
     other = "https://other.example.com/"
     saved = alice.post(at(webhook), {"url": other, "description": "", "events": ["session.loop"]})
