@@ -6,7 +6,6 @@ import runpy
 from collections.abc import Iterator
 
 import pytest
-from django.db import OperationalError
 from django.test import Client
 
 from historyapp import settings as loaded
@@ -15,6 +14,7 @@ from historyapp.middleware import log
 from historyapp.models import Project
 from historyapp.services.keys import create_key
 from historyapp.services.sessions import create_session
+from tests.busy import busy_error
 
 pytestmark = pytest.mark.django_db
 SECRET = "a-secret-of-somebody"
@@ -95,7 +95,7 @@ def test_a_fault_of_the_server_names_the_request_in_answer_and_log(
     client: Client, lines: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(text: str) -> None:
-        raise OperationalError("database is locked")
+        raise busy_error()
 
     monkeypatch.setattr("historyapp.api.auth.find_key", fail)
     response = client.get("/api/v1/sessions", headers={"Authorization": "Bearer ph_x"})

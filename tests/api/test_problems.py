@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from django.core.handlers.wsgi import WSGIRequest
-from django.db import OperationalError
 from django.test import Client, override_settings
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,6 +16,7 @@ from historyapp.core.json import MAX_VALUES
 from historyapp.models import Entry
 from historyapp.wire.problems import Malformed
 from tests.api.agent import Agent, Received, said
+from tests.busy import busy_error
 from tests.examples import examples
 
 MISSING = "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"
@@ -209,7 +209,7 @@ def test_many_errors_are_counted_and_the_first_named(run: Agent) -> None:
 
 def test_a_busy_database_gives_503_with_retry_after(alice: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     def locked(*_: object, **__: object) -> None:
-        raise OperationalError("database is locked")
+        raise busy_error()
 
     monkeypatch.setattr("historyapp.api.sessions.create_session", locked)
     refused = alice.post("/sessions")

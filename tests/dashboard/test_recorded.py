@@ -12,6 +12,7 @@ from django.urls import reverse
 from dashboard.rendering.recorded import draw_recorded, message_text
 from dashboard.templatetags.playhead import short_figure
 from historyapp.core.entries import DebugLog, ModelInput, ModelOutput, SystemInstruction
+from historyapp.core.text import clean
 from historyapp.models import Project, Session
 from historyapp.models.history import History
 from historyapp.services.append import append
@@ -180,7 +181,7 @@ def test_a_cache_that_held_everything_is_not_compared_with_one_that_costs_more(
 
 
 def test_what_agents_write_is_text(alice: Client, project: Project) -> None:
-    session = create_session(project, names={"model": ATTACK.replace("\ud800", "")})
+    session = create_session(project, names={"model": clean(ATTACK)})
     drafts = [draft(SystemInstruction(text=ATTACK)), said(ATTACK)]
     for _ in range(2):
         drafts += [act(ATTACK, path=ATTACK), ok(outputs=ATTACK)]

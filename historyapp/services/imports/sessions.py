@@ -32,7 +32,7 @@ from historyapp.services.subagents import link_calls
 from historyapp.services.summaries import touch
 from historyapp.services.transactions import writing
 
-MAX_TAGS = 50
+MOST_TAGS = 50
 """The same limit as in the API, because lists show all tags of each session."""
 
 
@@ -129,9 +129,7 @@ class ImportJob:
                 with writing():
                     source = self._source(start)
             except IntegrityError as error:
-                raise Conflict(
-                    f"Another import of {id} is under way. Import the file again later."
-                ) from error
+                raise Conflict(f"Another import of {id} is under way. Import it again later.") from error
             self.writers[id] = SessionWriter(start, source)
         return self.writers[id]
 
@@ -212,7 +210,7 @@ class ImportJob:
             metadata=dict(start.metadata),
         )
         session.created_at = session.last_entry_at = start.created_at or UNDATED
-        session.tags = [preview(tag, 100) for tag in start.tags if tag.strip()][:MAX_TAGS]
+        session.tags = [preview(tag, 100) for tag in start.tags if tag.strip()][:MOST_TAGS]
         set_thresholds(session)
         return session
 
