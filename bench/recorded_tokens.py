@@ -27,7 +27,7 @@ REDACTED = ("localpush__", "scrubbed__")
 """Files whose text was replaced before they were published, in part letter by letter: their tokens are not in
 the file."""
 CANDIDATES = [1 + step / 20 for step in range(17)]
-LEAST_INPUT = 2_000
+MIN_INPUT = 2_000
 """Reported input tokens below which a session is an invented example, not a recording."""
 
 
@@ -118,7 +118,7 @@ def count_files(sessions: Sessions) -> dict[str, list[Miss]]:
     for name, some in sessions.items():
         for session in some:
             found = list(misses(session, name))
-            if found and max(miss.reported for miss in found) >= LEAST_INPUT:
+            if found and max(miss.reported for miss in found) >= MIN_INPUT:
                 by_file[name] += found
     return by_file
 

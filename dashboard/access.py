@@ -73,7 +73,7 @@ def current_project(request: PersonRequest, among: list[Project]) -> Project:
         NotFound: when they are in no project.
     """
     if not among:
-        raise NotFound("You are not in any project. Ask its owner to add you.")
+        raise NotFound("You are not a member of any project. Ask the owner of a project to add you.")
     chosen = request.session.get(PROJECT)
     return next((project for project in among if str(project.pk) == chosen), among[0])
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 else:
     Admin = admin.ModelAdmin
 
-MOST_AT_ONCE = 100
+MAX_AT_ONCE = 100
 """The most sessions of one action: the confirmation page previews each of them."""
 _CONFIRMATION = re.compile(r"([0-9]{1,9})@([0-9]{1,9})")
 _BIG_COLUMNS = ("closed_spans", "fork_spans", "tail", "metadata")
@@ -52,7 +52,9 @@ class PlayheadAdmin(admin.AdminSite):
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         if request.user.is_authenticated:
-            raise PermissionDenied("The administration is for staff.")
+            raise PermissionDenied(
+                "Only staff may open the administration pages. Ask an administrator for access."
+            )
         return redirect_to_login(request.GET.get("next") or request.get_full_path())
 
     def logout(  # type: ignore[override]  # any answer will do
@@ -137,9 +139,9 @@ class SessionAdmin(ReadOnly):
         self, request: HttpRequest, chosen: QuerySet[Session], action: "SessionAction"
     ) -> HttpResponse | None:
         """Shows the confirmation page; runs the action when that page is sent."""
-        sessions = list(chosen.defer(None)[: MOST_AT_ONCE + 1])
-        if len(sessions) > MOST_AT_ONCE:
-            self.message_user(request, f"Choose {MOST_AT_ONCE} sessions at most.", messages.ERROR)
+        sessions = list(chosen.defer(None)[: MAX_AT_ONCE + 1])
+        if len(sessions) > MAX_AT_ONCE:
+            self.message_user(request, f"Choose {MAX_AT_ONCE} sessions at most.", messages.ERROR)
             return None
         if "confirmed" in request.POST:
             for session in sessions:
@@ -172,7 +174,9 @@ class SessionAdmin(ReadOnly):
 def _preview_compression(session: Session) -> ActionPreview:
     run = estimate(session, RunRequest())
     if not run.steps:
-        return ActionPreview(session, "There is nothing to compress: its newest steps stay in full.")
+        return ActionPreview(
+            session, "There is nothing to compress: the session's newest steps stay in full."
+        )
     strategy = f"{run.strategy} with {run.model}" if run.model else run.strategy
     text = f"Steps {run.first_step:,} to {run.last_step:,}, {run.tokens_before:,} tokens, by {strategy}"
     if run.calls:

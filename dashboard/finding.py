@@ -8,7 +8,7 @@ from django.urls import reverse
 from dashboard.location import Location
 from historyapp.enqueue import request_text_index
 from historyapp.models.takes import takes
-from historyapp.models.text_search import MOST_HITS, Hit, TextSearch, in_steps
+from historyapp.models.text_search import MAX_HITS, Hit, TextSearch, in_steps
 
 LISTED = 50
 """Steps that are listed with the text around the match."""
@@ -97,7 +97,7 @@ def find_in(location: Location, after: int = 0) -> TextHits | None:
     """
     if not location.find or not location.steps:
         return None
-    found = TextSearch(location.history, location.find, with_takes=True).find(MOST_HITS, after)
+    found = TextSearch(location.history, location.find, with_takes=True).find(MAX_HITS, after)
     if not location.is_shared:  # people with a share link must not start background work
         request_text_index(found.unindexed)
     by_step = in_steps(found.hits, location.steps)

@@ -22,7 +22,7 @@ from historyapp.models.history import History
 from historyapp.models.landmarks import has_later_failure
 from historyapp.models.relatives import Relatives, relatives_of
 from historyapp.models.takes import Take
-from historyapp.models.text_search import MOST_CHARACTERS
+from historyapp.models.text_search import MAX_CHARACTERS
 from historyapp.models.turns import steps_of_turn
 
 
@@ -189,7 +189,7 @@ def find_location(request: PersonRequest, session_id: UUID, step: int | None = N
     filter, timeline = read_filter(request.GET), read_timeline_form(request.GET)
     if share_of(request) is not None:
         filter = replace(filter, noted="", names="")  # notes of members, and an index that is built on demand
-    find = clean(request.GET.get("find", "")).strip()[:MOST_CHARACTERS]
+    find = clean(request.GET.get("find", "")).strip()[:MAX_CHARACTERS]
     if step is None:
         step = read_number(request.GET, "step")
     if step in (None, 0, -1) and not history.steps:

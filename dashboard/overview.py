@@ -15,11 +15,11 @@ from historyapp.services.overview import RunOverview
 
 SHOWN = 12
 """Rows of a table that are not folded."""
-MOST_ROWS, MOST_SLOWEST = 40, 8
+MAX_ROWS, MAX_SLOWEST = 40, 8
 """Rows of a table, and steps in the list of slowest steps. The API returns all."""
 LINKS = 60
 """Parts of the picture of the context that each lead to a step."""
-MOST_MARKS = 40
+MAX_MARKS = 40
 """Lines of one kind in the picture."""
 ROWS = 40
 """Rows of the table behind the picture, without compactions."""
@@ -119,15 +119,15 @@ def draw_context(overview: RunOverview) -> ContextChart | None:
 
 def _marks(overview: RunOverview, last: int) -> Iterator[Mark]:
     figures = overview.figures
-    turns = figures.turns if figures.turn_count <= MOST_MARKS else []
+    turns = figures.turns if figures.turn_count <= MAX_MARKS else []
     for step in turns:
         yield Mark("turn", step, percent(step - 1, last), f"input from a person before step {step:,}")
-    for compaction in figures.sizes.compactions[:MOST_MARKS]:
+    for compaction in figures.sizes.compactions[:MAX_MARKS]:
         label = f"compacted before step {compaction.step:,}"
         if compaction.before and compaction.after:
             label += f": {compaction.before:,} → {compaction.after:,} tokens"
         yield Mark("compaction", compaction.step, percent(compaction.step - 1, last), label)
-    for step in overview.rewinds[:MOST_MARKS]:
+    for step in overview.rewinds[:MAX_MARKS]:
         if step <= figures.steps:
             yield Mark("rewind", step, percent(step, last), f"rewound to after step {step:,}")
 
@@ -196,32 +196,32 @@ class OverviewPage:
     def tools(self) -> list[tuple[str, ToolFigures, str]]:
         """Name, figures, and the width of a bar for its tokens."""
         most = max((tool.tokens for _, tool in self.overview.tools), default=0) or 1
-        tools = self.overview.tools[:MOST_ROWS]
+        tools = self.overview.tools[:MAX_ROWS]
         return [(name, tool, percent(tool.tokens, most)) for name, tool in tools]
 
     @cached_property
     def files(self) -> list[tuple[str, str, FileFigures]]:
         """Path, the path below the folder that all files share, and figures."""
-        return [(path, self._short(path), file) for path, file in self.overview.files[:MOST_ROWS]]
+        return [(path, self._short(path), file) for path, file in self.overview.files[:MAX_ROWS]]
 
     @property
     def commands(self) -> list[tuple[str, CommandFigures]]:
-        return self.overview.commands[:MOST_ROWS]
+        return self.overview.commands[:MAX_ROWS]
 
     @property
     def unlisted_files(self) -> int:
         """Files that no row of the page has."""
-        return max(0, len(self.overview.files) - MOST_ROWS)
+        return max(0, len(self.overview.files) - MAX_ROWS)
 
     @property
     def unlisted_commands(self) -> int:
         """Likewise."""
-        return max(0, len(self.overview.commands) - MOST_ROWS)
+        return max(0, len(self.overview.commands) - MAX_ROWS)
 
     @property
     def slowest(self) -> list[tuple[StepFigure, str]]:
         """The slowest steps, with their targets below the folder that all files share."""
-        slowest = self.figures.slowest[:MOST_SLOWEST]
+        slowest = self.figures.slowest[:MAX_SLOWEST]
         return [(step, self._short(step.target)) for step in slowest]
 
     @property

@@ -19,12 +19,12 @@ LONGEST = 30_000
 """A stretch that took longer is shortened."""
 SHORTENED = 2_000
 """How long a shortened stretch lasts."""
-LEAST = 500
+MIN = 500
 """How long a step stays at least, for example one that took no time."""
 SLOWEST_TEXT = 20
 """Characters a second. A shorter text does not fill a long model call."""
 CHARACTERS_PER_TOKEN = 4
-MOST_SINGLE, MOST_SAMPLES = 400, 200
+MAX_SINGLE, MAX_SAMPLES = 400, 200
 """The length of a replay is computed from all steps of a session of up to 400, else from a sample of 200."""
 
 Name = Literal["pause", "model", "tools"]
@@ -73,7 +73,7 @@ class Pace:
     @property
     def shown(self) -> int:
         """How long the step is shown."""
-        return max(LEAST, self.pause.shown + self.model.shown + self.tools.shown)
+        return max(MIN, self.pause.shown + self.model.shown + self.tools.shown)
 
     @property
     def attribute(self) -> str:
@@ -159,7 +159,7 @@ def replay_time(history: History) -> ReplayTime:
     each share represents the share. No step is long, because long stretches are shortened.
     """
     steps = history.steps
-    size = 1 if steps <= MOST_SINGLE else ceil(steps / MOST_SAMPLES)
+    size = 1 if steps <= MAX_SINGLE else ceil(steps / MAX_SAMPLES)
     numbers = list(range(steps % size or size, steps + 1, size))
     rows = history.sample(numbers) if numbers else []
     if size > 1:

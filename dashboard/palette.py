@@ -18,11 +18,11 @@ from historyapp.core.text import fold
 from historyapp.models import Project, Session
 from historyapp.services.known_files import known_files
 
-MOST_CHARACTERS = 200
+MAX_CHARACTERS = 200
 """Characters of the typed text."""
-MOST_SESSIONS = 8
-MOST_ACTIONS = 8
-MOST_FILES = 8
+MAX_SESSIONS = 8
+MAX_ACTIONS = 8
+MAX_FILES = 8
 LONGEST_PATH = 55
 """Characters of a file's path that are shown: its end."""
 SHORTEST_ID = 4
@@ -68,14 +68,14 @@ def search(project: Project, text: str, location: Location | None, *, is_staff: 
     Args:
         location: of the session in view, if there is one.
     """
-    text = text.strip()[:MOST_CHARACTERS]
+    text = text.strip()[:MAX_CHARACTERS]
     words = [fold(word) for word in text.split()]
     actions = _matching(_actions(location), words)
     pages = _matching(_pages(location, is_staff=is_staff), words)
     groups = (
         PaletteGroup("Steps", list(_step(location, text))),
         PaletteGroup("Files", list(_files(location, text))),
-        PaletteGroup("Actions", actions[:MOST_ACTIONS]),
+        PaletteGroup("Actions", actions[:MAX_ACTIONS]),
         PaletteGroup("Pages", pages),
         PaletteGroup("Sessions", list(_sessions(project, text, location))),
         PaletteGroup("Find", list(_find(location, text))),
@@ -105,7 +105,7 @@ def _files(location: Location | None, text: str) -> Iterator[PaletteItem]:
     """The files that the session read or edited; each leads to the list of its steps."""
     if location is None or not location.steps or not text:
         return
-    for file in known_files(location.history, text)[:MOST_FILES]:
+    for file in known_files(location.history, text)[:MAX_FILES]:
         counts = (file.reads, "read"), (file.edits, "edit")
         detail = ", ".join(f"{count:,} {name}{'s' * (count != 1)}" for count, name in counts if count)
         address = f"{location.url}?step={location.step}{location.as_of_parameter}&file={quote(file.path)}"
@@ -129,12 +129,12 @@ def _sessions(project: Project, text: str, location: Location | None) -> Iterato
     listed = known.search(text).exclude(status=Session.Status.ARCHIVED)
     if location is not None and not text:  # it is open already
         listed = listed.exclude(pk=location.session.pk)
-    found = list(listed.newest_first()[:MOST_SESSIONS])
+    found = list(listed.newest_first()[:MAX_SESSIONS])
     digits = text.lower().replace("-", "")
     if _ID.fullmatch(text.lower()) and SHORTEST_ID <= len(digits) <= 32:
         between = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
-        found = [*known.filter(Q(id__range=between)).order_by("id")[:MOST_SESSIONS], *found]
-    for session in list(dict.fromkeys(found))[:MOST_SESSIONS]:
+        found = [*known.filter(Q(id__range=between)).order_by("id")[:MAX_SESSIONS], *found]
+    for session in list(dict.fromkeys(found))[:MAX_SESSIONS]:
         detail = f"{session.agent} · {session.steps:,} steps" if session.agent else f"{session.steps:,} steps"
         yield PaletteItem(str(session), reverse("session", args=[session.pk]), "history", detail)
 

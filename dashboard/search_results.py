@@ -13,7 +13,7 @@ from historyapp.models import Session
 from historyapp.models.search import SearchHit
 from historyapp.services.search.results import Results
 
-MOST_VALUES = 8
+MAX_VALUES = 8
 """Values of a facet that are shown."""
 FACETS = {"status": "Outcome", "tool": "Tool", "agent": "Agent", "model": "Model", "tag": "Tag"}
 """Names in a query, and what people read."""
@@ -64,7 +64,7 @@ class SearchResults:
         counted = self.found.page.facets
         shown = []
         for name, title in FACETS.items():
-            values = counted[name].most_common(MOST_VALUES) if name in counted else []
+            values = counted[name].most_common(MAX_VALUES) if name in counted else []
             links = []
             for value, count in values:
                 quoted = value.replace('"', " ")

@@ -19,7 +19,7 @@ from historyapp.services.strategy_comparisons import OriginalStep, StrategyRecal
 LETTERS = "AB"
 PAGE = 20
 """Rows on one page."""
-MOST_STEPS, MOST_ITEMS = 50, 50
+MAX_STEPS, MAX_ITEMS = 50, 50
 """Original steps of one row that are shown, and summaries of one cell."""
 RESULTS, SUMMARY = 1_500, 8_000
 """The most characters shown of a step's result, and of a summary."""
@@ -112,13 +112,13 @@ def shown_row(row: StrategyRow, runs: list[CompressionRun], needed: Mapping[str,
     cells = []
     for letter, run, cell in zip(LETTERS, runs, row.cells, strict=True):
         left, summaries = CELL, []
-        for item in cell.items[:MOST_ITEMS]:
+        for item in cell.items[:MAX_ITEMS]:
             text = item.text or ""
             shown = text[: min(SUMMARY, left)]
             left -= len(shown)
             summaries.append(ShownSummary(item, marks.html(shown), len(shown), len(text)))
         cells.append(ShownCell(letter, run, cell, summaries))
-    originals = [_original(each, marks) for each in row.originals[:MOST_STEPS]]
+    originals = [_original(each, marks) for each in row.originals[:MAX_STEPS]]
     return ShownRow(row, originals, cells)
 
 

@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 stopping = threading.Event()
 """Set when this process's worker must end. Then tasks begin no further work."""
-MOST_FORWARDS, FORWARD_SECONDS = 20, 0.1
+MAX_FORWARDS, FORWARD_SECONDS = 20, 0.1
 """How often a message is put back into the queue for another worker, and after how many seconds."""
 TURN_SECONDS = 20.0
 """Seconds after which a task yields to waiting runs: otherwise a long run would delay all others."""
@@ -71,7 +71,7 @@ def compress(run: str, forwards: int = 0) -> None:
         is_first = id not in _current_runs
         _current_runs.add(id)
     if not is_first:
-        if forwards < MOST_FORWARDS and Worker.objects.alive().count() > 1:
+        if forwards < MAX_FORWARDS and Worker.objects.alive().count() > 1:
             compress.apply_async((run, forwards + 1), countdown=FORWARD_SECONDS)
         return
     end = time.monotonic() + TURN_SECONDS

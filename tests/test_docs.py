@@ -13,7 +13,7 @@ import pytest
 from django.core.management import call_command, get_commands, load_command_class
 
 from dashboard.keys import KEYS
-from historyapp.api.contexts import MOST_STEPS
+from historyapp.api.contexts import MAX_STEPS
 from historyapp.api.root import api
 from historyapp.core.entries import BODY, KINDS, ResultStatus
 from historyapp.core.episodes import STATUSES
@@ -22,7 +22,7 @@ from historyapp.core.exporters import EXPORTERS
 from historyapp.core.importers import IMPORTERS
 from historyapp.core.json import MAX_DEPTH, MAX_VALUES
 from historyapp.core.settings import SessionSettings
-from historyapp.services.append import MOST_CALLS
+from historyapp.services.append import MAX_CALLS
 from historyapp.services.idempotency import KEPT_CHARACTERS
 from historyapp.terminal.command_line import make_parser
 from historyapp.wire.problems import PROBLEM_TYPES
@@ -112,15 +112,15 @@ def test_every_limit_of_the_api_is_in_one_table() -> None:
         re.findall(r"^\| (.+?) \| ([\d,]+) \|$", sections("api.md", 2)["Limits"], flags=re.MULTILINE)
     )
     figures = {what: int(figure.replace(",", "")) for what, figure in table.items()}
-    assert figures["Tool calls of one `model_output`"] == MOST_CALLS
+    assert figures["Tool calls of one `model_output`"] == MAX_CALLS
     assert figures["Levels of nested objects and lists"] == MAX_DEPTH
     assert figures["JSON values in one body"] == MAX_VALUES
-    assert figures["Steps in one text of `progress`"] == MOST_STEPS
+    assert figures["Steps in one text of `progress`"] == MAX_STEPS
     assert figures["Characters of a response that is stored for an `Idempotency-Key`"] == KEPT_CHARACTERS
     assert next(figure for what, figure in figures.items() if "PLAYHEAD_MAX_BODY" in what) == 32 * 2**20
     schema = deepcopy(api.get_openapi_schema())  # its parts are the same for all who ask
     del schema["components"]["schemas"]["RewindEntry"]  # a span has three parts
-    set_elsewhere = {MOST_CALLS, MAX_DEPTH, MAX_VALUES, MOST_STEPS, KEPT_CHARACTERS, 32 * 2**20}
+    set_elsewhere = {MAX_CALLS, MAX_DEPTH, MAX_VALUES, MAX_STEPS, KEPT_CHARACTERS, 32 * 2**20}
     assert limits(schema) | set_elsewhere == set(figures.values())
 
 

@@ -17,11 +17,11 @@ FEW = "a \n0<-"
 SHORT = (2_048, 8_192)
 """Lengths in characters. Four times the length takes a quadratic pattern 16 times as long."""
 LONG = 1_048_576
-MOST_FOR_LONG = 0.5
+MAX_SECONDS = 0.5
 """Seconds of processor time. A linear pattern takes up to 0.1 s, a quadratic one at least 10 s."""
 SIGNIFICANT = 0.012
 """Seconds; shorter times say nothing. A quadratic pattern takes longer for 8,192 characters."""
-MOST_GROWTH = 9
+MAX_GROWTH = 9
 LIMIT = 0.2
 """Seconds of processor time for 8,192 characters after which a match is broken off."""
 
@@ -68,7 +68,7 @@ def problem(use: Use, attack: Attack, lengths: tuple[int, ...]) -> str:
                     taken = min(taken, *(seconds(use, text) for _ in range(5)))
         except TooLong:
             return f"{use.place} {use.way} {attack}: over {limit} s for {length:,} characters"
-        if before and taken > max(SIGNIFICANT, MOST_GROWTH * max(before, SIGNIFICANT / MOST_GROWTH)):
+        if before and taken > max(SIGNIFICANT, MAX_GROWTH * max(before, SIGNIFICANT / MAX_GROWTH)):
             return f"{use.place} {use.way} {attack}: {before:.4f}, then {taken:.4f} s for {length:,}"
         before = taken
     return ""
@@ -91,20 +91,20 @@ def test_every_pattern_reads_a_megabyte_at_once(length: int) -> None:
 
 
 def slow_attacks(use: Use, length: int) -> Iterator[str]:
-    """The attacks on a pattern that take longer than ``MOST_FOR_LONG``, measured twice where they do."""
+    """The attacks on a pattern that take longer than ``MAX_SECONDS``, measured twice where they do."""
     for attack in sorted(attacks(use.pattern, FEW)):
         if not attack.end:  # with an end that fits nothing it takes as long or longer
             continue
         text = attack.text(length)
         for _ in range(2):
             try:
-                with time_limit(MOST_FOR_LONG):
+                with time_limit(MAX_SECONDS):
                     seconds(use, text)
                 break
             except TooLong:
                 continue
         else:
-            yield f"{use.place} {use.way} {attack}: over {MOST_FOR_LONG} s for {length:,} characters"
+            yield f"{use.place} {use.way} {attack}: over {MAX_SECONDS} s for {length:,} characters"
 
 
 def test_the_patterns_of_every_module_are_found() -> None:

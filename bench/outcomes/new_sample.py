@@ -20,7 +20,7 @@ from bench.outcomes.sample import candidates, level_of
 
 SEED = "2026-11-23 second sample"
 LABELLED = ("labels.jsonl", "later_labels.jsonl")
-MOST: dict[tuple[bool, int], int] = {
+MAX: dict[tuple[bool, int], int] = {
     (True, 2): 70, (True, 1): 12, (True, 0): 8, (False, 2): 9, (False, 1): 4, (False, 0): 3,
 }  # fmt: skip
 """Results of a stratum that are taken: by whether it is a shell's, and by the words in the text."""
@@ -47,7 +47,7 @@ def population(folder: Path) -> dict[Stratum, list[Recorded]]:
 def choose(strata: dict[Stratum, list[Recorded]]) -> Iterable[tuple[Recorded, float]]:
     """The sample, each with the number of results of the population for which it stands."""
     for (_, is_shell, level), some in strata.items():
-        taken = some[: MOST[is_shell, level]]
+        taken = some[: MAX[is_shell, level]]
         yield from ((one, len(some) / len(taken)) for one in taken)
 
 

@@ -21,7 +21,7 @@ from bench.outcomes.results import Recorded, results_in
 SEED = 20261123
 QUOTAS = {2: 120, 1: 40, 0: 40}
 """Results of the sample by level: with words of a failure, with words around failures, with neither."""
-MOST_OF_A_FILE = 4
+MAX_OF_A_FILE = 4
 FAILURE = (
     "traceback (most recent", "no such file", "not found", "fatal:", "error:", "error[", "errors:",
     "failed", "failures", "fail ", "fail:", "exception:", "code: 1", "code: 2", "code 1", "code 2",
@@ -82,7 +82,7 @@ def choose(all_of_them: Iterable[Recorded]) -> list[Recorded]:
 def _next(stratum: list[Recorded], of_file: Counter[str]) -> Recorded | None:
     while stratum:
         one = stratum.pop()
-        if of_file[one.file] < MOST_OF_A_FILE:
+        if of_file[one.file] < MAX_OF_A_FILE:
             of_file[one.file] += 1
             return one
     return None

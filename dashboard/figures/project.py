@@ -15,7 +15,7 @@ from dashboard.figures.pictures import Picture, pictures, tokens_of
 from dashboard.timeline.bars import percent
 from historyapp.core.errors import Invalid
 from historyapp.core.text import clean
-from historyapp.models.day_figures import MOST_NAME
+from historyapp.models.day_figures import MAX_NAME
 from historyapp.models.episodes import SEVERAL_TOOLS
 from historyapp.services.figures.project_figures import (
     FiguresQuery,
@@ -29,7 +29,7 @@ from historyapp.services.figures.project_figures import (
 )
 
 SPANS = (7, 30, 90)
-MOST_BARS, MOST_ROWS = 92, 366
+MAX_BARS, MAX_ROWS = 92, 366
 _NAMES: tuple[Literal["agent", "model", "tool"], ...] = ("agent", "model", "tool")
 
 
@@ -55,7 +55,7 @@ def read_span(query: QueryDict) -> FiguresQuery:
         )
     last = _day(query.get("to", ""), today)
     first = _day(query.get("from", ""), date.fromordinal(max(1, last.toordinal() - int(days or 30) + 1)))
-    agent, model, tool = (clean(query.get(name, ""))[:MOST_NAME] or None for name in _NAMES)
+    agent, model, tool = (clean(query.get(name, ""))[:MAX_NAME] or None for name in _NAMES)
     return FiguresQuery(first, last, agent, model, tool)
 
 
@@ -84,7 +84,7 @@ class FiguresPage:
     @cached_property
     def rows(self) -> list[tuple[date, GroupFigures]]:
         """The rows of the table behind the charts, newest first."""
-        return list(self.by_day.items())[::-1][:MOST_ROWS]
+        return list(self.by_day.items())[::-1][:MAX_ROWS]
 
     @cached_property
     def tables(self) -> list[tuple[str, list[tuple[str, str, str, GroupFigures]]]]:
@@ -152,7 +152,7 @@ class FiguresPage:
     @cached_property
     def pictures(self) -> list[Picture]:
         """Steps, errors, tokens and money by day, or by several days of a long span."""
-        each = -(-self.query.days // MOST_BARS)
+        each = -(-self.query.days // MAX_BARS)
         slots = [GroupFigures() for _ in range(-(-self.query.days // each))]
         for day, group in self.by_day.items():
             slot = slots[(day - self.query.first).days // each]

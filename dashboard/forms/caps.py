@@ -11,8 +11,8 @@ from historyapp.services.caps import Cap, caps_of, set_caps
 
 PERIODS = {"day": "Daily cap", "month": "Monthly cap"}
 """Periods of spending caps, with the labels of their fields."""
-MOST_DOLLARS = 1_000_000_000
-MOST_SESSIONS = 50
+MAX_DOLLARS = 1_000_000_000
+MAX_SESSIONS = 50
 """Sessions with a cap that are listed."""
 
 
@@ -50,7 +50,7 @@ def key_forms(project: Project) -> list[KeyForm]:
 def capped_sessions(project: Project) -> list[Cap]:
     """The caps of sessions, the newest first."""
     counters = SpendingCounter.objects.capped().filter(project=project).exclude(session=None)
-    return caps_of(list(counters.select_related("session").order_by("-pk")[:MOST_SESSIONS]))
+    return caps_of(list(counters.select_related("session").order_by("-pk")[:MAX_SESSIONS]))
 
 
 def save_caps(
@@ -74,8 +74,8 @@ def read_dollars(text: str) -> int | None:
         dollars = float(text)
     except ValueError:
         dollars = -1
-    if not 0 <= dollars <= MOST_DOLLARS:
-        raise Invalid(f"A spending cap must be a number from 0 to {MOST_DOLLARS:,}, in US dollars, or empty.")
+    if not 0 <= dollars <= MAX_DOLLARS:
+        raise Invalid(f"A spending cap must be a number from 0 to {MAX_DOLLARS:,}, in US dollars, or empty.")
     return round(dollars * MICRO)
 
 

@@ -19,7 +19,7 @@ PAGE_CHARACTERS = 60_000
 """Characters added each time a reader opens more."""
 STEP_CHARACTERS = 16_000
 """Characters shown of all blocks of one step together, so that a move of the playhead stays under 30 KB."""
-LEAST_CHARACTERS, RESERVED_CHARACTERS = 200, 4_000
+MIN_CHARACTERS, RESERVED_CHARACTERS = 200, 4_000
 """Characters of a block after long blocks have used up the rest: enough to show a short command in full. They
 come from a reserved part of the step's characters."""
 ASIDE_CHARACTERS = 400
@@ -184,8 +184,8 @@ class Folder:
         """
         most = ASIDE_CHARACTERS if more.get("is_aside") or is_closed else HEAD_CHARACTERS
         end = _end(text, 0, min(most, self._left), HEAD_LINES)
-        if end < LEAST_CHARACTERS and len(text) > end:
-            end = max(end, _end(text, 0, min(LEAST_CHARACTERS, end + self._reserve), HEAD_LINES))
+        if end < MIN_CHARACTERS and len(text) > end:
+            end = max(end, _end(text, 0, min(MIN_CHARACTERS, end + self._reserve), HEAD_LINES))
         if len(text) - end < 200 and self._left >= len(text):  # too short to fold
             end = len(text)
         if language == IMAGE:

@@ -10,7 +10,7 @@ from dashboard.rendering.bars import BarPart, draw_bar
 from dashboard.rendering.blocks import TERMINAL, Block, Folder
 from dashboard.rendering.values import content_text, pretty_json
 from historyapp.core.context_diff import (
-    LEAST_CACHED,
+    MIN_CACHED,
     CacheEffect,
     PrefixDiff,
     SegmentDiff,
@@ -192,7 +192,7 @@ class Changes:
     """
     bill_note: str
     """What the provider billed for this request, or for the previous one if no step follows."""
-    least_cached: int = LEAST_CACHED
+    least_cached: int = MIN_CACHED
     """Tokens below which no cache holds a request."""
 
 

@@ -16,7 +16,7 @@ _TAGS = (
 _OPENING = re.compile(rf"<(?P<tag>{_TAGS})>")
 _WORDS = re.compile(r"(?:</?(?:command-name|command-args|bash-input)>\s{0,99})+")
 """Marks around what the person typed."""
-MOST_PARTS = 20
+MAX_PARTS = 20
 """The most parts that one message is divided into."""
 
 
@@ -37,7 +37,7 @@ def _parts(text: str) -> Iterator[MessagePart]:
     position, count, unclosed = 0, 0, set[str]()
     for opening in _OPENING.finditer(text):
         tag = opening["tag"]
-        if opening.start() < position or tag in unclosed or count >= MOST_PARTS:
+        if opening.start() < position or tag in unclosed or count >= MAX_PARTS:
             continue
         end = text.find(f"</{tag}>", opening.end())
         if end < 0:

@@ -27,9 +27,7 @@ def image_block(folder: Folder, key: str, part: Any) -> Block | None:
         return folder.block(key, f"Image at {url[:500]} (not loaded)")
     found = image_data(image)
     if found is None or image_bytes(found[1][:64]) is None:
-        return folder.block(
-            key, "An image that cannot be shown: its data are no PNG, JPEG, GIF or WebP file."
-        )
+        return folder.block(key, "This image cannot be shown: it is not a PNG, JPEG, GIF or WebP file.")
     kilobytes = len(found[1]) * 3 / 4 / 1024
     return folder.block(key, found[1], IMAGE, f"{found[0]}, {kilobytes:,.1f} KB")
 

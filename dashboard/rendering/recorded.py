@@ -39,7 +39,7 @@ LABELS: dict[Part, str] = {
     "removed": "removed, unrecorded",
 }
 """The parts of a request, in the order of the bar."""
-MOST_TAKES = 5
+MAX_TAKES = 5
 SHOWN = 2_000
 """Characters of a message in the list; the step has the whole text."""
 
@@ -87,7 +87,7 @@ def draw_recorded(request: RecordedRequest, changes: RequestChanges | None) -> R
         cost_note=cost_note(request, changes),
         change_note=changed,
         absent=[note for note in absent if note],
-        takes=found[-MOST_TAKES:],
+        takes=found[-MAX_TAKES:],
         source_note=source_note(request),
     )
 

@@ -37,9 +37,9 @@ INPUTS = 20
 """The most inputs shown with the step that follows them; the newest are shown."""
 CALLS = 20
 """The most parallel tool calls shown at once."""
-MOST_HEADLINE = 90
+MAX_HEADLINE = 90
 """The most characters of what a step tried, in its heading."""
-MOST_FOLDERS = 3
+MAX_FOLDERS = 3
 """The most parts of a path in the heading of a step."""
 SUMMARIES = 10
 """The most summaries shown of one step, the narrowest first."""
@@ -102,8 +102,8 @@ class Headline:
         entered, _, command = self.target.partition(" && ")
         text = command if entered.startswith("cd ") and command else self.target
         parts = text.replace("\\", "/").split("/")
-        is_path = self.kind in ("read", "edit") and len(parts) > MOST_FOLDERS + 1
-        return preview(f"…/{'/'.join(parts[-MOST_FOLDERS:])}" if is_path else text, MOST_HEADLINE)
+        is_path = self.kind in ("read", "edit") and len(parts) > MAX_FOLDERS + 1
+        return preview(f"…/{'/'.join(parts[-MAX_FOLDERS:])}" if is_path else text, MAX_HEADLINE)
 
 
 @dataclass(frozen=True, slots=True)

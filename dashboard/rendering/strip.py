@@ -3,10 +3,10 @@
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from historyapp.core.strips import MOST_BARS, bars_of
+from historyapp.core.strips import MAX_BARS, bars_of
 from historyapp.models import Session
 
-WIDTH, HEIGHT, LEAST = 128, 18, 3
+WIDTH, HEIGHT, MIN = 128, 18, 3
 """Height of the picture and of its lowest bar, in pixels."""
 WIDEST = 8
 """Pixels from one bar to the next, at most."""
@@ -18,12 +18,12 @@ def draw_strip(session: Session) -> SafeString:
     bars = list(bars_of(session.strip, session.live_tail.step))
     if not bars:
         return SafeString()
-    pitch = min(WIDEST, WIDTH // max(len(bars), MOST_BARS // 2))
+    pitch = min(WIDEST, WIDTH // max(len(bars), MAX_BARS // 2))
     sizes = [bar.tokens / (bar.last_step - bar.first_step + 1) for bar in bars]
     tallest = max(sizes) or 1
     paths: dict[str, list[str]] = {}
     for place, (bar, size) in enumerate(zip(bars, sizes, strict=True)):
-        height = max(LEAST, round(HEIGHT * (size / tallest) ** 0.5))
+        height = max(MIN, round(HEIGHT * (size / tallest) ** 0.5))
         shape = f"M{place * pitch} {HEIGHT}v-{height}h{pitch - 1}v{height}z"
         outcome = "bad" if bar.errors else "likely" if bar.likely_failures else "fine"
         paths.setdefault(outcome, []).append(shape)

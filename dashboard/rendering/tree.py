@@ -10,15 +10,15 @@ from django.utils.safestring import SafeString, mark_safe
 from dashboard.rendering.text import visible
 from historyapp.core.json import json_text
 
-MOST_NODES = 150
+MAX_NODES = 150
 """The most values of a tree that are drawn."""
-MOST_CHARACTERS = 500
+MAX_CHARACTERS = 500
 """The most characters drawn of one text."""
 DEEPEST = 8
 """The levels of a tree that are drawn."""
 OPEN = 2
 """The levels that are open at first."""
-MOST_COLUMNS, MOST_ROWS = 10, 30
+MAX_COLUMNS, MAX_ROWS = 10, 30
 
 
 class Tree:
@@ -27,7 +27,7 @@ class Tree:
     def __init__(self, characters: int) -> None:
         self.characters = characters
         """How many characters may still be drawn."""
-        self.nodes = MOST_NODES
+        self.nodes = MAX_NODES
         self.is_whole = True
         """Whether everything so far was drawn."""
 
@@ -43,7 +43,7 @@ class Tree:
 
     def _scalar(self, value: Any) -> str:
         text = visible(value if isinstance(value, str) else json_text(value))
-        shown = text[: max(0, min(MOST_CHARACTERS, self.characters))]
+        shown = text[: max(0, min(MAX_CHARACTERS, self.characters))]
         self.characters -= len(shown)
         if len(shown) < len(text):
             self.is_whole = False
@@ -58,7 +58,7 @@ class Tree:
                 self.is_whole = False
                 rows.append("<li>…</li>")
                 break
-            name = visible(str(key))[:MOST_CHARACTERS]
+            name = visible(str(key))[:MAX_CHARACTERS]
             self.characters -= len(name)
             rows.append(self._item(escape(name), value, depth))
         return f'<ul class="json">{"".join(rows)}</ul>'
@@ -77,7 +77,7 @@ class Tree:
         self.characters -= sum(len(name[:80]) for name in columns)
         drawn: list[str] = []
         for row in rows:
-            if len(drawn) == MOST_ROWS or self.nodes <= 0 or self.characters <= 0:
+            if len(drawn) == MAX_ROWS or self.nodes <= 0 or self.characters <= 0:
                 self.is_whole = False
                 break
             self.nodes -= 1
@@ -89,9 +89,9 @@ class Tree:
 def _columns(rows: list[Any]) -> tuple[str, ...]:
     """The columns of a list of like objects without further levels; none where it is no table."""
     first = rows[0]
-    if len(rows) < 2 or not isinstance(first, Mapping) or not 1 < len(first) <= MOST_COLUMNS:
+    if len(rows) < 2 or not isinstance(first, Mapping) or not 1 < len(first) <= MAX_COLUMNS:
         return ()
-    for row in islice(rows, MOST_ROWS + 1):
+    for row in islice(rows, MAX_ROWS + 1):
         is_flat = isinstance(row, Mapping) and not any(isinstance(v, (Mapping, list)) for v in row.values())
         if not is_flat or not row.keys() <= first.keys():
             return ()

@@ -15,15 +15,15 @@ from historyapp.core.searchable import lowered
 
 PAGE_CHARACTERS = 20_000
 """Characters of the text on one page."""
-MOST_LINES = 50
+MAX_LINES = 50
 """Lines with the text to find that are listed on one page."""
-MOST_COUNTED = 10_000
+MAX_COUNTED = 10_000
 """Lines with it that are counted."""
 LINES_BEFORE = 3
 """Lines shown before a matching line."""
 AROUND = 80
 """Characters on each side of a match in the list."""
-MOST_MARKED = 1_000
+MAX_MARKED = 1_000
 """Matches that are marked on one page."""
 
 
@@ -71,23 +71,23 @@ class WholeText:
 
     @property
     def count(self) -> int:
-        """Lines that have the wanted text, up to :data:`MOST_COUNTED`."""
-        return min(len(self._lines), MOST_COUNTED)
+        """Lines that have the wanted text, up to :data:`MAX_COUNTED`."""
+        return min(len(self._lines), MAX_COUNTED)
 
     @property
     def has_more(self) -> bool:
-        return len(self._lines) > MOST_COUNTED
+        return len(self._lines) > MAX_COUNTED
 
     @cached_property
     def found(self) -> list[FoundLine]:
         """The lines to list."""
         counted = self._lines[: self.count]
-        return [self._line(*line) for line in counted[self.first : self.first + MOST_LINES]]
+        return [self._line(*line) for line in counted[self.first : self.first + MAX_LINES]]
 
     @property
     def next_first(self) -> int | None:
         """``first`` of the next page of the list; None on the last one."""
-        following = self.first + MOST_LINES
+        following = self.first + MAX_LINES
         return following if following < self.count else None
 
     def _line(self, number: int, at: int) -> FoundLine:
@@ -149,7 +149,7 @@ class WholeText:
         if not needle:
             return escape(shown)
         pieces, position, folded = list[str](), 0, lowered(shown)
-        for _ in range(MOST_MARKED):
+        for _ in range(MAX_MARKED):
             at = folded.find(needle, position)
             if at < 0:
                 break
@@ -162,7 +162,7 @@ class WholeText:
 def _found(folded: str, needle: str) -> Iterator[tuple[int, int]]:
     """The lines with the needle, one more than are counted: their numbers and their first matches."""
     number, position, at = 1, 0, folded.find(needle)
-    for _ in range(MOST_COUNTED + 1):
+    for _ in range(MAX_COUNTED + 1):
         if at < 0:
             return
         number += folded.count("\n", position, at)

@@ -10,7 +10,7 @@ from dashboard.rendering.text import visible
 from dashboard.session_list.filters import SessionFilters
 from historyapp.models.session_filters import UNDATED_RUNS, FacetCounts
 
-SHOWN, MOST = 6, 60
+SHOWN, MAX = 6, 60
 """Values of a facet that are shown at once, and after a click on *more*."""
 _TITLES = {
     "agent": "Agent", "model": "Model", "repository": "Repository", "folder": "Folder", "tag": "Tag",
@@ -86,8 +86,8 @@ def _group(filters: SessionFilters, name: str, title: str, counts: Counter[str])
     known = sorted((item for item in counts.items() if item[0]), key=lambda item: (-item[1], item[0]))
     missing = [(value, 0) for value in getattr(filters, name) if not counts[value]]
     ordered = sorted(known + missing, key=lambda item: not filters.has(name, item[0]))
-    links = list(_links(filters, name, ((value, value) for value, _ in ordered[:MOST]), counts))
-    return FacetGroup(title, links[:SHOWN], links[SHOWN:], max(0, len(ordered) - MOST))
+    links = list(_links(filters, name, ((value, value) for value, _ in ordered[:MAX]), counts))
+    return FacetGroup(title, links[:SHOWN], links[SHOWN:], max(0, len(ordered) - MAX))
 
 
 def _links(

@@ -15,7 +15,7 @@ from historyapp.core.run_places import LONGEST
 from historyapp.core.text import clean
 from historyapp.models.session_filters import (
     DAYS,
-    MOST_VALUES,
+    MAX_VALUES,
     NAMED_FACETS,
     UNDATED_RUNS,
     SessionCriteria,
@@ -74,8 +74,8 @@ class SessionFilters:
                 raise Invalid(f"{name} must be one of {', '.join(filter(None, CHOICES[name]))}.")
         for name in SEVERAL:
             values = {clean(value)[:LONGEST] for value in query.getlist(name) if value.strip()}
-            if len(values) > MOST_VALUES:
-                raise Invalid(f"{name} is given {len(values)} times. Choose at most {MOST_VALUES}.")
+            if len(values) > MAX_VALUES:
+                raise Invalid(f"{name} is given {len(values)} times. Choose at most {MAX_VALUES}.")
             given[name] = tuple(sorted(values))
         first, last = _day("from", query), _day("to", query)
         if first and last and last < first:

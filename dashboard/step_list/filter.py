@@ -11,7 +11,7 @@ from historyapp.core.errors import Invalid
 from historyapp.core.text import clean
 from historyapp.models.origins import FLAGS
 from historyapp.models.step_filters import STATUS_FILTERS, StepFilter
-from historyapp.models.text_search import MOST_CHARACTERS
+from historyapp.models.text_search import MAX_CHARACTERS
 from historyapp.services.append import as_utc
 
 
@@ -59,8 +59,8 @@ class FilterForm:
         if self.names and self.names not in FLAGS:
             raise Invalid(f"names must be one of {', '.join(FLAGS)}.")
         for name in ("file", "text"):
-            if len(getattr(self, name)) > MOST_CHARACTERS:
-                raise Invalid(f"{name} must have at most {MOST_CHARACTERS} characters.")
+            if len(getattr(self, name)) > MAX_CHARACTERS:
+                raise Invalid(f"{name} must have at most {MAX_CHARACTERS} characters.")
         if self.turn and not (self.turn.isascii() and self.turn.isdigit() and len(self.turn) < 10):
             raise Invalid("turn must be the number of a turn.")
         return StepFilter(

@@ -15,7 +15,7 @@ from historyapp.core.dates import known
 from historyapp.core.overview.figures import FileFigures
 from historyapp.core.run_costs import RunMoney, RunTokens, TokenSource, money_of, tokens_of
 from historyapp.models import Session
-from historyapp.models.text_search import MOST_CHARACTERS
+from historyapp.models.text_search import MAX_CHARACTERS
 from historyapp.services.prices import price_list
 
 register = template.Library()
@@ -48,7 +48,7 @@ def step_links(location: Location, steps: Sequence[int], most: int = 3) -> SafeS
 def file_url(location: Location, path: str, file: FileFigures) -> str:
     """The steps that read or changed a file, at the first one that changed it."""
     step = next(iter(file.edit_steps or file.steps), 1)
-    shown = FilterForm(file=path[-MOST_CHARACTERS:])
+    shown = FilterForm(file=path[-MAX_CHARACTERS:])
     return f"{location.url}?step={step}{location.as_of_parameter}{shown.query}"
 
 

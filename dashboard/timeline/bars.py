@@ -11,12 +11,12 @@ from dashboard.rendering.text import visible
 from dashboard.templatetags.playhead import dollars, duration
 from dashboard.timeline.axis import Place
 from dashboard.timeline.form import TimelineForm
-from dashboard.timeline.shares import MOST_SINGLE, StepShare
+from dashboard.timeline.shares import MAX_SINGLE, StepShare
 from historyapp.core.call_subjects import KINDS
 
 GAP = 0.003
 """The largest gap between two bars, as a share of the width, so that a few wide bars are close together."""
-TOP, HEIGHT, LEAST = 18, 56, 4
+TOP, HEIGHT, MIN = 18, 56, 4
 """Where the bars begin below the top edge, and heights of the tallest and the lowest bar, in pixels."""
 FLOOR = TOP + HEIGHT
 FAILURES, FAILURE = FLOOR + 3, 5
@@ -106,7 +106,7 @@ def draw_bars(
     values: list[int] = [getattr(share, figure) for share in shares]
     most = max(values, default=0)
     narrowest = min((place.end - place.start for place in places), default=0.0)
-    gap = min(GAP, 0.2 * narrowest) if len(places) <= MOST_SINGLE // 2 else 0
+    gap = min(GAP, 0.2 * narrowest) if len(places) <= MAX_SINGLE // 2 else 0
     for share, place, value in zip(shares, places, values, strict=True):
         yield TimelineBar(
             share,
@@ -114,7 +114,7 @@ def draw_bars(
             place=place,
             x=percent(place.start),
             width=percent(max(place.end - place.start - gap, 0.001)),
-            height=LEAST + round((HEIGHT - LEAST) * (value / most) ** 0.5) if most else LEAST,
+            height=MIN + round((HEIGHT - MIN) * (value / most) ** 0.5) if most else MIN,
             colour=form.colour,
         )
 
@@ -156,7 +156,7 @@ def percent(value: float, of: float = 1) -> str:
 
 def bar_width(steps: int, slots: int) -> str:
     """The width of a bar of ``steps`` steps, less the gap after it if there is room for one."""
-    gap = min(GAP, 0.2 / slots) if slots <= MOST_SINGLE // 2 else 0
+    gap = min(GAP, 0.2 / slots) if slots <= MAX_SINGLE // 2 else 0
     return percent(steps / slots - gap)
 
 

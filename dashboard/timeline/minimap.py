@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from dashboard.location import Location
 from dashboard.timeline.bars import percent
 from dashboard.timeline.form import TimelineForm
-from dashboard.timeline.shares import MOST_SINGLE, StepShare, read_shares
+from dashboard.timeline.shares import MAX_SINGLE, StepShare, read_shares
 
 WIDTH, HEIGHT = 1000, 22
 """The size of the picture's coordinates. The width is stretched to the page."""
-FLOOR, LEAST = 16, 3
+FLOOR, MIN = 16, 3
 """Where the columns of failures stand, and the height of that of a share with one failure."""
 SHORT, LONG = 2, 5
 """Height of the lines of a share with few inputs or compactions, and of the one with the most."""
@@ -79,7 +79,7 @@ def draw_map(
         shown: the shares of that part. Without a zoom they are those of the whole run.
         hits: steps with the text that is looked for. Scripts draw them again when the search changes.
     """
-    if location.steps <= MOST_SINGLE:
+    if location.steps <= MAX_SINGLE:
         return None
     shares = read_shares(location.history, 1, location.steps, usage=False) if form.last else shown
     return Minimap(
@@ -101,7 +101,7 @@ def _columns(shares: Sequence[StepShare], steps: int) -> Iterator[str]:
         failed = share.errors + share.likely
         if failed:
             x, width = WIDTH * (share.first - 1) / steps, WIDTH * share.steps / steps
-            high = min(FLOOR, LEAST + round((FLOOR - LEAST) * (failed / share.steps) ** 0.5))
+            high = min(FLOOR, MIN + round((FLOOR - MIN) * (failed / share.steps) ** 0.5))
             yield f"M{x:.0f} {FLOOR}v-{high}h{width:.0f}v{high}z"
 
 

@@ -11,9 +11,9 @@ from historyapp.models.episodes import StepSample
 from historyapp.models.history import History
 from historyapp.services.prices import price_list
 
-MOST_SINGLE = 400
+MAX_SINGLE = 400
 """The most steps that are shown one by one."""
-MOST_SHARES = 250
+MAX_SHARES = 250
 """The most shares of more steps."""
 
 
@@ -74,7 +74,7 @@ def read_shares(history: History, first: int, last: int, *, usage: bool = True) 
     rows = history.sample(_numbers(first, last), with_totals=with_totals)
     before = max((row.number for row in rows if row.number < first), default=0)
     rows = [row for row in rows if row.number >= before]
-    draw = _single if last - first < MOST_SINGLE else _several
+    draw = _single if last - first < MAX_SINGLE else _several
     shares = [draw(then, row) for then, row in zip([None, *rows], rows, strict=False)]
     shares = [share for share in shares if share.first >= first]
     return _with_usage(history, shares, rows) if with_totals else shares
@@ -89,7 +89,7 @@ def read_shares_ahead(history: History, *parts: tuple[int, int]) -> None:
 def _numbers(first: int, last: int) -> list[int]:
     """The last steps of the shares, and the step with the totals from which the first one is counted."""
     steps = last - first + 1
-    size = 1 if steps <= MOST_SINGLE else ceil(steps / MOST_SHARES)
+    size = 1 if steps <= MAX_SINGLE else ceil(steps / MAX_SHARES)
     ends = [min(end, last) for end in range(first - 1 + size, last + size, size)]
     return [first - 1, *ends] if first > 1 else ends
 

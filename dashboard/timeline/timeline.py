@@ -27,7 +27,7 @@ from dashboard.timeline.bars import (
 from dashboard.timeline.form import AXES, COLOURS, HEIGHTS
 from dashboard.timeline.marks import BELOW, KIND_WORDS, TimelineMark, draw_marks
 from dashboard.timeline.minimap import Minimap, draw_map
-from dashboard.timeline.shares import MOST_SINGLE, read_shares, read_shares_ahead
+from dashboard.timeline.shares import MAX_SINGLE, read_shares, read_shares_ahead
 from historyapp.models.takes import Take
 
 CONTEXT, CONTEXT_HEIGHT = FAILURES + FAILURE + 5, 30
@@ -38,7 +38,7 @@ LANES, LANE = 3, 9
 """Lanes for takes, and the height of one in pixels."""
 FALL = 0.5
 """The context was compacted where less than this part of it is left."""
-LEAST_FALL, MOST_FALLS = 5_000, 8
+MIN_FALL, MAX_FALLS = 5_000, 8
 """Tokens of the smallest fall that has a label, and the most labels."""
 FALL_WIDTH = 0.12
 """The part of the width that a label takes. A fall whose label would cover that of a larger one has none."""
@@ -154,7 +154,7 @@ def draw_timeline(location: Location, takes: list[Take], hits: Sequence[int] = (
     end = max(location.steps, *(take.last_step for take in takes), 1)
     first, last = (form.first, form.last) if form.last else (1, end)
     slots = last - first + 1
-    if form.last and location.steps > MOST_SINGLE:
+    if form.last and location.steps > MAX_SINGLE:
         read_shares_ahead(location.history, (first, last), (1, location.steps))  # the minimap shows the whole
     shares = read_shares(location.history, first, last)
     by_time, pauses = places_by_time(shares) if form.axis == "time" else ([], [])
@@ -217,7 +217,7 @@ def _falls(bars: Sequence[TimelineBar]) -> list[TimelineLabel]:
     before, compactions = 0, 0
     for bar in bars:
         size, compactions = bar.share.context, compactions + bar.share.compactions
-        if size and before * FALL > size and before - size >= LEAST_FALL:
+        if size and before * FALL > size and before - size >= MIN_FALL:
             # A compaction late in a share makes only the next one's average smaller.
             word = "compacted " if compactions else ""
             label = f"{word}{short_figure(before)} → {short_figure(size)}"
@@ -226,7 +226,7 @@ def _falls(bars: Sequence[TimelineBar]) -> list[TimelineLabel]:
     shown: list[tuple[TimelineBar, str]] = []
     for _, bar, label in sorted(found, key=lambda fall: -fall[0]):
         is_free = all(abs(bar.place.start - other.place.start) >= FALL_WIDTH for other, _ in shown)
-        if is_free and len(shown) < MOST_FALLS:
+        if is_free and len(shown) < MAX_FALLS:
             shown.append((bar, label))
     shown.sort(key=lambda fall: fall[0].first)
     return [TimelineLabel(bar.x, label, bar.first) for bar, label in shown]

@@ -14,7 +14,7 @@ from historyapp.core.content import are_parts
 from historyapp.core.entries import ToolResult
 from historyapp.core.failures import without_error_tag
 
-MOST_PARTS = 20
+MAX_PARTS = 20
 """The most images and other parts of one result that are shown one by one."""
 
 
@@ -156,10 +156,10 @@ def answer_blocks(
     others = [
         part for part in call.outputs if not (isinstance(part, dict) and isinstance(part.get("text"), str))
     ]
-    for number, part in enumerate(others[:MOST_PARTS]):
+    for number, part in enumerate(others[:MAX_PARTS]):
         blocks.append(make.image(f"part{number}", part) or make.tree(f"part{number}", part))
-    if len(others) > MOST_PARTS:
-        blocks.append(make.tree("parts", others[MOST_PARTS:]))
+    if len(others) > MAX_PARTS:
+        blocks.append(make.tree("parts", others[MAX_PARTS:]))
     return blocks
 
 

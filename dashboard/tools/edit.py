@@ -17,7 +17,7 @@ _TEXTS = ("content", "contents", "file_text", "new_source", "insert_text", "new_
 _LINES = ("start_line", "insert_line")
 _PATCHES = ("patch", "diff", "unified_diff", "input", "command", "cmd", "changes", "script")
 _EDITOR_COMMANDS = ("create", "insert", "str_replace", "write", "edit")
-_MOST_FILES = 20
+_MAX_FILES = 20
 """The most edits or files of one call that are shown as diffs of their own."""
 _SHORT = 400
 """The most characters of an answer that is open at first. Longer ones repeat the file."""
@@ -53,10 +53,10 @@ def draw(call: RecordedCall, make: CallBlocks) -> Card:
 def patch_blocks(patch: Patch, make: Callable[..., Block], key: str) -> list[Block]:
     """The files of a patch as diffs, and the lines outside of them as text."""
     blocks = []
-    for number, file in enumerate(patch.files[:_MOST_FILES]):
+    for number, file in enumerate(patch.files[:_MAX_FILES]):
         label = f"{preview(file.path)} · {file.note}" if file.note else preview(file.path)
         blocks.append(make(f"{key}{number}", file.text, DIFF, label, code=language_of(file.path)))
-    others = [*patch.others, *(f"{file.path}\n{file.text}" for file in patch.files[_MOST_FILES:])]
+    others = [*patch.others, *(f"{file.path}\n{file.text}" for file in patch.files[_MAX_FILES:])]
     return [*blocks, make(f"{key}-text", "\n".join(others))] if others else blocks
 
 
@@ -100,7 +100,7 @@ def _pairs(call: RecordedCall) -> Iterator[tuple[str, str]]:
     edits = call.fields.get("edits")
     if not isinstance(edits, list):
         yield from _pairs_in(call.fields)
-    elif 0 < len(edits) <= _MOST_FILES:
+    elif 0 < len(edits) <= _MAX_FILES:
         pairs = [next(_pairs_in(edit), None) if isinstance(edit, Mapping) else None for edit in edits]
         if all(pairs):
             yield from (pair for pair in pairs if pair)
@@ -137,7 +137,7 @@ def _answer(call: RecordedCall, make: CallBlocks, text: str, key: str) -> list[B
     if patch := parse_patch(text):
         return patch_blocks(patch, make.answered, key or "0")
     is_long = len(text) > _SHORT and not call.has_failed
-    return [make.answered(key, text, label="Answer of the tool" if is_long else "", is_aside=is_long)]
+    return [make.answered(key, text, label="Tool result" if is_long else "", is_aside=is_long)]
 
 
 EDIT = ToolView(name="edit", fits=fits, draw=draw)

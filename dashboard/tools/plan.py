@@ -58,7 +58,7 @@ def _line(task: Mapping[str, Any]) -> str:
 
 def _answer(call: RecordedCall, make: CallBlocks, text: str, key: str) -> list[Block]:
     is_long = len(text) > _SHORT and not call.has_failed
-    return [make.answered(key, text, TERMINAL, "Answer of the tool" if is_long else "", is_aside=is_long)]
+    return [make.answered(key, text, TERMINAL, "Tool result" if is_long else "", is_aside=is_long)]
 
 
 PLAN = ToolView(name="plan", fits=fits, draw=draw)

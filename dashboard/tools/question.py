@@ -12,7 +12,7 @@ _QUESTION, _OPTIONS = ("question", "prompt"), ("options", "choices", "follow_up"
 _SEVERAL = ("multiSelect", "multi_select", "allowMultiple")
 _LABELS, _REMARKS = ("label", "text", "value"), ("description", "detail", "preview")
 _ASKERS = ("askuserquestion", "ask_user", "ask_followup_question", "request_user_input", "ask_human")
-_MOST_QUESTIONS = 20
+_MAX_QUESTIONS = 20
 
 
 class _Question(NamedTuple):
@@ -52,7 +52,7 @@ def _questions(call: RecordedCall) -> list[_Question]:
     if not isinstance(several, list):
         asked = _question(call.fields) if call.name.lower() in _ASKERS else None
         return [asked] if asked else []
-    if not 0 < len(several) <= _MOST_QUESTIONS:
+    if not 0 < len(several) <= _MAX_QUESTIONS:
         return []
     known = {*_QUESTION, *_OPTIONS, *_SEVERAL, "header", "id"}
     if not all(isinstance(one, Mapping) and known.issuperset(one) for one in several):

@@ -21,7 +21,7 @@ from historyapp.models import CompressionRun, Session
 from historyapp.services.compression.request import RunEstimate, RunRequest, estimate
 from historyapp.services.compression.start import start_run
 from historyapp.services.spending import Spender
-from historyapp.services.strategy_comparisons import MOST_COMPARED, start_comparison
+from historyapp.services.strategy_comparisons import MAX_COMPARED, start_comparison
 from historyapp.wire.problems import SpendForbidden
 
 SIDES = ("a-", "b-")
@@ -111,7 +111,7 @@ def _form_page(
         "settings": load_settings(session.settings),
         "estimates": estimates,
         "active": session.compression_runs.active().filter(trial=False).first(),
-        "most_compared": MOST_COMPARED,
+        "most_compared": MAX_COMPARED,
         "refusal": refusal,
     }
     if not request.htmx:

@@ -26,7 +26,7 @@ from historyapp.core.policies import POLICIES
 from historyapp.core.settings import load_settings
 from historyapp.core.text import clean
 from historyapp.core.usage import usage_of
-from historyapp.models.what_ifs import MOST_TOKENS
+from historyapp.models.what_ifs import MAX_TOKENS
 from historyapp.services.contexts import BuiltContext, RequestedContext
 from historyapp.services.prices import price_list
 from historyapp.services.recorded.requests import billed_cost, model_of, output_of_step
@@ -81,7 +81,7 @@ class ContextForm:
         model = self.model or made_by
         billed = usage_of(output.metadata).input if model == made_by else 0
         default = load_settings(location.session.settings).budget(model, billed)
-        budget = min(UNLIMITED if default is None else default, MOST_TOKENS)
+        budget = min(UNLIMITED if default is None else default, MAX_TOKENS)
         return replace(self, model=model, budget=budget if self.max_tokens is None else self.max_tokens)
 
     def build(self, position: int | None) -> BuiltContext:
@@ -112,7 +112,7 @@ def form_context(location: Location, form: ContextForm | None = None) -> dict[st
         "request_formats": FORMATS,
         "views": VIEWS,
         "modes": MODES,
-        "most": MOST_TOKENS,
+        "most": MAX_TOKENS,
     }
 
 
@@ -123,8 +123,8 @@ def read_context_form(location: Location, query: QueryDict) -> ContextForm:
         Invalid: for a budget out of range and an unknown view.
     """
     max_tokens = read_number(query, "max_tokens")
-    if max_tokens is not None and not 0 <= max_tokens <= MOST_TOKENS:
-        raise Invalid(f"max_tokens must be from 0 to {MOST_TOKENS:,}.")
+    if max_tokens is not None and not 0 <= max_tokens <= MAX_TOKENS:
+        raise Invalid(f"max_tokens must be from 0 to {MAX_TOKENS:,}.")
     view = query.get("view") or "contents"
     if view not in VIEWS:
         raise Invalid(f"There is no view {view[:50]!r}. Use one of {', '.join(VIEWS)}.")
@@ -136,7 +136,7 @@ def read_context_form(location: Location, query: QueryDict) -> ContextForm:
     session = location.session
     settings = load_settings(session.settings)
     default = settings.budget(model or session.model)
-    budget = min(UNLIMITED if default is None else default, MOST_TOKENS) if max_tokens is None else max_tokens
+    budget = min(UNLIMITED if default is None else default, MAX_TOKENS) if max_tokens is None else max_tokens
     is_chosen = max_tokens is not None or settings.max_tokens not in ("window", None)
     fields = {"mode": mode, "policy": policy, "format": format, "model": model}
     fields |= {"max_tokens": "" if max_tokens is None else str(max_tokens)}
@@ -156,8 +156,8 @@ def context(request: PersonRequest, session_id: UUID) -> HttpResponse:
     try:
         shown = show_recorded(location) if form.mode == "recorded" else _context(form.of_step())
     except Invalid as error:
-        smallest = error.fields.get("smallest", MOST_TOKENS + 1)
-        shown = {"refusal": error, "smallest": smallest if smallest <= MOST_TOKENS else None}
+        smallest = error.fields.get("smallest", MAX_TOKENS + 1)
+        shown = {"refusal": error, "smallest": smallest if smallest <= MAX_TOKENS else None}
         status = 422
     if form.mode == "what_if":
         shown["saved"] = saved_what_ifs(location, form.options, load_settings(location.session.settings))

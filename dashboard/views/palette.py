@@ -8,7 +8,7 @@ from django.views.decorators.http import require_safe
 
 from dashboard.access import PersonRequest, current_project, projects, signed_in
 from dashboard.location import Location, find_location
-from dashboard.palette import MOST_CHARACTERS, search
+from dashboard.palette import MAX_CHARACTERS, search
 from historyapp.core.errors import Invalid
 from historyapp.core.text import clean
 
@@ -19,7 +19,7 @@ def palette(request: PersonRequest) -> HttpResponse:
     """The results for ``q`` in the project, and in ``session`` at ``step``. For htmx only the options."""
     mine, location = projects(request), _location(request)
     project = location.session.project if location else current_project(request, mine)
-    text = clean(request.GET.get("q", ""))[:MOST_CHARACTERS]
+    text = clean(request.GET.get("q", ""))[:MAX_CHARACTERS]
     groups = search(project, text, location, is_staff=request.user.is_staff)
     shown = {"groups": groups, "text": text, "in_dialog": bool(request.htmx)}
     if request.htmx:

@@ -9,7 +9,7 @@ from dashboard.access import PersonRequest, current_project, projects, signed_in
 from dashboard.location import read_number
 from dashboard.search_results import SearchResults
 from historyapp.core.errors import Invalid
-from historyapp.core.search_query import MOST_CHARACTERS
+from historyapp.core.search_query import MAX_CHARACTERS
 from historyapp.core.text import clean
 from historyapp.enqueue import request_search_index
 from historyapp.models import SavedSearch
@@ -55,7 +55,7 @@ def search_sessions(request: PersonRequest) -> HttpResponse:
 @require_safe
 def suggest(request: PersonRequest) -> HttpResponse:
     """The options of the search's list of suggestions, for what is typed."""
-    text = clean(request.GET.get("q", ""))[:MOST_CHARACTERS]
+    text = clean(request.GET.get("q", ""))[:MAX_CHARACTERS]
     project = current_project(request, projects(request))
     start, found = suggestions(project.pk, text)
     return render(request, "_search_suggestions.html", {"start": start, "suggestions": found})

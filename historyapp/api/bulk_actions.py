@@ -22,7 +22,7 @@ from historyapp.api.transfers import ExportFormat
 from historyapp.core.errors import Conflict, NotFound
 from historyapp.core.usage import MICRO
 from historyapp.models import BulkAction
-from historyapp.models.bulk_actions import MOST_SESSIONS
+from historyapp.models.bulk_actions import MAX_SESSIONS
 from historyapp.services.bulk.progress import BulkProgress, progress_of
 from historyapp.services.bulk.start import (
     BulkRequest,
@@ -42,7 +42,7 @@ router = Router(tags=["bulk"])
 _HIGHEST_COST = 1_000_000
 _ZIP = {"application/zip": {"schema": {"type": "string", "format": "binary"}}}
 BulkId = Annotated[UUID, id_of("bulk action"), UUID_SCHEMA]
-SessionIds = Annotated[list[GivenId], Field(min_length=1, max_length=MOST_SESSIONS)]
+SessionIds = Annotated[list[GivenId], Field(min_length=1, max_length=MAX_SESSIONS)]
 MaxCost = Annotated[float, Field(ge=0, le=_HIGHEST_COST, allow_inf_nan=False)]
 
 

@@ -40,7 +40,7 @@ from historyapp.wire.problems import ModelNotAllowed, SpendForbidden
 router = Router(tags=["compressions"])
 
 _LIST = "compressions"
-MOST_ERRORS = 100
+MAX_ERRORS = 100
 """Failed items that are listed with a run."""
 R = TypeVar("R", bound=RunItem)
 
@@ -139,7 +139,7 @@ def filled_run(model: type[R], run: CompressionRun, **fields: Any) -> R:
 
 
 def _with_errors(run: CompressionRun) -> RunOut:
-    failed = run.items.filter(state=CompressionItem.State.FAILED).order_by("number")[:MOST_ERRORS]
+    failed = run.items.filter(state=CompressionItem.State.FAILED).order_by("number")[:MAX_ERRORS]
     errors = [
         RunError(from_step=item.first_step, to_step=item.last_step, error=item.error) for item in failed
     ]

@@ -44,7 +44,7 @@ class ContextBody(RequestBody):
     )
     live_screen: Text = Field(
         default="",
-        description="Text that is true only now. Added after the newest input or result, and never stored.",
+        description="Text for this request only. Added after the newest input or result, and never stored.",
     )
 
     def options_for(self, model: str | None, as_of: int | None = None) -> RequestedContext:

@@ -43,7 +43,7 @@ from historyapp.wire.problems import ModelCallFailed, ModelNotAllowed, SpendForb
 
 router = Router(tags=["contexts"])
 
-MOST_STEPS = 10_000
+MAX_STEPS = 10_000
 """The most steps in one text, which is made in memory."""
 INHERITED_BUDGET = 1024
 """Tokens of `/messages` and compiled progress if neither the request nor the session sets a budget."""
@@ -79,8 +79,11 @@ def read_progress(request: ApiRequest, session_id: SessionId, filter: Query[Prog
         if filter.max_tokens is not None:
             raise Invalid(f"The style {filter.style} has no budget. Remove max_tokens.")
         steps = history.slice(filter.start, filter.stop)
-        if len(steps) > MOST_STEPS:
-            detail = f"One text holds at most {MOST_STEPS:,} steps, not {len(steps):,}. Give from and to."
+        if len(steps) > MAX_STEPS:
+            detail = (
+                f"The text would have {len(steps):,} steps; at most {MAX_STEPS:,} are possible. "
+                "Narrow the range with from and to."
+            )
             raise Invalid(detail, steps=history.steps)
         episodes = history.episodes(steps.start, steps.stop - 1) if steps else []
         return TextOut(text=_STYLES[filter.style](episodes))

@@ -24,7 +24,7 @@ Cursor = Annotated[
     str,
     Field(max_length=500, description="`next` of the previous page. Keep the other parameters unchanged."),
 ]
-_MOST = 2**31
+_MAX = 2**31
 """Larger integers do not fit into the database's columns."""
 
 
@@ -61,7 +61,7 @@ def decode_cursor(list_name: str, cursor: str, *types: type) -> list[Any]:
 
 
 def _read(value: object, kind: type) -> int | str | UUID | datetime:
-    if kind is int and type(value) is int and 0 <= value < _MOST:
+    if kind is int and type(value) is int and 0 <= value < _MAX:
         return value
     if isinstance(value, str):
         if kind is str:

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 
 from historyapp.api.auth import ApiRequest, find_session
 from historyapp.api.cursors import PageQuery, decode_cursor, encode_cursor
-from historyapp.api.fields import MOST_POSITIONS, AsOf, Line, Moment, QueryStep, SessionId, whole_number
+from historyapp.api.fields import MAX_POSITIONS, AsOf, Line, Moment, QueryStep, SessionId, whole_number
 from historyapp.api.responses import AT_ONCE, Content, LargePage, fill_json, response_or_304
 from historyapp.core import episodes as core
 from historyapp.core.call_subjects import Kind
@@ -20,7 +20,7 @@ from historyapp.enqueue import name_index_state, request_text_index
 from historyapp.models import Episode, Session
 from historyapp.models.history import History
 from historyapp.models.step_filters import SearchCursor, StepFilter, StepSearch
-from historyapp.models.text_search import MOST_CHARACTERS, wanted_text
+from historyapp.models.text_search import MAX_CHARACTERS, wanted_text
 from historyapp.wire.episodes import EpisodeItem, EpisodeOut, EpisodePage
 from historyapp.wire.problems import NotValid
 
@@ -49,10 +49,10 @@ class EpisodeFilter(PageQuery):
         default="false", description="`true`: only steps with a bookmark or a note."
     )
     kind: Kind | None = Field(default=None, description="Only steps whose first call is of this kind.")
-    turn: Annotated[int, Field(ge=1, le=MOST_POSITIONS), BeforeValidator(whole_number)] | None = Field(
+    turn: Annotated[int, Field(ge=1, le=MAX_POSITIONS), BeforeValidator(whole_number)] | None = Field(
         default=None, description="Only steps of this turn."
     )
-    file: Annotated[Line, Field(min_length=1, max_length=MOST_CHARACTERS)] | None = Field(
+    file: Annotated[Line, Field(min_length=1, max_length=MAX_CHARACTERS)] | None = Field(
         default=None,
         description="Only steps with a call that reads or changes this file: its path, or a beginning or "
         "end of the path, ignoring case.",
@@ -62,7 +62,7 @@ class EpisodeFilter(PageQuery):
         description="Only steps that named files that appeared nowhere before, or used names that had been "
         "compacted away. Covers the part of the session that is in the index of names.",
     )
-    text: Annotated[Line, Field(min_length=1, max_length=MOST_CHARACTERS)] | None = Field(
+    text: Annotated[Line, Field(min_length=1, max_length=MAX_CHARACTERS)] | None = Field(
         default=None,
         description="Only steps that contain this text, or whose inputs do; matched as in `GET …/find`.",
     )

@@ -23,7 +23,7 @@ from historyapp.core.text import Text
 from historyapp.core.usage import MICRO
 from historyapp.services.append import as_utc
 
-MOST_POSITIONS = 2**31 - 1
+MAX_POSITIONS = 2**31 - 1
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _RFC3339 = re.compile(
@@ -102,14 +102,14 @@ Moment = Annotated[
 ]
 """RFC 3339; one without a zone is taken as UTC."""
 
-_POSITION = Field(ge=0, le=MOST_POSITIONS)
-_STEP = Field(ge=-MOST_POSITIONS, le=MOST_POSITIONS)
+_POSITION = Field(ge=0, le=MAX_POSITIONS)
+_STEP = Field(ge=-MAX_POSITIONS, le=MAX_POSITIONS)
 Position = Annotated[int, _POSITION, BeforeValidator(integral)]
 StepNumber = Annotated[int, _STEP, BeforeValidator(integral)]
 """Negative numbers count from the end: -1 is the newest step."""
 QueryPosition = Annotated[int, _POSITION, BeforeValidator(whole_number)]
 QueryStep = Annotated[int, _STEP, BeforeValidator(whole_number)]
-PathPosition = Annotated[int, Field(ge=1, le=MOST_POSITIONS), BeforeValidator(whole_number)]
+PathPosition = Annotated[int, Field(ge=1, le=MAX_POSITIONS), BeforeValidator(whole_number)]
 
 Line = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 """Text in columns that people search; unlike text in entries it holds no NUL and no lone surrogates."""

@@ -16,7 +16,7 @@ from historyapp.api.problems import raises
 from historyapp.api.responses import fill, json_response
 from historyapp.core.errors import Invalid
 from historyapp.core.usage import MICRO
-from historyapp.models.day_figures import MOST_NAME
+from historyapp.models.day_figures import MAX_NAME
 from historyapp.models.episodes import SEVERAL_TOOLS
 from historyapp.services.figures.project_figures import (
     FiguresQuery,
@@ -45,7 +45,7 @@ def _day(value: object) -> date:
 
 
 Day = Annotated[date, PlainValidator(_day), WithJsonSchema({"type": "string", "format": "date"})]
-NameFilter = Annotated[Line, Field(max_length=MOST_NAME)]
+NameFilter = Annotated[Line, Field(max_length=MAX_NAME)]
 
 
 class SpanQuery(BaseModel):

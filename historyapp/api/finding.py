@@ -14,7 +14,7 @@ from historyapp.api.responses import fill_json, response_or_304
 from historyapp.enqueue import request_text_index
 from historyapp.models import Session
 from historyapp.models.history import History
-from historyapp.models.text_search import MOST_CHARACTERS, MOST_HITS, TextSearch
+from historyapp.models.text_search import MAX_CHARACTERS, MAX_HITS, TextSearch
 from historyapp.wire.finding import FoundEntry, FoundPage
 from historyapp.wire.problems import NotValid
 
@@ -24,7 +24,7 @@ _LIST = "find"
 
 
 class FindQuery(PageQuery):
-    q: Annotated[Line, Field(min_length=1, max_length=MOST_CHARACTERS)] = Field(
+    q: Annotated[Line, Field(min_length=1, max_length=MAX_CHARACTERS)] = Field(
         description="The text to find, ignoring case. It may begin and end within words; no character in it "
         "has a special meaning."
     )
@@ -52,7 +52,7 @@ def _page(session: Session, query: FindQuery) -> dict[str, Any]:
         if asked != asked_before:
             raise NotValid("This cursor belongs to another q or take. Send the same ones with each page.")
     history = History(session, as_of)
-    found = TextSearch(history, query.q, with_takes=query.take == "all").find(MOST_HITS, after)
+    found = TextSearch(history, query.q, with_takes=query.take == "all").find(MAX_HITS, after)
     request_text_index(found.unindexed)
     items, more = found.hits[: query.limit], found.more
     if len(found.hits) > len(items):

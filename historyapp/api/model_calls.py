@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field
 
 from historyapp.api.auth import ApiRequest, find_session
 from historyapp.api.context_requests import ContextBody, ModelName
-from historyapp.api.fields import MOST_POSITIONS, Line, Position, SessionId, integral, money
+from historyapp.api.fields import MAX_POSITIONS, Line, Position, SessionId, integral, money
 from historyapp.api.idempotency import fingerprint, handles_own_key
 from historyapp.api.ledger import usage_fields
 from historyapp.api.problems import problem_response, raises
@@ -40,10 +40,10 @@ event: appended
 data: {"position":4,"number":2,"head":4,"snapshot":"%s"}
 
 """ % examples.CONTEXT["snapshot"]  # noqa: UP031 braces are JSON here
-OutputTokens = Annotated[int, Field(ge=1, le=MOST_POSITIONS), BeforeValidator(integral)]
+OutputTokens = Annotated[int, Field(ge=1, le=MAX_POSITIONS), BeforeValidator(integral)]
 SILENCE = ": the model is silent\n\n"
 """A comment, which clients ignore. A server notices a closed connection only when it sends."""
-MOST_SILENCES = 5
+MAX_SILENCES = 5
 """Pauses, of five seconds each or between attempts, before the response begins without a delta."""
 _NO_CONTENT = (SilentDelta, StartedDelta, UsageDelta, RestartedDelta)
 _UNBUFFERED = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
@@ -119,7 +119,7 @@ class ModelCallEvents:
         for delta in self._deltas:
             self._first.append(delta)
             silences += isinstance(delta, SilentDelta)
-            if silences >= MOST_SILENCES or not isinstance(delta, _NO_CONTENT):
+            if silences >= MAX_SILENCES or not isinstance(delta, _NO_CONTENT):
                 break
         self._events = self._all()
 

@@ -48,7 +48,7 @@ _IF_NONE_MATCH: dict[str, Any] = {
     "in": "header",
     "name": "If-None-Match",
     "required": False,
-    "description": "The ETag of an earlier answer: 304 if it is still current.",
+    "description": "The ETag of an earlier response. If it is still current, the response is 304.",
     "schema": {"type": "string"},
 }
 

@@ -35,7 +35,7 @@ from historyapp.wire.overview import (
 
 router = Router(tags=["overview"])
 
-MOST_STEPS = 100
+MAX_STEPS = 100
 """The most steps in a list of steps that named something."""
 
 
@@ -104,8 +104,8 @@ def _names(history: History) -> RunNamesOut:
         RunNamesOut,
         names,
         indexed=names.is_indexed,
-        unseen_steps=names.unseen_steps[:MOST_STEPS],
-        gone_steps=names.gone_steps[:MOST_STEPS],
+        unseen_steps=names.unseen_steps[:MAX_STEPS],
+        gone_steps=names.gone_steps[:MAX_STEPS],
     )
 
 

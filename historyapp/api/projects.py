@@ -13,7 +13,7 @@ from historyapp.api.responses import fill, json_response
 from historyapp.core.errors import Invalid
 from historyapp.models import Project
 from historyapp.services.caps import project_caps, set_caps
-from historyapp.services.projects import MOST_MODELS, change_project, read_models
+from historyapp.services.projects import MAX_MODELS, change_project, read_models
 from historyapp.services.spending import Spender
 from historyapp.services.transactions import writing
 from historyapp.wire.base import shown
@@ -32,7 +32,7 @@ class ProjectPatch(RequestBody):
     monthly_cap: MonthlyCap = None
     allowed_models: list[ModelName] | None = Field(
         default=None,
-        max_length=MOST_MODELS,
+        max_length=MAX_MODELS,
         description="The only models that may be called, with or without `provider:`. Null or empty: all.",
     )
     paid_automatic_compression: bool = Field(

@@ -6,7 +6,7 @@ from ninja import Query, Router
 from historyapp.api.auth import ApiRequest, find_session
 from historyapp.api.cursors import PageQuery, decode_cursor, encode_cursor
 from historyapp.api.fields import QueryStep, SessionId, money
-from historyapp.api.responses import MOST_PAGE_BYTES, fill, response_or_304
+from historyapp.api.responses import MAX_PAGE_BYTES, fill, response_or_304
 from historyapp.core.json import dump_json
 from historyapp.models.history import History
 from historyapp.services.recorded.changes import RequestChanges, request_changes
@@ -80,7 +80,7 @@ def _page(found: list[RequestMessage]) -> list[RequestMessageOut]:
     for message in found:
         size += len(dump_json(message.content))
         page.append(fill(RequestMessageOut, message))
-        if size > MOST_PAGE_BYTES:
+        if size > MAX_PAGE_BYTES:
             break
     return page
 

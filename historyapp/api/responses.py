@@ -94,7 +94,7 @@ def response_or_304(
 
 AT_ONCE = 10
 """Rows with bodies that are in memory at the same time while a page is made of them."""
-MOST_PAGE_BYTES = 8 * 1024 * 1024
+MAX_PAGE_BYTES = 8 * 1024 * 1024
 """A page ends after as many bytes of JSON: its bodies may be large, and clients may read it slowly."""
 
 
@@ -107,7 +107,7 @@ class LargePage:
 
     @property
     def is_full(self) -> bool:
-        return self._size >= MOST_PAGE_BYTES
+        return self._size >= MAX_PAGE_BYTES
 
     def add(self, item: dict[str, Any]) -> None:
         self.items.append(dump_json(item))

@@ -12,7 +12,7 @@ from historyapp.api.fields import UUID_SCHEMA, Line, RequestBody, id_of
 from historyapp.api.problems import raises
 from historyapp.api.responses import fill, json_response
 from historyapp.core.errors import Conflict, Invalid, NotFound
-from historyapp.core.search_query import MOST_CHARACTERS
+from historyapp.core.search_query import MAX_CHARACTERS
 from historyapp.models import SavedSearch
 from historyapp.models.saved_searches import LONGEST_NAME
 from historyapp.services.search.saved import delete_search, rename_search, save_search
@@ -29,7 +29,7 @@ class SavedSearchIn(RequestBody):
     model_config = shown({"name": "Failed tests", "query": "command:pytest status:likely_failed"})
 
     name: SearchName = Field(description="Unique among the project's saved searches.")
-    query: Annotated[Line, Field(min_length=1, max_length=MOST_CHARACTERS)] = Field(
+    query: Annotated[Line, Field(min_length=1, max_length=MAX_CHARACTERS)] = Field(
         description="The `q` of `GET /search`."
     )
 

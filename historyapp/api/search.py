@@ -15,7 +15,7 @@ from historyapp.api.problems import raises
 from historyapp.api.responses import json_response
 from historyapp.core.dates import known
 from historyapp.core.errors import Invalid
-from historyapp.core.search_query import MOST_CHARACTERS
+from historyapp.core.search_query import MAX_CHARACTERS
 from historyapp.core.search_snippets import Snippet
 from historyapp.enqueue import request_search_index
 from historyapp.models.search import SearchHit
@@ -27,11 +27,11 @@ from historyapp.wire.search import SearchPageOut, SuggestionOut, SuggestionsOut
 router = Router(tags=["find"])
 
 _LIST = "search"
-_MOST_VALUES = 20
+_MAX_VALUES = 20
 
 
 class StepSearchParameters(BaseModel):
-    q: Annotated[Line, Field(max_length=MOST_CHARACTERS)] = Field(
+    q: Annotated[Line, Field(max_length=MAX_CHARACTERS)] = Field(
         description='Words, "phrases", prefixes (`Ensur*`) and filters (`tool:bash status:error`), all of '
         "which a step must have; `-` before one excludes it."
     )
@@ -60,7 +60,7 @@ def search_steps(request: ApiRequest, filter: Query[StepSearchParameters]) -> Ht
             "items": [_item(hit, snippet) for hit, snippet in found.hits],
             "next": None if page.next is None else encode_cursor(_LIST, page.next, asked),
             "facets": {
-                name: [{"value": value, "count": count} for value, count in counts.most_common(_MOST_VALUES)]
+                name: [{"value": value, "count": count} for value, count in counts.most_common(_MAX_VALUES)]
                 for name, counts in page.facets.items()
             },
             "counted": page.counted,
@@ -71,7 +71,7 @@ def search_steps(request: ApiRequest, filter: Query[StepSearchParameters]) -> Ht
 
 
 class SuggestionParameters(BaseModel):
-    q: Annotated[Line, Field(max_length=MOST_CHARACTERS)] = Field(description="The query up to the cursor.")
+    q: Annotated[Line, Field(max_length=MAX_CHARACTERS)] = Field(description="The query up to the cursor.")
 
 
 @router.get("/search/suggestions", response=SuggestionsOut, summary="Complete a search")

@@ -11,12 +11,12 @@ from historyapp.core.errors import Invalid
 from historyapp.core.run_places import LONGEST
 from historyapp.models import Session
 from historyapp.models.projects import Project
-from historyapp.models.session_filters import FACETS, MOST_VALUES, FacetCounts, SessionCriteria
+from historyapp.models.session_filters import FACETS, MAX_VALUES, FacetCounts, SessionCriteria
 from historyapp.models.session_lists import LONGEST_CURSOR, ORDERS
 from historyapp.models.sessions import SessionQuerySet
 from historyapp.wire.sessions import SessionFacets, SessionFacetValue
 
-MOST_SHOWN = 100
+MAX_SHOWN = 100
 """Values of one facet in an answer."""
 YesNo = Literal["true", "false"]
 Place = Annotated[Line, Field(max_length=LONGEST)]
@@ -34,13 +34,13 @@ class SessionFilter(BaseModel):
         default=None, description="The beginning of the session's id."
     )
     agent: list[Name] = Field(
-        default_factory=list, max_length=MOST_VALUES, description="Any of them; may be given several times."
+        default_factory=list, max_length=MAX_VALUES, description="Any of them; may be given several times."
     )
-    model: list[Name] = Field(default_factory=list, max_length=MOST_VALUES, description="Any of them.")
-    repository: list[Place] = Field(default_factory=list, max_length=MOST_VALUES, description="Any of them.")
-    folder: list[Place] = Field(default_factory=list, max_length=MOST_VALUES, description="Any of them.")
+    model: list[Name] = Field(default_factory=list, max_length=MAX_VALUES, description="Any of them.")
+    repository: list[Place] = Field(default_factory=list, max_length=MAX_VALUES, description="Any of them.")
+    folder: list[Place] = Field(default_factory=list, max_length=MAX_VALUES, description="Any of them.")
     tag: list[Tag] = Field(
-        default_factory=list, max_length=MOST_VALUES, description="All of them; may be given several times."
+        default_factory=list, max_length=MAX_VALUES, description="All of them; may be given several times."
     )
     status: Literal["live", "finished", "archived", "all"] | None = Field(
         default=None, description="Default: all except archived ones."
@@ -108,7 +108,7 @@ def facets_out(counts: FacetCounts) -> SessionFacets:
     for facet in FACETS:
         known = [(value, count) for value, count in counts.facets[facet].items() if value]
         known.sort(key=lambda found: (-found[1], found[0]))
-        shown[facet] = [SessionFacetValue(value=value, count=count) for value, count in known[:MOST_SHOWN]]
+        shown[facet] = [SessionFacetValue(value=value, count=count) for value, count in known[:MAX_SHOWN]]
     return SessionFacets(total=counts.total, **shown)
 
 

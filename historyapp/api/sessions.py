@@ -34,7 +34,7 @@ from historyapp.models.annotations import (
     HIGHEST_SCORE,
     LONGEST_NOTE,
     LONGEST_SCORE_NAME,
-    MOST_TAGS,
+    MAX_TAGS,
     annotation_of,
 )
 from historyapp.models.history import History
@@ -49,7 +49,7 @@ from historyapp.wire.sessions import SessionFacets, SessionItem, SessionOut, Ses
 router = Router(tags=["sessions"])
 
 _LIST = "sessions"
-Tags = Annotated[list[Tag], Field(max_length=MOST_TAGS)]
+Tags = Annotated[list[Tag], Field(max_length=MAX_TAGS)]
 Note = Annotated[Line, Field(max_length=LONGEST_NOTE)]
 Score = Annotated[float, Field(ge=-HIGHEST_SCORE, le=HIGHEST_SCORE, allow_inf_nan=False)]
 ScoreName = Annotated[Line, Field(max_length=LONGEST_SCORE_NAME)]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from historyapp.wire.problems import MOST_FIELD_ERRORS, NotValid
+from historyapp.wire.problems import MAX_FIELD_ERRORS, NotValid
 
 _WORDS = {
     "missing": "is missing",
@@ -39,7 +39,7 @@ _VALIDATORS = ("function-", "json-or-python[")
 def not_valid(errors: Sequence[Mapping[str, Any]]) -> NotValid:
     """The problem for pydantic's errors; it names the first 20."""
     shown: list[dict[str, Any]] = []
-    for error in errors[:MOST_FIELD_ERRORS]:
+    for error in errors[:MAX_FIELD_ERRORS]:
         # Where, without names that only the code has: of the body, a group of parameters, validators.
         loc: Sequence[str | int] = error["loc"]
         grouped = loc[:1] == ("body",) or loc[:2] == ("query", "filter")

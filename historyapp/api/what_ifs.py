@@ -15,7 +15,7 @@ from historyapp.api.problems import raises
 from historyapp.api.responses import fill, json_response
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.models import WhatIf
-from historyapp.models.what_ifs import LONGEST_NAME, MOST_TOKENS
+from historyapp.models.what_ifs import LONGEST_NAME, MAX_TOKENS
 from historyapp.services.what_ifs import WhatIfOptions, delete_what_if, save_what_if
 from historyapp.wire.base import shown
 from historyapp.wire.what_ifs import WhatIfOut, WhatIfPage
@@ -23,7 +23,7 @@ from historyapp.wire.what_ifs import WhatIfOut, WhatIfPage
 router = Router(tags=["contexts"])
 
 _LIST = "what-ifs"
-Budget = Annotated[int, Field(ge=0, le=MOST_TOKENS), BeforeValidator(integral)]
+Budget = Annotated[int, Field(ge=0, le=MAX_TOKENS), BeforeValidator(integral)]
 WhatIfId = Annotated[UUID, id_of("saved What if"), UUID_SCHEMA]
 
 

@@ -145,7 +145,7 @@ def unavailable(
 ) -> ServerUnavailable:
     """The error for a request that got no answer, or not all of it."""
     return ServerUnavailable(
-        f"{api_call.method} {api_call.path} got no answer from {server}{when}: {describe_outcome(error)}. "
+        f"{api_call.method} {api_call.path} got no response from {server}{when}: {describe_outcome(error)}. "
         "Check that Playhead runs there and that this machine reaches it."
     )
 

@@ -15,7 +15,7 @@ class Wait:
 
     def __post_init__(self) -> None:
         if not self.seconds > 0:
-            raise ValueError(f"Wait({self.seconds!r}): the seconds must be more than 0.")
+            raise ValueError(f"Wait({self.seconds!r}): seconds must be more than 0.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Raise:
 
     def __post_init__(self) -> None:
         if self.attempts < 1:
-            raise ValueError(f"Raise({self.attempts!r}): a request is sent at least once.")
+            raise ValueError(f"Raise({self.attempts!r}): attempts must be at least 1.")
 
 
 Outage = Wait | Raise | Spool
@@ -52,7 +52,7 @@ def outage_of(chosen: OnOutage) -> Outage:
 
 
 def patience_of(outage: Outage, timeout: float) -> RetryLimit:
-    """The time limit of a call that needs the server's answer.
+    """The time limit of an API call that needs the server's response.
 
     Args:
         timeout: seconds that one attempt may take.

@@ -11,7 +11,7 @@ _ENDS = ("response.completed", "response.incomplete", "response.failed")
 _PARSED = ("parsed", "parsed_arguments", "parsed_output")
 """Fields that the SDKs add for their callers. Providers reject them in requests."""
 _CUT_OFF = (
-    "The stream ended before the answer was complete, so nothing was recorded. "
+    "The stream ended before the response was complete, so nothing was recorded. "
     "Record what there is with append(ModelOutput(text=…)) if the agent continues with it."
 )
 

@@ -28,7 +28,7 @@ def refusal_of(response: httpx.Response, server: str) -> PlayheadError:
         return error_of({**found, **facts})
     seen = _description(response)
     if is_outage(response):
-        detail = f"{seen}. A proxy answers, but Playhead behind it does not. Check that Playhead runs there."
+        detail = f"{seen}. A proxy responded, but Playhead behind it did not. Check that Playhead runs there."
         return ServerUnavailable(detail, **facts)
     if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
         return ServerUnavailable(f"{seen}. A proxy in front of Playhead limits requests.", **facts)
@@ -58,8 +58,8 @@ def not_playhead(response: httpx.Response, server: str, why: str = "") -> NotPla
 def _advice(response: httpx.Response, server: str) -> str:
     if response.is_redirect:
         return (
-            "This client follows no redirects. Give it the address that Playhead itself answers at, with the "
-            "right scheme (http or https), and check that no proxy asks for a sign-in there."
+            "This client does not follow redirects. Give it Playhead's own address, with the right scheme "
+            "(http or https), and check that no proxy asks for a sign-in there."
         )
     return (
         f"This is not Playhead. Check the address {server}: Playhead prints it when it starts "
@@ -72,12 +72,12 @@ def _description(response: httpx.Response) -> str:
     address = response.url.copy_with(userinfo=b"", query=None)
     if response.is_redirect:
         target = response.headers.get("Location", "").partition("?")[0]
-        return f"{address} answered {response.status_code}, a redirect to {target[:_LONGEST_TEXT]!r}"
+        return f"{address} returned {response.status_code}, a redirect to {target[:_LONGEST_TEXT]!r}"
     kind = _media_type(response) or "no content type"
     text = response.text[:_READ] if response.is_closed else ""
     title = _TITLE.search(text)
     said = " ".join((title[1] if title else text).split())[:_LONGEST_TEXT]
-    return f"{address} answered {response.status_code} with {kind}{f', {said!r}' if said else ''}"
+    return f"{address} returned {response.status_code} with {kind}{f', {said!r}' if said else ''}"
 
 
 def _media_type(response: httpx.Response) -> str:

@@ -19,7 +19,7 @@ LONGEST_PAUSE = 5.0
 QUICK_ATTEMPTS = 3
 """How often a request is sent where waiting does not help."""
 _FIRST_PAUSE = 0.25
-_MOST_DOUBLINGS = 10
+_MAX_DOUBLINGS = 10
 _BUSY = (429, 503)
 _OUTAGE = (502, 503, 504)
 _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
@@ -123,5 +123,5 @@ def retry_after(response: httpx.Response) -> float | None:
 
 def growing_pause(attempt: int) -> float:
     """Doubles with each attempt; half of it is random, so that clients do not retry at the same time."""
-    pause: float = min(_FIRST_PAUSE * 2.0 ** min(attempt - 1, _MOST_DOUBLINGS), LONGEST_PAUSE)
+    pause: float = min(_FIRST_PAUSE * 2.0 ** min(attempt - 1, _MAX_DOUBLINGS), LONGEST_PAUSE)
     return pause * random.uniform(0.5, 1.0)  # noqa: S311  no secret depends on it

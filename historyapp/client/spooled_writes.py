@@ -76,7 +76,7 @@ def _set_aside(spool: Spool, write: Write, problem: dict[str, Any]) -> None:
     )
     # Without its action the result would be recorded for another action.
     if following is not None and following.path != write.path:
-        detail = "The action of this result was refused."
+        detail = "The server refused the action that this result belongs to."
         spool.refuse(following, {"status": problem.get("status"), "detail": detail})
 
 
@@ -85,7 +85,7 @@ def not_spoolable(spool: Spool, server: str, why: str, api_call: ApiCall[Any]) -
     count = spool.waiting(server)
     writes = "1 write waits" if count == 1 else f"{count:,} writes wait"
     return ServerUnavailable(
-        f"{api_call.method} {api_call.path} needs the server's answer, so it cannot be spooled, and {writes} "
-        f"in {spool.path} that must be sent first: {why} "
+        f"{api_call.method} {api_call.path} needs the server's response, so it cannot be spooled. {writes} "
+        f"in {spool.path} and must be sent first: {why} "
         'An agent that reads from Playhead while it works should use on_outage="wait".'
     )

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
-MOST_ALIGNED = 2_000
+MAX_ALIGNED = 2_000
 """Steps of each side that are aligned at once, which takes about 10 ms."""
 
 
@@ -29,13 +29,13 @@ def align(a: Sequence[Sequence[Hashable]], b: Sequence[Sequence[Hashable]]) -> l
         a: for each step its keys, the strongest first. All steps have as many keys.
 
     Raises:
-        ValueError: for more than :data:`MOST_ALIGNED` steps.
+        ValueError: for more than :data:`MAX_ALIGNED` steps.
 
     >>> align([["ls"], ["cat a"]], [["ls"], ["pwd"], ["cat a"]])
     [Pair(a=0, b=0), Pair(a=None, b=1), Pair(a=1, b=2)]
     """
-    if max(len(a), len(b)) > MOST_ALIGNED:
-        raise ValueError(f"At most {MOST_ALIGNED} steps of each side are aligned at once.")
+    if max(len(a), len(b)) > MAX_ALIGNED:
+        raise ValueError(f"At most {MAX_ALIGNED} steps of each side are aligned at once.")
     keys = len((a or b)[0]) if a or b else 0
     return list(_aligned(a, b, range(len(a)), range(len(b)), list(range(keys))))
 

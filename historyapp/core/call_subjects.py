@@ -83,7 +83,7 @@ _WRITERS = {"create", "edit"}
 """Tools of SWE-agent that change a file; ``edit`` changes the one that was opened last and names none."""
 _OPENERS = {"create", "open"}
 """Tools and commands of SWE-agent after which ``edit`` changes the file that they name."""
-_MOST_FILES = 20
+_MAX_FILES = 20
 _SCRIPTED = re.compile(r'\bcmd: ?"((?:[^"\\]|\\.)*+)"')
 """A command line that a script of an agent runs: ``tools.exec_command({cmd:"ls"})``."""
 _LONGEST_SCRIPT = 4000
@@ -260,10 +260,10 @@ def _changed_files(arguments: Mapping[str, Any], path: str) -> tuple[str, ...]:
         return (preview(path),)
     changes = arguments.get("changes")
     if isinstance(changes, list):
-        named = (_text(change, PATHS) for change in changes[:_MOST_FILES] if isinstance(change, Mapping))
+        named = (_text(change, PATHS) for change in changes[:_MAX_FILES] if isinstance(change, Mapping))
         return tuple([preview(file) for file in named if file])
     if isinstance(changes, Mapping):
-        return tuple([preview(str(file)) for file in list(changes)[:_MOST_FILES]])
+        return tuple([preview(str(file)) for file in list(changes)[:_MAX_FILES]])
     return _patched_files(_text(arguments, ("patch", "diff", "input")))
 
 
@@ -281,6 +281,6 @@ def _patched_files(text: str) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for line in patch_lines(text):
         prefix = next((prefix for prefix in PATCHED_FILE if line.startswith(prefix)), "")
-        if prefix and len(found) < _MOST_FILES:
+        if prefix and len(found) < _MAX_FILES:
             found[preview(line.removeprefix(prefix))] = None
     return tuple(found)

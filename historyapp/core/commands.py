@@ -8,7 +8,7 @@ from typing import Literal
 
 _LONGEST = 2000
 """Characters of a command line that are read."""
-_MOST_PROGRAMS = 12
+_MAX_PROGRAMS = 12
 _LONGEST_NAME = 20
 _PASSED_OVER = {
     "sudo", "time", "env", "nice", "command", "exec", "xargs", "rtk", "timeout", "do", "then", "else",
@@ -41,7 +41,7 @@ def programs_of(command: str) -> tuple[str, ...]:
         name = _program(part.split())
         if name:
             found[name[:_LONGEST_NAME]] = None
-        if len(found) == _MOST_PROGRAMS:
+        if len(found) == _MAX_PROGRAMS:
             break
     return tuple(found)
 

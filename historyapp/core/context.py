@@ -31,7 +31,7 @@ class Context:
     system: str = ""
     notebook: str = ""
     live_screen: Rendered | None = None
-    """Text that is true only now: added after the newest input or result of a request, and never stored."""
+    """Text that is valid for one request only: added after its newest input or result, and never stored."""
     stable: int = 0
     """How many of the first parts the next context is expected to begin with, unchanged."""
 

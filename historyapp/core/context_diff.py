@@ -9,11 +9,11 @@ from historyapp.core.manifest import Segment
 from historyapp.core.prices import Price
 from historyapp.core.usage import Usage
 
-LEAST_CACHED = 1024
+MIN_CACHED = 1024
 """Tokens below which neither provider caches anything. Source: OpenAI documentation, "Prompt caching"; Claude
 documentation, "Prompt caching", whose smaller models need more."""
 _CLOSING = b'"]}'
-MISSED, LEAST_MISSED = 0.05, 2_000
+MISSED, MIN_MISSED = 0.05, 2_000
 """A miss of the cache that is large enough to report: as a share of what it could hold, and in tokens."""
 CACHED_IN_STEPS = 128
 """Source: OpenAI documentation, "Prompt caching"."""
@@ -104,7 +104,7 @@ def is_missed(missed: int, shared: int) -> bool:
         missed: tokens that the cache could hold and that were not read from it.
         shared: tokens with which both requests begin.
     """
-    return missed > max(LEAST_MISSED, MISSED * shared)
+    return missed > max(MIN_MISSED, MISSED * shared)
 
 
 def cache_effect(tokens: int, share: float, price: Price | None) -> CacheEffect:
@@ -113,10 +113,10 @@ def cache_effect(tokens: int, share: float, price: Price | None) -> CacheEffect:
     If the price list has a price for cache writes, it applies to all input that is not read from the cache.
     """
     reusable = int(tokens * share) // CACHED_IN_STEPS * CACHED_IN_STEPS
-    if reusable < LEAST_CACHED:
+    if reusable < MIN_CACHED:
         reusable = 0
     if price is None:
         return CacheEffect(reusable, None)
-    written = tokens - reusable if price.cache_write is not None and tokens >= LEAST_CACHED else 0
+    written = tokens - reusable if price.cache_write is not None and tokens >= MIN_CACHED else 0
     cached = Usage(input=tokens, cache_read=reusable, cache_write=written)
     return CacheEffect(reusable, price.cost(Usage(input=tokens)) - price.cost(cached))

@@ -168,7 +168,7 @@ def _results(output: ModelOutput, received: Sequence[PairedResult]) -> Iterator[
 
 
 def late_results(received: Sequence[PairedResult]) -> list[ToolResult]:
-    """Results that answer no call, without exact repetitions of another result."""
+    """Results without a matching tool call. Exact repetitions of another result are left out."""
     if all(paired.calls for paired in received):
         return []
     late: dict[str, ToolResult] = {}

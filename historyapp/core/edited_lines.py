@@ -10,7 +10,7 @@ _OLD, _NEW = ("old_string", "old_str"), ("new_string", "new_str")
 _WHOLE = ("content", "contents", "file_text", "new_source")
 _INSERTED = "insert_text"
 _PATCHES = ("patch", "diff", "input")
-_MOST_EDITS = 100
+_MAX_EDITS = 100
 _AT_CURSOR = "edit\n"
 _EDIT_COMMAND = re.compile(r"edit (\d{1,7}):(\d{1,7})\n")
 
@@ -34,7 +34,7 @@ def edited_lines(arguments: Any) -> LineCount:
     if not isinstance(arguments, Mapping):
         return LineCount()
     edits = arguments.get("edits")
-    several = edits[:_MOST_EDITS] if isinstance(edits, list) else [arguments]
+    several = edits[:_MAX_EDITS] if isinstance(edits, list) else [arguments]
     counts = [_edit_count(edit) for edit in several if isinstance(edit, Mapping)]
     return LineCount(sum(count.added for count in counts), sum(count.removed for count in counts))
 

@@ -30,7 +30,7 @@ COMPACTION = "compaction"
 """The channel of a summary that replaces the history, and the category of the note that says so."""
 CONDENSATION = "condensation"
 """The category of OpenHands' notes that its condenser took something out of the context."""
-MOST_UNKNOWN = 20
+MAX_UNKNOWN = 20
 """The most unknown fields that an error names: each takes memory, and a body holds millions."""
 
 
@@ -42,8 +42,8 @@ def check_unknown_fields(model: type[BaseModel], value: Any) -> Any:
     """
     if (
         isinstance(value, dict)
-        and len(value) > MOST_UNKNOWN  # first, because reading the fields of the model costs more
-        and len(value) > len(model.model_fields) + MOST_UNKNOWN
+        and len(value) > MAX_UNKNOWN  # first, because reading the fields of the model costs more
+        and len(value) > len(model.model_fields) + MAX_UNKNOWN
         and model.model_config.get("extra") == "forbid"
     ):
         raise PydanticCustomError(

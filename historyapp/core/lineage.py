@@ -55,7 +55,7 @@ _FIRST_BLOCKS = 4
 
 
 def _load_nothing(session: str, position: int) -> "Lineage":
-    raise LookupError(f"the lineage at {position} of {session} is not at hand")
+    raise LookupError(f"the lineage at {position} of {session} is not loaded")
 
 
 def _read_each(places: Iterable[tuple[str, int]]) -> None:

@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 LoopRule = Literal["same_call_same_result", "alternating_calls", "error_streak"]
 WINDOW = 12
 """The number of steps that are examined."""
-LEAST_SAME, LEAST_TURNS, LEAST_ERRORS = 4, 8, 6
+MIN_SAME, MIN_TURNS, MIN_ERRORS = 4, 8, 6
 """The number of steps from which each rule reports a loop. The overview lists shorter repetitions too."""
 _CLIPPED = 200
 """Characters of a preview: a text of this length may go on, and differ there."""
@@ -64,15 +64,15 @@ def _same(rows: Sequence[LoopRow]) -> Loop | None:
     edits = [index for index, row in enumerate(rows) if row.kind == "edit" and newest.kind != "edit"]
     since = rows[edits[-1] + 1 :] if edits else rows
     same = [row for row in since if _outcome(row) == _outcome(newest)]
-    if len(same) < LEAST_SAME or not _is_complete(newest) or len(newest.result_preview) >= _CLIPPED:
+    if len(same) < MIN_SAME or not _is_complete(newest) or len(newest.result_preview) >= _CLIPPED:
         return None
     return _loop("same_call_same_result", same, _call(newest))
 
 
 def _alternating(rows: Sequence[LoopRow]) -> Loop | None:
-    last = rows[-LEAST_TURNS:]
+    last = rows[-MIN_TURNS:]
     calls = [_call(row) for row in last]
-    turns = len(last) == LEAST_TURNS and calls[2:] == calls[:-2] and calls[0] != calls[1]
+    turns = len(last) == MIN_TURNS and calls[2:] == calls[:-2] and calls[0] != calls[1]
     if not turns or not all(map(_is_complete, last)):
         return None
     return _loop("alternating_calls", last, "\n".join(sorted(calls[:2])))
@@ -80,8 +80,8 @@ def _alternating(rows: Sequence[LoopRow]) -> Loop | None:
 
 def _errors(rows: Sequence[LoopRow]) -> Loop | None:
     """Only the step at which a streak becomes long enough: a longer streak is the same loop."""
-    last, before = rows[-LEAST_ERRORS:], rows[-LEAST_ERRORS - 1 : -LEAST_ERRORS]
-    if len(last) < LEAST_ERRORS or not all(map(_failed, last)) or any(map(_failed, before)):
+    last, before = rows[-MIN_ERRORS:], rows[-MIN_ERRORS - 1 : -MIN_ERRORS]
+    if len(last) < MIN_ERRORS or not all(map(_failed, last)) or any(map(_failed, before)):
         return None
     return _loop("error_streak", last, str(last[0].number))
 

@@ -19,7 +19,7 @@ Group = Literal["given", "said", "action"]
 """What the agent was given, its thoughts and texts, and its actions."""
 GROUPS: tuple[Group, ...] = ("given", "said", "action")
 HASH_BITS, POSITION_BITS = 34, 27
-MOST_POSITION = (1 << POSITION_BITS) - 1
+MAX_POSITION = (1 << POSITION_BITS) - 1
 PAGE_PLACES = 512
 """Places of a page: about 2.5 KB."""
 _ACTION = 1 << (HASH_BITS + 1 + POSITION_BITS)
@@ -40,13 +40,13 @@ def key_of(text: str) -> int:
 
 def place_of(key: int, group: Group, position: int) -> int:
     """The number of a place: 63 bits, so that a database stores it as a whole number."""
-    value = key << (POSITION_BITS + 1) | min(position, MOST_POSITION)
+    value = key << (POSITION_BITS + 1) | min(position, MAX_POSITION)
     return value | (_ACTION if group == "action" else _SAID if group == "said" else 0)
 
 
 def position_of(place: int) -> int:
     """The position in the log."""
-    return place & MOST_POSITION
+    return place & MAX_POSITION
 
 
 def group_at(place: int) -> Group:

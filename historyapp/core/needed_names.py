@@ -8,9 +8,9 @@ from historyapp.core.episodes import Episode
 from historyapp.core.identifiers import contains_name, identifiers, texts_in
 from historyapp.core.results import returned_text
 
-MOST_NAMES = 200
+MAX_NAMES = 200
 """Names that are looked for in each summary."""
-MOST_CHARACTERS = 200_000
+MAX_CHARACTERS = 200_000
 """Characters of each result that are searched for names."""
 
 
@@ -32,15 +32,15 @@ def needed_names(steps: Iterable[Episode], later: Iterable[Episode]) -> list[Nee
     known: dict[str, int] = {}
     for step in steps:
         for result in step.results:
-            for name in identifiers(returned_text(result)[:MOST_CHARACTERS]):
+            for name in identifiers(returned_text(result)[:MAX_CHARACTERS]):
                 known.setdefault(name, step.number)
     found: dict[str, NeededName] = {}
     for step in later:
         output = step.output
         calls = (output.use_tool,) if output.use_tool else output.tool_calls
-        texts = [text[:MOST_CHARACTERS] for call in calls for text in texts_in(call.arguments)]
+        texts = [text[:MAX_CHARACTERS] for call in calls for text in texts_in(call.arguments)]
         for name in chain.from_iterable(map(identifiers, texts)):
-            if name in known and name not in found and len(found) < MOST_NAMES:
+            if name in known and name not in found and len(found) < MAX_NAMES:
                 found[name] = NeededName(name, known[name], step.number)
     return list(found.values())
 

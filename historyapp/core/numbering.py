@@ -4,9 +4,9 @@ import re
 from typing import NamedTuple
 
 _NUMBER = re.compile(r" {0,9}(\d{1,7})(?:→|\t|: ?|\| ?)")
-_MOST_BEFORE = 10
+_MAX_BEFORE = 10
 """The most lines before the first number."""
-_MOST_AFTER = 20
+_MAX_AFTER = 20
 """The most lines after the last number: Claude Code puts a reminder there."""
 _ENDS = 20_000
 """Characters at each end in which :func:`line_range` looks for the numbers."""
@@ -24,7 +24,7 @@ class NumberedCode(NamedTuple):
 def numbered_code(text: str) -> NumberedCode | None:
     """The first numbered lines of a text without their numbers; None where no two lines follow each other."""
     lines = text.split("\n")
-    for start in range(min(_MOST_BEFORE, len(lines))):
+    for start in range(min(_MAX_BEFORE, len(lines))):
         first = _NUMBER.match(lines[start])
         if first is None:
             continue
@@ -55,8 +55,8 @@ def line_range(text: str) -> tuple[int, int] | None:
 
 def _first_number(text: str) -> int | None:
     """The number of the first line that has one, if the next line has the next number or no other has one."""
-    lines = text[:_ENDS].split("\n", _MOST_BEFORE + 1)
-    for start, line in enumerate(lines[:_MOST_BEFORE]):
+    lines = text[:_ENDS].split("\n", _MAX_BEFORE + 1)
+    for start, line in enumerate(lines[:_MAX_BEFORE]):
         if found := _NUMBER.match(line):
             after = _NUMBER.match(lines[start + 1]) if start + 1 < len(lines) else None
             follows = after is not None and int(after[1]) == int(found[1]) + 1
@@ -66,6 +66,6 @@ def _first_number(text: str) -> int | None:
 
 
 def _last_number(text: str) -> int | None:
-    lines = f"\n{text}"[-_ENDS:].rsplit("\n", _MOST_AFTER)[1:]  # before them stands no whole line
+    lines = f"\n{text}"[-_ENDS:].rsplit("\n", _MAX_AFTER)[1:]  # before them stands no whole line
     numbers = map(_NUMBER.match, reversed(lines))
     return next((int(found[1]) for found in numbers if found), None)

@@ -40,9 +40,9 @@ Origin = Literal["given", "own", "nowhere", "unknown"]
 """Where a name of an action comes from. Given: text that the agent was given contains it. Own: only its own
 earlier words contain it. Unknown: not all that is before the step has been read."""
 
-MOST_CHARACTERS = 1_000_000
+MAX_CHARACTERS = 1_000_000
 """The most characters of an entry that are read for names."""
-MOST_KEYS = 10_000
+MAX_KEYS = 10_000
 """The most keys of an entry."""
 NAMES_OF_ACTION = 60
 """The most names of an action that are looked up."""
@@ -247,7 +247,7 @@ def result_words(result: ToolResult) -> str:
 def mentions_of(body: Body, metadata: Mapping[str, Any] | None = None) -> Found:
     """The keys of all identifiers in an entry, each at its first place."""
     found: dict[tuple[Group, int], Mention] = {}
-    left, is_complete = MOST_CHARACTERS, True
+    left, is_complete = MAX_CHARACTERS, True
     for role, part, text in texts_of(body, metadata):
         is_complete = is_complete and len(text) <= left
         lines = _with_slashes(text[:left]).split("\n")
@@ -263,8 +263,8 @@ def mentions_of(body: Body, metadata: Mapping[str, Any] | None = None) -> Found:
                     seen.add(word)
                     key = key_of(word)
                     found.setdefault((group, key), Mention(key, role, part, number))
-        if len(found) > MOST_KEYS:
-            return Found(list(found.values())[:MOST_KEYS], is_complete=False)
+        if len(found) > MAX_KEYS:
+            return Found(list(found.values())[:MAX_KEYS], is_complete=False)
     return Found(list(found.values()), is_complete)
 
 
@@ -282,7 +282,7 @@ def _last_word(line: str) -> str:
 
 def names_in(call: ToolCall | UseTool) -> list[str]:
     """The identifiers in the arguments of a call, at most :data:`NAMES_OF_ACTION`, in their order."""
-    text = _with_slashes("\n".join(texts_in(call.arguments))[:MOST_CHARACTERS])
+    text = _with_slashes("\n".join(texts_in(call.arguments))[:MAX_CHARACTERS])
     return identifiers(text)[:NAMES_OF_ACTION]
 
 
@@ -351,7 +351,7 @@ def result_names(body: Body) -> list[ResultLine]:
     found: list[ResultLine] = []
     left = RESULT_NAMES
     for text in texts_of(body) if isinstance(body, ToolResults) else ():
-        lines = _with_slashes(text.text[:MOST_CHARACTERS]).split("\n")
+        lines = _with_slashes(text.text[:MAX_CHARACTERS]).split("\n")
         for number, (line, names) in enumerate(zip(lines, new_identifiers(lines), strict=True), start=1):
             some = [name for name in names if kind_of(name) != "number"][:left]
             left -= len(some)

@@ -34,9 +34,9 @@ from historyapp.core.result_previews import result_preview
 from historyapp.core.text import preview
 from historyapp.core.usage import NO_CALLS, NO_USAGE, ModelTotals, cost_of, usage_of
 
-MOST_MODELS = 20
+MAX_MODELS = 20
 """The most models with totals of their own; further models are added up under the empty name."""
-MOST_CHECKED = 50
+MAX_CHECKED = 50
 """Calls of a step whose results are looked at for likely failures. What is remembered of each is stored with
 the session until its result is here."""
 _NO_MODELS: Mapping[str, ModelTotals] = MappingProxyType({})
@@ -89,7 +89,7 @@ class Totals(NamedTuple):
             return Totals(steps, self.errors, tokens, *known, orphans)
         given = entry.metadata.get("model")
         name = preview(given, 100) if isinstance(given, str) else ""
-        if name not in self.models and len(self.models) >= MOST_MODELS:
+        if name not in self.models and len(self.models) >= MAX_MODELS:
             name = ""
         totals = self.models.get(name, NO_CALLS).plus(usage, cost, entry.metadata)
         return Totals(
@@ -281,8 +281,8 @@ def _checks(output: ModelOutput, first: CallSubject | None) -> dict[str, Check]:
     """How the results of an output's calls are read, by the calls' ids."""
     if output.use_tool and first:
         return {"": _check(output.use_tool, first.kind)}
-    kinds = (first.kind if first else None, *[None] * MOST_CHECKED)
-    calls = zip(output.tool_calls[:MOST_CHECKED], kinds, strict=False)
+    kinds = (first.kind if first else None, *[None] * MAX_CHECKED)
+    calls = zip(output.tool_calls[:MAX_CHECKED], kinds, strict=False)
     return {call.id: _check(call, kind) for call, kind in calls}
 
 

@@ -38,7 +38,7 @@ FACTORS = {
 }
 """Tokens for each token of o200k_base, by the beginning of the model's name, on 2026-11-23. From tool results
 between two reported inputs of recorded sessions, four fifths of which lie from 1.1 to 1.5 and 1.5 to 1.7."""
-JUMP, LEAST_JUMP = 0.05, 2_000
+JUMP, MIN_JUMP = 0.05, 2_000
 """A departure that is not an error of counting: as a share of the reported input, and in tokens."""
 
 
@@ -169,7 +169,7 @@ class _Count:
             return
         if is_last and reason == "unknown":
             return
-        if abs(gap - self._last_gap) > max(LEAST_JUMP, JUMP * reported.input):
+        if abs(gap - self._last_gap) > max(MIN_JUMP, JUMP * reported.input):
             self.jumps.append(Jump(output.position, gap, reason))
             if reason == "removed":
                 self._removed += gap

@@ -13,7 +13,7 @@ TokenSource = Literal["reported", "estimated"]
 MoneySource = Literal["reported", "priced", "reported and priced", "unknown", "none"]
 
 
-LEAST_WRITTEN = 500
+MIN_WRITTEN = 500
 """From this many output tokens, the pages say when less than half of them was reported."""
 
 
@@ -36,7 +36,7 @@ class RunTokens(NamedTuple):
 
         Some versions of Claude Code store the count at which an answer began.
         """
-        return self.source == "reported" and written > LEAST_WRITTEN and self.usage.output * 2 < written
+        return self.source == "reported" and written > MIN_WRITTEN and self.usage.output * 2 < written
 
 
 class RunMoney(NamedTuple):

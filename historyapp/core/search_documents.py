@@ -27,12 +27,12 @@ MARKS: Mapping[str, str] = {
 """The first character of each facet's tokens. Texts never have a token with one of these."""
 HEAD_CHARACTERS, TAIL_CHARACTERS = 24_000, 8_000
 """If a text is longer than both together, only its beginning and its end are searched."""
-MOST_TOKENS = 15_000
+MAX_TOKENS = 15_000
 """Of a step. PostgreSQL counts the places of tokens up to 16,383."""
-MOST_NAMES = 400
+MAX_NAMES = 400
 """The most names of a step that can be found as a whole."""
 LIKELY_FAILED = "likely_failed"
-_MOST_CALLS = 20
+_MAX_CALLS = 20
 _BEFORE = {"system_instruction", "memory_notebook", "model_input", "debug_log"}
 """Entries that belong to the step after them."""
 
@@ -102,17 +102,17 @@ def document_of(project: UUID, session: UUID, run: Sequence[IndexedEntry]) -> Se
     facets = [project_token(project), session_token(session), *(day_tokens(at) if at != UNDATED else ())]
     facets += _step_facets(run, tail.step, output)
     tokens = [*facets, *texts]
-    tools = tuple(dict.fromkeys(tail.step.tool_names))[:_MOST_CALLS] if tail.step else ()
+    tools = tuple(dict.fromkeys(tail.step.tool_names))[:_MAX_CALLS] if tail.step else ()
     return SearchDocument(
         first=run[0].entry.position,
         last=run[-1].entry.position,
         anchor=anchor.entry.position,
         step=step,
         at=at,
-        tokens=" ".join(tokens[:MOST_TOKENS]),
+        tokens=" ".join(tokens[:MAX_TOKENS]),
         tools=tools,
         status=_status(tail.step),
-        is_capped=is_capped or len(tokens) > MOST_TOKENS,
+        is_capped=is_capped or len(tokens) > MAX_TOKENS,
     )
 
 
@@ -167,7 +167,7 @@ def _step_facets(
 
 def calls_of(body: ModelOutput) -> Sequence[Any]:
     """The calls of an output whose facets are searched."""
-    return (body.use_tool,) if body.use_tool else body.tool_calls[:_MOST_CALLS]
+    return (body.use_tool,) if body.use_tool else body.tool_calls[:_MAX_CALLS]
 
 
 def _call_facets(name: str, subject: CallSubject) -> Iterator[str]:
@@ -192,8 +192,8 @@ def _texts(run: Sequence[IndexedEntry]) -> tuple[list[str], bool]:
             tokens += tokens_of(part)
             names.update(dict.fromkeys(sorted(compound_names(part))))
         is_capped = is_capped or len(passage.text) > HEAD_CHARACTERS + TAIL_CHARACTERS
-    whole = list(names)[:MOST_NAMES]
-    return [*tokens[: MOST_TOKENS - 2 * MOST_NAMES], GAP, *whole], is_capped
+    whole = list(names)[:MAX_NAMES]
+    return [*tokens[: MAX_TOKENS - 2 * MAX_NAMES], GAP, *whole], is_capped
 
 
 def searched_parts(text: str) -> tuple[str, ...]:

@@ -15,11 +15,11 @@ from historyapp.core.errors import Invalid
 from historyapp.core.search_documents import LIKELY_FAILED, MARKS
 from historyapp.core.search_tokens import is_unspaced, tokens_of
 
-MOST_CHARACTERS = 500
-MOST_TERMS = 24
-MOST_TOKENS_OF_TERM = 40
-MOST_GROUPS = 8
-LEAST_PREFIX = 3
+MAX_CHARACTERS = 500
+MAX_TERMS = 24
+MAX_TOKENS_OF_TERM = 40
+MAX_GROUPS = 8
+MIN_PREFIX = 3
 """The least letters before a ``*``. Fewer would match most steps."""
 STEP_FACETS = ("tool", "file", "command", "status", "has", "kind")
 """Filters that are compared with a step."""
@@ -106,21 +106,21 @@ def parse_query(text: str, now: datetime) -> SearchQuery:
         Invalid: when it is too long, a quotation mark is not closed, or a facet's value cannot be read.
     """
     text = text.strip()
-    if len(text) > MOST_CHARACTERS:
-        raise Invalid(f"The query has {len(text):,} characters. Use at most {MOST_CHARACTERS}.")
+    if len(text) > MAX_CHARACTERS:
+        raise Invalid(f"The query has {len(text):,} characters. Use at most {MAX_CHARACTERS}.")
     query = SearchQuery()
     for count, found in enumerate(query_words(text, query)):
-        if count >= MOST_TERMS:
-            raise Invalid(f"The query has more than {MOST_TERMS} words and filters. Use fewer.")
+        if count >= MAX_TERMS:
+            raise Invalid(f"The query has more than {MAX_TERMS} words and filters. Use fewer.")
         if not found.is_and:
             _add(query, found, now)
         elif query.groups[-1]:
             query.groups.append([])
     if len(query.groups) > 1 and not query.groups[-1]:
         query.groups.pop()
-    if len(query.groups) > MOST_GROUPS:
+    if len(query.groups) > MAX_GROUPS:
         raise Invalid(
-            f"The query has {len(query.groups) - 1} times AND. Use it at most {MOST_GROUPS - 1} times."
+            f"The query has {len(query.groups) - 1} times AND. Use it at most {MAX_GROUPS - 1} times."
         )
     return query
 
@@ -197,15 +197,15 @@ def _terms(found: QueryWord) -> Iterator[Term]:
         if found.facet:
             raise Invalid(f"{found.facet}:{found.text} has no letters or digits to find.")
         if is_prefix:
-            raise Invalid(f"{found.text} has no letters before the *. Write at least {LEAST_PREFIX}.")
+            raise Invalid(f"{found.text} has no letters before the *. Write at least {MIN_PREFIX}.")
         return  # punctuation alone is in every text
-    if len(tokens) > MOST_TOKENS_OF_TERM:
-        raise Invalid(f"A phrase has {len(tokens)} words. Use at most {MOST_TOKENS_OF_TERM}.")
+    if len(tokens) > MAX_TOKENS_OF_TERM:
+        raise Invalid(f"A phrase has {len(tokens)} words. Use at most {MAX_TOKENS_OF_TERM}.")
     if is_prefix and is_unspaced(tokens[-1]):
         is_prefix = False  # each character is a token of its own
-    if is_prefix and len(tokens[-1]) < LEAST_PREFIX:
+    if is_prefix and len(tokens[-1]) < MIN_PREFIX:
         raise Invalid(
-            f"{found.text} begins too many words. Write at least {LEAST_PREFIX} letters before the *."
+            f"{found.text} begins too many words. Write at least {MIN_PREFIX} letters before the *."
         )
     yield Term(found.facet, tokens, is_prefix, found.is_excluded)
 

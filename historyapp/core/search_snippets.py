@@ -12,7 +12,7 @@ AROUND = 90
 """Characters on each side of the first match."""
 _WINDOW = 400
 """Characters that are split around a place where a match may be."""
-_MOST_TRIES = 8
+_MAX_TRIES = 8
 """The most places of one text that are examined."""
 _FIRST = ("call", "answer", "input", "thought", "result")
 """The fields that a snippet shows for a step that was found only by facets."""
@@ -56,7 +56,7 @@ def _first_place(text: str, term: Term) -> int | None:
     at = folded.find(term.tokens[0])
     if at < 0 and not text.isascii() and term.tokens[0] in spelled_plainly(text):
         return next((place.start for place in _places(text, term, 0, len(text))), None)
-    for _ in range(_MOST_TRIES):
+    for _ in range(_MAX_TRIES):
         if at < 0:
             break
         place = next(_places(text, term, _word_start(text, at), at + _WINDOW), None)

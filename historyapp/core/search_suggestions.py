@@ -7,7 +7,7 @@ from historyapp.core.episodes import STATUSES
 from historyapp.core.search_documents import LIKELY_FAILED
 from historyapp.core.search_query import FACETS, HAS
 
-MOST_SUGGESTIONS = 10
+MAX_SUGGESTIONS = 10
 LONGEST_VALUE = 200
 """Characters of a suggested value. Longer ones are left out."""
 _MEANINGS = {

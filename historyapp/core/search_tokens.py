@@ -17,7 +17,7 @@ LONGEST = 40
 _RUN = re.compile(r"[A-Za-z0-9]+")
 _PART = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])[0-9]*")
 _ACCENTS = re.compile("[\u0300-\u036f\u064b-\u0655\u0670\u0640]+")
-_LEAST_BLOB = 12
+_MIN_BLOB = 12
 """Characters of a run from which it may be encoded data, which is not split."""
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3130-\u318f"
@@ -69,7 +69,7 @@ def parts_of(run: str) -> tuple[str, ...]:
         token = spelled_plainly(run)[:LONGEST]
         return (token,) if token else ()
     parts = _PART.findall(run) if len(run) <= 2 * LONGEST else [run]
-    if len(run) >= _LEAST_BLOB and len(parts) * 3 > len(run):
+    if len(run) >= _MIN_BLOB and len(parts) * 3 > len(run):
         parts = [run]
     return tuple([part[:LONGEST].lower() for part in parts])
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 
 from historyapp.core.search_query import (
-    MOST_CHARACTERS,
-    MOST_GROUPS,
+    MAX_CHARACTERS,
+    MAX_GROUPS,
     STEP_FACETS,
     QueryWord,
     SearchQuery,
@@ -53,11 +53,11 @@ def widen_query(text: str) -> str:
             groups.setdefault(meant[0], []).append(meant[1])
         elif word.is_quoted or (word.text.lower() not in _FILLERS and tokens_of(word.text)):
             groups.setdefault(place, []).append(_written(word))
-    if not 1 < len(groups) <= MOST_GROUPS:
+    if not 1 < len(groups) <= MAX_GROUPS:
         return ""
     parts = [" ".join([*group, *excluded]) for group in groups.values()]
     wider = " ".join([" AND ".join(parts), *everywhere])
-    return wider if len(wider) <= MOST_CHARACTERS else ""
+    return wider if len(wider) <= MAX_CHARACTERS else ""
 
 
 def _as_filter(text: str, words: Sequence[QueryWord]) -> tuple[str, str] | None:

@@ -17,7 +17,7 @@ FIELDS = ("instruction", "notebook", "input", "thought", "answer", "call", "resu
 _CODE = {field: code for code, field in enumerate(FIELDS)}
 _AROUND = 60
 """Characters of a snippet on each side of the match."""
-_LEAST_BITS, _MOST_BITS = 1 << 10, 1 << 20
+_MIN_BITS, _MAX_BITS = 1 << 10, 1 << 20
 _BITS_PER_TRIGRAM = 5
 _MULTIPLIER = 0x9E3779B1
 """Spreads the trigrams over the bits (Knuth, multiplicative hashing)."""
@@ -209,8 +209,8 @@ def trigrams(text: str) -> set[int]:
 def signature(text: str) -> bytes:
     """Bits for the trigrams of a text in lower case."""
     found = trigrams(text)
-    size = _LEAST_BITS
-    while size < min(_MOST_BITS, _BITS_PER_TRIGRAM * len(found)):
+    size = _MIN_BITS
+    while size < min(_MAX_BITS, _BITS_PER_TRIGRAM * len(found)):
         size *= 2
     bits = bytearray(size // 8)
     mask = size - 1

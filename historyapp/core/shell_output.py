@@ -19,7 +19,7 @@ _CODE = "<returncode>"
 _AFTER = "\nError: (none)\nExit Code: 0\n"
 """What Gemini CLI writes behind the output of a command that succeeded, before further facts."""
 _OUTPUT, _EMPTY = "Output:", "(empty)"
-_MOST_HEADS = 8
+_MAX_HEADS = 8
 _LONGEST = 1e9
 """Seconds; a larger number is no time of a command."""
 
@@ -65,7 +65,7 @@ def _exit_code(text: str) -> int | None:
 def _head_and_rest(text: str) -> tuple[str, str]:
     """The lines about the command, and the output after them."""
     position = 0
-    for _ in range(_MOST_HEADS):
+    for _ in range(_MAX_HEADS):
         if text.startswith(_OUTPUT, position):
             begin = position + len(_OUTPUT)
             return text[:position], text[begin + text.startswith((" ", "\n"), begin) :]

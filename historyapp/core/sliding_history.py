@@ -10,17 +10,17 @@ from historyapp.core.policies.base import Past, visible_summaries
 from historyapp.core.rendering import detailed_form, short_form
 from historyapp.core.text import preview
 
-MOST_DETAILED = 10_000
+MAX_DETAILED = 10_000
 """The most steps in detail; the text is made in memory."""
-MOST_SUMMARIES = 1000
-MOST_LINES = 100
+MAX_SUMMARIES = 1000
+MAX_LINES = 100
 """The most older steps without a summary that get a line each."""
 _LONGEST_LINE = 300
 
 
 def sliding_history(past: Past, window: int) -> str:
     """The newest ``window`` steps in detail, and summaries or lines for all older ones."""
-    last = past.steps - min(window, MOST_DETAILED)
+    last = past.steps - min(window, MAX_DETAILED)
     newest = list(past.episodes_newest_first(first=max(1, last + 1)))[::-1]
     older = _Older(past)
     if last > 0:
@@ -43,7 +43,7 @@ class _Older:
     def add(self, last: int, end: int) -> None:
         """Steps 1 to ``last``; step ``last + 1`` begins at the position ``end``."""
         for count, summary in enumerate(visible_summaries(self.past.summaries_newest_first, end)):
-            if count == MOST_SUMMARIES:
+            if count == MAX_SUMMARIES:
                 self.lines.append(f"{_steps(1, last)}: told in summaries that are too many to show here.")
                 return
             self._without_summary(summary.last_step + 1, last)
@@ -54,7 +54,7 @@ class _Older:
         self._without_summary(1, last)
 
     def _without_summary(self, first: int, last: int) -> None:
-        shown = min(last - first + 1, MOST_LINES - self._single)
+        shown = min(last - first + 1, MAX_LINES - self._single)
         if shown > 0:
             for episode in self.past.episodes_newest_first(last, last - shown + 1):
                 self.lines.append(f"Step {episode.number}: {preview(short_form(episode), _LONGEST_LINE)}")

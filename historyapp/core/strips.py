@@ -14,7 +14,7 @@ from typing import NamedTuple
 from historyapp.core.json import dump_plain
 from historyapp.core.projection import Step
 
-MOST_BARS = 32
+MAX_BARS = 32
 
 
 class StripMark(NamedTuple):
@@ -46,7 +46,7 @@ def bar_ends(steps: int) -> range:
 
 def _width(steps: int) -> int:
     """The steps of one bar: the smallest power of two with which there are at most 32 bars."""
-    return 1 << (max(steps - 1, 0) // MOST_BARS).bit_length()
+    return 1 << (max(steps - 1, 0) // MAX_BARS).bit_length()
 
 
 def mark_of(step: Step) -> StripMark:

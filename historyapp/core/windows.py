@@ -17,7 +17,7 @@ Beginning = Literal["session", "compaction", "cleared", "older"]
 """Why a window begins where it does: nothing was replaced, the agent compacted or cleared its context, or the
 older entries would not fit into the model's window and the log records no compaction."""
 CLEARED = "<command-name>/clear</command-name>"
-MOST_FORGOTTEN = 10_000
+MAX_FORGOTTEN = 10_000
 """Forgotten entries after which reading ends, so that it does not grow with the session."""
 HOOK_CLEARED = "The context was cleared."
 """The beginning of the entry that the importer makes of a ``SessionStart:clear`` hook."""
@@ -155,7 +155,7 @@ def find_window(newest_first: Iterable[LogRow], most_tokens: int) -> Window:
                 return Window(tuple(found[::-1]), "cleared", row.position, forgotten=forgotten.count)
             continue
         if forgotten.has(row):
-            if forgotten.count == MOST_FORGOTTEN:
+            if forgotten.count == MAX_FORGOTTEN:
                 return Window(tuple(found[::-1]), "older", row.position, *forgotten.outcome)
             continue
         if row.channel == "compaction":

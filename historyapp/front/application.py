@@ -31,7 +31,7 @@ from historyapp.front.sockets import Connections, peer_of
 from historyapp.front.streams import Streams
 from historyapp.front.unread import UnreadBytes
 from historyapp.meters import count_request
-from historyapp.models.long_rows import MOST_READ, bytes_left
+from historyapp.models.long_rows import MAX_READ, bytes_left
 from historyapp.network import network_of
 from historyapp.services.changes import on_change
 from historyapp.services.keys import key_project
@@ -58,9 +58,9 @@ COLLECT_AFTER = 2000
 Python's default of 700 the collector runs several times in each POST of 100 steps. Modules are frozen:
 collecting them stopped all threads for 75 ms.
 """
-PAUSE, MOST_PAUSE = 0.002, 0.05
+PAUSE, MAX_PAUSE = 0.002, 0.05
 """Seconds of one pause, and of all pauses, after each chunk of an export while short requests run."""
-MOST_DIGITS = 100
+MAX_DIGITS = 100
 """The most digits of a Content-Length."""
 REFUSED = "refused"
 """The route of refused requests in ``/metrics``: their paths are not resolved."""
@@ -228,7 +228,7 @@ class Front:
         response: Iterable[bytes] = ()
         body: bytes | None = None
         queued_seconds.set(waited)
-        bytes_left.set(None if is_transfer else MOST_READ)
+        bytes_left.set(None if is_transfer else MAX_READ)
         key_project.set(None)
         try:
             response = self._application(environ, start_response)
@@ -237,7 +237,7 @@ class Front:
                 for piece in _joined(response) if is_transfer else response:
                     outbox.write(piece)
                     if is_transfer:
-                        outbox.wait_for_loop(MOST_PAUSE)
+                        outbox.wait_for_loop(MAX_PAUSE)
                         self._yield_to_short_requests()
             else:
                 body = b"".join(response)
@@ -266,7 +266,7 @@ class Front:
 
     def _yield_to_short_requests(self) -> None:
         """Lets short requests run first: Python runs one thread at a time."""
-        end = time.monotonic() + MOST_PAUSE
+        end = time.monotonic() + MAX_PAUSE
         while any(self._pools[name].is_busy for name in SHORT) and time.monotonic() < end:
             time.sleep(PAUSE)
 
@@ -369,8 +369,8 @@ def _length_of(headers: dict[bytes, bytes]) -> int:
     length = headers.get(b"content-length", b"")
     if not length.isdigit() or b"transfer-encoding" in headers:
         return 0
-    if len(length) > MOST_DIGITS:
-        raise Malformed(f"The Content-Length has more than {MOST_DIGITS} digits.")
+    if len(length) > MAX_DIGITS:
+        raise Malformed(f"The Content-Length has more than {MAX_DIGITS} digits.")
     return int(length)
 
 

@@ -18,7 +18,7 @@ IN_MEMORY = 1 << 19
 """Longer bodies go to a temporary file, so that many slow ones do not fill the memory. A file would cost an
 append of 100 steps (300 KB) 0.3 ms.
 """
-MOST_FORM = 1 << 20
+MAX_FORM = 1 << 20
 """The most bytes of an HTML form: Django parses it into many small objects before it checks the sender."""
 ALL_IN_MEMORY = 1 << 26
 """The most bytes of all bodies in memory. When they are used up, every further body goes to a file."""
@@ -35,7 +35,7 @@ def most_bytes(path: str, media_type: bytes, limits: Limits) -> int:
     """The most bytes of a request body for this path."""
     may_be_long = path.startswith("/api/") or path == "/imports"
     is_form = media_type.lower().startswith(b"application/x-www-form-urlencoded")
-    return limits.max_body if may_be_long and not is_form else min(MOST_FORM, limits.max_body)
+    return limits.max_body if may_be_long and not is_form else min(MAX_FORM, limits.max_body)
 
 
 class BodyRoom:

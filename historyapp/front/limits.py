@@ -13,7 +13,7 @@ PER_ADDRESS = 4
 CALLS_PER_ADDRESS = 3
 """The same factor for model calls. It is smaller, so that one address cannot use all of their threads."""
 RETRY_SECONDS = 1
-MOST_KEYS = 10_000
+MAX_KEYS = 10_000
 """The most clients whose project is cached."""
 
 
@@ -98,7 +98,7 @@ class Clients:
             most = factor * self._limits.client_streams
             if self._streams.get(one, 0) >= most:
                 raise TooManyRequests(
-                    f"The server keeps {most:,} streams of events of one client open "
+                    f"A client can keep at most {most:,} event streams open "
                     "(PLAYHEAD_CLIENT_STREAMS). Close some of them, then retry.",
                     retry_after=RETRY_SECONDS,
                 )
@@ -114,7 +114,7 @@ class Clients:
 
     def _check(self, client: bytes, factor: int, size: int, is_long: bool) -> None:
         limits = self._limits
-        whose = "this address" if factor > 1 else "this key, or this address without one,"
+        whose = "This address" if factor > 1 else "This API key, or this address if it sends no key,"
         if self._requests.get(client, 0) >= factor * limits.client_requests:
             most, what = factor * limits.client_requests, "requests at once (PLAYHEAD_CLIENT_REQUESTS)"
         elif is_long and self._calls.get(client, 0) >= min(factor, CALLS_PER_ADDRESS) * limits.client_calls:
@@ -125,7 +125,7 @@ class Clients:
         else:
             return
         raise TooManyRequests(
-            f"The server accepts {most:,} {what} of one client; {whose} is at that limit. "
+            f"{whose} has reached the limit of {most:,} {what}. "
             "Wait until some of these requests have ended, then retry.",
             retry_after=RETRY_SECONDS,
         )
@@ -144,7 +144,7 @@ class Projects:
     def learn(self, client: bytes, project: UUID | None) -> None:
         """Caches the project of a request's key, if it had a key. May be called in any thread."""
         if project is not None and client not in self._known:
-            if len(self._known) >= MOST_KEYS:
+            if len(self._known) >= MAX_KEYS:
                 self._known.clear()
             self._known[client] = project.bytes
 

@@ -143,8 +143,8 @@ class Outbox:
         if not self._abandoned:
             self.failed = True
             log.warning(
-                "A response was broken off: its reader is slow, and there was no room for more of it in "
-                "temporary files (PLAYHEAD_CLIENT_UNREAD, PLAYHEAD_ALL_UNREAD, free disk)."
+                "A response was aborted: its reader is slow, and temporary files had no room for the rest "
+                "(PLAYHEAD_CLIENT_UNREAD, PLAYHEAD_ALL_UNREAD, free disk)."
             )
         self.stop_reading()
         self._loop.call_soon_threadsafe(self._wake)

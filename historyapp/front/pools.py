@@ -14,7 +14,7 @@ from historyapp.wire.problems import ServerUnavailable
 
 IDLE_SECONDS = 60
 """An idle thread ends after this time and closes its database connection, unless the pool keeps threads."""
-MOST_WAITING = 2000
+MAX_WAITING = 2000
 """The longest queue of a pool. One address may send fewer requests, so it cannot fill the queue."""
 
 
@@ -69,13 +69,14 @@ class Pool:
         self._most, self._spare = threads, spare
         self._max_wait = max_wait
         self._keeps_threads = keeps_threads
-        self._ready: queue.SimpleQueue[PoolJob] = queue.SimpleQueue()
-        """Jobs with a thread that is idle or starting."""
         self._jobs: dict[bytes, deque[PoolJob]] = {}
         """Waiting jobs by client. The client whose turn is next comes first."""
         self._pending = 0
         """Waiting and running jobs."""
-        self._threads = self._idle = 0
+        self._threads = 0
+        self._idle: list[queue.SimpleQueue[PoolJob]] = []
+        """The queue of each idle thread. The last is that of the thread that worked last, and gets the next
+        job: when another thread has written, SQLite drops the pages that a thread has read."""
         self._busy = 0
         """Jobs that have a thread. Here and below, jobs that wait for their client are not counted."""
         self._running: Counter[bytes] = Counter()
@@ -98,8 +99,10 @@ class Pool:
 
         The argument of ``run`` is the seconds that the job waited for a thread.
         """
-        if self._pending >= self._most + MOST_WAITING:
-            refuse(self._busy_error(f"{MOST_WAITING} requests wait for a thread for {self.name}."))
+        if self._pending >= self._most + MAX_WAITING:
+            refuse(
+                self._busy_error(f"{MAX_WAITING} requests are already waiting for a thread for {self.name}.")
+            )
             return
         job = PoolJob(client, run, refuse, asyncio.get_running_loop())
         with self._lock:
@@ -133,12 +136,11 @@ class Pool:
             if jobs:
                 self._jobs[id] = jobs  # behind the others
             self._count(job.client, 1)
-            self._ready.put(job)
             if self._idle:
-                self._idle -= 1
+                self._idle.pop().put(job)
             else:
                 self._threads += 1
-                threading.Thread(target=self._run_jobs, name=self.name, daemon=True).start()
+                threading.Thread(target=self._run_jobs, args=(job,), name=self.name, daemon=True).start()
 
     def _may_run(self, client: Client) -> bool:
         free = self._most - self._busy
@@ -153,8 +155,11 @@ class Pool:
             if not counter[key]:
                 del counter[key]
 
-    def _run_jobs(self) -> None:
-        while (job := self._next_job()) is not None:
+    def _run_jobs(self, first: PoolJob) -> None:
+        """What a thread does: this job, and then those that are put into its queue."""
+        jobs: queue.SimpleQueue[PoolJob] = queue.SimpleQueue()
+        job: PoolJob | None = first
+        while job is not None:
             if self._spacing:
                 with self._begin:
                     time.sleep(self._spacing)
@@ -165,20 +170,21 @@ class Pool:
                     job.loop.call_soon_threadsafe(job.expiry.cancel)
             with self._lock:
                 self._pending -= 1
-                self._idle += 1
+                self._idle.append(jobs)
                 self._count(job.client, -1)
                 self._dispatch()
+            job = self._next_job(jobs)
 
-    def _next_job(self) -> PoolJob | None:
+    def _next_job(self, jobs: "queue.SimpleQueue[PoolJob]") -> PoolJob | None:
         """The next job for this thread, or None if the thread should end."""
         while True:
             try:
-                return self._ready.get(timeout=None if self._keeps_all() else IDLE_SECONDS)
+                return jobs.get(timeout=None if self._keeps_all() else IDLE_SECONDS)
             except queue.Empty:
                 with self._lock:
-                    # If no thread counts as idle, a job has been put into the queue for this one.
-                    if self._idle and not self._keeps_all():
-                        self._idle -= 1
+                    # If the thread no longer counts as idle, a job has been put into its queue.
+                    if jobs in self._idle and not self._keeps_all():
+                        self._idle.remove(jobs)
                         self._threads -= 1
                         return None
 

@@ -29,7 +29,7 @@ LOOK_SECONDS = 0.1
 GATHER_SECONDS = 0.01
 """Changes within this time are read together."""
 HEARTBEAT_SECONDS = 15.0
-MOST_WAITING = 1000
+MAX_WAITING = 1000
 """The most events that wait for one reader. Beyond it they are dropped and read again from the database."""
 RETRY_SECONDS = 1.0
 """Seconds before the database is polled again after an error."""
@@ -51,7 +51,7 @@ class OpenStream:
     def add(self, cursor: Cursor, text: str) -> None:
         if self.is_behind or cursor <= self.cursor:
             return
-        if len(self._texts) >= MOST_WAITING:
+        if len(self._texts) >= MAX_WAITING:
             self.is_behind = True
         else:
             self._texts.append(text)
@@ -244,5 +244,5 @@ def _reading(read: Callable[[], Any]) -> Any:
 
 
 async def _wait_after(error: DatabaseError) -> None:
-    log.warning("Streams of events wait for the database: %s", error)
+    log.warning("Event streams are waiting for the database: %s", error)
     await asyncio.sleep(RETRY_SECONDS)

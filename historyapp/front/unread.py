@@ -11,7 +11,7 @@ from historyapp.front.limits import Limits
 
 WRITERS = 8
 """The most threads that may wait for readers at once. Other threads run in their place."""
-LEAST_SHARE = 0.1
+MIN_SHARE = 0.1
 """The share of a small disk to keep free, if it is less than ``spare``."""
 Aside = AbstractContextManager[None]
 
@@ -86,4 +86,4 @@ def disk_has_room(size: int, spare: int) -> bool:
     """Whether the disk of the temporary folder has room for these bytes and ``spare`` more."""
     disk = os.statvfs(gettempdir())
     free, whole = disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize
-    return free - size >= min(spare, LEAST_SHARE * whole)
+    return free - size >= min(spare, MIN_SHARE * whole)

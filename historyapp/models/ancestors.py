@@ -17,7 +17,7 @@ from historyapp.models.fields import as_uuid, uuid_value
 
 SUMMARIES = "summaries"
 """The kind that stands for summaries."""
-MOST_CACHED = 100
+MAX_CACHED = 100
 """The most forks whose ancestors a process caches. The oldest are dropped first."""
 _CHAIN = """
 WITH RECURSIVE chain (id, parent, shared, revision, depth) AS (
@@ -61,7 +61,7 @@ def ancestors(session: UUID, kinds: Collection[str]) -> tuple[Ancestor, ...]:
         if known:  # a fork that is not stored yet
             with _lock:
                 _cache[session] = known
-                while len(_cache) > MOST_CACHED:
+                while len(_cache) > MAX_CACHED:
                     del _cache[next(iter(_cache))]
     return known
 

@@ -12,7 +12,7 @@ LONGEST_NOTE = 2_000
 LONGEST_SCORE_NAME = 60
 HIGHEST_SCORE = 1_000_000_000
 """A score lies between this number and its negative."""
-MOST_TAGS = 50
+MAX_TAGS = 50
 """The most tags of one session."""
 LONGEST_TAG = 100
 

@@ -9,7 +9,7 @@ from uuid_utils.compat import uuid7
 
 from historyapp.models.projects import ApiKey, Project
 
-MOST_SESSIONS = 500
+MAX_SESSIONS = 500
 """The most sessions of one action, or of one archive of exports."""
 
 

@@ -21,7 +21,7 @@ from historyapp.models.projects import Project
 from historyapp.models.sql import as_aware, fetch_all
 from historyapp.wire.problems import CursorExpired
 
-MOST_CHANGES = 1000
+MAX_CHANGES = 1000
 """The most changes of one read."""
 _COLUMNS = "transaction_id, id, kind, session_id, first_position, last_position, run_id, at"
 _PAGE = (
@@ -60,7 +60,7 @@ counts there. The view pg_stat_activity would take twice as long to plan as the 
 _SETTLED = f" AND transaction_id < {_HORIZON}"
 _BEGUN = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
 _PROGRESS = {"sqlite": "PRAGMA data_version", "postgresql": f"SELECT {_HORIZON}"}
-_MOST_DIGITS = 18
+_MAX_DIGITS = 18
 
 
 class ChangeKind(models.TextChoices):
@@ -119,7 +119,7 @@ class Cursor(NamedTuple):
             Invalid: if the text is not a cursor.
         """
         parts = text.split("-")
-        are_numbers = all(part.isdecimal() and part.isascii() and len(part) <= _MOST_DIGITS for part in parts)
+        are_numbers = all(part.isdecimal() and part.isascii() and len(part) <= _MAX_DIGITS for part in parts)
         if len(parts) == 2 and are_numbers:
             return cls(int(parts[0]), int(parts[1]))
         raise Invalid(
@@ -152,7 +152,7 @@ class ChangePage(NamedTuple):
 
 
 def changes_since(
-    project: UUID, cursor: Cursor = START, *, limit: int = MOST_CHANGES, session: UUID | None = None
+    project: UUID, cursor: Cursor = START, *, limit: int = MAX_CHANGES, session: UUID | None = None
 ) -> ChangePage:
     """The changes of a project after a cursor, oldest first, without gaps.
 

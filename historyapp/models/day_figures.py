@@ -9,7 +9,7 @@ from django.db import models
 from historyapp.models.fields import JSONText
 from historyapp.models.projects import Project
 
-MOST_NAME = 200
+MAX_NAME = 200
 """The most characters of an agent, model or tool name."""
 
 
@@ -17,8 +17,8 @@ class _Figures(models.Model):
     """The fields of :class:`historyapp.core.day_figures.FiguresKey` and ``DayFigures`` as columns."""
 
     day = models.DateField()
-    model = models.CharField(max_length=MOST_NAME)
-    tool = models.CharField(max_length=MOST_NAME)
+    model = models.CharField(max_length=MAX_NAME)
+    tool = models.CharField(max_length=MAX_NAME)
     has_cost = models.BooleanField()
     is_live = models.BooleanField()
     sessions = models.BigIntegerField(default=0)
@@ -48,8 +48,8 @@ class CountedSession(models.Model):
     """The version of the rules. 0: count the session again."""
     head = models.PositiveIntegerField(default=0)
     """Own entries up to this position are counted, as live or not as of this position."""
-    agent = models.CharField(max_length=MOST_NAME, blank=True)
-    model = models.CharField(max_length=MOST_NAME, blank=True)
+    agent = models.CharField(max_length=MAX_NAME, blank=True)
+    model = models.CharField(max_length=MAX_NAME, blank=True)
     began = models.DateField(null=True)
     """The day under which the session itself is counted. Null: not counted yet."""
     newest = JSONText(null=True)
@@ -82,7 +82,7 @@ class ProjectDay(_Figures):
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="days", db_index=False)
-    agent = models.CharField(max_length=MOST_NAME)
+    agent = models.CharField(max_length=MAX_NAME)
 
     class Meta:
         constraints = (

@@ -12,7 +12,7 @@ from historyapp.models.fields import JSONText, PackedJSON, session_value
 from historyapp.models.sessions import RARE_KINDS, Session
 
 Rows = TypeVar("Rows", bound="models.QuerySet[Any]")
-_SPANS_AT_ONCE, _MOST_SPANS = 20, 60  # spans of one query; more if many entries are read
+_SPANS_AT_ONCE, _MAX_SPANS = 20, 60  # spans of one query; more if many entries are read
 _FIRST_PAGE, _LARGEST_PAGE = 16, 1024  # rows
 _AT_ONCE = 16  # rows of one fetch: PostgreSQL's driver holds them all, and one may have many MB
 _FEW = 100  # rows that are fetched together
@@ -44,7 +44,7 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         wanted, rows = list(kinds), self
         if wanted:  # a single kind is compared as in the condition of its index
             rows = self.filter(kind=wanted[0]) if len(wanted) == 1 else self.filter(kind__in=wanted)
-        for batch in span_batches(spans, max(_SPANS_AT_ONCE, min(limit or 0, _MOST_SPANS))):
+        for batch in span_batches(spans, max(_SPANS_AT_ONCE, min(limit or 0, _MAX_SPANS))):
             found = in_spans(rows, batch).order_by("-position" if newest_first else "position")
             if limit is None:
                 yield from found.iterator(chunk_size=_AT_ONCE)

@@ -28,9 +28,9 @@ from historyapp.models.sql import (
 )
 from historyapp.models.step_positions import few_rows, have_few_rows, spans_from_step
 
-_MOST_SPANS = 100
+_MAX_SPANS = 100
 """The most spans of one query. SQLite accepts a few hundred conditions."""
-_MOST_OWNERS = 16
+_MAX_OWNERS = 16
 """The most sessions of a long lineage in which rows are found by number."""
 ENTRIES_OF_STEP = 2
 """The entries of most steps: an output and its results. Steps with more entries take more queries."""
@@ -97,7 +97,7 @@ def _few_rows_of(
     """
     # Mostly each of many rewinds took back a step or two. A fork of many is asked for the places.
     if lineage.older:
-        may_be_few = 0 < len(lineage.owners) <= _MOST_OWNERS
+        may_be_few = 0 < len(lineage.owners) <= _MAX_OWNERS
     else:
         may_be_few = have_few_rows(lineage, first, last)
     most = few_rows(first, last)
@@ -134,7 +134,7 @@ def _growing_batches(spans: Iterable[Span], entries: int) -> Iterator[list[Span]
     for span in spans:
         batch.append(span)
         left -= len(span)
-        if left <= 0 or len(batch) == _MOST_SPANS:
+        if left <= 0 or len(batch) == _MAX_SPANS:
             yield batch
             batch, entries = [], entries * 2
             left = entries
@@ -220,8 +220,8 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
     def at(self, places: Sequence[RowPlace]) -> list["Episode"]:
         """The rows at these places, without excerpts, by number."""
         rows: list[Episode] = []
-        for start in range(0, len(places), _MOST_SPANS):
-            some = places[start : start + _MOST_SPANS]
+        for start in range(0, len(places), _MAX_SPANS):
+            some = places[start : start + _MAX_SPANS]
             where = " OR ".join(["session_id = %s AND anchor = %s"] * len(some))
             values = [value for place in some for value in (uuid_value(place.session_id), place.anchor)]
             rows += self.defer("excerpt").extra(where=[where], params=values)  # noqa: S610 ours

@@ -24,11 +24,11 @@ from historyapp.models.sql import RowPlace
 from historyapp.models.step_filters import FAILED, StepFilter, StepSearch
 from historyapp.models.takes import takes
 
-MOST_ROWS = 2_000
+MAX_ROWS = 2_000
 """The most rows that one search reads."""
-MOST_TEXT = 1 << 24
+MAX_TEXT = 1 << 24
 """The most characters of their bodies."""
-MOST_SEARCHES = 10
+MAX_SEARCHES = 10
 """Batches of a search for failures. In most sessions the first one finds the step."""
 _PAGE = 64
 _ROWS = "SELECT position, body, totals FROM historyapp_entry WHERE "
@@ -77,7 +77,7 @@ def error(history: History, start: int, forwards: bool) -> Landmark:
 def _first_with(history: History, status: str, start: int, forwards: bool) -> Landmark:
     within = range(start + 1, history.steps + 1) if forwards else range(start - 1, 0, -1)
     search, cursor = StepSearch(history, StepFilter(status), within), None
-    for _ in range(MOST_SEARCHES):
+    for _ in range(MAX_SEARCHES):
         found = search.find(1, cursor)
         if found.rows:
             return Landmark(found.rows[0].number)
@@ -107,7 +107,7 @@ def edit(history: History, start: int, forwards: bool) -> Landmark:
     beyond = Q(number__gt=start, number__lte=history.steps) if forwards else Q(number__lt=start)
     edits = Episode.objects.filter(beyond, session_id__in=owners, kind="edit", target=file)
     edits = edits.order_by("number" if forwards else "-number")
-    for most in (_PAGE, MOST_ROWS):  # takes reuse numbers, so that the nearest rows may not be live
+    for most in (_PAGE, MAX_ROWS):  # takes reuse numbers, so that the nearest rows may not be live
         found = list(edits.values_list("session_id", "anchor", "number")[:most])
         live = live_rows(map(RowPlace._make, found), history.lineage)
         if live:
@@ -164,7 +164,7 @@ def _after_mark(
             return NOWHERE
         if step != start and is_mark(row.kind, row.body):
             return Landmark(step)
-        if count == MOST_ROWS or size > MOST_TEXT:  # the step's other entries have not been read
+        if count == MAX_ROWS or size > MAX_TEXT:  # the step's other entries have not been read
             reached = step - 1 if forwards else step + 1
             return Landmark(None, step if reached == start else reached)  # the next search starts elsewhere
     return NOWHERE

@@ -9,7 +9,7 @@ from historyapp.models.history import History
 from historyapp.models.notes import StepNote
 from historyapp.models.origins import Flag, steps_that_named
 from historyapp.models.step_texts import StepNumbers, read_around, steps_with_file, steps_with_text
-from historyapp.models.text_search import MOST_HITS
+from historyapp.models.text_search import MAX_HITS
 
 _ROWS_AT_ONCE = 200
 """Rows of each query after the first."""
@@ -104,7 +104,7 @@ class ListedSteps:
         if self.wanted.file is not None:
             listed.append(steps_with_file(self.history, self.wanted.file, left))
         if self.wanted.text is not None:
-            most = limit + _INCOMPLETE if self.wanted.is_text_alone else MOST_HITS
+            most = limit + _INCOMPLETE if self.wanted.is_text_alone else MAX_HITS
             listed.append(steps_with_text(self.history, self.wanted.text, left, most))
         stops = [one.reached for one in listed if one.reached is not None]
         reached = (min(stops) if self.forwards else max(stops)) if stops else None

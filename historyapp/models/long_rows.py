@@ -8,7 +8,7 @@ from django.db import connection
 
 from historyapp.core.errors import Invalid
 
-MOST_READ = 1 << 27
+MAX_READ = 1 << 27
 """The most bytes of entries for one response. In memory they take about four times as much."""
 AT_ONCE = 1 << 24
 """The most bytes of one fetch."""
@@ -28,7 +28,7 @@ def count_read(size: int) -> None:
     bytes_left.set(left - size)
     if left < size:
         raise Invalid(
-            f"The answer would be made from more than {MOST_READ:,} bytes of entries. Ask for fewer "
+            f"The response would be built from more than {MAX_READ:,} bytes of entries. Ask for fewer "
             "steps or a smaller budget, or export the session."
         )
 

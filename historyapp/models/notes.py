@@ -16,7 +16,7 @@ from historyapp.core.lineage import Lineage, Span
 from historyapp.core.live_spans import spans_at
 from historyapp.models.sessions import Session
 
-MOST_NOTES = 1000
+MAX_NOTES = 1000
 """The most notes of one session: searches and lists of notes read all of them."""
 LONGEST_NOTE = 10_000
 """Characters."""
@@ -35,12 +35,12 @@ class StepNoteQuerySet(models.QuerySet["StepNote"]):
     def starts_between(self, lineage: Lineage, first: int, last: int) -> list[tuple[int, str]]:
         """Number and start of the text of each note on the live steps ``first`` to ``last``, in order.
 
-        At most :data:`MOST_NOTES` rows are read, and :data:`LONGEST_START` characters of each text.
+        At most :data:`MAX_NOTES` rows are read, and :data:`LONGEST_START` characters of each text.
         """
         owners = [UUID(owner) for owner in lineage.owners]
         rows = self.filter(session_id__in=owners, number__range=(first, last)).order_by("number")
         values = rows.values_list("number", Left("text", LONGEST_START), "session_id", "position")
-        found = list(values[:MOST_NOTES])
+        found = list(values[:MAX_NOTES])
         spans = spans_at(lineage, (position for *_, position in found))
         return [(number, start) for number, start, owner, position in found if _is_in(spans, position, owner)]
 

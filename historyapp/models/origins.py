@@ -23,12 +23,12 @@ from historyapp.models.entries import Entry, in_spans
 from historyapp.models.sessions import Session
 from historyapp.models.sql import fetch_all
 
-MOST_SPANS = 60
+MAX_SPANS = 60
 """The most spans to search, newest first. A session without rewinds and forks has one."""
 Flag = Literal["unseen", "gone"]
 """``unseen``: files that had not occurred before. ``gone``: names that occurred only in compacted entries."""
 FLAGS: tuple[Flag, ...] = get_args(Flag)
-MOST_FLAGGED = 2_000
+MAX_FLAGGED = 2_000
 """The most steps with a flag to read."""
 _PROBES_AT_ONCE = 400
 _PLACES_AT_ONCE = 100
@@ -223,7 +223,7 @@ def indexed_spans(
     they are all spans and completely indexed."""
     spans: list[Span] = []
     for span in lineage.between(first, last, newest_first=True):
-        if len(spans) == MOST_SPANS:
+        if len(spans) == MAX_SPANS:
             break
         spans.append(span)
     ids = {UUID(span.session) for span in spans}
@@ -232,7 +232,7 @@ def indexed_spans(
     if unsaved:
         known[str(unsaved.name_index.session_id)] = unsaved.name_index
     found = [(known[span.session].pk, span) for span in spans if span.session in known]
-    is_complete = len(spans) < MOST_SPANS and len(found) == len(spans)
+    is_complete = len(spans) < MAX_SPANS and len(found) == len(spans)
     for span in spans if is_complete else ():
         index = known[span.session]
         is_complete = is_complete and index.position >= span.last and not 0 < index.unread <= span.last
@@ -364,7 +364,7 @@ def flagged_steps(spans: Spans, limit: int) -> list[StepNames]:
 def steps_that_named(lineage: Lineage, what: Flag) -> list[int]:
     """The numbers of the indexed live steps that named unseen or gone names."""
     spans, _ = indexed_spans(lineage, 1, lineage.last)
-    return [row.number for row in flagged_steps(spans, MOST_FLAGGED) if getattr(row, what)]
+    return [row.number for row in flagged_steps(spans, MAX_FLAGGED) if getattr(row, what)]
 
 
 class EntrySize(NamedTuple):

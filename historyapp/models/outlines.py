@@ -21,7 +21,7 @@ from historyapp.models.fields import unpack
 from historyapp.models.sql import OutlineRow
 from historyapp.models.summaries import SummaryRow, own_by_step
 
-MOST_CACHED = 10_000
+MAX_CACHED = 10_000
 """The most excerpts that a process caches, a few KB each. The oldest are dropped first."""
 
 
@@ -89,7 +89,7 @@ def outlined(
 def _cached(key: _Key, excerpt: Excerpt) -> Excerpt:
     with _lock:
         _cache[key] = excerpt
-        while len(_cache) > MOST_CACHED:
+        while len(_cache) > MAX_CACHED:
             del _cache[next(iter(_cache))]
     return excerpt
 

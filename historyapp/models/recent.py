@@ -15,7 +15,7 @@ ACTIVE_WITHIN = timedelta(minutes=15)
 """A live session without an entry for this time is not active, unless a tool call is open."""
 OPEN_CALL = timedelta(days=1)
 """A tool call that is open for longer is unlikely to get a result."""
-MOST_ACTIVE, MOST_FAILURES = 20, 8
+MAX_ACTIVE, MAX_FAILURES = 20, 8
 _LOOKED_AT, _OF_SESSION = 30, 4
 """The most sessions to search for failures, and the most failures of each kind in one session."""
 _COLUMNS = "session_id, number, first_position, tool, likely_failure, error_line, call_preview, started_at"
@@ -46,9 +46,9 @@ def active_sessions(project: UUID) -> list[Session]:
     now = timezone.now()
     columns = ("title", "agent", "model", "status", "steps", "tail", "last_entry_at")
     live = Session.objects.filter(project=project, status=Session.Status.LIVE).newest_first().only(*columns)
-    recent = list(live.filter(last_entry_at__gte=now - ACTIVE_WITHIN)[:MOST_ACTIVE])
+    recent = list(live.filter(last_entry_at__gte=now - ACTIVE_WITHIN)[:MAX_ACTIVE])
     quiet = live.filter(last_entry_at__gte=now - OPEN_CALL, last_entry_at__lt=now - ACTIVE_WITHIN)
-    waiting = quiet.containing("tail", ["in_flight"])[: MOST_ACTIVE - len(recent)]
+    waiting = quiet.containing("tail", ["in_flight"])[: MAX_ACTIVE - len(recent)]
     for session in waiting:
         step = session.live_tail.step
         if step is not None and step.status == "in_flight":
@@ -59,7 +59,7 @@ def active_sessions(project: UUID) -> list[Session]:
 def running_compressions(project: UUID) -> list[CompressionRun]:
     """Waiting and running compressions, newest first."""
     active = CompressionRun.objects.filter(project=project, state__in=CompressionRun.ACTIVE)
-    return list(active.order_by("-pk").select_related("session")[:MOST_ACTIVE])
+    return list(active.order_by("-pk").select_related("session")[:MAX_ACTIVE])
 
 
 def newest_failures(project: UUID) -> list[RecentFailure]:
@@ -75,4 +75,4 @@ def newest_failures(project: UUID) -> list[RecentFailure]:
         session = sessions[as_uuid(id)]
         if session.lineage().contains(str(session.pk), first):
             found.append(RecentFailure(session, number, tool, bool(likely), line, call, as_aware(at)))
-    return sorted(found, key=lambda failure: failure.at, reverse=True)[:MOST_FAILURES]
+    return sorted(found, key=lambda failure: failure.at, reverse=True)[:MAX_FAILURES]

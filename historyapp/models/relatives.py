@@ -13,14 +13,14 @@ from historyapp.models.history import History
 from historyapp.models.samples import steps_at
 from historyapp.models.sessions import Session
 
-MOST_STARTED = 20
+MAX_STARTED = 20
 """The most sub-agents of one page of the step list. The overview has more."""
-MOST_RELATIVES = 50
+MAX_RELATIVES = 50
 """The most forks of a session to read, and the most sub-agents. The newest are read."""
 _COLUMNS = "id, title, agent, created_at, fork_position, spawned_position"
 _NEWEST = (
     f"SELECT * FROM (SELECT {_COLUMNS}, '{{relation}}' AS relation FROM historyapp_session"  # noqa: S608
-    f" WHERE {{column}} = %s ORDER BY id DESC LIMIT {MOST_RELATIVES}) AS {{relation}}"
+    f" WHERE {{column}} = %s ORDER BY id DESC LIMIT {MAX_RELATIVES}) AS {{relation}}"
 )
 _RELATIVES = " UNION ALL ".join(
     _NEWEST.format(relation=relation, column=column)
@@ -61,7 +61,7 @@ def started_by(history: History, rows: Sequence[Episode], columns: Sequence[str]
     children = Session.objects.filter(spawned_by__in=owners, spawned_position__in=steps)
     children = children.filter(project=history.session.project_id).order_by("spawned_position", "id")
     found: dict[int, list[Session]] = {}
-    for child in children.only("spawned_by", "spawned_position", *columns)[:MOST_STARTED]:
+    for child in children.only("spawned_by", "spawned_position", *columns)[:MAX_STARTED]:
         row = steps[child.spawned_position or 0]
         if child.spawned_by_id in (row.session_id, history.session.pk):
             found.setdefault(row.number, []).append(child)

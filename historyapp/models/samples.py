@@ -14,9 +14,9 @@ from historyapp.core.lineage import Lineage, Span, SpanBlock
 from historyapp.models.fields import as_uuid, at_places
 from historyapp.models.sql import fetch_all
 
-MOST_LOADS = 48
+MAX_LOADS = 48
 """The most blocks of spans that one sample loads."""
-_MOST_ROUNDS = 6
+_MAX_ROUNDS = 6
 """The most refinements: levels of blocks, and two divisions of long spans."""
 _PLACES_AT_ONCE, _SESSIONS_AT_ONCE = 800, 200
 """The most places of one query, and the most sessions."""
@@ -61,7 +61,7 @@ def sample_totals(lineage: Lineage, steps: int, gap: int) -> list[StepTotals]:
         parts = [*(_Part([block], level) for block in blocks), *parts]
     known: dict[tuple[str, int], StepTotals | None] = {}
     loads = 0
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         _read({part.key for part in parts} - known.keys(), known)
         divided: list[tuple[_Part, int]] = []
         wanted = list[tuple[str, int]]()
@@ -69,7 +69,7 @@ def sample_totals(lineage: Lineage, steps: int, gap: int) -> list[StepTotals]:
             start = known[part.key]
             count = ceil((end - start.steps) / gap) if start else 2
             if count > 1 and part.block:
-                count = count if loads + len(wanted) < MOST_LOADS else 1
+                count = count if loads + len(wanted) < MAX_LOADS else 1
                 wanted += [(part.block.session, part.block.position)] * (count > 1)
             divided.append((part, count))
         lineage.load_all(wanted)

@@ -6,7 +6,7 @@ from uuid_utils.compat import uuid7
 
 from historyapp.models.projects import Project
 
-MOST_SAVED = 100
+MAX_SAVED = 100
 """Saved searches of one project."""
 LONGEST_NAME = 100
 """Characters."""

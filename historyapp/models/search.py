@@ -32,19 +32,19 @@ from historyapp.wire.problems import SearchTooSlow
 
 CANDIDATES = 200
 """Rows of one batch. Facets are counted over the hits of the first batch."""
-MOST_CANDIDATES = 1_000
+MAX_CANDIDATES = 1_000
 """The most rows that one page reads. If most are not live, the page has fewer hits and a cursor."""
 SECONDS = 5.0
 """A search is cancelled after this time."""
 COUNTED = ("tool", "status", "agent", "model", "tag")
 """The facets to count."""
-MOST_NAMED = 40
+MAX_NAMED = 40
 """The most sessions to name in a query. If more have the wanted model, each candidate is checked instead."""
-MOST_LISTED = 20_000
+MAX_LISTED = 20_000
 """The most session ids to list in a query to PostgreSQL."""
-MOST_FORKS = 20
+MAX_FORKS = 20
 """The most forks to search for a step that is not live in its own session."""
-_MOST_DAYS, _MOST_MONTHS = 62, 60
+_MAX_DAYS, _MAX_MONTHS = 62, 60
 _COLUMNS = "id, session_id, first_position, last_position, anchor, step, at, status, tools"
 _SQLITE = (
     f"SELECT {', '.join(f's.{name}' for name in _COLUMNS.split(', '))} FROM historyapp_searchwords AS w "  # noqa: S608
@@ -160,7 +160,7 @@ class ProjectSearch:
                 if len(rows) < CANDIDATES:
                     return page
                 reached = rows[-1].id
-                if read >= MOST_CANDIDATES or len(page.hits) == limit:
+                if read >= MAX_CANDIDATES or len(page.hits) == limit:
                     page.next = reached
                     return page
 
@@ -172,8 +172,8 @@ class ProjectSearch:
         for condition in self.query.conditions:
             wanted = _condition(condition)
             sessions = sessions.exclude(wanted) if condition.is_excluded else sessions.filter(wanted)
-        ids = list(sessions.values_list("pk", flat=True)[: MOST_NAMED + 1])
-        return ids if len(ids) <= MOST_NAMED else sessions.values("pk")
+        ids = list(sessions.values_list("pk", flat=True)[: MAX_NAMED + 1])
+        return ids if len(ids) <= MAX_NAMED else sessions.values("pk")
 
     def candidates(
         self, sessions: "QuerySet[Any, Any] | list[UUID] | None", before: int, limit: int = CANDIDATES
@@ -206,8 +206,8 @@ class ProjectSearch:
         """
         if not on_sqlite():
             if self._listed is None:
-                self._listed = list(sessions.values_list("pk", flat=True)[: MOST_LISTED + 1])
-            if len(self._listed) <= MOST_LISTED:
+                self._listed = list(sessions.values_list("pk", flat=True)[: MAX_LISTED + 1])
+            if len(self._listed) <= MAX_LISTED:
                 return " AND (s.session_id = ANY(%s)) IS TRUE", [self._listed]
         text, values = sessions.query.sql_with_params()
         return f" AND s.session_id IN ({text})", list(values)
@@ -218,9 +218,9 @@ class ProjectSearch:
             return []
         since = self.query.since.astimezone(UTC)
         days = max(0, ((self.query.until or datetime.now(UTC)) - since).days) + 2
-        if days > 31 * _MOST_MONTHS:
+        if days > 31 * _MAX_MONTHS:
             return []
-        kind, every = (0, 1) if days <= _MOST_DAYS else (1, 14)
+        kind, every = (0, 1) if days <= _MAX_DAYS else (1, 14)
         return sorted(
             {day_tokens(since + timedelta(days=day))[kind] for day in range(0, days + every, every)}
         )
@@ -263,9 +263,9 @@ class ProjectSearch:
     def forks(self, session: Session, position: int) -> Iterator[Session]:
         """The forks, and their forks, that share a position of a session."""
         level, count = [session.pk], 0
-        while level and count < MOST_FORKS:
+        while level and count < MAX_FORKS:
             forks = Session.objects.filter(forked_from__in=level, fork_position__gte=position)
-            found = list(forks.exclude(status=Session.Status.ARCHIVED).order_by("pk")[: MOST_FORKS - count])
+            found = list(forks.exclude(status=Session.Status.ARCHIVED).order_by("pk")[: MAX_FORKS - count])
             count += len(found)
             yield from found
             level = [fork.pk for fork in found]

@@ -23,11 +23,11 @@ from historyapp.models.search import (
 )
 from historyapp.models.sessions import Session
 
-MOST_SESSIONS = 40
+MAX_SESSIONS = 40
 """The most sessions that one page searches."""
-MOST_READ = 5_000
+MAX_READ = 5_000
 """The most rows that one page reads to find sessions."""
-MOST_ROWS = 50
+MAX_ROWS = 50
 """The most rows of a session to check for a live one, for each part of the query."""
 _FORKS = 5
 """The most forks to search if a session lacks a step."""
@@ -59,9 +59,7 @@ class WholeSessionSearch:
                 for hit in driver.hits(rows):
                     if hit.session.pk in seen:
                         continue
-                    if len(seen) == MOST_SESSIONS or (
-                        page.hits and len(page.hits) + len(self._parts) > limit
-                    ):
+                    if len(seen) == MAX_SESSIONS or (page.hits and len(page.hits) + len(self._parts) > limit):
                         page.next = reached
                         return _counted(page, before)
                     seen.add(hit.session.pk)
@@ -70,7 +68,7 @@ class WholeSessionSearch:
                 if len(rows) < CANDIDATES:
                     return _counted(page, before)
                 reached = rows[-1].id
-                if read >= MOST_READ:
+                if read >= MAX_READ:
                     page.next = reached
                     return _counted(page, before)
 
@@ -100,7 +98,7 @@ class WholeSessionSearch:
     def _newest(self, part: ProjectSearch, session: Session) -> SearchHit | None:
         lineage = part.lineage(session)
         owners = {session.pk, *map(UUID, lineage.owners)}
-        for row in part.candidates(sorted(owners), LAST, MOST_ROWS):
+        for row in part.candidates(sorted(owners), LAST, MAX_ROWS):
             is_live = lineage.contains(str(row.owner), row.anchor)
             if is_live or (self.query.with_takes and row.owner == session.pk):
                 return SearchHit(row, session, is_live, lineage)

@@ -18,7 +18,7 @@ _CLEAR = "INSERT INTO historyapp_searchwords (historyapp_searchwords) VALUES ('d
 _SET = "UPDATE historyapp_searchstep SET words = CAST(%s AS tsvector) WHERE id = %s"
 _ROWS_WITH_WORDS = "SELECT rowid FROM historyapp_searchwords WHERE historyapp_searchwords MATCH %s"
 _ROWS_WITH_VECTOR = "SELECT id FROM historyapp_searchstep WHERE session_id = %s AND words IS NOT NULL"
-_MOST_PLACES = 255
+_MAX_PLACES = 255
 """The most positions of one token: PostgreSQL stores no more."""
 
 
@@ -51,7 +51,7 @@ def vector(tokens: str) -> str:
     for place, token in enumerate(tokens.split(" "), 1):
         if token != GAP:
             places.setdefault(token, []).append(place)
-    return " ".join([f"'{token}':{','.join(map(str, at[:_MOST_PLACES]))}" for token, at in places.items()])
+    return " ".join([f"'{token}':{','.join(map(str, at[:_MAX_PLACES]))}" for token, at in places.items()])
 
 
 def match_value(terms: Sequence[Term], *alternatives: Sequence[str]) -> str:

@@ -22,7 +22,7 @@ _SINGLE = ("status", *NAMED_FACETS, "errors", "likely_failures")
 """Facets with one value for each session."""
 _BUCKETS = ((*DAYS,), (*DAYS,)[1:], (*DAYS,)[2:], (), (UNDATED_RUNS,))
 """The date ranges that include the sessions of a bucket."""
-MOST_VALUES = 20
+MAX_VALUES = 20
 """The most values of one facet."""
 _YES_NO = {True: "true", False: "false"}
 

@@ -25,7 +25,7 @@ ORDERS = {
 """The sort keys and their columns. Each has an index."""
 LONGEST_CURSOR = 1000
 _MOMENTS = ("last_entry_at", "created_at")
-_MOST = 2**63
+_MAX = 2**63
 
 
 class Order(NamedTuple):
@@ -112,7 +112,7 @@ def _read_value(value: str, column: str) -> Any:
     if column == "model":
         return value
     if column not in _MOMENTS:
-        if value.isascii() and value.isdecimal() and len(value) < 20 and int(value) < _MOST:
+        if value.isascii() and value.isdecimal() and len(value) < 20 and int(value) < _MAX:
             return int(value)
         raise ValueError("not a number")
     moment = datetime.fromisoformat(value)

@@ -9,7 +9,7 @@ from uuid_utils.compat import uuid7
 from historyapp.models.sessions import Session
 from historyapp.models.visibility import Visibility
 
-MOST_SHARES = 100
+MAX_SHARES = 100
 """The most usable links of a session."""
 LONGEST_DAYS = 365
 """The longest lifetime of a link."""

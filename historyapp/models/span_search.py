@@ -20,11 +20,11 @@ from historyapp.models.history import History
 from historyapp.models.sql import RowPlace, fetch_all
 from historyapp.models.step_positions import first_with, totals_at
 
-MOST_ENTRIES = 40_000
+MAX_ENTRIES = 40_000
 """The most entries of one search."""
 _AT_ONCE = 1_000
 """Entries of one batch. The database compares their steps."""
-_MOST_SPANS = 100
+_MAX_SPANS = 100
 _ROWS_AT_ONCE = 50
 _CUTS = "SELECT anchor, number FROM historyapp_episode WHERE "
 
@@ -62,7 +62,7 @@ def live_matches(
     held: list[
         RowPlace | _CutStep
     ] = []  # the last step of a batch: the next batch may have a newer row of it
-    for batch in span_batches(_pieces(spans, forwards=forwards), _MOST_SPANS):
+    for batch in span_batches(_pieces(spans, forwards=forwards), _MAX_SPANS):
         rows = [*held, *_read(batch, wanted, forwards=forwards)]
         if forwards:
             newest = {row.number: row for row in rows}
@@ -76,7 +76,7 @@ def live_matches(
                 live += _shown([row])
         yield from _in_full(live)
         read += sum(map(len, batch))
-        if read < MOST_ENTRIES:
+        if read < MAX_ENTRIES:
             continue
         edge = batch[-1]
         number = (totals_at(edge.session, edge.last if forwards else edge.first) or {}).get("steps", 0)

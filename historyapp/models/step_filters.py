@@ -4,7 +4,7 @@ An index returns candidates in the order of their numbers. Each is compared with
 being live. Matches are read with the columns that lists show. For a text, a file or notes, the numbers of
 candidates are in other tables.
 
-A search reads at most :data:`MOST_READ` candidates. A search by time compares :data:`WINDOW` numbers. It
+A search reads at most :data:`MAX_READ` candidates. A search by time compares :data:`WINDOW` numbers. It
 returns a cursor from which the next search continues.
 """
 
@@ -40,7 +40,7 @@ FAILED = "failed"
 _ERROR = Q(status="error")
 _LIKELY_FAILED = Q(likely_failure__gt="")
 """The condition of the partial index."""
-MOST_READ = 20_000
+MAX_READ = 20_000
 """The most candidates of one search."""
 _PAGES = (200, 2_000)
 """Candidates of the first batch, and of later ones."""
@@ -211,7 +211,7 @@ class StepSearch:
                 for row in self._shown(session, passing, limit + 1):
                     yield SearchCursor(stream, row.number, row.anchor), row
                 read += len(page)
-                if read >= MOST_READ:
+                if read >= MAX_READ:
                     yield SearchCursor(stream, page[-1].number, page[-1].anchor), None
             if (self.wanted.since or self.wanted.until) and len(numbers) > WINDOW:
                 end = numbers[WINDOW - 1]

@@ -8,9 +8,9 @@ from historyapp.core.named_files import names_file
 from historyapp.core.searchable import Passage, lowered
 from historyapp.models.entries import Entry
 from historyapp.models.history import History
-from historyapp.models.text_search import MOST_HITS, FoundText, TextSearch, wanted_text, wanted_trigrams
+from historyapp.models.text_search import MAX_HITS, FoundText, TextSearch, wanted_text, wanted_trigrams
 
-MOST_BACKWARDS = 400
+MAX_BACKWARDS = 400
 """The most hits of a search from the newest end. Lists show a few steps and continue from there."""
 
 
@@ -25,7 +25,7 @@ class StepNumbers:
     """See :class:`historyapp.models.text_search.FoundText`."""
 
 
-def steps_with_text(history: History, text: str, within: range, most: int = MOST_HITS) -> StepNumbers:
+def steps_with_text(history: History, text: str, within: range, most: int = MAX_HITS) -> StepNumbers:
     """Steps that contain a text, including the inputs before a step.
 
     Args:
@@ -55,7 +55,7 @@ def read_around(history: History, step: int, texts: Sequence[str]) -> None:
         history.blocks_of(UUID(session)).read_around(position, wanted)
 
 
-def _search(history: History, within: range, search: TextSearch, most_steps: int = MOST_HITS) -> StepNumbers:
+def _search(history: History, within: range, search: TextSearch, most_steps: int = MAX_HITS) -> StepNumbers:
     found = StepNumbers()
     if not within:
         return found
@@ -63,14 +63,14 @@ def _search(history: History, within: range, search: TextSearch, most_steps: int
     start = history.row(lowest - 1).first_position if lowest > 1 else 0
     end = history.row(highest + 1).first_position if highest < history.steps else history.lineage.last
     if within.step > 0:
-        text = search.find(MOST_HITS, start, end, most_steps=most_steps)
+        text = search.find(MAX_HITS, start, end, most_steps=most_steps)
         _add(found, history, text, within)
         if text.more is not None:
             # At least one step, so that the search makes progress.
             found.reached = max(lowest, min(highest, _searched_to(history, text, forwards=True)))
             found.numbers = [number for number in found.numbers if number <= found.reached]
         return found
-    text = search.find(MOST_BACKWARDS, start, end, newest_first=True, most_steps=most_steps)
+    text = search.find(MAX_BACKWARDS, start, end, newest_first=True, most_steps=most_steps)
     _add(found, history, text, within)
     if text.more is not None:
         # An input of the next step may be before the searched part.

@@ -19,8 +19,8 @@ from historyapp.models.entries import in_spans, page_sizes, rare_batches
 from historyapp.models.fields import JSONText, as_uuid, uuid_text
 from historyapp.models.sessions import Session, session_ids
 
-_MOST_SPANS = 20
-MOST_COVERING = 400
+_MAX_SPANS = 20
+MAX_COVERING = 400
 """The most summaries to read in order to find those that cover some positions."""
 
 
@@ -94,8 +94,8 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
         if not lineage.older:
             return self.filter(session_id__in=session_ids(lineage), last_position__range=(first, last))
         last = min(last, lineage.last)
-        some = list(islice(lineage.between(first, last), _MOST_SPANS + 1))
-        if len(some) > _MOST_SPANS:  # one range for each session, which may include summaries of takes
+        some = list(islice(lineage.between(first, last), _MAX_SPANS + 1))
+        if len(some) > _MAX_SPANS:  # one range for each session, which may include summaries of takes
             parts = session.parts_with(SUMMARIES, last)
             some = [Span(one.session, max(first, one.first), one.last) for one in parts if one.last >= first]
         return in_spans(self, some, "last_position")
@@ -190,7 +190,7 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
         Reads only the next 400 that end there or later, so the cost is the same in every session.
         """
         ends = Summary.objects.ending_in(session, lineage, positions[0], lineage.last)
-        next_ends = ends.order_by("last_position").values("pk")[:MOST_COVERING]
+        next_ends = ends.order_by("last_position").values("pk")[:MAX_COVERING]
         rows = self.filter(pk__in=next_ends, first_position__lte=positions[1])
         return _valid(rows.order_by("last_position", "level", "id"), session, lineage, as_of)
 

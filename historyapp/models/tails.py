@@ -12,7 +12,7 @@ from historyapp.core.projection import Step, Tail, Totals, advance
 from historyapp.models.entries import Entry
 from historyapp.models.episodes import Episode
 
-MOST_PENDING = 100
+MAX_PENDING = 100
 """The most inputs, and the most notes, after the newest step to read. The newest are read."""
 
 
@@ -37,11 +37,11 @@ def _pending_entries(lineage: Lineage, after: int) -> list[Entry]:
 
     def newest(*kinds: str) -> list[Entry]:
         return list(
-            Entry.objects.live(lineage, after=after, kinds=kinds, newest_first=True, limit=MOST_PENDING)
+            Entry.objects.live(lineage, after=after, kinds=kinds, newest_first=True, limit=MAX_PENDING)
         )
 
     found = newest("model_input", "debug_log")
-    if len(found) == MOST_PENDING:
+    if len(found) == MAX_PENDING:
         found = newest("model_input") + newest("debug_log")
     return sorted(found, key=attrgetter("position"))
 

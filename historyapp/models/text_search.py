@@ -21,15 +21,15 @@ from historyapp.models.text_blocks import (
 )
 from historyapp.models.visibility import OF_THE_AGENT, hides_results
 
-MOST_CHARACTERS = 200
+MAX_CHARACTERS = 200
 """The most characters of a text to find."""
-MOST_HITS = 2_000
+MAX_HITS = 2_000
 """Hits of one batch."""
-MOST_BLOCKS = 400
+MAX_BLOCKS = 400
 """The most blocks of one search. Each takes about 0.3 ms."""
-MOST_ENTRIES = 3_000
+MAX_ENTRIES = 3_000
 """The most entries outside of blocks of one search. Each takes about 0.03 ms."""
-MOST_TEXT, MOST_BLOCK_TEXT = 1 << 24, 1 << 26
+MAX_TEXT, MAX_BLOCK_TEXT = 1 << 24, 1 << 26
 """The most characters of these entries and blocks. A block may have one entry of any length."""
 
 
@@ -63,9 +63,9 @@ def wanted_text(text: str) -> str:
     text = text.strip()
     if not text:
         raise Invalid("The text to find is empty. Give at least one character.")
-    if len(text) > MOST_CHARACTERS:
+    if len(text) > MAX_CHARACTERS:
         raise Invalid(
-            f"The text to find has {len(text):,} characters. Use at most {MOST_CHARACTERS:,} of them."
+            f"The text to find has {len(text):,} characters. Use at most {MAX_CHARACTERS:,} of them."
         )
     return text
 
@@ -101,8 +101,8 @@ class TextSearch:
         self.needle = lowered(wanted_text(text))
         self.trigrams = wanted_trigrams(self.needle)
         self.with_takes = with_takes and history.visible.takes
-        self.blocks_left, self.block_text_left = MOST_BLOCKS, MOST_BLOCK_TEXT
-        self.entries_left, self.text_left = MOST_ENTRIES, MOST_TEXT
+        self.blocks_left, self.block_text_left = MAX_BLOCKS, MAX_BLOCK_TEXT
+        self.entries_left, self.text_left = MAX_ENTRIES, MAX_TEXT
 
     def find(
         self,
@@ -111,7 +111,7 @@ class TextSearch:
         last: int | None = None,
         *,
         newest_first: bool = False,
-        most_steps: int = MOST_HITS,
+        most_steps: int = MAX_HITS,
     ) -> FoundText:
         """At most ``limit`` hits in at most ``most_steps`` steps, in order, after a position and up to
         ``last`` if it is given.

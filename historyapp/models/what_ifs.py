@@ -6,11 +6,11 @@ from uuid_utils.compat import uuid7
 
 from historyapp.models.projects import Project
 
-MOST_WHAT_IFS = 100
+MAX_WHAT_IFS = 100
 """The most What ifs of one project: the panel lists all of them."""
 LONGEST_NAME = 100
 """Characters."""
-MOST_TOKENS = 2_000_000
+MAX_TOKENS = 2_000_000
 """The largest budget of a What if, in tokens: twice the largest window of a model."""
 
 

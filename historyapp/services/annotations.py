@@ -22,7 +22,7 @@ from historyapp.models.annotations import (
     LONGEST_NOTE,
     LONGEST_SCORE_NAME,
     LONGEST_TAG,
-    MOST_TAGS,
+    MAX_TAGS,
     annotation_of,
 )
 
@@ -79,9 +79,9 @@ def with_tags(tags: Sequence[str], *, add: Sequence[str] = (), remove: Sequence[
         check_tag(tag)
     gone = set(remove)
     found = list(dict.fromkeys([tag for tag in [*tags, *add] if tag not in gone]))
-    if len(found) > max(MOST_TAGS, len(tags)):
+    if len(found) > max(MAX_TAGS, len(tags)):
         raise Invalid(
-            f"A session has at most {MOST_TAGS} tags; this one would have {len(found)}. Remove some first."
+            f"A session has at most {MAX_TAGS} tags; this one would have {len(found)}. Remove some first."
         )
     return found
 

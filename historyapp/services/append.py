@@ -40,9 +40,9 @@ from historyapp.services.transactions import writing
 
 ACTION_IN_FLIGHT = "Action for current cycle already set"
 NO_ACTION_IN_FLIGHT = "Cannot register result for cycle without action"
-MOST_CALLS = 1000
+MAX_CALLS = 1000
 """The most tool calls of one output. Each append stores the open ones, and each result searches them."""
-MOST_ID_CHARACTERS = 200_000
+MAX_ID_CHARACTERS = 200_000
 """Limit for the ids of one output's tool calls, plus 20 characters a call. Each append stores the ids of open
 calls again."""
 
@@ -204,8 +204,8 @@ def _check(draft: EntryDraft, tail: Tail, number: int) -> None:
 
 def _check_calls(body: ModelOutput, number: int) -> None:
     calls = body.tool_calls
-    if len(calls) > MOST_CALLS:
-        raise Invalid(f"entries[{number}] has {len(calls):,} tool calls. Give it at most {MOST_CALLS:,}.")
+    if len(calls) > MAX_CALLS:
+        raise Invalid(f"entries[{number}] has {len(calls):,} tool calls. Give it at most {MAX_CALLS:,}.")
     names = [call.name for call in calls] or ([body.use_tool.name] if body.use_tool else [])
     for place, name in enumerate(names):
         if not name.strip():
@@ -222,10 +222,10 @@ def _check_calls(body: ModelOutput, number: int) -> None:
 
 def _check_ids(body: ModelOutput, number: int) -> None:
     length = sum([len(call.id) + 20 for call in body.tool_calls]) if body.tool_calls else 0
-    if length > MOST_ID_CHARACTERS:
+    if length > MAX_ID_CHARACTERS:
         raise Invalid(
             f"The ids of the {len(body.tool_calls):,} tool calls of entries[{number}] are too long: with 20 "
-            f"characters more for each call they may have {MOST_ID_CHARACTERS:,}. Shorten them."
+            f"characters more for each call they may have {MAX_ID_CHARACTERS:,}. Shorten them."
         )
 
 

@@ -154,8 +154,8 @@ def _choose(past: OutlinedPast, spec: ContextSpec) -> Context:
             raise
         smallest = error.fields["smallest"] + spec.screen_tokens
         raise Invalid(
-            f"A budget of {spec.max_tokens} tokens is too small for this session and a live screen of "
-            f"{spec.screen_tokens}. Give at least {smallest}.",
+            f"max_tokens is {spec.max_tokens}, which is too small for this session and its live screen of "
+            f"{spec.screen_tokens} tokens. Use at least {smallest}.",
             smallest=smallest,
         ) from error
 

@@ -12,7 +12,7 @@ from django.db.models import F
 from historyapp.core.tokens import encoding_for
 from historyapp.models import TokenCorrection
 
-LEAST, MOST = 0.5, 4.0
+MIN, MAX = 0.5, 4.0
 """Bounds of a factor. Usage beyond them belongs to another request or is wrong."""
 
 
@@ -37,7 +37,7 @@ def learn(project_id: UUID, model: str, *, ours: int, estimated: int, billed: in
         ours: tokens by our count, uncorrected.
         estimated: the same, corrected with the factor before the call.
     """
-    if not (model and ours and LEAST <= billed / ours <= MOST):
+    if not (model and ours and MIN <= billed / ours <= MAX):
         return
     row, _ = TokenCorrection.objects.get_or_create(project_id=project_id, model=model)
     TokenCorrection.objects.filter(pk=row.pk).update(

@@ -9,7 +9,7 @@ from historyapp.core.text import clean
 from historyapp.models import Project, StepNote
 from historyapp.models.changes import ChangeKind
 from historyapp.models.history import History
-from historyapp.models.notes import LONGEST_NOTE, MOST_NOTES
+from historyapp.models.notes import LONGEST_NOTE, MAX_NOTES
 from historyapp.services.append import lock_session
 from historyapp.services.changes import note_change
 from historyapp.services.summaries import touch
@@ -48,9 +48,9 @@ def put_note(
         )  # first, because it locks the owner: a fork may write to it at the same time
         note = StepNote.objects.filter(session_id=owner, position=position).first()
         if note is None:
-            if StepNote.objects.filter(session_id=owner).count() >= MOST_NOTES:
+            if StepNote.objects.filter(session_id=owner).count() >= MAX_NOTES:
                 raise Conflict(
-                    f"A session has at most {MOST_NOTES:,} notes. Delete some that you no longer need."
+                    f"A session has at most {MAX_NOTES:,} notes. Delete some that you no longer need."
                 )
             note = StepNote(session_id=owner, position=position, number=number)
         note.text, note.actor, note.updated_at = clean(text), actor, timezone.now()

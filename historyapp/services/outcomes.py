@@ -34,7 +34,7 @@ OUTCOMES = (
 """The columns of a step's row that are computed."""
 AT_ONCE, TOKENS_AT_ONCE = 100, 50_000
 """Limits for the entries of one transaction, and for their tokens. A single entry may have more."""
-MOST_WAIT = 0.5
+MAX_WAIT = 0.5
 """Seconds. After each transaction the worker waits as long as the transaction took, so that agents can
 write."""
 
@@ -75,7 +75,7 @@ def _work_out_session(session_id: UUID, should_stop: Callable[[], bool]) -> bool
         begun = time.monotonic()
         if not work_out_part(session_id):
             return True
-        time.sleep(min(MOST_WAIT, time.monotonic() - begun))
+        time.sleep(min(MAX_WAIT, time.monotonic() - begun))
     return False
 
 

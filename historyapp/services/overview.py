@@ -17,9 +17,9 @@ from historyapp.services.figures import run_figures
 from historyapp.services.figures.run_figures import CountedRun, count_run
 from historyapp.services.prices import price_list
 
-MOST_SUBAGENTS, MOST_LEVELS = 200, 5
+MAX_SUBAGENTS, MAX_LEVELS = 200, 5
 """The most sub-agents in an overview, and the most levels of sub-agents."""
-MOST_EXPENSIVE = 8
+MAX_EXPENSIVE = 8
 _COLUMNS = (
     "title", "agent", "model", "status", "tail", "steps", "errors", "spawned_by", "last_entry_at", "project",
     "spawned_position",
@@ -102,7 +102,7 @@ class RunOverview:
         for figure in self.figures.dearest:
             if price := prices.of(figure.model or self.history.session.model):
                 found.append(ExpensiveStep(figure, price.cost(figure.usage)))
-        return sorted(found, key=lambda step: -step.micros)[:MOST_EXPENSIVE]
+        return sorted(found, key=lambda step: -step.micros)[:MAX_EXPENSIVE]
 
     @cached_property
     def tools(self) -> list[tuple[str, ToolFigures]]:
@@ -150,8 +150,8 @@ def subagents_of(session: Session) -> list[Subagent]:
     """The tree of a session's sub-agents, with figures summed up. Takes one query a level."""
     found: dict[UUID, Subagent] = {}
     parents = [session.pk]
-    for level in range(1, MOST_LEVELS + 1):
-        left = MOST_SUBAGENTS - len(found)
+    for level in range(1, MAX_LEVELS + 1):
+        left = MAX_SUBAGENTS - len(found)
         children = Session.objects.filter(spawned_by__in=parents, project=session.project_id)
         ordered = children.only(*_COLUMNS).order_by("created_at", "id")
         rows = [row for row in ordered[:left] if row.pk not in found]

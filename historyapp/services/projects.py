@@ -10,7 +10,7 @@ from historyapp.services.audit import add_audit_record
 from historyapp.services.compression.start import cancel_run
 from historyapp.services.transactions import writing
 
-MOST_MODELS = 100
+MAX_MODELS = 100
 """The most names on the list of allowed models."""
 
 
@@ -18,12 +18,12 @@ def read_models(names: Iterable[str]) -> list[str]:
     """Normalises a list of allowed models. ``local`` is left out, because it is always allowed.
 
     Raises:
-        Invalid: when no provider serves one of them, or there are more than ``MOST_MODELS``.
+        Invalid: when no provider serves one of them, or there are more than ``MAX_MODELS``.
     """
     models = dict.fromkeys(stripped for name in names if (stripped := name.strip()) not in ("", LOCAL))
-    if len(models) > MOST_MODELS:
+    if len(models) > MAX_MODELS:
         raise Invalid(
-            f"The list of allowed models has {len(models)} names; at most {MOST_MODELS} are possible."
+            f"The list of allowed models has {len(models)} names; at most {MAX_MODELS} are possible."
         )
     for model in models:
         ProviderRouter().route(model)

@@ -20,7 +20,7 @@ from django.utils import timezone
 
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.models import Project, ShareLink
-from historyapp.models.shares import LONGEST_DAYS, MOST_SHARES
+from historyapp.models.shares import LONGEST_DAYS, MAX_SHARES
 from historyapp.services.append import lock_session
 from historyapp.services.audit import add_audit_record
 from historyapp.services.transactions import writing
@@ -62,8 +62,8 @@ def create_share(project: Project, session_id: UUID, options: ShareOptions, *, a
     with writing():
         session = lock_session(project, session_id)
         session.lineage(options.as_of)  # refuses a position beyond the head
-        if ShareLink.objects.filter(session=session).usable(now).count() >= MOST_SHARES:
-            raise Conflict(f"A session has at most {MOST_SHARES} links. Revoke one that is no longer needed.")
+        if ShareLink.objects.filter(session=session).usable(now).count() >= MAX_SHARES:
+            raise Conflict(f"A session has at most {MAX_SHARES} links. Revoke one that is no longer needed.")
         share = ShareLink.objects.create(
             session=session,
             as_of=options.as_of,

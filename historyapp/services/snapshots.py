@@ -37,7 +37,7 @@ from historyapp.services.corrections import correction_of, learn
 from historyapp.services.prices import price_list
 from historyapp.services.transactions import writing
 
-MOST_TOKENS = 2**31 - 1
+MAX_TOKENS = 2**31 - 1
 """The largest value of the table's columns."""
 
 
@@ -175,7 +175,7 @@ def link_snapshot(session: Session, position: int, metadata: Mapping[str, Any]) 
     snapshot = unlinked.filter(pk=known).first() if known else None
     if snapshot is None:
         return
-    billed = min(usage_of(metadata).input, MOST_TOKENS)
+    billed = min(usage_of(metadata).input, MAX_TOKENS)
     # The session is in the filter too, so that PostgreSQL searches one partition.
     unlinked.filter(pk=snapshot.pk).update(output_position=position, billed=billed or None)
     if billed and not snapshot.screen_tokens and not any(map(maker_of, snapshot.tools)):

@@ -10,7 +10,7 @@ from datetime import timedelta
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
-from historyapp.core.alignment import MOST_ALIGNED, align
+from historyapp.core.alignment import MAX_ALIGNED, align
 from historyapp.core.dates import known
 from historyapp.core.episodes import Episode
 from historyapp.models.episodes import Episode as EpisodeRow
@@ -21,7 +21,7 @@ from historyapp.services.ledger import StepAccount, step_accounts
 Difference = Literal["input", "call", "answer", "result", "status"]
 DIVERGENT: tuple[Difference, ...] = ("call", "answer")
 """The differences in what the agent did. The others are differences in what it received."""
-MOST_READ = 200_000
+MAX_READ = 200_000
 """The most tokens of the steps that one page compares completely. It takes up to about 100 ms."""
 
 
@@ -114,7 +114,7 @@ class StepPair:
 
 @dataclass(frozen=True)
 class AlignedSteps:
-    """The aligned steps of two runs from a place on, at most :data:`MOST_ALIGNED` of each."""
+    """The aligned steps of two runs from a place on, at most :data:`MAX_ALIGNED` of each."""
 
     a: History
     b: History
@@ -167,7 +167,7 @@ def align_steps(a: History, b: History, start: PairPlace) -> AlignedSteps:
 
 
 def _signatures(history: History, first: int) -> list[StepSignature]:
-    last = min(history.steps, first + MOST_ALIGNED - 1)
+    last = min(history.steps, first + MAX_ALIGNED - 1)
     if first > last:
         return []
     rows = EpisodeRow.objects.signatures(history.lineage, first, last)
@@ -189,11 +189,11 @@ def _accounts(history: History, first: int, end: int) -> list[StepAccount]:
 
 
 def _compare_recorded(a: History, b: History, pairs: Sequence[StepPair]) -> list[StepPair]:
-    """Compares complete calls and results if the rows show the same call, up to :data:`MOST_READ` tokens."""
+    """Compares complete calls and results if the rows show the same call, up to :data:`MAX_READ` tokens."""
     read, of_a, of_b = 0, list[int](), list[int]()
     for pair in pairs:
         read += sum(side.row.tokens for side in (pair.a, pair.b) if side)
-        if read > MOST_READ:
+        if read > MAX_READ:
             break
         if pair.a and pair.b and not pair.is_divergent:
             of_a.append(pair.a.row.number)

@@ -14,7 +14,7 @@ from uuid_utils.compat import uuid7
 from historyapp.core.episodes import Episode
 from historyapp.core.errors import Invalid, NotFound
 from historyapp.core.identifiers import identifiers, texts_in
-from historyapp.core.needed_names import MOST_CHARACTERS, NeededName, kept_names, needed_names
+from historyapp.core.needed_names import MAX_CHARACTERS, NeededName, kept_names, needed_names
 from historyapp.core.results import returned_text
 from historyapp.core.step_spans import StepSpan, common_spans
 from historyapp.models import CompressionItem, CompressionRun, Project, Session
@@ -27,15 +27,15 @@ from historyapp.services.compression.start import check_spender, create_run, run
 from historyapp.services.spending import OPERATOR, Spender
 from historyapp.services.transactions import writing
 
-MOST_COMPARED = 500
+MAX_COMPARED = 500
 """The most steps of a comparison."""
 LATER_STEPS = 50
 """The number of steps after the compared ones that are searched for names."""
-MOST_SEARCHED = 200_000
+MAX_SEARCHED = 200_000
 """The most tokens that are read of the compared steps, and of the later ones."""
 PAGE_STEPS = 50
 """A page of rows ends after this many original steps. One row may have more."""
-MOST_SHOWN = 50_000
+MAX_SHOWN = 50_000
 """The most tokens of the original steps whose bodies a page contains."""
 
 
@@ -152,7 +152,7 @@ class StrategyComparison:
         rows, read, readable = self.history.rows(first, last), 0, list[EpisodeRow]()
         for row in rows:
             read += row.tokens
-            if read <= MOST_SHOWN or row.number == first:
+            if read <= MAX_SHOWN or row.number == first:
                 readable.append(row)
         steps = {row.number: step for row, step in self.history.with_bodies(readable)}
         return {row.number: OriginalStep(row, steps.get(row.number)) for row in rows}
@@ -165,7 +165,7 @@ class StrategyComparison:
             calls = (output.use_tool,) if output.use_tool else output.tool_calls
             texts = [text for call in calls for text in texts_in(call.arguments)]
             texts += [returned_text(result) for result in step.results]
-            names.update(name for text in texts for name in identifiers(text[:MOST_CHARACTERS]))
+            names.update(name for text in texts for name in identifiers(text[:MAX_CHARACTERS]))
         names_needed = self.recall.names if self.recall else []
         needed = [name for name in names_needed if span.first <= name.step <= span.last]
         cells = [self._cell(side, span, needed, names) for side in range(len(self.runs))]
@@ -207,8 +207,8 @@ def start_comparison(
         for request in requests:
             resolved = resolve_request(session, request)
             steps = len(resolved.steps)
-            if steps > MOST_COMPARED:
-                raise Invalid(f"A comparison takes at most {MOST_COMPARED} steps; these are {steps}.")
+            if steps > MAX_COMPARED:
+                raise Invalid(f"A comparison takes at most {MAX_COMPARED} steps; these are {steps}.")
             check_spender(spender, project, resolved)
             trial = {"again": True, "trial": True, "comparison": comparison, "api_key": spender.key}
             runs.append(create_run(session, resolved, actor, **trial))
@@ -245,7 +245,7 @@ def compare_strategies(
 def strategy_recall(
     compared: History, now: History, items: Sequence[Sequence[CompressionItem]], steps: tuple[int, int]
 ) -> StrategyRecall:
-    """Reads the compared steps and the 50 after them, both as far as :data:`MOST_SEARCHED`.
+    """Reads the compared steps and the 50 after them, both as far as :data:`MAX_SEARCHED`.
 
     Args:
         compared: the history when the comparison was requested.
@@ -275,6 +275,6 @@ def _within_limit(rows: list[EpisodeRow]) -> list[EpisodeRow]:
     def fits(row: EpisodeRow) -> bool:
         nonlocal read
         read += row.tokens
-        return read <= MOST_SEARCHED
+        return read <= MAX_SEARCHED
 
     return list(takewhile(fits, rows))

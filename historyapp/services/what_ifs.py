@@ -11,7 +11,7 @@ from historyapp.core.formats import format_named
 from historyapp.core.policies import policy_named
 from historyapp.core.text import clean
 from historyapp.models import Project, Session, WhatIf
-from historyapp.models.what_ifs import LONGEST_NAME, MOST_TOKENS, MOST_WHAT_IFS
+from historyapp.models.what_ifs import LONGEST_NAME, MAX_TOKENS, MAX_WHAT_IFS
 from historyapp.services.sessions import change_session
 from historyapp.services.transactions import writing
 
@@ -38,8 +38,8 @@ class WhatIfOptions:
             policy_named(self.policy)
         if self.format:
             format_named(self.format)
-        if self.max_tokens is not None and not 0 <= self.max_tokens <= MOST_TOKENS:
-            raise Invalid(f"max_tokens must be from 0 to {MOST_TOKENS:,}.")
+        if self.max_tokens is not None and not 0 <= self.max_tokens <= MAX_TOKENS:
+            raise Invalid(f"max_tokens must be from 0 to {MAX_TOKENS:,}.")
 
 
 def save_what_if(project: Project, name: str, options: WhatIfOptions, *, actor: str = "") -> WhatIf:
@@ -57,9 +57,9 @@ def save_what_if(project: Project, name: str, options: WhatIfOptions, *, actor: 
         Project.objects.select_for_update().get(pk=project.pk)
         saved = WhatIf.objects.filter(project=project, name=name).first()
         if saved is None:
-            if WhatIf.objects.filter(project=project).count() >= MOST_WHAT_IFS:
+            if WhatIf.objects.filter(project=project).count() >= MAX_WHAT_IFS:
                 raise Conflict(
-                    f"A project has at most {MOST_WHAT_IFS} saved What ifs. Delete one that you do not need."
+                    f"A project has at most {MAX_WHAT_IFS} saved What ifs. Delete one that you do not need."
                 )
             saved = WhatIf(project=project, name=name)
         saved.policy, saved.max_tokens = options.policy, options.max_tokens

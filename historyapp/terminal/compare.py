@@ -6,14 +6,14 @@ from argparse import Namespace
 from historyapp.management.exit_codes import FAILED
 from historyapp.terminal.output import STYLES, Column, Output, note
 from historyapp.terminal.safe_text import safe_line
-from historyapp.terminal.server import MOST_ITEMS, Answer, Server
+from historyapp.terminal.server import MAX_ITEMS, Answer, Server
 from historyapp.terminal.sessions import find_session
 
 SHOWN = 20
 """The number of pairs shown from the first difference on, without ``--all``."""
 BEFORE = 2
 """The number of pairs shown before the first difference."""
-MOST_PAIRS = 100_000
+MAX_PAIRS = 100_000
 TOTALS = (
     Column("Run"),
     Column("Title", flexible=True),
@@ -49,11 +49,11 @@ def compare(server: Server, output: Output, options: Namespace) -> int:
         # The rest of the reference (``@12``, ``/takes/40``) is not changed.
         id = _PLACE.split(name, maxsplit=1)[0]
         sides[side] = f"{find_session(server, id)['id']}{name[len(id) :]}"
-    found = server.get("/compare", **sides, limit=MOST_ITEMS)
+    found = server.get("/compare", **sides, limit=MAX_ITEMS)
     pairs = found["pairs"]["items"]
     if options.all and found["pairs"]["next"]:
         cursor = found["pairs"]["next"]
-        rest = server.listed("/compare/pairs", MOST_PAIRS, a=sides["a"], b=sides["b"], cursor=cursor)
+        rest = server.listed("/compare/pairs", MAX_PAIRS, a=sides["a"], b=sides["b"], cursor=cursor)
         pairs = [*pairs, *rest["items"]]
         found["pairs"] = {"items": pairs, "next": rest["next"]}
     if options.json:

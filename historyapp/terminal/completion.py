@@ -12,7 +12,7 @@ from argcomplete.shell_integration import shellcode
 from historyapp.terminal.safe_text import safe_line
 from historyapp.terminal.server import Server
 
-MOST_SESSIONS = 20
+MAX_SESSIONS = 20
 _SESSIONS = ("session", "a", "b")
 """Arguments that name a session."""
 _LONGEST_TITLE = 60
@@ -31,7 +31,7 @@ def complete(parser: ArgumentParser, server_of: Callable[[Namespace], Server]) -
         fails."""
         with suppress(Exception):
             found = server_of(parsed_args).get(
-                "/sessions", id=prefix or None, status="all", limit=MOST_SESSIONS
+                "/sessions", id=prefix or None, status="all", limit=MAX_SESSIONS
             )
             return {item["id"]: safe_line(item["title"])[:_LONGEST_TITLE] for item in found["items"]}
         return {}

@@ -6,14 +6,14 @@ from historyapp.terminal.output import STYLES, Output, note, short_ids, time_tex
 from historyapp.terminal.safe_text import safe_line
 from historyapp.terminal.server import Answer, Server
 
-MOST_HITS = 50
+MAX_HITS = 50
 """The most hits on one page of the API's search."""
 _LONGEST_TITLE = 80
 
 
 def search(server: Server, output: Output, options: Namespace) -> None:
     query = " ".join(options.words)
-    page = server.listed("/search", options.limit, at_once=MOST_HITS, q=query, cursor=options.cursor)
+    page = server.listed("/search", options.limit, at_once=MAX_HITS, q=query, cursor=options.cursor)
     if options.json:
         output.json(page)
         return

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ROOT = "/api/v1"
 TIMEOUT_SECONDS = 30.0
-MOST_ITEMS = 500
+MAX_ITEMS = 500
 """The most items on one page of the API."""
 _KEY = re.compile(r"[!-~]{1,500}")
 _UNAVAILABLE = (429, 502, 503, 504)
@@ -67,7 +67,7 @@ class Server:
         content = {name: value for name, value in body.items() if value is not None}
         return self._answer("POST", path, json=content, headers={"Idempotency-Key": uuid4().hex})
 
-    def listed(self, path: str, most: int, *, at_once: int = MOST_ITEMS, **query: Any) -> Answer:
+    def listed(self, path: str, most: int, *, at_once: int = MAX_ITEMS, **query: Any) -> Answer:
         """The first ``most`` items of a list as one page. Its ``next`` is the cursor of the following items.
 
         Args:

@@ -13,7 +13,7 @@ from historyapp.terminal.sessions import find_session
 
 NEWEST_SHOWN = 20
 """The number of steps shown without ``--steps``."""
-MOST_SHOWN = 100_000
+MAX_SHOWN = 100_000
 _RANGE = re.compile(r"(\d{1,9})?-(\d{1,9})?|(\d{1,9})")
 COLUMNS = (
     Column("Step", number=True),
@@ -66,7 +66,7 @@ def _show_steps(server: Server, output: Output, options: Namespace, session: Ans
         "to": chosen.last,
         "full": "true" if options.full else None,
     }
-    page = server.listed(at("sessions", session["id"], "episodes"), MOST_SHOWN, **query)
+    page = server.listed(at("sessions", session["id"], "episodes"), MAX_SHOWN, **query)
     if options.json:
         output.json(page)
         return

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from historyapp.terminal.errors import CommandFailed, Unreachable, WrongUsage
 from historyapp.terminal.output import STYLES, Output, time_text
 from historyapp.terminal.safe_text import safe_line
-from historyapp.terminal.server import MOST_ITEMS, Answer, Server, at
+from historyapp.terminal.server import MAX_ITEMS, Answer, Server, at
 from historyapp.terminal.sessions import find_session
 
 EVENT_STREAM = "text/event-stream"
@@ -136,7 +136,7 @@ def _entries(server: Server, session: str, first: int, last: int) -> Iterator[An
     path, cursor = at("sessions", session, "entries"), None
     while True:
         try:
-            page = server.get(path, limit=MOST_ITEMS, cursor=cursor, **query)
+            page = server.get(path, limit=MAX_ITEMS, cursor=cursor, **query)
         except Unreachable:
             raise
         except CommandFailed:

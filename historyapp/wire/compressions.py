@@ -34,7 +34,7 @@ class RunItem(Answer):
     head: int = Field(description="The session's head when the run was requested.")
     from_step: int
     to_step: int = Field(description="Less than `from_step` if there was nothing to do.")
-    total: int = Field(description="Summaries that it makes; 0 until it is planned.")
+    total: int = Field(description="The number of summaries to make; 0 until the run is planned.")
     done: int
     failed: int
     calls: int = Field(description="Model calls.")

@@ -21,7 +21,7 @@ from historyapp.wire.base import shown
 MEDIA_TYPE = "application/problem+json"
 ERRORS_PAGE = "/docs/errors"
 """The page of the server that explains every code; see :mod:`historyapp.api.catalogue`."""
-MOST_FIELD_ERRORS = 20
+MAX_FIELD_ERRORS = 20
 
 
 class Malformed(PlayheadError):
@@ -302,7 +302,7 @@ PROBLEM_TYPES = (
     ),
     ProblemType(
         NotValid, 422, "Not valid", "A parameter or a field is not valid.",
-        f"`errors` lists up to {MOST_FIELD_ERRORS} of them, each with `loc` (where) and `message` (what is "
+        f"`errors` lists up to {MAX_FIELD_ERRORS} of them, each with `loc` (where) and `message` (what is "
         "wrong). The OpenAPI document says what each may be.",
     ),
     ProblemType(
@@ -317,7 +317,7 @@ PROBLEM_TYPES = (
     ),
     ProblemType(
         ModelCallFailed, 502, "Model call failed",
-        "The model's provider refused the request, failed, or sent an answer that cannot be used.",
+        "The model's provider refused the request, failed, or sent a response that cannot be used.",
         "`reason` is one of `request-refused`, `key-refused`, `limit-reached`, `provider-failed`, "
         "`provider-unreachable`, `timed-out` and `answer-broken`. `provider`, `model` and `address` say what "
         "was called, `attempts` how often; `provider_status` is the provider's HTTP status and `words` its "
@@ -393,7 +393,7 @@ class Problem(BaseModel):
     detail: str = Field(description="What is wrong with this request, and what to do.")
     errors: list[FieldError] = Field(
         default=[],
-        description=f"Where parameters or fields are not valid: the first {MOST_FIELD_ERRORS}.",
+        description=f"Where parameters or fields are not valid: the first {MAX_FIELD_ERRORS}.",
     )
     request_id: str = Field(
         default="", description="For status 500 and above: the request's id in the server's log."

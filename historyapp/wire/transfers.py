@@ -18,7 +18,7 @@ class ImportedSessionOut(Answer):
     calls: int
     results: int
     unpaired_calls: int = Field(description="Calls without a result.")
-    unpaired_results: int = Field(description="Results that answer no call of their step.")
+    unpaired_results: int = Field(description="Results without a matching tool call in their step.")
     added: int = Field(description="Entries that this import added.")
 
 

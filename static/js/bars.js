@@ -1,6 +1,6 @@
 // The bars of the timeline: where each step stands. They lead to steps, and dragging over them zooms in.
 
-const LEAST_DRAG = 8; // pixels
+const MIN_DRAG = 8; // pixels
 
 const root = document.querySelector("[data-playhead]");
 const frame = document.getElementById("timeline");
@@ -71,7 +71,7 @@ if (frame) {
     if (drag === null) return;
     const box = part("timeline").getBoundingClientRect();
     const [from, to] = [drag, event.clientX].sort((a, b) => a - b);
-    isDragged ||= to - from >= LEAST_DRAG;
+    isDragged ||= to - from >= MIN_DRAG;
     if (!isDragged) return;
     const selection = part("selection");
     selection.setAttribute("x", Math.max(0, from - box.left));

@@ -3,7 +3,7 @@
 const list = document.getElementById("pairs");
 const bar = document.querySelector("[data-pair-jumps]");
 const note = document.getElementById("pair-note");
-const MOST_PAGES = 20; // of pairs that one jump loads
+const MAX_PAGES = 20; // of pairs that one jump loads
 const moves = {
   first: () => go(0),
   next: () => go(current ? different().indexOf(current) + 1 : 0),
@@ -36,7 +36,7 @@ async function load() {
 /** Goes to the difference with this index; loads further pairs until it is there. */
 async function go(index) {
   if (index < 0) return void (note.textContent = "This is the first difference on this page.");
-  for (let page = 0; different().length <= index && page < MOST_PAGES; page += 1) {
+  for (let page = 0; different().length <= index && page < MAX_PAGES; page += 1) {
     note.textContent = "Loading…";
     if (!(await load())) break;
   }

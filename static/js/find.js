@@ -1,8 +1,8 @@
 // Find in the session: n and N lead to the next and previous step with the text, which is marked there and on the
 // timeline. The server says which steps have it; without this file, the form and its links do the same.
 
-const MOST_MARKED = 2000; // matches that are marked in one step
-const MOST_PARTS = 20; // requests that one search makes until a step is found
+const MAX_MARKED = 2000; // matches that are marked in one step
+const MAX_PARTS = 20; // requests that one search makes until a step is found
 
 const root = document.querySelector("[data-playhead]");
 const form = document.querySelector("form[data-find]");
@@ -35,7 +35,7 @@ if (form && panel) {
     if (!text) frame.replaceChildren();
     else await load(after);
     // A rare text may stand far on in a long session, of which one request searches a part.
-    for (let part = 0; part < MOST_PARTS && text === field.value.trim() && !steps().length && status()?.dataset.more; part += 1) {
+    for (let part = 0; part < MAX_PARTS && text === field.value.trim() && !steps().length && status()?.dataset.more; part += 1) {
       await load(status().dataset.more);
     }
     show();
@@ -116,7 +116,7 @@ if (form && panel) {
     const needle = root.dataset.find ? folded(field.value.trim()) : "";
     const ranges = [];
     if (needle) {
-      for (const nodes of textBlocks(panel)) ranges.push(...rangesIn(nodes, needle, MOST_MARKED - ranges.length));
+      for (const nodes of textBlocks(panel)) ranges.push(...rangesIn(nodes, needle, MAX_MARKED - ranges.length));
     }
     CSS.highlights.set("find", new Highlight(...ranges));
     if (reveal) ranges.find((range) => range.getBoundingClientRect().height)?.startContainer.parentElement.scrollIntoView({ block: "nearest" });

@@ -2,7 +2,7 @@
 
 const help = document.querySelector("dialog[data-keys]");
 const root = document.querySelector("[data-playhead]");
-const MOST_PARTS = 20; // requests of one jump; each searches a part of a long session
+const MAX_PARTS = 20; // requests of one jump; each searches a part of a long session
 const NOTE = 5000; // milliseconds that a note stays
 
 const table = new Map([...help.querySelectorAll("[data-key]")].map((each) => [each.dataset.key, each.dataset]));
@@ -47,7 +47,7 @@ async function follow(to, isWanted) {
 async function search(to, isWanted = () => true) {
   let step = at();
   let found = { reason: "" };
-  for (let part = 0; part < MOST_PARTS && step && isWanted(); part += 1) {
+  for (let part = 0; part < MAX_PARTS && step && isWanted(); part += 1) {
     const { page, asOf, filter } = root.dataset;
     const address = `${page}/jump?step=${step}${asOf}${filter}&to=${to}`;
     const answer = await fetch(address, { headers: { "HX-Request": "true" } });

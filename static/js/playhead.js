@@ -2,7 +2,7 @@
 // Every control is a link as well, so the page works without this file.
 
 // Browsers refuse an address that changes more than 100 times in 30 seconds, as it would in a quick replay.
-const MOST_WRITES = 90;
+const MAX_WRITES = 90;
 const WINDOW = 30_000; // milliseconds
 const REST = 500; // milliseconds between two steps of a replay in the address
 
@@ -66,7 +66,7 @@ if (panel) {
     const now = performance.now();
     writes = writes.filter((time) => now - time < WINDOW);
     const rested = remember || !writes.length ? now : writes.at(-1) + REST;
-    const free = writes.length < MOST_WRITES ? rested : writes[0] + WINDOW;
+    const free = writes.length < MAX_WRITES ? rested : writes[0] + WINDOW;
     if (free > now) {
       writing = setTimeout(() => writeAddress(step, false), free - now);
       return;

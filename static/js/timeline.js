@@ -2,7 +2,7 @@
 // Without this file the choices, the buttons for the zoom and the parts of the minimap are links.
 
 const WAIT = 300; // milliseconds after the last key until the new part is drawn
-const LEAST = 20; // steps that the timeline shows at least
+const MIN = 20; // steps that the timeline shows at least
 
 const root = document.querySelector("[data-playhead]");
 const frame = document.getElementById("timeline");
@@ -65,8 +65,8 @@ if (frame && panel) {
   function moved({ first, last }, edge, by) {
     const size = last - first + 1;
     const within = (value, low, high) => Math.round(Math.min(Math.max(value, low), high));
-    if (edge === "first") return { first: within(first + by, 1, Math.max(1, last - LEAST + 1)), last };
-    if (edge === "last") return { first, last: within(last + by, Math.min(steps(), first + LEAST - 1), steps()) };
+    if (edge === "first") return { first: within(first + by, 1, Math.max(1, last - MIN + 1)), last };
+    if (edge === "last") return { first, last: within(last + by, Math.min(steps(), first + MIN - 1), steps()) };
     const start = within(first + by, 1, steps() - size + 1);
     return { first: start, last: start + size - 1 };
   }

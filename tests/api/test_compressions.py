@@ -268,7 +268,7 @@ def test_a_comparison_is_of_two(six: Agent) -> None:
 
 
 def test_a_comparison_has_a_limit_of_steps(run: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("historyapp.services.strategy_comparisons.MOST_COMPARED", 2)
+    monkeypatch.setattr("historyapp.services.strategy_comparisons.MAX_COMPARED", 2)
     for _ in range(3):
         run.step()
     wish = {"from_step": 1, "to_step": 3, "sides": [LOCAL, LOCAL]}

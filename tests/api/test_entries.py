@@ -216,7 +216,7 @@ def test_an_invalid_position_is_refused(run: Agent, position: str) -> None:
 def test_a_page_has_a_byte_limit_and_all_pages_together_are_complete(
     run: Agent, monkeypatch: pytest.MonkeyPatch, path: str, order: str
 ) -> None:
-    monkeypatch.setattr("historyapp.api.responses.MOST_PAGE_BYTES", 5_000)
+    monkeypatch.setattr("historyapp.api.responses.MAX_PAGE_BYTES", 5_000)
     run.append(*[{"kind": "model_output", "text": "word " * 400} for _ in range(12)])
     whole, cursor, pages = [], "", 0
     joint = "&" if "?" in path else "?"

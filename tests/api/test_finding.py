@@ -75,7 +75,7 @@ def test_strangers_get_404(found: Agent, charlie: Agent, session_id: str) -> Non
 def test_a_long_session_is_searched_in_parts_and_its_index_is_requested(
     run: Agent, session_id: str, asked: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_search, "MOST_ENTRIES", 520)
+    monkeypatch.setattr(text_search, "MAX_ENTRIES", 520)
     for start in range(0, 600, 200):
         run.append(*[said(f"message {number}") for number in range(start, start + 200)])
     answer = run.get("/find?q=message 599")

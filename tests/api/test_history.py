@@ -91,7 +91,7 @@ def test_a_higher_summary_hides_those_that_it_covers(ten: Agent) -> None:
 
 
 def test_many_hidden_summaries_are_not_read(ten: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(policies, "MOST_HIDDEN", 2)
+    monkeypatch.setattr(policies, "MAX_HIDDEN", 2)
     summarise(ten, 1, 1, "the first")
     for number in range(2, 9):
         summarise(ten, number, number, f"step {number}")
@@ -106,7 +106,7 @@ def test_a_summary_that_reaches_into_the_window_leaves_the_steps_before_it_visib
 
 
 def test_left_out_steps_are_given_by_number(ten: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sliding_history, "MOST_LINES", 2)
+    monkeypatch.setattr(sliding_history, "MAX_LINES", 2)
     summarise(ten, 4, 5, "in between")
     assert history(ten).split("\n\n")[0].split("\n") == [
         "Steps 1 to 3: not summarised yet, and too many to show here.",
@@ -115,7 +115,7 @@ def test_left_out_steps_are_given_by_number(ten: Agent, monkeypatch: pytest.Monk
         "Step 7: Executed `execute_step()`: execution 7",
         "Step 8: Executed `execute_step()`: execution 8",
     ]
-    monkeypatch.setattr(sliding_history, "MOST_SUMMARIES", 0)
+    monkeypatch.setattr(sliding_history, "MAX_SUMMARIES", 0)
     assert "Steps 1 to 8: told in summaries that are too many to show here." in history(ten)
 
 

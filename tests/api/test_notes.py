@@ -119,7 +119,7 @@ def test_noted_steps_are_listed_alone_in_both_orders(alice: Agent, three: Agent)
 
 def test_a_note_has_a_limit_and_a_session_has_one(three: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     assert three.put("/episodes/1/note", {"text": "x" * 10_001}).status == 422
-    monkeypatch.setattr(notes, "MOST_NOTES", 1)
+    monkeypatch.setattr(notes, "MAX_NOTES", 1)
     note(three, 1)
     assert_problem(three.put("/episodes/2/note", {}), 409, "at most 1 notes")
     note(three, 1, "changed")

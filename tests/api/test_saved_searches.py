@@ -3,7 +3,7 @@
 import pytest
 
 from historyapp.models import SavedSearch
-from historyapp.models.saved_searches import MOST_SAVED
+from historyapp.models.saved_searches import MAX_SAVED
 from tests.api.agent import Agent
 
 SAVED = {"name": "Failed tests", "query": "command:pytest status:failed"}
@@ -54,7 +54,7 @@ def test_an_invalid_search_is_refused(alice: Agent, changed: dict[str, str]) -> 
 
 
 def test_a_project_has_a_limited_number(alice: Agent) -> None:
-    for number in range(MOST_SAVED):
+    for number in range(MAX_SAVED):
         assert alice.post("/searches", {**SAVED, "name": str(number)}).status == 201
     refused = alice.post("/searches", SAVED)
     assert refused.status == 409

@@ -157,7 +157,7 @@ def test_links_come_in_pages_the_newest_first(run: Agent) -> None:
 
 
 def test_a_session_has_a_limit_of_usable_links(run: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shares, "MOST_SHARES", 1)
+    monkeypatch.setattr(shares, "MAX_SHARES", 1)
     id = run.post("/shares")["id"]
     assert_problem(run.post("/shares"), 409, "at most 1 links")
     run.delete(f"/shares/{id}")

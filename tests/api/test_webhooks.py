@@ -209,7 +209,7 @@ def test_a_webhook_is_deleted_with_its_deliveries(alice: Agent) -> None:
 
 
 def test_a_project_has_a_limit_of_webhooks(alice: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoints, "MOST_WEBHOOKS", 1)
+    monkeypatch.setattr(endpoints, "MAX_WEBHOOKS", 1)
     made(alice)
     assert_problem(alice.post("/webhooks", {"url": URL}), 409, "at most 1 webhooks")
 

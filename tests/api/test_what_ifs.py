@@ -92,7 +92,7 @@ def test_what_ifs_are_paginated_in_the_order_of_saving(alice: Agent) -> None:
 
 
 def test_a_project_has_a_limit(alice: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(what_ifs, "MOST_WHAT_IFS", 1)
+    monkeypatch.setattr(what_ifs, "MAX_WHAT_IFS", 1)
     save(alice, **SMALL)
     assert_problem(alice.put("/what-ifs", {**SMALL, "name": "other"}), 409, "at most 1 saved")
     assert save(alice, name="small", policy="live")["policy"] == "live"

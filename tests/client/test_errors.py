@@ -94,7 +94,7 @@ def test_nobody_answering_is_unavailable(api_key: str) -> None:
     with pytest.raises(ServerUnavailable) as caught:
         list(Playhead("http://127.0.0.1:9", api_key, on_outage=Raise(1)).sessions())
     assert caught.value.status is None
-    assert "GET /sessions got no answer" in str(caught.value)
+    assert "GET /sessions got no response" in str(caught.value)
 
 
 def test_the_key_is_in_no_text(api_key: str, caplog: pytest.LogCaptureFixture) -> None:

@@ -156,7 +156,7 @@ def test_a_refusal_is_the_text(loopback: Loopback, ask: Ask) -> None:
 @pytest.mark.parametrize("after", [3, 5])
 def test_a_stream_that_broke_off_is_refused(loopback: Loopback, ask: Ask, after: int) -> None:
     loopback.steps.append(Broken("end", after, ANSWER))
-    with pytest.raises(ValueError, match="ended before the answer was complete"):
+    with pytest.raises(ValueError, match="ended before the response was complete"):
         entries_of(ask(loopback))
 
 

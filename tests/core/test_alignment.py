@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from historyapp.core.alignment import MOST_ALIGNED, align, common_subsequence
+from historyapp.core.alignment import MAX_ALIGNED, align, common_subsequence
 from tests.examples import examples
 
 SEQUENCES = st.lists(st.sampled_from("abcd"), max_size=25)
@@ -50,8 +50,8 @@ def test_a_weaker_key_pairs_what_the_first_leaves() -> None:
 @pytest.mark.parametrize("values", [lambda n: "x", lambda n: n % 2, lambda n: n * n % 7])
 def test_what_recurs_costs_no_more(values: object) -> None:
     assert callable(values)
-    a = [[values(n)] for n in range(MOST_ALIGNED)]
-    b = [[values(n + 1)] for n in range(MOST_ALIGNED)]
+    a = [[values(n)] for n in range(MAX_ALIGNED)]
+    b = [[values(n + 1)] for n in range(MAX_ALIGNED)]
     started = time.process_time()
     align(a, b)
     assert time.process_time() - started < 1

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from historyapp.core.name_pages import (
     GROUPS,
-    MOST_POSITION,
+    MAX_POSITION,
     PAGE_PLACES,
     group_at,
     key_of,
@@ -20,11 +20,11 @@ PLACES = st.builds(
     place_of,
     st.text().map(key_of),
     st.sampled_from(GROUPS),
-    st.integers(min_value=1, max_value=MOST_POSITION),
+    st.integers(min_value=1, max_value=MAX_POSITION),
 )
 
 
-@given(st.text(), st.sampled_from(GROUPS), st.integers(min_value=1, max_value=MOST_POSITION))
+@given(st.text(), st.sampled_from(GROUPS), st.integers(min_value=1, max_value=MAX_POSITION))
 def test_a_place_holds_its_group_and_position(text: str, group: str, position: int) -> None:
     (known,) = [each for each in GROUPS if each == group]
     place = place_of(key_of(text), known, position)

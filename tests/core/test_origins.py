@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from historyapp.core.entries import DebugLog, ModelInput, ModelOutput, ToolCall, ToolResult, ToolResults
 from historyapp.core.name_pages import HASH_BITS, key_of
 from historyapp.core.origins import (
-    MOST_CHARACTERS,
-    MOST_KEYS,
+    MAX_CHARACTERS,
+    MAX_KEYS,
     RESULT_NAMES,
     best_lookup,
     files_acted_on,
@@ -120,9 +120,9 @@ def test_words_of_the_agent_and_its_actions_are_told_apart() -> None:
 
 
 def test_of_a_very_long_entry_the_beginning_is_read() -> None:
-    assert not mentions_of(result("x " * MOST_CHARACTERS + "late_name")).is_complete
-    many = mentions_of(result("\n".join(f"name_{n}" for n in range(MOST_KEYS + 5))))
-    assert (len(many.mentions), many.is_complete) == (MOST_KEYS, False)
+    assert not mentions_of(result("x " * MAX_CHARACTERS + "late_name")).is_complete
+    many = mentions_of(result("\n".join(f"name_{n}" for n in range(MAX_KEYS + 5))))
+    assert (len(many.mentions), many.is_complete) == (MAX_KEYS, False)
 
 
 @pytest.mark.parametrize(

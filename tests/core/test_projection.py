@@ -15,7 +15,7 @@ from historyapp.core.entries import (
     UseTool,
 )
 from historyapp.core.failures import Check
-from historyapp.core.projection import MOST_CHECKED, Step, Tail, advance
+from historyapp.core.projection import MAX_CHECKED, Step, Tail, advance
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -118,7 +118,7 @@ def test_likely_failures_are_counted_apart_from_errors() -> None:
 
 
 def test_what_is_remembered_of_many_calls_is_bounded() -> None:
-    assert len(newest(calling(*[MAKE] * 200)).checks) == MOST_CHECKED
+    assert len(newest(calling(*[MAKE] * 200)).checks) == MAX_CHECKED
 
 
 def test_nothing_is_remembered_of_calls_that_are_answered() -> None:

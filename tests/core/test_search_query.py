@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from historyapp.core.errors import Invalid
-from historyapp.core.search_query import FACETS, MOST_CHARACTERS, SessionCondition, Term, parse_query
+from historyapp.core.search_query import FACETS, MAX_CHARACTERS, SessionCondition, Term, parse_query
 
 NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
 
@@ -47,7 +47,7 @@ def test_conditions_on_sessions_and_times() -> None:
 @pytest.mark.parametrize(
     ("text", "advice"),
     [
-        ("x" * (MOST_CHARACTERS + 1), f"at most {MOST_CHARACTERS}"),
+        ("x" * (MAX_CHARACTERS + 1), f"at most {MAX_CHARACTERS}"),
         ('say "no', "character 5 is not closed"),
         ("a*", "at least 3 letters"),
         ("*", "no letters before"),

@@ -3,7 +3,7 @@
 import pytest
 
 from historyapp.core.projection import Step
-from historyapp.core.strips import MOST_BARS, bar_ends, bars_of, dump_strip, extend_strip, load_strip, mark_of
+from historyapp.core.strips import MAX_BARS, bar_ends, bars_of, dump_strip, extend_strip, load_strip, mark_of
 
 
 def step(number: int) -> Step:
@@ -28,7 +28,7 @@ def test_extending_gives_what_the_rows_say(steps: int) -> None:
 def test_bars_cover_every_step_once_and_are_few(steps: int) -> None:
     marks = dump_strip([mark_of(step(end)) for end in bar_ends(steps)])
     bars = list(bars_of(marks, step(steps)))
-    assert len(bars) <= MOST_BARS
+    assert len(bars) <= MAX_BARS
     assert [bar.first_step for bar in bars] == [1, *(bar.last_step + 1 for bar in bars[:-1])]
     assert bars[-1].last_step == steps
     assert sum(bar.errors for bar in bars) == steps // 10

@@ -177,7 +177,7 @@ def test_reading_ends_where_the_window_of_the_model_is_full() -> None:
 
 
 def test_reading_of_what_a_condenser_forgot_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("historyapp.core.windows.MOST_FORGOTTEN", 3)
+    monkeypatch.setattr("historyapp.core.windows.MAX_FORGOTTEN", 3)
     rows = [row(n, "model_output", metadata={"source": {"id": n}}) for n in range(1, 10)]
     found = window([*rows, noted(10, source={"condensed": {"first": 2, "last": 8}})])
     assert (positions(found), found.begins, found.forgotten) == ([9], "older", 3)

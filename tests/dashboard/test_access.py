@@ -180,7 +180,7 @@ def test_nobody_switches_to_a_strangers_project(charlie: Client, project: Projec
 def test_a_person_without_a_project_gets_an_explanation(db: None) -> None:
     response = signed_in(User.objects.create_user("eve")).get("/")
     assert response.status_code == 404
-    assert "You are not in any project" in text(response)
+    assert "You are not a member of any project" in text(response)
 
 
 def test_what_people_do_is_recorded_under_their_name(

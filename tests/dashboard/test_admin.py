@@ -151,7 +151,7 @@ def test_an_action_without_its_preview_is_refused(staff: Client, stuck: Session)
 def test_so_many_sessions_at_once_and_no_more(
     staff: Client, stuck: Session, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dashboard.admin.MOST_AT_ONCE", 1)
+    monkeypatch.setattr("dashboard.admin.MAX_AT_ONCE", 1)
     assert "Choose 1 sessions at most." in text(choose(staff, REWIND, stuck, session))
 
 

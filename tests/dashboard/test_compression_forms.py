@@ -86,7 +86,7 @@ def test_a_provider_that_has_a_key_is_named_where_that_of_the_settings_has_none(
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
-    assert "has a key here" not in text(alice.get(form(session, "?strategy=episode_summary")))
+    assert "has an API key on this server" not in text(alice.get(form(session, "?strategy=episode_summary")))
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key")
     page = text(alice.get(form(session, "?strategy=episode_summary")))
     assert "set OPENAI_API_KEY. claude-haiku-4-5 is used instead." in page
@@ -94,7 +94,7 @@ def test_a_provider_that_has_a_key_is_named_where_that_of_the_settings_has_none(
     session.save()
     page = text(alice.get(form(session, "?strategy=episode_summary")))
     assert "The settings name gpt-5.2. There is no key for this model's provider" in page
-    assert "Anthropic has a key here: choose one of its models to use it." in page
+    assert "Anthropic has an API key on this server: choose one of its models to use it." in page
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def test_the_fragment_is_the_result_alone(alice: Client, session: Session) -> No
 def test_a_search_that_stops_early_leads_on(
     alice: Client, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_search, "MOST_ENTRIES", 4)
+    monkeypatch.setattr(text_search, "MAX_ENTRIES", 4)
     first = alice.get(f"/sessions/{session.pk}?find=file-4")
     assert "Nothing found yet" in text(first)
     assert f'href="/sessions/{session.pk}?step=1&amp;find=file-4&amp;find_after=4"' in html(first)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.pace import LEAST, LONGEST, SHORTENED, Pace, StepTimes, Writing, pace_of, replay_time
+from dashboard.pace import LONGEST, MIN, SHORTENED, Pace, StepTimes, Writing, pace_of, replay_time
 from historyapp.core.dates import UNDATED
 from historyapp.models import Project
 from historyapp.models.history import History
@@ -85,7 +85,7 @@ def test_a_step_without_a_result_ends_with_its_output() -> None:
 
 
 def test_a_step_of_no_time_stays_a_little() -> None:
-    assert pace(0, 0).shown == LEAST
+    assert pace(0, 0).shown == MIN
 
 
 @pytest.mark.parametrize(("started", "finished"), [(-10, 2), (3, 1), (-10, -20)])
@@ -93,7 +93,7 @@ def test_a_clock_that_was_set_back_takes_no_time(started: float, finished: float
     found = pace(started, finished, asked=-30)
     assert all(stretch.took >= 0 for stretch in (found.pause, found.model, found.tools))
     assert found.begins_at <= after(started)
-    assert found.shown >= LEAST
+    assert found.shown >= MIN
 
 
 @pytest.mark.parametrize("before", [None, StepTimes(UNDATED, UNDATED), BEFORE])
@@ -104,7 +104,7 @@ def test_an_undated_step_has_no_pace(before: StepTimes | None) -> None:
 def test_undated_neighbours_count_as_absent() -> None:
     found = pace_of(StepTimes(after(4), UNDATED), StepTimes(UNDATED, UNDATED), UNDATED, NOTHING)
     assert found is not None
-    assert (found.begins_at, found.shown) == (after(4), LEAST)
+    assert (found.begins_at, found.shown) == (after(4), MIN)
 
 
 def test_text_without_reported_tokens_ends_with_the_model_call() -> None:
@@ -145,7 +145,7 @@ def test_a_step_without_text_has_nothing_to_reveal() -> None:
 
 def test_scripts_shorten_turns_by_the_same_rule() -> None:
     script = Path("static/js/replay.js").read_text()
-    assert f"[LONGEST, SHORTENED, LEAST] = [{LONGEST:_}, {SHORTENED:_}, {LEAST}]" in script
+    assert f"[LONGEST, SHORTENED, MIN] = [{LONGEST:_}, {SHORTENED:_}, {MIN}]" in script
 
 
 def record(project: Project, *times: tuple[float, float]) -> History:
@@ -173,4 +173,4 @@ def test_a_run_without_times_has_no_time_of_a_replay(project: Project) -> None:
 def test_the_time_of_a_long_replay_is_estimated_from_some_steps(project: Project) -> None:
     found = replay_time(History(long_session(project, 1_003)))
     assert found.size == 6
-    assert found.times == [6 * LEAST * n for n in range(169)]
+    assert found.times == [6 * MIN * n for n in range(169)]

@@ -15,7 +15,7 @@ from historyapp.services.sessions import change_session, create_session
 from tests.dashboard.pages import fragment, html
 from tests.services.drafts import act, ok
 
-MOST_QUERIES = 10
+MAX_QUERIES = 10
 
 
 def items(response: Any) -> str:
@@ -143,7 +143,7 @@ def test_a_search_takes_few_queries_in_any_session(alice: Client, project: Proje
     for query in ("q=totals", f"session={session.pk}&step=3&q=3", f"session={session.pk}&step=3&q="):
         with CaptureQueriesContext(connection) as queries:
             found(alice, query)
-        assert len(queries) <= MOST_QUERIES
+        assert len(queries) <= MAX_QUERIES
 
 
 def test_a_file_leads_to_the_steps_that_read_or_edit_it(alice: Client, project: Project) -> None:

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from historyapp.front.bodies import ALL_IN_MEMORY, IN_MEMORY, MOST_FORM, BodyRoom, most_bytes, read_body
+from historyapp.front.bodies import ALL_IN_MEMORY, IN_MEMORY, MAX_FORM, BodyRoom, most_bytes, read_body
 from historyapp.front.deadlines import Deadlines
 from historyapp.wire.problems import ServerUnavailable
 from tests.front.limits import MB, small_limits
 
-MOST = 32 << 20
+MAX = 32 << 20
 FORM, PARTS = b"application/x-www-form-urlencoded", b"multipart/form-data; boundary=x"
 JSON = b"application/json"
 
@@ -22,18 +22,18 @@ JSON = b"application/json"
 @pytest.mark.parametrize(
     ("path", "media_type", "most"),
     [
-        ("/api/v1/sessions", JSON, MOST),
-        ("/api/v1/imports", PARTS, MOST),
-        ("/imports", PARTS, MOST),
-        ("/imports", FORM, MOST_FORM),
-        ("/api/v1/sessions", FORM.upper() + b"; charset=utf-8", MOST_FORM),
-        ("/sign-in", FORM, MOST_FORM),
-        ("/sign-in", PARTS, MOST_FORM),
-        ("/sign-in", b"", MOST_FORM),
+        ("/api/v1/sessions", JSON, MAX),
+        ("/api/v1/imports", PARTS, MAX),
+        ("/imports", PARTS, MAX),
+        ("/imports", FORM, MAX_FORM),
+        ("/api/v1/sessions", FORM.upper() + b"; charset=utf-8", MAX_FORM),
+        ("/sign-in", FORM, MAX_FORM),
+        ("/sign-in", PARTS, MAX_FORM),
+        ("/sign-in", b"", MAX_FORM),
     ],
 )
 def test_forms_have_a_lower_limit_than_api_bodies(path: str, media_type: bytes, most: int) -> None:
-    assert most_bytes(path, media_type, small_limits(max_body=MOST)) == most
+    assert most_bytes(path, media_type, small_limits(max_body=MAX)) == most
 
 
 def test_all_bodies_in_memory_together_have_a_limit_and_further_ones_go_to_files() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from historyapp.asgi import make_front
 from historyapp.front.application import CALL_THREADS, SPARE_CALL_THREADS
-from historyapp.front.limits import MOST_KEYS, Projects, client_of
+from historyapp.front.limits import MAX_KEYS, Projects, client_of
 from historyapp.wire.problems import TooManyRequests
 
 API = "/api/v1/sessions"
@@ -40,10 +40,10 @@ def test_keys_of_one_project_are_known_as_such_after_their_first_request() -> No
 
 def test_the_projects_of_a_limited_number_of_keys_are_remembered() -> None:
     projects = Projects()
-    for number in range(MOST_KEYS + 1):
+    for number in range(MAX_KEYS + 1):
         projects.learn(b"%d" % number, uuid4())
     assert projects.of(b"0") == b"0"
-    assert projects.of(b"%d" % MOST_KEYS) != b"%d" % MOST_KEYS
+    assert projects.of(b"%d" % MAX_KEYS) != b"%d" % MAX_KEYS
 
 
 def test_neither_a_key_nor_an_address_can_use_all_model_call_threads() -> None:

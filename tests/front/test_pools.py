@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from historyapp.front.pools import MOST_WAITING, Client, Pool
+from historyapp.front.pools import MAX_WAITING, Client, Pool
 from historyapp.wire.problems import ServerUnavailable
 
 ANN, BOB = Client(b"Ann", b"Ann"), Client(b"Bob", b"Bob")
@@ -62,11 +62,11 @@ def test_a_job_is_refused_when_the_queue_is_full() -> None:
         pool = Pool("reads", 1, max_wait=5, keeps_threads=False)
         release, refused, ended = threading.Event(), list[ServerUnavailable](), list[float]()
         pool.submit(ANN, lambda waited: release.wait(5), _never)
-        for _ in range(MOST_WAITING + 3):
+        for _ in range(MAX_WAITING + 3):
             pool.submit(ANN, ended.append, refused.append)
         at_once = len(refused)
         release.set()
-        while len(ended) < MOST_WAITING:
+        while len(ended) < MAX_WAITING:
             await asyncio.sleep(0.01)
         return at_once
 
@@ -135,6 +135,32 @@ def test_a_project_without_a_thread_gets_a_spare_one_however_many_keys_another_h
 
 def test_spare_threads_are_limited_too() -> None:
     assert _hold(1, 1, "ABCDDEE") == ["A", "D"]
+
+
+def test_the_next_job_gets_the_thread_that_worked_last() -> None:
+    async def run() -> list[int]:
+        pool = Pool("writes", 4, max_wait=5, keeps_threads=True)
+        ran, all_run = list[int](), threading.Barrier(3)
+
+        def note(_: float) -> None:
+            ran.append(threading.get_ident())
+
+        def note_together(_: float) -> None:
+            all_run.wait(5)
+            note(0)
+
+        for name in (b"Ann", b"Bob", b"Charlie"):
+            pool.submit(Client(name, name), note_together, _never)
+        for number in range(3, 9):
+            while len(ran) < number or pool.is_busy:
+                await asyncio.sleep(0.005)
+            pool.submit(ANN, note, _never)
+        while len(ran) < 9:
+            await asyncio.sleep(0.005)
+        assert len(set(ran[:3])) == 3
+        return ran[3:]
+
+    assert len(set(asyncio.run(asyncio.wait_for(run(), 10)))) == 1
 
 
 def test_idle_spare_threads_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from django.db import OperationalError
 from historyapp.event_streams import Reader, Subscription
 from historyapp.front import streams
 from historyapp.front.limits import Clients
-from historyapp.front.streams import MOST_WAITING, Streams
+from historyapp.front.streams import MAX_WAITING, Streams
 from historyapp.models.changes import START, ChangePage, Cursor, ReadChange
 from historyapp.wire.problems import CursorExpired, TooManyRequests
 from tests.front.limits import small_limits
@@ -148,10 +148,10 @@ def test_a_slow_reader_gets_dropped_events_from_the_database(database: Database)
         slow = Follower(all_streams)
         await asyncio.sleep(0.05)
         slow.may_read.clear()
-        database.add(count=2 * MOST_WAITING)
+        database.add(count=2 * MAX_WAITING)
         await asyncio.sleep(0.3)
         slow.may_read.set()
-        await slow.reads(*range(1, 2 * MOST_WAITING + 1))
+        await slow.reads(*range(1, 2 * MAX_WAITING + 1))
 
     run(scenario)
 
@@ -163,10 +163,10 @@ def test_queued_events_are_sent_before_dropped_ones(database: Database) -> None:
         async with asyncio.timeout(5):
             while not slow.places:  # a heartbeat, after which it reads nothing more
                 await asyncio.sleep(0.01)
-        database.add(count=2 * MOST_WAITING)
+        database.add(count=2 * MAX_WAITING)
         await asyncio.sleep(0.3)
         slow.may_read.set()
-        await slow.reads(*range(1, 2 * MOST_WAITING + 1))
+        await slow.reads(*range(1, 2 * MAX_WAITING + 1))
 
     run(scenario)
 

@@ -166,7 +166,7 @@ def test_a_search_that_stops_early_returns_where_to_continue(
     append(project, session.pk, compacted)
     session.refresh_from_db()
     history = History(session)
-    monkeypatch.setattr(landmarks, "MOST_ROWS", 16)
+    monkeypatch.setattr(landmarks, "MAX_ROWS", 16)
     step, parts = 1, 0
     while (found := landmarks.compaction(history, step, True)).step is None:
         assert found.searched_to is not None

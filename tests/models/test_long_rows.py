@@ -104,8 +104,8 @@ def test_a_search_reads_limited_text_and_the_next_one_continues(
     if indexed:
         monkeypatch.setattr("historyapp.models.text_blocks.BLOCK_CHARACTERS", 3000)
         index_text(session.pk)
-    monkeypatch.setattr(text_search, "MOST_TEXT", 5000)
-    monkeypatch.setattr(text_search, "MOST_BLOCK_TEXT", 5000)
+    monkeypatch.setattr(text_search, "MAX_TEXT", 5000)
+    monkeypatch.setattr(text_search, "MAX_BLOCK_TEXT", 5000)
     searches, hits = 0, 0
     after: int | None = 0
     while after is not None:
@@ -121,8 +121,8 @@ def test_a_jump_reads_limited_text_and_says_how_far_it_came(
     append(session.project, session.pk, [*(notes * 4), said("At last."), act("ls"), ok()])
     history = History(Session.objects.get(pk=session.pk))
     assert landmarks.turn(history, 11, True).step == 15
-    monkeypatch.setattr(landmarks, "MOST_TEXT", 7000)
+    monkeypatch.setattr(landmarks, "MAX_TEXT", 7000)
     assert landmarks.turn(history, 10, True) == landmarks.Landmark(11)
     assert landmarks.turn(history, 11, True) == landmarks.Landmark(None, 13)
-    monkeypatch.setattr(landmarks, "MOST_TEXT", 2000)
+    monkeypatch.setattr(landmarks, "MAX_TEXT", 2000)
     assert landmarks.turn(history, 11, True) == landmarks.Landmark(None, 12), "not the step where it began"

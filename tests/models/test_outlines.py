@@ -115,7 +115,7 @@ def test_a_summary_of_one_step_is_included(project: Project, session: Session) -
 def test_the_cache_has_a_size_limit(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outlines, "MOST_CACHED", 3)
+    monkeypatch.setattr(outlines, "MAX_CACHED", 3)
     append(project, session.pk, [draft for n in range(6) for draft in (act("read", path=f"a/{n}.py"), ok())])
     assert [step.excerpt.names for step in outline(session)] == [(f"a/{n}.py",) for n in range(6)]
     assert len(outlines._cache) == 3

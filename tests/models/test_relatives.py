@@ -6,7 +6,7 @@ import pytest
 
 from historyapp.models import Project, Session
 from historyapp.models.history import History
-from historyapp.models.relatives import MOST_RELATIVES, relatives_of, steps_before
+from historyapp.models.relatives import MAX_RELATIVES, relatives_of, steps_before
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
@@ -64,13 +64,13 @@ def test_of_many_forks_the_newest_are_read_in_two_queries(
     project: Project, django_assert_num_queries: Any
 ) -> None:
     session = session_of(project)
-    made = [fork(project, session.pk, at_step=1 + number % 5).pk for number in range(MOST_RELATIVES + 3)]
+    made = [fork(project, session.pk, at_step=1 + number % 5).pk for number in range(MAX_RELATIVES + 3)]
     history = now(session)
     with django_assert_num_queries(2):
         forks = relatives_of(history.session).forks
         steps = steps_before(history, forks)
     assert [one.pk for one in forks] == made[3:]
-    assert steps == [1 + number % 5 for number in range(3, MOST_RELATIVES + 3)]
+    assert steps == [1 + number % 5 for number in range(3, MAX_RELATIVES + 3)]
 
 
 def test_subagents_come_with_their_names_and_the_time_at_which_they_began(

@@ -20,7 +20,7 @@ from historyapp.models import Episode, Project, Session, step_filters
 from historyapp.models.history import History
 from historyapp.models.step_filters import (
     _LIKELY_FAILED,
-    MOST_READ,
+    MAX_READ,
     STATUS_FILTERS,
     SearchCursor,
     StepFilter,
@@ -117,13 +117,13 @@ def test_a_filter_answers_as_filtering_the_list(
 ) -> None:
     monkeypatch.setattr(step_filters, "WINDOW", window)
     monkeypatch.setattr(step_filters, "_PAGES", pages)
-    monkeypatch.setattr(step_filters, "MOST_READ", 5 if window == 3 else MOST_READ)
+    monkeypatch.setattr(step_filters, "MAX_READ", 5 if window == 3 else MAX_READ)
     if window == 1:  # every search goes through spans, a few entries at a time
         monkeypatch.setattr("historyapp.core.lineage.BLOCK", 2)
         monkeypatch.setattr(StepSearch, "_is_through_spans", lambda search: True)
         monkeypatch.setattr("historyapp.models.span_search._AT_ONCE", 2)
         monkeypatch.setattr("historyapp.models.entries._SHORT", 4)
-        monkeypatch.setattr("historyapp.models.span_search.MOST_ENTRIES", 9)
+        monkeypatch.setattr("historyapp.models.span_search.MAX_ENTRIES", 9)
     project = Project.objects.create(name="random")
     sessions = [create_session(project)]
     for which, move in script:
@@ -166,7 +166,7 @@ def test_one_search_reads_a_bounded_number_of_steps(project: Project) -> None:
     first = dense.find(50)
     assert first.rows == []
     assert first.more is not None
-    assert MOST_READ <= first.more.number < 30_000
+    assert MAX_READ <= first.more.number < 30_000
     assert dense.find(50, first.more) == ([], None)
 
 

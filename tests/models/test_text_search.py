@@ -103,8 +103,8 @@ def test_pages_give_the_same_hits_as_one_search(long: Session) -> None:
 def test_a_search_that_stops_early_continues_where_it_stopped(
     long: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_search, "MOST_BLOCKS", 1)
-    monkeypatch.setattr(text_search, "MOST_ENTRIES", 50)
+    monkeypatch.setattr(text_search, "MAX_BLOCKS", 1)
+    monkeypatch.setattr(text_search, "MAX_ENTRIES", 50)
     hits, after, searches = list[int](), 0, 0
     while True:
         found = TextSearch(History(long), "name_").find(500, after)

@@ -74,7 +74,7 @@ def test_many_notes_after_the_newest_step_do_not_hide_an_input(
     then = session.lineage(session.head - 1)
     tail = tail_of(then)
     assert (tail.begins_turn, tail.input_preview) == (True, "go on")
-    monkeypatch.setattr("historyapp.models.tails.MOST_PENDING", 20)
+    monkeypatch.setattr("historyapp.models.tails.MAX_PENDING", 20)
     with CaptureQueriesContext(connection) as queries:
         assert tail_of(then) == tail
     assert all("LIMIT" in query["sql"] for query in queries if "debug_log" in query["sql"])

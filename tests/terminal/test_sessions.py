@@ -64,7 +64,7 @@ def test_filters_are_those_of_the_api(
 def test_more_sessions_than_a_page_holds_are_one_list(
     playhead: Playhead, alike: list[UUID], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("historyapp.terminal.server.MOST_ITEMS", 2)
+    monkeypatch.setattr("historyapp.terminal.server.MAX_ITEMS", 2)
     assert titles(playhead("sessions", "--json")) == {"run 0", "run 1", "run 2"}
     printed = playhead("sessions", "--limit", 1)
     assert len(printed.out.splitlines()) == 2

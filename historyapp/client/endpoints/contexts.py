@@ -28,7 +28,7 @@ class RequestOptions(TypedDict, total=False):
     tools: Sequence[Mapping[str, Any]]
     """Functions that the model may call, in any provider's shape."""
     live_screen: str
-    """Text that is true only now: added after the newest input or result, and never stored."""
+    """Text that is valid only for this request: added after the newest input or result, and never stored."""
 
 
 class ContextOptions(RequestOptions, total=False):

@@ -42,7 +42,7 @@ class EventDecoder:
             ServerUnavailable: when the stream ended before the answer was in the log.
         """
         if chunk is None and not self.appended:
-            raise ServerUnavailable("The stream ended before the answer was in the log.")
+            raise ServerUnavailable("The stream ended before the response was recorded.")
         *blocks, self.rest = (self.rest + (chunk or b"")).split(b"\n\n")
         for block in blocks:
             lines = [line.partition(b": ") for line in block.split(b"\n")]

@@ -32,7 +32,7 @@ HEAD, TAIL = 30_000, 10_000
 """Characters of a long text that the file keeps from its beginning and its end."""
 LARGEST_IMAGE = 1_500_000
 """Characters of base64 of the largest image that the file keeps."""
-MOST_PARTS = 200
+MAX_PARTS = 200
 """The most parts of one input or result, and the most calls of a step, that the file keeps."""
 _BATCH = 64 * 1024
 """Characters that are sent at once."""
@@ -148,7 +148,7 @@ def _block(block: _Block) -> str:
 def _inputs(entry: Entry, in_step: bool) -> Iterator[dict[str, Any]]:
     body = entry.body
     if isinstance(body, ToolResults) and not in_step:
-        for result in islice(body.results, MOST_PARTS):
+        for result in islice(body.results, MAX_PARTS):
             yield {"heading": "result without a call", "parts": _result_parts(result)}
         return
     if body.in_step or body.kind in ("debug_log", "rewind"):
@@ -186,9 +186,9 @@ def _step(held: _PendingStep, next_at: datetime | None, after: list[Any] | None 
         "before": held.before,
         "thought": _parts(output.thoughts_text),
         "answer": _parts(output.text),
-        "calls": [_call(*one) for one in islice(zip(calls, subjects, answers, strict=True), MOST_PARTS)],
-        "more_calls": max(0, len(calls) - MOST_PARTS),
-        "late": [_result(result) for result in islice(episode.late, MOST_PARTS)],
+        "calls": [_call(*one) for one in islice(zip(calls, subjects, answers, strict=True), MAX_PARTS)],
+        "more_calls": max(0, len(calls) - MAX_PARTS),
+        "late": [_result(result) for result in islice(episode.late, MAX_PARTS)],
         "remarks": [*_remarks(episode)],
         "after": after or [],
     }
@@ -242,7 +242,7 @@ def _call(call: ToolCall, subject: CallSubject, results: list[ToolResult]) -> di
     if isinstance(arguments, dict):
         shown = {name: value for name, value in arguments.items() if not (command and name in COMMANDS)}
         fields = [
-            [preview(name), _cut(plain_text(value))] for name, value in islice(shown.items(), MOST_PARTS)
+            [preview(name), _cut(plain_text(value))] for name, value in islice(shown.items(), MAX_PARTS)
         ]
     else:
         text = arguments if isinstance(arguments, str) else json_text(arguments)
@@ -270,9 +270,9 @@ def _result_parts(result: ToolResult) -> list[Any]:
 
 
 def _remarks(episode: Episode) -> Iterator[dict[str, Any]]:
-    for text in islice(episode.overall, MOST_PARTS):
+    for text in islice(episode.overall, MAX_PARTS):
         yield {"heading": "remark", "parts": _parts(text)}
-    for review in islice(episode.reviews, MOST_PARTS):
+    for review in islice(episode.reviews, MAX_PARTS):
         verdict = "" if review.passed is None else ("passed" if review.passed else "not passed")
         score = "" if review.score is None else f"score {review.score:g}"
         texts = [plain_text(value) for value in (review.analysis, review.supervision) if value is not None]
@@ -286,7 +286,7 @@ def _parts(content: Any) -> list[Any]:
         text = plain_text(content)
         return [_cut(text)] if text.strip() else []
     parts: list[Any] = []
-    for part in content[:MOST_PARTS]:
+    for part in content[:MAX_PARTS]:
         image = image_data(part) if isinstance(part, dict) else None
         if image and len(image[1]) <= LARGEST_IMAGE:
             parts.append({"image": f"data:{image[0]};base64,{image[1]}"})
@@ -294,7 +294,7 @@ def _parts(content: Any) -> list[Any]:
             parts.append(f"[image of {len(image[1]) * 3 // 4:,} bytes, which this file leaves out]")
         elif (text := plain_text([part])).strip():
             parts.append(_cut(text))
-    left = len(content) - MOST_PARTS
+    left = len(content) - MAX_PARTS
     return [*parts, f"[{left:,} more parts, which this file leaves out]"] if left > 0 else parts
 
 

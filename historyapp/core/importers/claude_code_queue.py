@@ -17,8 +17,8 @@ from historyapp.core.importers.base import Skipped
 from historyapp.core.importers.messages import moment
 from historyapp.core.json import parse_embedded, text
 
-_MOST_QUEUED = 500
-_MOST_GIVEN = 50
+_MAX_QUEUED = 500
+_MAX_GIVEN = 50
 _REPEATED = "a queued prompt, which has a record of its own"
 
 
@@ -41,7 +41,7 @@ class PromptQueue:
     def __init__(self) -> None:
         self._queued: deque[QueuedPrompt] = deque()
         self._taken: deque[QueuedPrompt] = deque()
-        self._given: deque[str] = deque(maxlen=_MOST_GIVEN)
+        self._given: deque[str] = deque(maxlen=_MAX_GIVEN)
 
     def add(self, line: int, record: dict[str, Any]) -> Iterator[Skipped]:
         """Follows one ``queue-operation``. A prompt that it discards is skipped."""
@@ -53,7 +53,7 @@ class PromptQueue:
                 with suppress(ValueError):
                     is_task = "task_id" in parse_embedded(words)
             self._queued.append(QueuedPrompt(line, record, words, is_task))
-            if len(self._queued) > _MOST_QUEUED:
+            if len(self._queued) > _MAX_QUEUED:
                 yield _unsent(self._queued.popleft())
             return
         yield Skipped(line, f"queue operation {operation[:40]}", damaged=False)
@@ -67,7 +67,7 @@ class PromptQueue:
         else:
             prompt.taken_at = moment(record.get("timestamp"))
             self._taken.append(prompt)
-            if len(self._taken) > _MOST_QUEUED:
+            if len(self._taken) > _MAX_QUEUED:
                 yield _unsent(self._taken.popleft())
 
     def _next(self, words: str) -> QueuedPrompt | None:

@@ -29,9 +29,9 @@ from historyapp.core.scanning import enclosed
 from historyapp.core.text import preview
 
 FORMAT = "claude_code"
-_MOST_WAITING = 500
+_MAX_WAITING = 500
 _MESSAGES_REMEMBERED = 100
-_MOST_TASKS = 50
+_MAX_TASKS = 50
 _AGENT_TOOLS = ("Task", "Agent")
 _UUID_LENGTH = 36
 _COMMAND, _END_OF_COMMAND = re.compile("<command-name>"), re.compile("</command-name>")
@@ -131,7 +131,7 @@ class ClaudeCodeSession:
         is_answer = record["type"] == "assistant" and not record.get("isApiErrorMessage")
         if is_answer and record["message"].get("model") != "<synthetic>":
             yield from self._add_to_message(line, record, blocks)
-        elif self._message and len(self._waiting) < _MOST_WAITING and not ends_turn(record, blocks):
+        elif self._message and len(self._waiting) < _MAX_WAITING and not ends_turn(record, blocks):
             self._waiting.append((line, record, blocks))
         else:
             yield from self._complete()
@@ -163,7 +163,7 @@ class ClaudeCodeSession:
         for block in blocks:
             if block.get("type") == "tool_use" and block.get("name") in _AGENT_TOOLS:
                 self.tasks[text(mapping(block.get("input")).get("prompt"))] = text(block.get("id"))
-                if len(self.tasks) > _MOST_TASKS:
+                if len(self.tasks) > _MAX_TASKS:
                     del self.tasks[next(iter(self.tasks))]
 
     def _complete(self) -> Iterator[Operation]:

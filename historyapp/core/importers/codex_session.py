@@ -32,10 +32,10 @@ from historyapp.core.importers.records import known
 from historyapp.core.json import dump_json, listing, mapping, text
 from historyapp.core.text import preview
 
-_MOST_WAITING = 500
-_MOST_MIRRORED = 1000
-_MOST_FAILURES = 1000
-_MOST_DEVELOPER_MESSAGES = 50
+_MAX_WAITING = 500
+_MAX_MIRRORED = 1000
+_MAX_FAILURES = 1000
+_MAX_DEVELOPER_MESSAGES = 50
 _LONGEST_TURN = 1e12
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _REQUEST = re.compile(r"^(?:## My request for Codex:| {0,9}<input>)\s*(.+)", re.DOTALL | re.MULTILINE)
@@ -193,7 +193,7 @@ class CodexSession:
 
     def _later(self, line: RolloutLine) -> Iterator[Operation]:
         """Gives out a line, after the output that is open."""
-        if self._output and len(self._waiting) < _MOST_WAITING:
+        if self._output and len(self._waiting) < _MAX_WAITING:
             self._waiting.append(line)
             return
         yield from self._complete()
@@ -251,7 +251,7 @@ class CodexSession:
             self._instructions = None
         if role in ("developer", "system"):
             self._developer.append((self._recording.position + 1, words))
-            del self._developer[:-_MOST_DEVELOPER_MESSAGES]
+            del self._developer[:-_MAX_DEVELOPER_MESSAGES]
             yield from self._give_instruction(line)
             return
         channel = "agent" if line.payload.get("type") == "agent_message" else channel_of(words)
@@ -278,7 +278,7 @@ class CodexSession:
         kind = text(event.get("type"))
         if kind in _MIRRORS and self._mirrored is not None:
             self._mirrored.append(line)
-            if len(self._mirrored) >= _MOST_MIRRORED:
+            if len(self._mirrored) >= _MAX_MIRRORED:
                 yield from self._give_mirrored()
         elif kind in _NOTED:
             yield from self._later(line)
@@ -293,7 +293,7 @@ class CodexSession:
         else:
             if kind in _TOOL_ENDS and (failure := failure_in(event)) is not None:
                 self._failures[text(event.get("call_id"))] = failure
-                if len(self._failures) > _MOST_FAILURES:
+                if len(self._failures) > _MAX_FAILURES:
                     del self._failures[next(iter(self._failures))]
             if kind == "thread_name_updated":
                 self._recording.title = preview(text(event.get("thread_name")), 80) or self._recording.title

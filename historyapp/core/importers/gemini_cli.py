@@ -32,9 +32,9 @@ from historyapp.core.importers.messages import Calls, moment, session_of, title_
 from historyapp.core.importers.records import SourceRecord, head_of, known, read_lines, records
 from historyapp.core.json import listing, mapping, text
 
-_MOST_MESSAGES = 100_000
+_MAX_MESSAGES = 100_000
 """Messages that a later record may name. Older ones are forgotten, so that memory stays bounded."""
-_MOST_FORGOTTEN = 10_000
+_MAX_FORGOTTEN = 10_000
 """Messages that one replacement of the history is said to have left out, the newest ones."""
 
 
@@ -140,7 +140,7 @@ class _GeminiRun:
             yield from self._append(draft, newest)
         if id and newest.data["type"] in ("user", "gemini"):
             self._known[id] = before
-            for old in [*islice(self._known, max(0, len(self._known) - _MOST_MESSAGES))]:
+            for old in [*islice(self._known, max(0, len(self._known) - _MAX_MESSAGES))]:
                 del self._known[old]
 
     def _append(self, draft: EntryDraft, record: SourceRecord) -> Iterator[Operation]:
@@ -170,7 +170,7 @@ class _GeminiRun:
         lost = [id for id in self._known if id not in kept]
         if lost:
             log = DebugLog(category="condensation", message=f"{len(lost)} messages left the context.")
-            condensed = {"forgotten": lost[-_MOST_FORGOTTEN:]}
+            condensed = {"forgotten": lost[-_MAX_FORGOTTEN:]}
             source = SourceRecord(number, {"id": f"$set-{number}"})
             yield from self._append(EntryDraft(log, metadata={"source": {"condensed": condensed}}), source)
             self._known = {id: before for id, before in self._known.items() if id in kept}

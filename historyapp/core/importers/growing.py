@@ -9,7 +9,7 @@ from historyapp.core.entries import Body, EntryDraft, ModelOutput
 from historyapp.core.importers.base import Append, Operation, RewindTo, SessionStart
 from historyapp.core.importers.messages import Calls, SourceCall
 
-_MOST_HELD = 200
+_MAX_HELD = 200
 
 
 @dataclass(slots=True)
@@ -75,7 +75,7 @@ class Recording:
         if self._held is None:
             return (operation,)
         self._held.append(operation)
-        return self.release_held() if len(self._held) >= _MOST_HELD else ()
+        return self.release_held() if len(self._held) >= _MAX_HELD else ()
 
 
 @dataclass(slots=True)

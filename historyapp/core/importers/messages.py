@@ -12,7 +12,7 @@ from historyapp.core.importers.base import Source
 from historyapp.core.text import preview
 
 _TITLE_LENGTH = 80
-_MOST_OPEN_CALLS = 1000
+_MAX_OPEN_CALLS = 1000
 _MILLISECONDS = 1e11
 """Seconds since 1970 do not get this large before the year 5138."""
 
@@ -122,7 +122,7 @@ class Calls:
             called = name if isinstance(name, str) else ""
             begun.append(ToolCall(id=id, name=called, arguments=arguments_of(arguments)))
             self._open.append(_OpenCall(self._outputs, given, id, called))
-        del self._open[:-_MOST_OPEN_CALLS]
+        del self._open[:-_MAX_OPEN_CALLS]
         return tuple(begun), renamed
 
     def answer(self, source_id: Any, name: Any = None) -> tuple[str | None, str | None]:

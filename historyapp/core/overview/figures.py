@@ -26,11 +26,11 @@ from historyapp.core.usage import Usage
 
 VERSION = 9
 """The version of the rules and of the state. Stored figures of another version are not read."""
-MOST_TOOLS, MOST_FILES, MOST_COMMANDS = 100, 300, 200
+MAX_TOOLS, MAX_FILES, MAX_COMMANDS = 100, 300, 200
 """The first names, which have figures of their own. Further tools are added up under the empty name."""
-MOST_STEPS = 8
+MAX_STEPS = 8
 """Steps that are kept of each tool, file and command: the first ones."""
-MOST_SLOW, MOST_DEAR, MOST_TURNS, MOST_WAITS = 10, 20, 200, 5
+MAX_SLOWEST, MAX_DEAREST, MAX_TURNS, MAX_WAITS = 10, 20, 200, 5
 
 
 @dataclass(slots=True)
@@ -171,7 +171,7 @@ class RunFigures:
         if self.is_new_turn:
             self.is_new_turn = False
             self.turn_count += 1
-            if len(self.turns) < MOST_TURNS:
+            if len(self.turns) < MAX_TURNS:
                 self.turns.append(step.number)
         self._add_step(step)
         self.sizes.since_compaction += first.tokens
@@ -217,7 +217,7 @@ class RunFigures:
         elif spent_by == "person":
             self.waiting_time += passed
             if passed and self.steps:
-                self.waits = nlargest(MOST_WAITS, [*self.waits, (passed, self.steps + 1)])
+                self.waits = nlargest(MAX_WAITS, [*self.waits, (passed, self.steps + 1)])
 
     def _add_step(self, step: StepFacts) -> None:
         self.last_status = step.status
@@ -226,13 +226,13 @@ class RunFigures:
         if self.first_failure is None and (failed := step.failed_call):
             self.first_failure = _failed(step.number, failed)
         self.repeated.add(step)
-        self.slowest = _ranked(self.slowest, step, step.milliseconds, MOST_SLOW)
+        self.slowest = _ranked(self.slowest, step, step.milliseconds, MAX_SLOWEST)
         usage = step.usage
         weight = usage.uncached + usage.cache_read / 10 + usage.cache_write * 1.25 + usage.output * 5
-        self.dearest = _ranked(self.dearest, step, weight, MOST_DEAR)
+        self.dearest = _ranked(self.dearest, step, weight, MAX_DEAREST)
 
     def _add_call(self, number: int, call: CallFacts) -> None:
-        name = call.name if call.name in self.tools or len(self.tools) < MOST_TOOLS else ""
+        name = call.name if call.name in self.tools or len(self.tools) < MAX_TOOLS else ""
         tool = self.tools.setdefault(name, ToolFigures(kind=call.subject.kind if name else "other"))
         tool.add(number, call)
         tool.calls += 1
@@ -253,7 +253,7 @@ class RunFigures:
     def _add_command(self, number: int, call: CallFacts) -> None:
         command = call.subject.target
         self.last_command = _failed(number, call)
-        if command not in self.commands and len(self.commands) >= MOST_COMMANDS:
+        if command not in self.commands and len(self.commands) >= MAX_COMMANDS:
             self.more_commands += 1
             return
         figures = self.commands.setdefault(command, CommandFigures())
@@ -261,7 +261,7 @@ class RunFigures:
         figures.runs += 1
 
     def _add_file(self, number: int, call: CallFacts, path: str) -> None:
-        if path not in self.files and len(self.files) >= MOST_FILES:
+        if path not in self.files and len(self.files) >= MAX_FILES:
             self.more_files += 1
             return
         file = self.files.setdefault(path, FileFigures())
@@ -284,7 +284,7 @@ def _failed(number: int, call: CallFacts) -> FailedStep:
 
 
 def _note(steps: list[int], number: int) -> None:
-    if len(steps) < MOST_STEPS and (not steps or steps[-1] != number):
+    if len(steps) < MAX_STEPS and (not steps or steps[-1] != number):
         steps.append(number)
 
 

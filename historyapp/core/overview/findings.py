@@ -9,7 +9,7 @@ from historyapp.core.overview.repeats import Repeat, RepeatRule
 EndingKind = Literal[
     "empty", "running", "no_result", "interrupted", "error", "failed_command", "answered", "unanswered"
 ]
-MOST_FINDINGS = 5
+MAX_FINDINGS = 5
 LONG_WAIT, LONG_STEP = 60_000, 60_000
 """Milliseconds from which a wait for a person, or a step, is worth a look."""
 _TEXTS: dict[EndingKind, str] = {
@@ -83,7 +83,7 @@ def ending_of(figures: RunFigures, *, is_live: bool) -> Ending:
 
 def choose_notices(figures: RunFigures, ending: Ending) -> list[Notice]:
     """At most five notices, the most urgent first."""
-    return list(_findings(figures, ending))[:MOST_FINDINGS]
+    return list(_findings(figures, ending))[:MAX_FINDINGS]
 
 
 def _findings(figures: RunFigures, ending: Ending) -> Iterator[Notice]:

@@ -10,10 +10,10 @@ RULES: tuple[RepeatRule, ...] = get_args(RepeatRule)
 """``same_call_same_result``: a tool was called again with the same arguments and gave the same result.
 ``alternating_calls``: two calls alternated at least three times. ``error_streak``: at least three steps with
 tool calls in a row failed, reported or likely."""
-LEAST_TURNS, LEAST_ERRORS = 6, 3
+MIN_TURNS, MIN_ERRORS = 6, 3
 """Steps of the shortest finding of the second and of the third rule."""
-MOST_STEPS, MOST_FINDINGS = 8, 20
-MOST_SEEN = 300
+MAX_STEPS, MAX_FINDINGS = 8, 20
+MAX_SEEN = 300
 """Calls with their results that are remembered. Those that were not repeated are forgotten first."""
 
 
@@ -58,38 +58,38 @@ class RepeatedWork:
         """All findings, the longest of each rule first."""
         same = [repeat for repeat in self.seen.values() if repeat.count > 1]
         streaks = [*self.streaks, self.streak] if self.streak else self.streaks
-        long = [streak for streak in streaks if streak.count >= LEAST_ERRORS]
+        long = [streak for streak in streaks if streak.count >= MIN_ERRORS]
         found: list[Repeat] = []
         for repeats in (same, self.alternating, long):
-            found += sorted(repeats, key=lambda repeat: (-repeat.count, repeat.steps))[:MOST_FINDINGS]
+            found += sorted(repeats, key=lambda repeat: (-repeat.count, repeat.steps))[:MAX_FINDINGS]
         return found
 
     def _add_call(self, number: int, call: CallFacts) -> None:
         key = call.digest + call.result_digest
         known = self.seen.get(key)
         if known is None:
-            if len(self.seen) >= MOST_SEEN:
+            if len(self.seen) >= MAX_SEEN:
                 del self.seen[min(self.seen, key=lambda key: self.seen[key].count)]
             self.seen[key] = _found("same_call_same_result", [number], call)
             return
         known.count += 1
         known.last = number
-        if len(known.steps) < MOST_STEPS and known.steps[-1] != number:
+        if len(known.steps) < MAX_STEPS and known.steps[-1] != number:
             known.steps.append(number)
 
     def _add_turn(self, step: StepFacts) -> None:
         digest = "".join([call.digest for call in step.calls[:20]])
-        self.recent = [*self.recent[1 - LEAST_TURNS :], (step.number, digest)]
+        self.recent = [*self.recent[1 - MIN_TURNS :], (step.number, digest)]
         digests = [digest for _, digest in self.recent]
-        alternate = len(digests) == LEAST_TURNS and digests[2:] == digests[:-2] and digests[0] != digests[1]
+        alternate = len(digests) == MIN_TURNS and digests[2:] == digests[:-2] and digests[0] != digests[1]
         if not alternate:
             return
         newest = self.alternating[-1] if self.alternating else None
         if newest and newest.last == self.recent[-2][0]:
             newest.count += 1
             newest.last = step.number
-            newest.steps = [*newest.steps, step.number][:MOST_STEPS]
-        elif len(self.alternating) < MOST_FINDINGS:
+            newest.steps = [*newest.steps, step.number][:MAX_STEPS]
+        elif len(self.alternating) < MAX_FINDINGS:
             steps = [number for number, _ in self.recent]
             self.alternating.append(_found("alternating_calls", steps, step.calls[0]))
 
@@ -100,11 +100,11 @@ class RepeatedWork:
                 return
             self.streak.count += 1
             self.streak.last = step.number
-            self.streak.steps = [*self.streak.steps, step.number][:MOST_STEPS]
+            self.streak.steps = [*self.streak.steps, step.number][:MAX_STEPS]
         elif self.streak is not None:
-            if self.streak.count >= LEAST_ERRORS:
+            if self.streak.count >= MIN_ERRORS:
                 longest = sorted([*self.streaks, self.streak], key=lambda repeat: -repeat.count)
-                self.streaks = longest[:MOST_FINDINGS]
+                self.streaks = longest[:MAX_FINDINGS]
             self.streak = None
 
 

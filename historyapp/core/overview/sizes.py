@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
-MOST_POINTS = 400
+MAX_POINTS = 400
 """Points that are kept. With more, each stands for twice as many steps."""
-MOST_COMPACTIONS = 100
+MAX_COMPACTIONS = 100
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ class ContextSizes:
         if self.is_compacted:
             after = reported if self.is_partial else size
             self.is_compacted = False
-            if len(self.compactions) < MOST_COMPACTIONS:
+            if len(self.compactions) < MAX_COMPACTIONS:
                 self.compactions.append(Compaction(step, self.newest, after))
             else:
                 self.more_compactions += 1
@@ -74,7 +74,7 @@ class ContextSizes:
             points[-1] = max(points[-1], (step, size), key=lambda point: point[1])
             return
         points.append((step, size))
-        if len(points) > MOST_POINTS:
+        if len(points) > MAX_POINTS:
             self.stride *= 2
             kept: dict[int, tuple[int, int]] = {}
             for point in points:

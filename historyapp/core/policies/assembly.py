@@ -124,8 +124,8 @@ class Assembly:
             self.add(part)
         if self.max_tokens is not None and self.used > self.max_tokens:
             raise Invalid(
-                f"A budget of {self.max_tokens} tokens is too small here: the instruction, the notebook, the "
-                f"tools and the newest step take {self.used}. Give at least that many.",
+                f"max_tokens is {self.max_tokens}, which is too small: the instruction, the notebook, the "
+                f"tools and the newest step take {self.used} tokens. Use at least {self.used}.",
                 smallest=self.used,
             )
 

@@ -113,7 +113,7 @@ class RequestExtras:
 
 
 NO_EXTRAS = RequestExtras()
-MOST_HIDDEN = 20
+MAX_HIDDEN = 20
 """Summaries under another one that are read past before those before it are asked for."""
 Some = TypeVar("Some", bound=SummaryLike)
 
@@ -163,7 +163,7 @@ def visible_summaries(read: Callable[[int], Iterator[Some]], end: int) -> Iterat
                 end, hidden = summary.first_position, 0
             else:
                 hidden += 1
-            if hidden > MOST_HIDDEN:
+            if hidden > MAX_HIDDEN:
                 break
         else:
             return

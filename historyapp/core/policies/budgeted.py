@@ -34,11 +34,11 @@ INPUTS = 0.7
 """Share of the budget up to which inputs stay verbatim; the rest must hold the newest step."""
 EARLIER_INPUTS = 40
 """The most inputs before the outlined steps that are read, in addition to the first."""
-LEAST_INPUT = 6
+MIN_INPUT = 6
 """Tokens below which no input can be shortened."""
 FRESH = 0.08
 """Share of the room for names that appear nowhere else. Each request pays for them in full."""
-LEAST_FRESH = 20
+MIN_FRESH = 20
 """Tokens below which no message of names is made."""
 CACHEABLE = 1280
 """The smallest budget in tokens with which caching can work: providers cache an unchanged beginning of 1,024
@@ -56,7 +56,7 @@ _HEADING_TOKENS = 24
 _AROUND = 8  # tokens around a message and before names
 DIGESTS = 0.15
 """Share of the room for summaries of steps before the outlined ones, where there are any."""
-MOST_DIGESTS = 100
+MAX_DIGESTS = 100
 MARK = "[…]"
 """Replaces an input when not even a part of it fits."""
 
@@ -118,7 +118,7 @@ def _material(past: OutlinedPast, room: int, meter: RequestMeter) -> _Material:
     newest = past.steps
     steps = past.outline(first_outlined(newest, room), newest) if newest else []
     first = steps[0].first_position if steps else 0
-    most = max(EARLIER_INPUTS, room // LEAST_INPUT)
+    most = max(EARLIER_INPUTS, room // MIN_INPUT)
     earlier = missed = 0
     found: list[InputMessage] = []
     for message in past.inputs_newest_first():
@@ -242,7 +242,7 @@ def _add_digests(assembly: Assembly, material: _Material) -> None:
     room = int(DIGESTS * max(0, material.room))
     first, end = material.steps[0].number, material.steps[0].first_position
     reason = f"older than step {first}, with which choosing began"
-    for summary in islice(visible_summaries(material.past.summaries_newest_first, end), MOST_DIGESTS):
+    for summary in islice(visible_summaries(material.past.summaries_newest_first, end), MAX_DIGESTS):
         if summary.text.strip():
             part = summary_part(summary, assembly.meter)
             if part.segment.tokens > room:
@@ -310,7 +310,7 @@ def _latest(
     shown = "\n".join((text, *_texts(assembly.parts)))
     newest = material.steps[-1]
     left = room - material.meter.text(text) - _AROUND
-    names = notes.names_missing(len(material.steps) - 1, shown, left) if left >= LEAST_FRESH else []
+    names = notes.names_missing(len(material.steps) - 1, shown, left) if left >= MIN_FRESH else []
     while names or chosen:
         text = heading + notes_text(material.steps, chosen, names)
         part = _note(text, (1, newest.number - 1), newest.first_position, material.meter)

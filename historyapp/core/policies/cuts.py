@@ -26,8 +26,8 @@ STEP = 0.12
 """Share of the room that one step gets among the messages once it is not the newest."""
 KEPT_OF_STEP = 0.25
 """Tokens of notes for each token of messages that a cut takes away."""
-LEAST_ADDITION = 0.04
-LEAST_STEP = 60  # tokens
+MIN_ADDITION = 0.04
+MIN_STEP = 60  # tokens
 FRAMING = 30  # tokens around a step's texts, roughly
 
 
@@ -61,7 +61,7 @@ def first_outlined(newest: int, room: int = 0) -> int:
 
 def plan_cuts(steps: Sequence[StepOutline], room: int) -> CutPlan:
     """Replays the cuts over the outlined steps, oldest first. ``room``: tokens for steps and notes."""
-    step = max(LEAST_STEP, int(STEP * room))
+    step = max(MIN_STEP, int(STEP * room))
     full = [outline.excerpt.output_tokens + outline.excerpt.result_tokens + FRAMING for outline in steps]
     aged = [min(size, step + FRAMING) for size in full]
     cuts: list[NotesCut] = []
@@ -76,7 +76,7 @@ def plan_cuts(steps: Sequence[StepOutline], room: int) -> CutPlan:
         while kept > start and used + aged[kept - 1] <= TAIL_KEPT * room:
             kept -= 1
             used += aged[kept]
-        addition = max(KEPT_OF_STEP * sum(aged[start:kept]), LEAST_ADDITION * room)
+        addition = max(KEPT_OF_STEP * sum(aged[start:kept]), MIN_ADDITION * room)
         if not cuts or notes + addition > NOTES * room:
             addition, notes = CHOSEN_ANEW * NOTES * room, 0.0
             cuts = []

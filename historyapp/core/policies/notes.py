@@ -36,7 +36,7 @@ _DIGEST = -2
 _CALL = -1
 _HEADING_CHARACTERS = 24
 _SPARE = 40  # names to try in case others are in the context already
-_LEAST_NAME = 3  # tokens
+_MIN_NAME = 3  # tokens
 
 
 class Note(NamedTuple):
@@ -220,7 +220,7 @@ class Notes:
         likely = nlargest(room // 4 + _SPARE, costs, key=lambda name: self._scores[name] / costs[name])
         found: list[str] = []
         for name in likely:
-            if room < _LEAST_NAME:
+            if room < _MIN_NAME:
                 break
             if costs[name] <= room and not contains_name(name, shown):
                 room -= costs[name]

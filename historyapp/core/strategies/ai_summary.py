@@ -19,7 +19,7 @@ from historyapp.core.strategies.simple_extract import extract_steps
 from historyapp.core.strategies.user_words import compose_summary, user_words
 
 _OUTPUT = 4_000  # tokens
-_MOST_ERRORS = 3
+_MAX_ERRORS = 3
 
 INSTRUCTION = (
     "Summarise these steps of an AI agent's work for the same agent, which will go on without seeing them. "
@@ -83,7 +83,7 @@ def _parse(answer: str, material: str, longest: int) -> RangeAnswer:
         found = RangeAnswer.model_validate_json(text[text.find("{") : text.rfind("}") + 1] or text)
     except ValidationError as error:
         # pydantic's messages quote the answer, so they are not used.
-        errors = error.errors(include_url=False, include_input=False, include_context=False)[:_MOST_ERRORS]
+        errors = error.errors(include_url=False, include_input=False, include_context=False)[:_MAX_ERRORS]
         fields = ((".".join(map(str, each["loc"])) or "the whole", each["type"]) for each in errors)
         listed = "; ".join(f"{field}: {kind.replace('_', ' ')}" for field, kind in fields)
         raise UnusableAnswer(f"was not the requested JSON object ({listed})") from None

@@ -32,8 +32,8 @@ _FIELDS_SHARE = 0.7
 _VITAL_SHARE = 0.35
 _MANY = 4  # names beyond which a line scores no higher
 _FRAMING = 20
-_MOST_TRIED = 200  # names whose tokens are counted one by one
-_LEAST = 12  # tokens that must be left to add a thought
+_MAX_TRIED = 200  # names whose tokens are counted one by one
+_MIN = 12  # tokens that must be left to add a thought
 _VITAL = re.compile(
     r"exit(?:ed)?(?: with)?(?: code| status)|returned non-zero|\b\d+ (?:passed|failed|errors?|skipped)\b"
     r"|^\s*(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception)\b|^(?:FAILED|ERROR|FAIL|OK|PASSED|error|fatal|panic)\b"
@@ -124,13 +124,13 @@ def extract(episode: Episode, tokens: int, language: Language, count: TokenCount
     longer, left = best.text, tokens - best.tokens - 1
     if best.missing:
         names = []
-        for name in best.missing[:_MOST_TRIED]:
+        for name in best.missing[:_MAX_TRIED]:
             size = count(f" {name}")
             if size <= left:
                 names.append(name)
                 left -= size
         longer = clean("\n".join([best.text, " ".join(names)])) if names else best.text
-    elif left >= _LEAST and episode.action and not fields:
+    elif left >= _MIN and episode.action and not fields:
         thoughts = one_line(episode.output.thoughts_text, min(3 * left, LONGEST_CALL))
         thought = f"Thought: {language.sentences(thoughts)[0].strip()}" if thoughts else ""
         longer = f"{best.text}\n{thought}".strip()

@@ -21,7 +21,7 @@ LONGEST_WORDS = 4_000
 """Characters of the user's words in a prompt. The summary quotes them in any case."""
 PARTIAL_LENGTH = 4_000
 """Characters of a partial summary."""
-LEAST_ROOM = 256
+MIN_ROOM = 256
 """Fewest tokens of material for which a window is big enough."""
 TOO_LONG = 10
 """Times the requested length beyond which a second answer is not shortened but refused."""
@@ -89,7 +89,7 @@ def room_for(resources: Resources, instruction: str) -> int:
         NotSummarised: when these are too few.
     """
     room = resources.window - resources.count(instruction) - _FRAMING
-    if room < LEAST_ROOM:
+    if room < MIN_ROOM:
         window = f"The model's window of {resources.window:,} tokens"
         raise NotSummarised(f"{window} is too small for the instruction and any text.")
     return room

@@ -7,7 +7,7 @@ from historyapp.core.identifiers import new_identifiers
 from historyapp.core.strategies.facts import is_vital
 from historyapp.core.text import clean
 
-MOST_LINES = 1_000_000
+MAX_LINES = 1_000_000
 """Lines, or parts of long ones, that are ranked; later ones are left out and counted."""
 _MANY = 4
 _VITAL = 3
@@ -22,7 +22,7 @@ def shorten(text: str, room: int) -> str:
     if len(text) <= room:
         return text
     found = split_lines(text)
-    parts = [part for part in islice(found, MOST_LINES) if part.strip()]
+    parts = [part for part in islice(found, MAX_LINES) if part.strip()]
     ranked = []
     for place, (part, names) in enumerate(zip(parts, new_identifiers(parts), strict=True)):
         score = min(len(names), _MANY) + _VITAL * is_vital(part) + _PLAIN

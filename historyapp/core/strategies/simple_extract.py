@@ -20,7 +20,7 @@ from historyapp.core.text import clean
 from historyapp.core.tokens import TokenCounter, entry_text
 
 MAX_TOKENS = 100
-LEAST_TOKENS = 10
+MIN_TOKENS = 10
 SHORTER = 0.75
 """An extract has at most this share of the tokens of the step's long form and its review."""
 _LONGEST_TOKEN = 128
@@ -30,7 +30,7 @@ _LONGEST_TOKEN = 128
 class ExtractOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    max_tokens: int = Field(MAX_TOKENS, ge=LEAST_TOKENS, le=10_000, description="Maximum tokens of a step.")
+    max_tokens: int = Field(MAX_TOKENS, ge=MIN_TOKENS, le=10_000, description="Maximum tokens of a step.")
 
 
 def write(material: Material, resources: Resources) -> SummaryDraft:
@@ -58,7 +58,7 @@ def extract_steps(episodes: tuple[Episode, ...], resources: Resources, tokens: i
         most = ceil(tokens / SHORTER)
         reviews = map(entry_text, episode.reviews)
         size = tokens_of([long_form(episode), *reviews], most, resources.count)
-        room = min(tokens, max(LEAST_TOKENS, round(SHORTER * size)))
+        room = min(tokens, max(MIN_TOKENS, round(SHORTER * size)))
         text = extract(episode, room, resources.language, resources.count)
         texts.append(smaller_text(text, original, resources.count))
     if len(texts) == 1:

@@ -21,7 +21,7 @@ Style = Literal["json", "table"]
 LONGEST_TARGET = 120
 LONGEST_OUTCOME = 240
 LONGEST_FACT = 200
-MOST_FACTS = 12
+MAX_FACTS = 12
 _COLUMNS = ("step", "tool", "target", "outcome", "facts")
 _SHORTENINGS = (8, 5, 3, 1, 0)
 """Facts for each step, tried in turn where more do not fit."""
@@ -75,7 +75,7 @@ def _facts(episode: Episode, resources: Resources) -> list[str]:
     facts += [name for fact in lines if not fact.vital for name in fact.names]
     if len(facts) < 2:
         facts += [fact.text for fact in lines[:2]]
-    return [one_line(text, LONGEST_FACT) for text in dict.fromkeys(facts)][:MOST_FACTS]
+    return [one_line(text, LONGEST_FACT) for text in dict.fromkeys(facts)][:MAX_FACTS]
 
 
 def _fitted(rows: Sequence[dict[str, Any]], words: Sequence[str], room: int, style: Style) -> str:

@@ -12,7 +12,7 @@ from historyapp.core.text import clean, fenced
 SHARE = 0.75
 """Of a summary's length, at most, for what people said."""
 LONGEST_POINT = 300
-MOST_POINTS = 50
+MAX_POINTS = 50
 _LEAD = "The user said"
 _FRAMING = 80
 _SMALLEST = 60
@@ -52,9 +52,9 @@ def compose_summary(
     room = max_length - len(quoted) - bool(quoted)
     shortened = shorten(body if isinstance(body, str) else body(room), room)
     text = "\n".join(part for part in (quoted, shortened) if part)
-    key_points = [clip(clean(point), LONGEST_POINT) for point in points[:MOST_POINTS]]
-    if len(points) > MOST_POINTS:
-        key_points.append(f"[{len(points) - MOST_POINTS} more points left out]")
+    key_points = [clip(clean(point), LONGEST_POINT) for point in points[:MAX_POINTS]]
+    if len(points) > MAX_POINTS:
+        key_points.append(f"[{len(points) - MAX_POINTS} more points left out]")
     return SummaryDraft(text or "…", tuple(key_points))
 
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 from historyapp.core.errors import Conflict, Invalid, NotFound, PlayheadError
 from historyapp.core.usage import MICRO
 from historyapp.models import BulkAction, BulkItem, CompressionRun, Project, Session
-from historyapp.models.bulk_actions import MOST_SESSIONS
+from historyapp.models.bulk_actions import MAX_SESSIONS
 from historyapp.services.annotations import check_tag
 from historyapp.services.append import check_open
 from historyapp.services.compression.request import RunEstimate, RunRequest, estimate
@@ -95,10 +95,10 @@ def check_sessions(sessions: Sequence[UUID]) -> list[UUID]:
     unique = list(dict.fromkeys(sessions))
     if not unique:
         raise Invalid("No session is chosen. Choose at least one.")
-    if len(unique) > MOST_SESSIONS:
+    if len(unique) > MAX_SESSIONS:
         raise Invalid(
-            f"One action takes at most {MOST_SESSIONS} sessions; these are {len(unique):,}. Send them in "
-            "parts."
+            f"A bulk action can change at most {MAX_SESSIONS} sessions; this one names {len(unique):,}. "
+            "Send several smaller ones."
         )
     return unique
 

@@ -109,7 +109,7 @@ def resolve_request(session: Session, request: RunRequest, as_of: int | None = N
         wrong = error.errors(include_url=False, include_input=False)[0]
         raise Invalid(
             f"options.{'.'.join(map(str, wrong['loc']))} of the strategy {strategy.name}: {wrong['msg']}. "
-            f"It knows {', '.join(strategy.options.model_fields) or 'no options'}."
+            f"Its options: {', '.join(strategy.options.model_fields) or 'none'}."
         ) from error
     history = History(session, as_of)
     newest = history.tail.step
@@ -199,7 +199,7 @@ def choose_model(
         with suppress(Invalid):
             provider.sdk()
             titles[provider.title] = None
-    keys = (f"{title} has a key here: choose one of its models to use it." for title in titles)
+    keys = (f"{title} has an API key on this server: choose one of its models to use it." for title in titles)
     return ChosenModel(LOCAL, " ".join((note, *keys)))
 
 

@@ -46,7 +46,7 @@ CANCEL_CHECK_SECONDS = 1.0
 """A worker notices within this many seconds that its run was cancelled."""
 PAGE = 500
 """Steps that one transaction plans."""
-MOST_TOKENS = 200_000
+MAX_TOKENS = 200_000
 """Limit for the tokens of one claim's steps, which are all in memory. A single item may have more."""
 LONGEST_TASK = 2000
 """Characters of the session's first input that each prompt repeats."""
@@ -266,7 +266,7 @@ def claim(run_id: UUID, owner: UUID, most: int) -> list[CompressionItem]:
         tokens = 0
         for item in list(run.items.claimable(now)[:most]):
             tokens += item.tokens_before
-            if tokens > MOST_TOKENS and items:
+            if tokens > MAX_TOKENS and items:
                 break
             items.append(item)
         CompressionItem.objects.filter(pk__in=[item.pk for item in items]).update(

@@ -26,7 +26,7 @@ from historyapp.services.transactions import writing
 HIGHEST_LEVEL = 10
 """The highest level of digests of digests."""
 FIX = "Fix this, then retry, or choose another model or strategy."
-MOST_READ = 1000
+MAX_READ = 1000
 """A digest considers at most this many summaries, from the newest back."""
 
 
@@ -231,4 +231,4 @@ def _live_ranges(session: Session, run: CompressionRun) -> list[Summary]:
     ranges = Summary.objects.filter(level__gte=2)
     newest_first = visible_summaries(partial(ranges.newest_first, lineage), min(lineage.last, run.head) + 1)
     live = (each for each in newest_first if then.contains(str(each.session_id), each.last_position))
-    return list(islice(live, MOST_READ))[::-1]
+    return list(islice(live, MAX_READ))[::-1]

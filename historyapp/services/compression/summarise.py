@@ -203,7 +203,9 @@ class MeteredModel:
         if reason == "refusal":
             raise NotSummarised(f"The model refused: {text[:200] or 'it gave no reason'}")
         if reason == "length" and not text.strip():
-            raise NotSummarised("The model used up its tokens without an answer. Choose another model.")
+            raise NotSummarised(
+                "The model used all its output tokens and wrote no text. Choose another model."
+            )
         return text
 
     def _reserve(self, sent: int, prompt: SummaryPrompt) -> Reservation:

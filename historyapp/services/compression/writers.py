@@ -28,7 +28,7 @@ from historyapp.core.strategies.writing import WriteRequest, Written, write
 from historyapp.core.vocabularies import tokenizer
 
 MODULE = "historyapp.services.compression.writers"
-MOST_STARTS = 3
+MAX_STARTS = 3
 """A summary fails after this many processes that ended without working on it."""
 NICENESS = 10
 """The same as a worker's: agents and people have priority."""
@@ -215,7 +215,7 @@ class ProcessWriter:
                 return work(process)
             except _ProcessEnded as ended:
                 idle_ends += not ended.while_working
-                if idle_ends == MOST_STARTS:
+                if idle_ends == MAX_STARTS:
                     raise NotSummarised("The process that writes summaries keeps ending.") from None
 
     def _process(self) -> _WriterProcess:

@@ -16,7 +16,7 @@ from uuid import UUID
 from historyapp.core.day_figures import NO_FIGURES, DayFigures, FiguresKey, day_of
 from historyapp.core.lineage import Lineage
 from historyapp.models import CountedSession, Session, SessionDay
-from historyapp.models.day_figures import MOST_NAME
+from historyapp.models.day_figures import MAX_NAME
 from historyapp.services.figures.counted_entries import AT_ONCE, CountedPart, CountedStep
 from historyapp.services.figures.day_rows import Agents, Own, add_to_days
 from historyapp.services.transactions import writing
@@ -110,7 +110,7 @@ def _addition(project: UUID, session: Session | None, was: CountedSession | None
         addition = _FiguresChange(was, fresh, removes=was is not None)
     now = addition.now
     assert now is not None
-    now.agent, now.model = session.agent[:MOST_NAME], session.model[:MOST_NAME]
+    now.agent, now.model = session.agent[:MAX_NAME], session.model[:MAX_NAME]
     if was is not None and (addition.removes or (was.agent, was.model) != (now.agent, now.model)):
         addition.rename(stored_rows(session.pk))
     _count_beginning(addition, now, day_of(session.created_at))

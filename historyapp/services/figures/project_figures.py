@@ -17,9 +17,9 @@ from historyapp.models.sql import fetch_all
 from historyapp.services.prices import price_list
 
 Grouping = Literal["day", "agent", "model", "tool"]
-MOST_DAYS = 3660
+MAX_DAYS = 3660
 """The longest range: ten years."""
-MOST_GROUPS = 200
+MAX_GROUPS = 200
 """At most this many agents, models or tools are listed: those with the most steps."""
 
 
@@ -39,8 +39,8 @@ class FiguresQuery:
     def __post_init__(self) -> None:
         if self.first > self.last:
             raise Invalid(f"from is {self.first}, after to, {self.last}. Swap them.")
-        if self.days > MOST_DAYS:
-            raise Invalid(f"The range has {self.days:,} days. Ask for at most {MOST_DAYS:,} at once.")
+        if self.days > MAX_DAYS:
+            raise Invalid(f"The range has {self.days:,} days. Ask for at most {MAX_DAYS:,} at once.")
 
     @property
     def days(self) -> int:
@@ -87,7 +87,7 @@ class GroupFigures:
 
 
 def grouped(project: UUID, query: FiguresQuery, by: Grouping) -> dict[Any, GroupFigures]:
-    """The figures by day, in order, or by name, the most steps first and at most :data:`MOST_GROUPS`."""
+    """The figures by day, in order, or by name, the most steps first and at most :data:`MAX_GROUPS`."""
     groups = _added_up(query.rows(project), by)
     if by == "day":
         return dict(sorted(groups.items()))
@@ -116,7 +116,7 @@ def grouped_by_names(project: UUID, query: FiguresQuery) -> dict[Grouping, dict[
 
 def _ranked(groups: dict[Any, GroupFigures]) -> dict[Any, GroupFigures]:
     ranked = sorted(groups.items(), key=lambda item: (-item[1].figures.steps, item[0]))
-    return dict(ranked[:MOST_GROUPS])
+    return dict(ranked[:MAX_GROUPS])
 
 
 def total_of(groups: Iterable[GroupFigures]) -> GroupFigures:

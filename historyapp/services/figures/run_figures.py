@@ -38,7 +38,7 @@ PART_SECONDS = 0.5
 COUNT_AHEAD_FROM = 1000
 """A worker counts in advance from this many steps without a checkpoint on. A request can count fewer
 itself."""
-RECENT, MOST_RECENT = timedelta(minutes=10), 50
+RECENT, MAX_RECENT = timedelta(minutes=10), 50
 """Only sessions that were created or have an entry within this time are considered."""
 KINDS = ("model_output", "tool_results", "model_input", "system_instruction", "memory_notebook", "debug_log")
 AT_ONCE, TOKENS_AT_ONCE = 256, 200_000
@@ -104,7 +104,7 @@ def sessions_to_count() -> list[UUID]:
     long = Session.objects.filter(steps__gte=COUNT_AHEAD_FROM).order_by()
     # With the projects, an index finds the sessions. One query for both conditions would read all sessions.
     grown = long.filter(project__in=Project.objects.all(), last_entry_at__gte=since)
-    recent = [*long.filter(pk__gte=first)[:MOST_RECENT], *grown[:MOST_RECENT]]
+    recent = [*long.filter(pk__gte=first)[:MAX_RECENT], *grown[:MAX_RECENT]]
     behind: dict[UUID, None] = {}
     for session in recent:
         history = History(session)

@@ -22,7 +22,7 @@ from historyapp.services.transactions import writing
 
 log = logging.getLogger(__name__)
 
-MOST_VARIANTS = 50
+MAX_VARIANTS = 50
 """The most different beginnings of one session. The file is read again for each comparison."""
 OnProgress = Callable[[int], None]
 """Called after each operation with the number of bytes read so far."""
@@ -135,10 +135,10 @@ def _import(
             job.finish()
         except DifferentBeginning as other:
             variants.update(_differing(str(other), job, importer, source, process))
-            if max(variants.values()) > MOST_VARIANTS:
+            if max(variants.values()) > MAX_VARIANTS:
                 raise Invalid(
-                    f"A session of the file was imported with {MOST_VARIANTS} other beginnings already. "
-                    "Give the session another id."
+                    f"Sessions with the id of this one and {MAX_VARIANTS} other beginnings are already "
+                    "imported. Give the session another id."
                 ) from None
             report.skipped, report.skipped_count, report.damaged_count = [], 0, 0
             continue
@@ -170,4 +170,4 @@ def _suggest_format(
     except (UnreadableTranscript, OSError):
         return
     if other is not chosen:
-        report.error = f"Nothing in it can be read as {chosen.title}. It looks like {other.title}."
+        report.error = f"Nothing in the file can be read as {chosen.title}. It looks like {other.title}."

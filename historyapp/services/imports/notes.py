@@ -7,7 +7,7 @@ from django.utils import timezone
 from historyapp.core.importers.base import AddNote
 from historyapp.core.text import clean
 from historyapp.models import Entry, Session, StepNote
-from historyapp.models.notes import LONGEST_NOTE, MOST_NOTES
+from historyapp.models.notes import LONGEST_NOTE, MAX_NOTES
 from historyapp.services.summaries import touch
 
 
@@ -15,7 +15,7 @@ def write_notes(session: Session, notes: Sequence[AddNote]) -> None:
     """Stores notes on steps of a session that the caller has locked.
 
     Skips notes on steps that have one already, notes at positions without an output, and all notes beyond
-    :data:`~historyapp.models.notes.MOST_NOTES` in a session.
+    :data:`~historyapp.models.notes.MAX_NOTES` in a session.
 
     Args:
         notes: with positions of the session.
@@ -23,7 +23,7 @@ def write_notes(session: Session, notes: Sequence[AddNote]) -> None:
     given = {note.position: note for note in notes}
     kept = set(StepNote.objects.filter(session=session).values_list("position", flat=True))
     outputs = Entry.objects.filter(session=session, position__in=given.keys() - kept, kind="model_output")
-    found = outputs.order_by("position").values_list("position", "totals")[: max(0, MOST_NOTES - len(kept))]
+    found = outputs.order_by("position").values_list("position", "totals")[: max(0, MAX_NOTES - len(kept))]
     new = [_note(session, given[position], totals["steps"]) for position, totals in found]
     if new:
         StepNote.objects.bulk_create(new)

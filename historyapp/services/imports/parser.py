@@ -42,7 +42,7 @@ BATCH = 250
 """The most operations in a batch."""
 BATCH_SIZE = 2 * 1024 * 1024
 """A batch is sent when it reaches this many bytes."""
-MOST_UNSENT = 8 * 1024 * 1024
+MAX_UNSENT = 8 * 1024 * 1024
 """The most unsent bytes. The storing process receives in bursts."""
 BUFFER = 256 * 1024
 """Bytes read from the file at once."""
@@ -257,7 +257,7 @@ class BatchSender:
         """
         message = marshal.dumps((kind, position, content))
         self._unsent.append((self._executor.submit(self._pipe.send_bytes, message), len(message)))
-        allowed = MOST_UNSENT if kind == "batch" else 0
+        allowed = MAX_UNSENT if kind == "batch" else 0
         while self._unsent and (
             self._unsent[0][0].done() or sum(length for _, length in self._unsent) > allowed
         ):

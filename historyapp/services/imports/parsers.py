@@ -8,7 +8,7 @@ from django.conf import settings
 
 from historyapp.services.imports.parser import ParserProcess
 
-MOST = 4
+MAX = 4
 """The most processes at once, each about 110 MB. Further imports wait for one."""
 
 
@@ -16,7 +16,7 @@ class Parsers:
     """Lends parser processes to imports."""
 
     def __init__(self) -> None:
-        self._free = BoundedSemaphore(MOST)
+        self._free = BoundedSemaphore(MAX)
         self._idle: list[ParserProcess] = []
 
     @contextmanager

@@ -7,7 +7,7 @@ from historyapp.core.conversation import Progress
 from historyapp.core.entries import ModelOutput, ToolResults
 from historyapp.core.importers.base import Append, Operation, RewindTo, Skipped
 
-MOST_SKIPPED = 1000
+MAX_SKIPPED = 1000
 """A report lists at most this many skipped records; the rest are only counted."""
 
 
@@ -88,7 +88,7 @@ class FileReport:
     def skip(self, skipped: Skipped) -> None:
         self.skipped_count += 1
         self.damaged_count += skipped.damaged
-        if len(self.skipped) < MOST_SKIPPED:
+        if len(self.skipped) < MAX_SKIPPED:
             self.skipped.append(skipped)
 
     @property

@@ -32,7 +32,7 @@ from historyapp.services.subagents import link_calls
 from historyapp.services.summaries import touch
 from historyapp.services.transactions import writing
 
-MOST_TAGS = 50
+MAX_TAGS = 50
 """The same limit as in the API, because lists show all tags of each session."""
 
 
@@ -129,7 +129,9 @@ class ImportJob:
                 with writing():
                     source = self._source(start)
             except IntegrityError as error:
-                raise Conflict(f"Another import of {id} is under way. Import it again later.") from error
+                raise Conflict(
+                    f"Another import of {id} is under way. Import the file again later."
+                ) from error
             self.writers[id] = SessionWriter(start, source)
         return self.writers[id]
 
@@ -210,7 +212,7 @@ class ImportJob:
             metadata=dict(start.metadata),
         )
         session.created_at = session.last_entry_at = start.created_at or UNDATED
-        session.tags = [preview(tag, 100) for tag in start.tags if tag.strip()][:MOST_TAGS]
+        session.tags = [preview(tag, 100) for tag in start.tags if tag.strip()][:MAX_TAGS]
         set_thresholds(session)
         return session
 

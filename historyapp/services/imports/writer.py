@@ -21,7 +21,7 @@ from historyapp.core.json import dump_json
 from historyapp.core.prepared import Prepared, prepare
 from historyapp.core.tokens import entry_tokens
 from historyapp.models import Entry, ImportSource, Session
-from historyapp.models.notes import MOST_NOTES
+from historyapp.models.notes import MAX_NOTES
 from historyapp.services.append import append_locked, lock_session
 from historyapp.services.imports.notes import write_notes
 from historyapp.services.imports.parser import ParsedOperation
@@ -113,7 +113,7 @@ class SessionWriter:
                 self._write_summaries()
             return
         if isinstance(operation, AddNote):
-            if len(self._notes) < MOST_NOTES:
+            if len(self._notes) < MAX_NOTES:
                 self._notes.append(operation)
             return
         assert isinstance(operation, (Append, RewindTo))
@@ -228,7 +228,9 @@ class SessionWriter:
                 (one.settled, one.settled_digest, one.provisional_digests) for one in (source, self.source)
             )
             if now != before:  # every import of the session changes these
-                raise Conflict(f"Another import of {self.start.session} is under way. Import it again later.")
+                raise Conflict(
+                    f"Another import of {self.start.session} is under way. Import the file again later."
+                )
             session = lock_session(source.project, source.session_id)
             status, head = session.status, session.head
             if self._last_equal is not None:

@@ -42,15 +42,15 @@ from historyapp.models.origins import (
 from historyapp.models.sql import live_entries
 from historyapp.services.recorded.requests import RecordedRequest, recorded_request
 
-MOST_CALLS = 20
+MAX_CALLS = 20
 """The names of at most this many of a step's tool calls are looked up."""
-MOST_RESULTS = 5
+MAX_RESULTS = 5
 """At most this many entries with results of a step are compared with later actions."""
-MOST_LINES = 30
-MOST_PLACES = 50
+MAX_LINES = 30
+MAX_PLACES = 50
 LARGEST_ENTRY = 15_000
 """An entry with more tokens is not read to show one of its lines."""
-MOST_TOKENS = 40_000
+MAX_TOKENS = 40_000
 """The most tokens read from all these entries."""
 Spot = tuple[int, Group]
 """The key of a name, and the group of a place within its entry."""
@@ -135,14 +135,14 @@ def origins_of(history: History, number: int) -> StepOrigins:
             ("model_output", "tool_results"),
             after=row.first_position - 1,
             before=row.last_position + 1,
-            limit=1 + MOST_RESULTS,
+            limit=1 + MAX_RESULTS,
         )
     )
     before, is_complete = indexed_spans(history.lineage, 1, row.first_position - 1)
     after, is_indexed = indexed_spans(history.lineage, row.last_position + 1, history.lineage.last)
     output = entries[0].body
     assert isinstance(output, core.ModelOutput)
-    calls = calls_of(output)[:MOST_CALLS]
+    calls = calls_of(output)[:MAX_CALLS]
     named: dict[str, int] = {}
     for index, call in enumerate(calls):
         for name in names_in(call):
@@ -188,7 +188,7 @@ class _ResultUses:
             names = [(name, used[name]) for name in line.names if name in used]
             if names:
                 found.append(UsedLine(line.part, line.line, names, preview(line.text)))
-        return found[:MOST_LINES]
+        return found[:MAX_LINES]
 
 
 class _NameSearch:
@@ -321,9 +321,9 @@ def places_of(history: History, number: int, name: str) -> list[NamePlace]:
     found: dict[int, tuple[str, Spot]] = {}
     for way in lookups(name):
         if way.match != "parts":
-            for session, position, group in all_places(spans, way.keys[0], MOST_PLACES):
+            for session, position, group in all_places(spans, way.keys[0], MAX_PLACES):
                 found.setdefault(position, (session, (way.keys[0], group)))
-    newest = sorted(found)[-MOST_PLACES:]
+    newest = sorted(found)[-MAX_PLACES:]
     owners = {position: found[position][0] for position in newest}
     sizes = entry_sizes((session, position) for position, session in owners.items())
     lines = _lines(owners, sizes, {position: {found[position][1]} for position in newest})
@@ -344,7 +344,7 @@ def _lines(
     Args:
         owners: the sessions of the positions.
     """
-    left, wanted = MOST_TOKENS, []
+    left, wanted = MAX_TOKENS, []
     for position in sorted((at for at in owners if at in sizes), key=lambda at: sizes[at].tokens):
         left -= sizes[position].tokens
         if left >= 0 and sizes[position].tokens <= LARGEST_ENTRY:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from historyapp.models.history import History
-from historyapp.models.origins import MOST_FLAGGED, flagged_steps, indexed_spans
+from historyapp.models.origins import MAX_FLAGGED, flagged_steps, indexed_spans
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ def run_names(history: History) -> RunNames:
     """The findings about a run, with its first such steps. Takes two queries."""
     lineage = history.lineage
     spans, is_complete = indexed_spans(lineage, 1, lineage.last)
-    rows = flagged_steps(spans, MOST_FLAGGED)
+    rows = flagged_steps(spans, MAX_FLAGGED)
     return RunNames(
         is_indexed=is_complete,
         has_index=bool(spans),

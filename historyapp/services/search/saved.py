@@ -8,7 +8,7 @@ from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.search_query import parse_query
 from historyapp.core.text import clean
 from historyapp.models import Project, SavedSearch
-from historyapp.models.saved_searches import LONGEST_NAME, MOST_SAVED
+from historyapp.models.saved_searches import LONGEST_NAME, MAX_SAVED
 from historyapp.services.transactions import writing
 
 
@@ -26,8 +26,8 @@ def save_search(project: Project, name: str, query: str, *, actor: str = "") -> 
     with writing():
         Project.objects.select_for_update().get(pk=project.pk)
         saved = SavedSearch.objects.filter(project=project)
-        if saved.count() >= MOST_SAVED:
-            raise Conflict(f"A project has at most {MOST_SAVED} saved searches. Delete one first.")
+        if saved.count() >= MAX_SAVED:
+            raise Conflict(f"A project has at most {MAX_SAVED} saved searches. Delete one first.")
         _check_free(project, name)
         return SavedSearch.objects.create(project=project, name=name, query=query, actor=actor)
 

@@ -11,9 +11,9 @@ from historyapp.core.call_subjects import call_subject
 from historyapp.core.entries import ModelOutput, load_body
 from historyapp.core.lineage import Span
 from historyapp.core.search_documents import calls_of
-from historyapp.core.search_query import LEAST_PREFIX, SearchQuery, Term
+from historyapp.core.search_query import MIN_PREFIX, SearchQuery, Term
 from historyapp.core.search_suggestions import (
-    MOST_SUGGESTIONS,
+    MAX_SUGGESTIONS,
     LastWord,
     Suggestion,
     facet_names,
@@ -28,11 +28,11 @@ from historyapp.models.entries import Entry, in_spans
 from historyapp.models.search import LAST, FoundStep, ProjectSearch, limit_statements
 from historyapp.wire.problems import SearchTooSlow
 
-MOST_SESSIONS = 500
+MAX_SESSIONS = 500
 """Models, agents, tags and titles come from this many newest sessions."""
-MOST_STEPS = 40
+MAX_STEPS = 40
 """Files, commands, tools and words come from this many newest steps with the word."""
-MOST_TEXT = 20_000
+MAX_TEXT = 20_000
 """The characters read of each of their texts."""
 SECONDS = 0.25
 """No further look-up begins after this many seconds."""
@@ -42,7 +42,7 @@ _WORD = re.compile(r"[^\W_][\w./:-]{0,79}")
 def suggestions(project: UUID, text: str) -> tuple[int, list[Suggestion]]:
     """The position of a query's last word, and suggestions to replace it."""
     word = last_word(text)
-    found = dict.fromkeys(islice(_found(project, word), MOST_SUGGESTIONS))
+    found = dict.fromkeys(islice(_found(project, word), MAX_SUGGESTIONS))
     return word.start, [one for one in found if one.text != text[word.start :]]
 
 
@@ -52,7 +52,7 @@ def _found(project: UUID, word: LastWord) -> Iterator[Suggestion]:
         yield from fixed if fixed is not None else suggested(word, _values(project, word))
         return
     yield from facet_names(word)
-    if len(word.value) >= LEAST_PREFIX:
+    if len(word.value) >= MIN_PREFIX:
         yield from suggested(word, _words(project, word), "")
 
 
@@ -60,11 +60,11 @@ def _values(project: UUID, word: LastWord) -> Iterable[str]:
     """The values of a filter in the project's newest sessions or steps, the most frequent first."""
     if word.facet in ("model", "agent", "title"):
         rows = Session.objects.filter(project=project).exclude(status=Session.Status.ARCHIVED)
-        values = rows.newest_first().values_list(word.facet, flat=True)[:MOST_SESSIONS]
+        values = rows.newest_first().values_list(word.facet, flat=True)[:MAX_SESSIONS]
         return _frequent(values)
     if word.facet == "tag":
         texts = Session.objects.filter(project=project).exclude(tags_text="\n").newest_first()
-        lines = texts.values_list("tags_text", flat=True)[:MOST_SESSIONS]
+        lines = texts.values_list("tags_text", flat=True)[:MAX_SESSIONS]
         return _frequent(tag for line in lines for tag in line.split("\n"))
     steps = list(_steps(project, word)) if word.facet in ("tool", "file", "command") else []
     if word.facet == "tool":
@@ -79,7 +79,7 @@ def _frequent(values: Iterable[str]) -> list[str]:
 def _steps(project: UUID, word: LastWord) -> list[FoundStep]:
     """The newest live steps with the word, or with a value of its filter that begins with it."""
     tokens = tuple(tokens_of(word.value))
-    is_prefix = bool(tokens) and len(tokens[-1]) >= LEAST_PREFIX and word.value[-1:].isalnum()
+    is_prefix = bool(tokens) and len(tokens[-1]) >= MIN_PREFIX and word.value[-1:].isalnum()
     if tokens and not is_prefix:
         tokens = tokens[:-1]  # a prefix of one or two letters matches too many words
     terms = [Term(word.facet, tokens, is_prefix)] if tokens else []
@@ -87,7 +87,7 @@ def _steps(project: UUID, word: LastWord) -> list[FoundStep]:
         terms = [Term("has", ("shell" if word.facet == "command" else "edit",))]
     with suppress(SearchTooSlow), limit_statements(SECONDS):
         search = ProjectSearch(project, SearchQuery([terms]))
-        return [hit.found for hit in search.hits(search.candidates(None, LAST, MOST_STEPS))]
+        return [hit.found for hit in search.hits(search.candidates(None, LAST, MAX_STEPS))]
     return []
 
 
@@ -118,7 +118,7 @@ def _words(project: UUID, word: LastWord) -> list[str]:
         names = {
             name[0].rstrip("./:-")
             for passage in passages(position, 0, kind, body)
-            for found in begins.finditer(passage.text, 0, MOST_TEXT)
+            for found in begins.finditer(passage.text, 0, MAX_TEXT)
             if (name := _WORD.match(passage.text, found.start()))
         }
         counts.update(names)

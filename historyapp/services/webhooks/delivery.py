@@ -32,7 +32,7 @@ LONGEST_PAUSE = 300
 LONGEST_RETRY_AFTER = 3600
 OFF_AFTER, OFF_FAILURES = timedelta(days=3), 10
 """A webhook is switched off when all attempts in this time have failed and there were at least this many."""
-LEAST_CLAIM = 15
+MIN_CLAIM = 15
 """The least length of a claim, in seconds: sending one attempt and storing it takes less."""
 LONGEST_CLAIM = timedelta(hours=1)
 TURN_SECONDS = 20.0
@@ -41,7 +41,7 @@ AT_ONCE = 20
 """The number of deliveries read together."""
 _PAUSES = (None, 429, 503)
 """The statuses that end a turn: no response, or one that asks for a pause."""
-MOST_LOGGED = 10
+MAX_LOGGED = 10
 """The number of attempts that are kept for a delivery."""
 
 
@@ -76,7 +76,7 @@ def _claim(webhook_id: UUID, claim: UUID) -> Webhook | None:
 
 
 def _claim_time() -> timedelta:
-    return timedelta(seconds=max(settings.PLAYHEAD_CLAIM_SECONDS, LEAST_CLAIM))
+    return timedelta(seconds=max(settings.PLAYHEAD_CLAIM_SECONDS, MIN_CLAIM))
 
 
 def _release(webhook: Webhook, claim: UUID) -> None:
@@ -151,7 +151,7 @@ def _note_attempt(delivery: WebhookDelivery, attempt: Attempt, begun: datetime) 
         "error": attempt.error,
         "answer": attempt.answer,
     }
-    delivery.log = [*delivery.log, entry][-MOST_LOGGED:]
+    delivery.log = [*delivery.log, entry][-MAX_LOGGED:]
     delivery.attempts += 1
 
 

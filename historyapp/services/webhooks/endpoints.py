@@ -19,7 +19,7 @@ from historyapp.services.transactions import writing
 from historyapp.services.webhooks.fan_out import test_delivery
 from historyapp.services.webhooks.targets import check_literal, parse_target
 
-MOST_WEBHOOKS = 20
+MAX_WEBHOOKS = 20
 """The most webhooks of one project."""
 _LONGEST_URL = 2000
 _PRUNED_AT_ONCE = 1000
@@ -41,8 +41,8 @@ def create_webhook(
     values = _checked({"url": url, "events": events, "description": description})
     with writing():
         Project.objects.select_for_update().get(pk=project.pk)
-        if Webhook.objects.filter(project=project).count() >= MOST_WEBHOOKS:
-            raise Conflict(f"A project has at most {MOST_WEBHOOKS} webhooks. Delete one first.")
+        if Webhook.objects.filter(project=project).count() >= MAX_WEBHOOKS:
+            raise Conflict(f"A project has at most {MAX_WEBHOOKS} webhooks. Delete one first.")
         cursor = newest_cursor(project.pk)
         webhook = Webhook(
             project=project, transaction_id=cursor.transaction_id, change_id=cursor.id, **values

@@ -23,9 +23,9 @@ from historyapp.wire.problems import StorageFailed
 
 log = logging.getLogger(__name__)
 
-MOST_ROWS = 200
+MAX_ROWS = 200
 """For the appends of one session on one page of the feed, this many newest steps are read."""
-MOST_NAMED = 10
+MAX_NAMED = 10
 """The most steps that one event names."""
 _TOGETHER = timedelta(seconds=10)
 """One transaction writes a status and its audit record. Their times differ by at most this."""
@@ -115,7 +115,7 @@ def _appended(part: _SessionChanges) -> Iterator[FoundEvent]:
     history = History(part.session, min(last, part.session.head))
     newest = history.steps
     # Each step has at least one entry, and the first of these entries may have ended the step before.
-    oldest = max(1, newest - min(last - first + 1, MOST_ROWS))
+    oldest = max(1, newest - min(last - first + 1, MAX_ROWS))
     rows = history.rows(oldest - WINDOW, newest)
     failed = [row for row in rows if row.status == "error" and first <= row.last_position <= last]
     if failed:
@@ -126,7 +126,7 @@ def _appended(part: _SessionChanges) -> Iterator[FoundEvent]:
                 "target": row.target,
                 "error": row.error_line or row.result_preview,
             }
-            for row in failed[-MOST_NAMED:]
+            for row in failed[-MAX_NAMED:]
         ]
         key = f"error:{part.session.pk}:{failed[-1].anchor}"
         yield part.found("session.error", key, count=len(failed), failed_steps=named)

@@ -17,7 +17,7 @@ from historyapp.wire.problems import CursorExpired
 
 PAGE = 200
 """The number of changes that one transaction turns into deliveries."""
-MOST_PENDING = 10_000
+MAX_PENDING = 10_000
 """A webhook with this many waiting deliveries reads no further changes."""
 _MISSED = "What happened before {at:%Y-%m-%d %H:%M} UTC was missed: those changes were no longer kept."
 
@@ -28,7 +28,7 @@ def add_deliveries(webhook: Webhook, claim: UUID) -> bool:
     The deliveries and the new cursor are stored together, so a killed worker loses none and creates none
     twice.
     """
-    if WebhookDelivery.objects.pending(webhook).count() >= MOST_PENDING:
+    if WebhookDelivery.objects.pending(webhook).count() >= MAX_PENDING:
         return False
     try:
         page = changes_since(webhook.project_id, webhook.cursor, limit=PAGE)

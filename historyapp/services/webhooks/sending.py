@@ -12,7 +12,7 @@ from historyapp.services.webhooks.targets import TargetRefused, WebhookTarget, a
 
 CONNECT_SECONDS, WHOLE_SECONDS = 5.0, 10.0
 """The time limits for connecting to one address, and for the whole attempt."""
-MOST_READ, MOST_KEPT = 64 * 1024, 1024
+MAX_READ, MAX_KEPT = 64 * 1024, 1024
 """The bytes of a response that are read, and those that are kept."""
 
 
@@ -98,11 +98,11 @@ _TIMEOUT = httpx.Timeout(WHOLE_SECONDS, connect=CONNECT_SECONDS)
 
 
 async def _beginning(response: httpx.Response) -> str:
-    """Reads at most ``MOST_READ`` bytes of a body. Then the connection is closed."""
+    """Reads at most ``MAX_READ`` bytes of a body. Then the connection is closed."""
     kept, read = b"", 0
     async for chunk in response.aiter_raw():
-        kept, read = kept + chunk[: MOST_KEPT - len(kept)], read + len(chunk)
-        if read >= MOST_READ:
+        kept, read = kept + chunk[: MAX_KEPT - len(kept)], read + len(chunk)
+        if read >= MAX_READ:
             break
     return kept.decode("utf-8", "replace")
 

@@ -13,7 +13,7 @@ from django.conf import settings
 from historyapp.core.errors import AddressNotAllowed, Invalid
 
 RESOLVE_SECONDS = 5.0
-MOST_ADDRESSES = 3
+MAX_ADDRESSES = 3
 """The number of a host's addresses that are tried."""
 _NAT64 = ip_network("64:ff9b::/96")
 _PORTS = {"http": 80, "https": 443}
@@ -108,7 +108,7 @@ def addresses_of(target: WebhookTarget) -> Sequence[str]:
     addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
     for address in addresses:
         check_address(target, address)
-    return addresses[:MOST_ADDRESSES]
+    return addresses[:MAX_ADDRESSES]
 
 
 def check_address(target: WebhookTarget, address: str) -> None:

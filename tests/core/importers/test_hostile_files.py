@@ -25,7 +25,7 @@ FEW, MANY = 500, 2_000
 """Records. Four times as many take a quadratic importer 16 times as long."""
 SIGNIFICANT = 0.05
 """Seconds of processor time; shorter times say nothing."""
-MOST_GROWTH = 8
+MAX_GROWTH = 8
 PUMPS = ("a", "\n", "<parameter=a>", "<think>", "```bash\n", "\\'", "{}", '{"a":', "a=1, ", "\x1b[", "\ud800")
 SLOW = 0.5
 """Seconds that no text of ``TEXT`` characters may take; a quadratic loop takes at least ten times as long."""
@@ -154,9 +154,9 @@ def test_four_times_the_records_take_about_four_times_as_long(name: str, what: s
     if (taken := seconds(name, many)) <= SIGNIFICANT:
         return
     before = seconds(name, few)
-    if taken >= MOST_GROWTH * before:  # again, as something else may have run meanwhile
+    if taken >= MAX_GROWTH * before:  # again, as something else may have run meanwhile
         taken, before = min(taken, seconds(name, many)), min(before, seconds(name, few))
-    assert taken < max(SIGNIFICANT, MOST_GROWTH * before)
+    assert taken < max(SIGNIFICANT, MAX_GROWTH * before)
 
 
 def texts(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

@@ -6,9 +6,9 @@ from hypothesis import given
 
 from historyapp.core.entries import ModelOutput, ToolCall, ToolResult, ToolResults
 from historyapp.core.overview.figures import (
-    MOST_COMMANDS,
-    MOST_FILES,
-    MOST_TOOLS,
+    MAX_COMMANDS,
+    MAX_FILES,
+    MAX_TOOLS,
     RunFigures,
     dump_figures,
     load_figures,
@@ -121,7 +121,7 @@ def test_a_step_of_2000_calls_is_counted_whole() -> None:
     results = tuple(ToolResult(tool_call_id=str(n), status="success", outputs="x") for n in range(2000))
     figures = Run().add(ModelOutput(tool_calls=calls)).add(ToolResults(results=results), 1).figures
     assert (figures.tools["Read"].calls, figures.tools["Read"].steps) == (2000, [1])
-    assert (len(figures.files), figures.more_files) == (MOST_FILES, 2000 - MOST_FILES)
+    assert (len(figures.files), figures.more_files) == (MAX_FILES, 2000 - MAX_FILES)
 
 
 def test_the_state_is_bounded_in_a_run_of_any_length() -> None:
@@ -130,7 +130,7 @@ def test_the_state_is_bounded_in_a_run_of_any_length() -> None:
         run.said(after=1).call(f"tool{n % 200}", command=f"run {n}").failed(f"reason {n}", after=n % 7)
         run.call("Edit", file_path=f"{n}.py", old_string="a", new_string="b").ok(after=1)
     figures = run.figures
-    assert (len(figures.tools), len(figures.commands)) == (MOST_TOOLS + 1, MOST_COMMANDS)
+    assert (len(figures.tools), len(figures.commands)) == (MAX_TOOLS + 1, MAX_COMMANDS)
     assert sum(tool.calls for tool in figures.tools.values()) == 3000
     assert len(dump_figures(figures)) < 200_000
     assert len(figures.sizes.points) <= 400

@@ -2,7 +2,7 @@
 
 import pytest
 
-from historyapp.core.overview.findings import MOST_FINDINGS, choose_notices, ending_of
+from historyapp.core.overview.findings import MAX_FINDINGS, choose_notices, ending_of
 from tests.core.overview.runs import Run
 
 CALLED = Run().said().call(command="go test")
@@ -46,7 +46,7 @@ def test_findings_lead_to_steps_and_the_most_urgent_come_first() -> None:
         ("same_call_same_result", (1, 7)),
         ("read_again", (7,)),
     ]
-    assert len(found) == MOST_FINDINGS
+    assert len(found) == MAX_FINDINGS
 
 
 def test_long_pauses_and_steps_are_findings_with_their_length() -> None:

@@ -1,6 +1,6 @@
 """The rules of repeated work."""
 
-from historyapp.core.overview.repeats import MOST_SEEN
+from historyapp.core.overview.repeats import MAX_SEEN
 from tests.core.overview.runs import Run
 
 
@@ -66,6 +66,6 @@ def test_three_failed_steps_in_a_row_are_a_streak() -> None:
 
 def test_repeated_calls_are_remembered_before_others() -> None:
     run = Run().call(command="again").ok().call(command="again").ok()
-    for n in range(MOST_SEEN + 50):
+    for n in range(MAX_SEEN + 50):
         run.call(command=f"once {n}").ok()
-    assert found(run.call(command="again").ok()) == [("same_call_same_result", 3, [1, 2, MOST_SEEN + 53])]
+    assert found(run.call(command="again").ok()) == [("same_call_same_result", 3, [1, 2, MAX_SEEN + 53])]

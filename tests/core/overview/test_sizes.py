@@ -1,13 +1,13 @@
 """Points of the size of the context."""
 
-from historyapp.core.overview.sizes import MOST_COMPACTIONS, MOST_POINTS, ContextSizes
+from historyapp.core.overview.sizes import MAX_COMPACTIONS, MAX_POINTS, ContextSizes
 
 
 def test_each_point_stands_for_equal_shares_and_is_their_largest() -> None:
     sizes = ContextSizes()
     for step in range(1, 100_001):
         sizes.add(step, 100 + step % 97)
-    assert MOST_POINTS / 2 < len(sizes.points) <= MOST_POINTS
+    assert MAX_POINTS / 2 < len(sizes.points) <= MAX_POINTS
     assert {size for _, size in sizes.points} == {196}
     slots = [(step - 1) // sizes.stride for step, _ in sizes.points]
     assert slots == list(range(len(slots)))
@@ -23,8 +23,8 @@ def test_reported_sizes_replace_estimates() -> None:
 
 def test_further_compactions_are_counted() -> None:
     sizes = ContextSizes()
-    for step in range(1, MOST_COMPACTIONS + 4):
+    for step in range(1, MAX_COMPACTIONS + 4):
         sizes.compact()
         sizes.compact()
         sizes.add(step, 10)
-    assert (len(sizes.compactions), sizes.more_compactions) == (MOST_COMPACTIONS, 3)
+    assert (len(sizes.compactions), sizes.more_compactions) == (MAX_COMPACTIONS, 3)

@@ -42,5 +42,5 @@ def test_five_megabytes_are_read_to_their_end() -> None:
 
 
 def test_lines_that_are_not_ranked_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shortening, "MOST_LINES", 10)
+    monkeypatch.setattr(shortening, "MAX_LINES", 10)
     assert shorten("plain words\n" * 100, 60).endswith("[98 less telling lines left out]")

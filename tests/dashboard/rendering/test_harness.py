@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.rendering.harness import MOST_PARTS, message_parts, user_text
+from dashboard.rendering.harness import MAX_PARTS, message_parts, user_text
 
 
 def parts(text: str) -> list[tuple[str, str]]:
@@ -46,5 +46,5 @@ def test_no_word_is_lost(text: str) -> None:
 def test_many_additions_are_read_in_linear_time() -> None:
     begun = thread_time()
     assert len(message_parts("<system-reminder>" * 100_000)) == 1
-    assert len(message_parts("<bash-stdout>x</bash-stdout>" * 10_000)) == MOST_PARTS + 1
+    assert len(message_parts("<bash-stdout>x</bash-stdout>" * 10_000)) == MAX_PARTS + 1
     assert thread_time() < begun + 1

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.rendering.tree import MOST_NODES, MOST_ROWS, tree
+from dashboard.rendering.tree import MAX_NODES, MAX_ROWS, tree
 
 anything = st.text(st.characters(codec=None, exclude_categories=()))
 json_values = st.recursive(
@@ -45,7 +45,7 @@ def test_like_objects_are_a_table() -> None:
 
 
 def test_what_does_not_fit_is_left_out_and_reported() -> None:
-    for value in ([*range(MOST_NODES + 1)], "x" * 5_000, [{"a": 1, "b": 2}] * (MOST_ROWS + 1), nested(20)):
+    for value in ([*range(MAX_NODES + 1)], "x" * 5_000, [{"a": 1, "b": 2}] * (MAX_ROWS + 1), nested(20)):
         html, is_whole = tree(value, 4_000)
         assert not is_whole
         assert len(html) < 20_000

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from dashboard.rendering.whole_text import AROUND, MOST_COUNTED, MOST_LINES, PAGE_CHARACTERS, WholeText
+from dashboard.rendering.whole_text import AROUND, MAX_COUNTED, MAX_LINES, PAGE_CHARACTERS, WholeText
 
 LONG = "".join(f"line {number} of the build\n" for number in range(1, 5_001))
 
@@ -29,14 +29,14 @@ def test_a_line_is_shown_with_the_three_before_it() -> None:
 
 def test_the_list_has_pages() -> None:
     first = WholeText(LONG, "build")
-    assert (first.count, len(first.found), first.next_first) == (5_000, MOST_LINES, MOST_LINES)
+    assert (first.count, len(first.found), first.next_first) == (5_000, MAX_LINES, MAX_LINES)
     last = WholeText(LONG, "build", first=4_980)
     assert ([line.number for line in last.found][-1], last.next_first) == (5_000, None)
 
 
 def test_lines_beyond_the_limit_are_not_counted() -> None:
-    shown = WholeText("x\n" * (MOST_COUNTED + 5), "x")
-    assert (shown.count, shown.has_more) == (MOST_COUNTED, True)
+    shown = WholeText("x\n" * (MAX_COUNTED + 5), "x")
+    assert (shown.count, shown.has_more) == (MAX_COUNTED, True)
 
 
 def test_parts_follow_each_other_without_a_gap() -> None:

@@ -211,7 +211,7 @@ def test_matches_come_25_at_a_time_from_the_playhead_on(alice: Client, project: 
 def test_a_search_that_broke_off_says_where(
     alice: Client, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("historyapp.models.step_filters.MOST_READ", 2)
+    monkeypatch.setattr("historyapp.models.step_filters.MAX_READ", 2)
     monkeypatch.setattr("historyapp.models.step_filters._PAGES", (2, 2))
     session = create_session(project)
     for _ in range(9):

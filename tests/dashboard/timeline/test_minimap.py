@@ -10,7 +10,7 @@ from django.test import Client
 from dashboard.location import Location
 from dashboard.timeline.form import TimelineForm
 from dashboard.timeline.minimap import SLICES, Minimap
-from dashboard.timeline.shares import MOST_SHARES, MOST_SINGLE
+from dashboard.timeline.shares import MAX_SHARES, MAX_SINGLE
 from dashboard.timeline.timeline import Timeline, draw_timeline
 from historyapp.core.entries import ModelInput
 from historyapp.models import Project, Session
@@ -33,7 +33,7 @@ def minimap(session: Session, step: int = 1, form: TimelineForm | None = None) -
     return found
 
 
-@pytest.mark.parametrize(("steps", "expected"), [(MOST_SINGLE, False), (MOST_SINGLE + 1, True)])
+@pytest.mark.parametrize(("steps", "expected"), [(MAX_SINGLE, False), (MAX_SINGLE + 1, True)])
 def test_long_sessions_have_a_minimap(project: Project, steps: int, *, expected: bool) -> None:
     assert (timeline(long_session(project, steps)).minimap is not None) == expected
 
@@ -116,7 +116,7 @@ def test_it_costs_the_same_for_every_length(
         with django_assert_num_queries(3):
             drawn = timeline(session, 150, form)
         assert drawn.minimap is not None
-        assert len(drawn.minimap.failures) < 20 * MOST_SHARES
+        assert len(drawn.minimap.failures) < 20 * MAX_SHARES
 
 
 def test_the_timeline_is_drawn_in_another_way_without_the_page(alice: Client, project: Project) -> None:

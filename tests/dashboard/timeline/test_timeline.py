@@ -6,9 +6,9 @@ from itertools import pairwise
 import pytest
 
 from dashboard.location import Location
-from dashboard.timeline.bars import FAILURE, FAILURES, HEIGHT, LEAST
+from dashboard.timeline.bars import FAILURE, FAILURES, HEIGHT, MIN
 from dashboard.timeline.form import TimelineForm
-from dashboard.timeline.shares import MOST_SHARES, MOST_SINGLE
+from dashboard.timeline.shares import MAX_SHARES, MAX_SINGLE
 from dashboard.timeline.timeline import LANES, Timeline, draw_timeline
 from historyapp.core.entries import EntryDraft, ModelOutput
 from historyapp.models import Episode, Project, Session
@@ -42,17 +42,17 @@ def test_heights_follow_tokens_and_no_bar_vanishes(project: Project, session: Se
     append(project, session.pk, [act("cat"), ok(outputs="word " * 5_000)])
     heights = [bar.height for bar in timeline(session).bars]
     assert max(heights) == heights[-1] == HEIGHT
-    assert min(heights) >= LEAST
+    assert min(heights) >= MIN
 
 
 def test_an_empty_session_has_an_empty_timeline(project: Project) -> None:
     assert timeline(create_session(project), 0).bars == []
 
 
-@pytest.mark.parametrize("steps", [MOST_SINGLE, MOST_SINGLE + 1, 999, 5_000])
+@pytest.mark.parametrize("steps", [MAX_SINGLE, MAX_SINGLE + 1, 999, 5_000])
 def test_bars_cover_every_step_once(project: Project, steps: int) -> None:
     bars = timeline(long_session(project, steps)).bars
-    assert len(bars) <= (MOST_SINGLE if steps <= MOST_SINGLE else MOST_SHARES)
+    assert len(bars) <= (MAX_SINGLE if steps <= MAX_SINGLE else MAX_SHARES)
     assert bars[0].first == 1
     assert bars[-1].last == steps
     assert all(older.last + 1 == newer.first for older, newer in pairwise(bars))
@@ -83,7 +83,7 @@ def test_shares_add_up_after_many_rewinds(
         append(project, session.pk, [draft for _ in range(20) for draft in (act(), ok())])
         rewind(project, session.pk, Target(episodes=1))
     bars = timeline(session).bars
-    assert 100 <= len(bars) <= MOST_SHARES
+    assert 100 <= len(bars) <= MAX_SHARES
     assert (bars[0].first, bars[-1].last) == (1, 556)
     assert all(older.last + 1 == newer.first for older, newer in pairwise(bars))
     assert sum(bar.share.tokens for bar in bars) == History(session).tail.totals.tokens

@@ -12,7 +12,7 @@ from typing import Any
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _OWN = re.compile(r"[a-z_]+_20\d{6}")
-_MOST_BREAKPOINTS = 4
+_MAX_BREAKPOINTS = 4
 _OF_USER = {"text", "image", "document", "search_result", "tool_result"}
 _OF_ASSISTANT = {"text", "thinking", "redacted_thinking", "tool_use"}
 
@@ -163,8 +163,8 @@ def _breakpoints(body: dict[str, Any]) -> Iterator[str]:
     for message in body["messages"]:
         blocks += blocks_of(message)
     marked = [block for block in blocks if "cache_control" in block]
-    if len(marked) > _MOST_BREAKPOINTS:
-        yield f"A maximum of {_MOST_BREAKPOINTS} blocks with cache_control may be provided."
+    if len(marked) > _MAX_BREAKPOINTS:
+        yield f"A maximum of {_MAX_BREAKPOINTS} blocks with cache_control may be provided."
     for block in marked:
         control = block["cache_control"]
         if control.get("type") != "ephemeral" or control.get("ttl", "5m") not in ("5m", "1h"):

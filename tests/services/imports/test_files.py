@@ -241,7 +241,7 @@ def test_a_file_is_not_read_again_for_each_session_that_begins_differently(
 def test_a_session_has_a_most_of_beginnings(
     project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "MOST_VARIANTS", 2)
+    monkeypatch.setattr(files, "MAX_VARIANTS", 2)
     for text in ("a", "b", "c"):
         assert read(project, script, *texts(text)).error == ""
     assert "other beginnings" in read(project, script, *texts("d")).error

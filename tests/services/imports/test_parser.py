@@ -25,7 +25,7 @@ from historyapp.services.imports.parser import (
     BATCH,
     BATCH_SIZE,
     ENDED,
-    MOST_UNSENT,
+    MAX_UNSENT,
     BatchSender,
     ParsedOperation,
     ParserProcess,
@@ -216,7 +216,7 @@ def sender() -> Iterator[tuple[BatchSender, Connection]]:
 def test_what_is_unsent_waits_up_to_a_bound(sender: tuple[BatchSender, Connection]) -> None:
     def send(messages: int) -> None:
         for _ in range(messages):
-            sender[0].send("batch", 0, b"x" * (MOST_UNSENT // 4))
+            sender[0].send("batch", 0, b"x" * (MAX_UNSENT // 4))
 
     with ThreadPoolExecutor(max_workers=1) as agent:
         try:
@@ -225,7 +225,7 @@ def test_what_is_unsent_waits_up_to_a_bound(sender: tuple[BatchSender, Connectio
             with pytest.raises(TimeoutError):
                 more.result(timeout=0.5)
             for _ in range(6):
-                assert len(sender[1].recv_bytes()) > MOST_UNSENT // 4
+                assert len(sender[1].recv_bytes()) > MAX_UNSENT // 4
             more.result(timeout=10)
         finally:
             sender[1].close()  # else an agent that waits for ever is waited for

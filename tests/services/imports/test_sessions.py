@@ -32,7 +32,9 @@ def test_a_wrong_format_leaves_no_session_without_entries(project: Project, name
 
 def test_a_wrong_format_is_named_with_the_right_one(project: Project) -> None:
     report = import_file(project, named("claude_code", SAMPLES["claude_code"]), format="codex_rollout")
-    assert report.error == "Nothing in it can be read as Codex rollout. It looks like Claude Code session."
+    assert (
+        report.error == "Nothing in the file can be read as Codex rollout. It looks like Claude Code session."
+    )
 
 
 def test_an_empty_session_of_playhead_s_own_export_stays_one(project: Project) -> None:
