@@ -154,7 +154,8 @@ def subagents_of(session: Session) -> list[Subagent]:
         left = MAX_SUBAGENTS - len(found)
         children = Session.objects.filter(spawned_by__in=parents, project=session.project_id)
         ordered = children.only(*_COLUMNS).order_by("created_at", "id")
-        rows = [row for row in ordered[:left] if row.pk not in found]
+        # Old imports may have stored a session as its own ancestor.
+        rows = [row for row in ordered[:left] if row.pk != session.pk and row.pk not in found]
         if not rows:
             break
         first = Entry.objects.filter(session_id__in=[row.pk for row in rows], position=1)

@@ -155,6 +155,15 @@ def test_sub_agents_are_a_tree_with_rolled_up_figures(alice: Agent) -> None:
     assert shown == [(ids[1], ids[0], 1, 2, 2, 3200), (ids[2], ids[1], 2, 1, 1, 1600)]
 
 
+def test_the_tree_of_sub_agents_ends_where_sessions_are_their_own_ancestors(alice: Agent) -> None:
+    parent, child = (alice.post("/sessions", {})["id"] for _ in range(2))
+    Session.objects.filter(pk=child).update(spawned_by=parent)
+    for above in (parent, child):
+        Session.objects.filter(pk=parent).update(spawned_by=above)
+        children = alice.get(f"/sessions/{parent}/overview")["subagents"]
+        assert [row["session"] for row in children] == [child]
+
+
 def test_a_sub_agent_names_the_step_whose_call_started_it(alice: Agent) -> None:
     parent, child, other = (alice.post("/sessions", {"title": f"agent {n}"})["id"] for n in range(3))
     alice.within(f"/sessions/{parent}").append(

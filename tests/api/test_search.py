@@ -1,5 +1,6 @@
 """Steps of all sessions are found by words, names and facets, and no others."""
 
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -206,6 +207,24 @@ def test_steps_older_than_the_index_are_added(alice: Agent, run: Agent, session_
     search_index._progress(project)
     assert search_index.catch_up(project, lambda: False)
     assert found(alice, "wombat") == [(session_id, 1)]
+
+
+def test_steps_that_another_process_has_left_are_added(
+    alice: Agent, run: Agent, session_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(3):
+        run.step(outputs="wombat")
+    monkeypatch.setattr(search_index, "STEPS_AT_ONCE", 1)
+    store, project = search_index._store, Session.objects.get().project_id
+
+    def store_second(session: Session, some: Any, newest: SearchStep | None) -> SearchStep:
+        monkeypatch.setattr(search_index, "_store", store)
+        assert not search_index.index_session(session.pk, lambda: True)
+        return store(session, some, newest)
+
+    monkeypatch.setattr(search_index, "_store", store_second)
+    assert not search_index.catch_up(project, lambda: False)
+    assert found(alice, "wombat") == [(session_id, step) for step in (3, 2, 1)]
 
 
 def test_no_token_of_a_deleted_session_stays(alice: Agent, run: Agent, recorded: str) -> None:

@@ -244,9 +244,21 @@ class ImportJob:
             return
         imported = others.filter(source_id=source.spawned_by).order_by("variant").first()
         parent = imported.session_id if imported else _uuid(source.spawned_by)
-        if parent and (imported or Session.objects.filter(pk=parent, project=self.project).exists()):
+        if parent is None or source.session_id in self._with_ancestors(parent):
+            return  # a file may name a session as its own ancestor
+        if imported or Session.objects.filter(pk=parent, project=self.project).exists():
             Session.objects.filter(pk=source.session_id).update(spawned_by=parent)
             touch(parent)
+
+    def _with_ancestors(self, session: UUID) -> set[UUID]:
+        """The session, the session that started it as a sub-agent, and so on."""
+        found: set[UUID] = set()
+        above: UUID | None = session
+        while above is not None and above not in found:
+            found.add(above)
+            own = Session.objects.filter(pk=above, project=self.project)
+            above = own.values_list("spawned_by", flat=True).first()
+        return found
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from django.db import DatabaseError, IntegrityError
 
 from historyapp.core.search_documents import SearchDocument
 from historyapp.models import Project, SearchProgress, SearchStep, Session
-from historyapp.models.changes import START, Cursor, changes_since, newest_cursor
+from historyapp.models.changes import Cursor, changes_since, newest_cursor
 from historyapp.models.fields import on_sqlite
 from historyapp.models.search_steps import documents
 from historyapp.models.search_text_index import add_words, clear_words, remove_words, words_of_session
@@ -98,11 +98,11 @@ def _progress(project: UUID) -> SearchProgress:
     progress = SearchProgress.objects.filter(project=project).first()
     if progress is None:
         cursor, is_behind = str(newest_cursor(project)), Session.objects.filter(project=project).exists()
-        if not SearchStep.objects.exists():
-            with writing():
+        with writing():  # in the same transaction, so that no words of new rows are cleared
+            if not SearchStep.objects.exists():
                 clear_words()
         progress, _ = SearchProgress.objects.get_or_create(
-            project_id=project, defaults={"cursor": cursor or str(START), "is_behind": is_behind}
+            project_id=project, defaults={"cursor": cursor, "is_behind": is_behind}
         )
     return progress
 
@@ -140,7 +140,8 @@ def index_session(session_id: UUID, should_stop: Callable[[], bool] = lambda: Fa
             with writing():
                 newest = _store(session, some, newest)
         except (_IndexedElsewhere, IntegrityError):
-            return True  # another process is indexing the session, or it was deleted
+            # Another process is indexing the session and may stop before its end, or the session was deleted.
+            return False
         if should_stop():
             return next(fresh, None) is None
     return True

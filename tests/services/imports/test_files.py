@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -142,6 +143,19 @@ def test_a_sub_agent_is_linked_whichever_is_imported_first(project: Project, scr
     for number in "12":
         child = Session.objects.get(title=f"c{number}")
         assert child.spawned_by == Session.objects.get(title=f"p{number}")
+
+
+@pytest.mark.parametrize("spawned_by", [{"a": "a"}, {"a": "b", "b": "a"}, {"a": "c", "b": "a", "c": "b"}])
+def test_no_session_becomes_its_own_ancestor(
+    project: Project, script: Script, spawned_by: dict[str, str]
+) -> None:
+    ids = {name: str(uuid4()) for name in spawned_by}
+    for name, parent in spawned_by.items():
+        start = SessionStart(ids[name], title=name, spawned_by=ids[parent])
+        script.operations = [start, *texts("x", session=ids[name])]
+        assert import_file(project, SOURCE, format="script").error == ""
+    linked = Session.objects.filter(spawned_by__isnull=False)
+    assert linked.count() == len(ids) - 1
 
 
 @pytest.mark.parametrize("first", ["parent", "child"])
