@@ -1,4 +1,4 @@
-"""django-ninja's application, which answers every error with a problem document."""
+"""django-ninja's application. It responds to every error with a problem document."""
 
 from collections.abc import Callable
 from typing import Any
@@ -42,7 +42,7 @@ class PlayheadAPI(NinjaAPI):
     def validation_error_from_error_contexts(
         self, error_contexts: list[ValidationErrorContext[Any]]
     ) -> ValidationError:
-        """As ninja does it, but without the cycles through tracebacks that would keep the body in memory."""
+        """As in ninja, but without cycles through tracebacks, which would keep the body in memory."""
         for context in error_contexts:
             context.pydantic_validation_error.__traceback__ = None
         return super().validation_error_from_error_contexts(error_contexts)
@@ -52,7 +52,7 @@ class PlayheadAPI(NinjaAPI):
         return problem_response(request, not_valid(exc.errors) if isinstance(exc, ValidationError) else exc)
 
     def create_temporal_response(self, request: HttpRequest) -> HttpResponse:
-        """A response for all requests: no endpoint writes to it, since each makes its own."""
+        """One response shared by all requests. No endpoint changes it, because each returns its own."""
         return _UNUSED
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
@@ -61,17 +61,17 @@ class PlayheadAPI(NinjaAPI):
     def get_openapi_schema(
         self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
     ) -> Document:
-        """The document, made once: it is the same for everybody."""
+        """The document. It is the same for everybody, so it is built once."""
         if self._document is None:
             self._document = Document(self, path_prefix or self.get_root_path(path_params or {}))
         return self._document
 
 
 def guard(view: View) -> View:
-    """The view behind the check of the body's length; whatever escapes it becomes a problem document too."""
+    """Adds a check of the body's length to the view, and turns every exception into a problem document."""
 
     @csrf_exempt
-    def answer(request: HttpRequest, **arguments: Any) -> HttpResponseBase:
+    def guarded(request: HttpRequest, **arguments: Any) -> HttpResponseBase:
         try:
             check_length(request)
             response = view(request, **arguments)
@@ -86,11 +86,11 @@ def guard(view: View) -> View:
             response["Allow"] = allow
         return response
 
-    return answer
+    return guarded
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Django's handler for requests that it refuses before a view runs, as with an unknown ``Host``."""
+    """Django's handler of requests that it refuses before a view runs, as with an unknown ``Host``."""
     if request.path_info.startswith("/api/"):
         return problem_response(request, exception)
     return defaults.bad_request(request, exception)

@@ -82,7 +82,7 @@ def check_scope(key: ApiKey, scope: str) -> None:
 
 
 def actor(request: ApiRequest) -> str:
-    """The key as audit records name it, or the name of a local one."""
+    """The name of the key in audit records."""
     return f"key:{request.auth.prefix}" if request.auth.prefix else request.auth.name
 
 

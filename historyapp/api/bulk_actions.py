@@ -87,8 +87,8 @@ def post_bulk_action(request: ApiRequest, body: BulkActionIn) -> HttpResponseBas
     compression that calls a provider's model needs `max_cost`: otherwise the response is 409 with the
     estimate.
     """
-    if answered := earlier_response(request):
-        return answered
+    if stored := earlier_response(request):
+        return stored
     wanted, spender = _request(body, body.action, body.tag or ""), Spender(request.auth)
     if body.action == "compress":  # outside the key's transaction: it reads every session
         accepts_unknown = body.max_cost == "unknown"
@@ -107,7 +107,7 @@ def post_bulk_action(request: ApiRequest, body: BulkActionIn) -> HttpResponseBas
 @router.post("/bulk-actions/estimate", response=BulkEstimateOut, summary="Estimate compressing many sessions")
 @raises(Conflict)
 def post_bulk_estimate(request: ApiRequest, body: BulkEstimateIn) -> HttpResponse:
-    """The most tokens and money that it would take. Nothing is started."""
+    """The maximum tokens and cost. Nothing is started."""
     wanted = _request(body, BulkAction.Kind.COMPRESS)
     found = estimate_compressions(request.auth.project, wanted, Spender(request.auth))
     refused = [fill(RefusedOut, one) for one in found.refused]

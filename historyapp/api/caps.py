@@ -47,7 +47,7 @@ class CapFilter(BaseModel):
 
 
 class CapPatch(RequestBody):
-    """The new caps, and of what. Without `session` and `key`: of the project."""
+    """New caps of a session or an API key. Without `session` and `key`: of the project."""
 
     model_config = shown({"session": "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d", "daily_cap": 0.5})
 
@@ -76,7 +76,7 @@ def list_caps(request: ApiRequest, filter: Query[CapFilter]) -> HttpResponse:
 @router.patch("/caps", response=CapPage, summary="Set spending caps")
 @raises(Conflict, Invalid, NotFound, SpendForbidden)
 def patch_caps(request: ApiRequest, changes: CapPatch) -> HttpResponse:
-    """Needs the scopes `admin` and `spend` in addition to `write`.
+    """Sets caps. Needs the scopes `admin` and `spend` in addition to `write`.
 
     Returns the caps of the changed subject.
     """
@@ -96,7 +96,7 @@ def patch_caps(request: ApiRequest, changes: CapPatch) -> HttpResponse:
 
 
 def take_limits(given: dict[str, Any]) -> Mapping[str, int | None]:
-    """The caps by period, in millionths of a dollar, removed from the given fields."""
+    """Removes the caps from the fields. Returns them by period, in millionths of a dollar."""
     limits: dict[str, int | None] = {}
     for name, period in (("daily_cap", "day"), ("monthly_cap", "month")):
         if name in given:

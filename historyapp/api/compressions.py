@@ -26,7 +26,7 @@ from historyapp.models import CompressionItem, CompressionRun, Session
 from historyapp.services.compression.request import RunRequest, estimate
 from historyapp.services.compression.start import cancel_run, find_run, retry_run, runs_of, start_run
 from historyapp.services.spending import Spender
-from historyapp.wire.base import Answer
+from historyapp.wire.base import ResponseModel
 from historyapp.wire.compressions import (
     EstimateOut,
     RunError,
@@ -69,7 +69,7 @@ def post_compression(request: ApiRequest, session_id: SessionId, body: Compressi
 
 @router.get("/sessions/{session_id}/compressions", response=RunPage, summary="List compressions")
 def list_compressions(request: ApiRequest, session_id: SessionId, filter: Query[RunFilter]) -> HttpResponse:
-    """The newest first. With `as_of`, only runs that were requested up to that position."""
+    """Runs, newest first. With `as_of`, only runs that were requested up to that position."""
     session = find_session(request, session_id)
     runs = runs_of(session, filter.as_of)
     if filter.trial == "false":
@@ -79,8 +79,8 @@ def list_compressions(request: ApiRequest, session_id: SessionId, filter: Query[
         runs = runs.filter(pk__lt=last)
     found = list(runs.newest_first()[: filter.limit + 1])
     page, cursor = first_page(_LIST, found, filter.limit, lambda run: (run.pk,))
-    answer = RunPage(items=[filled_run(RunItem, run) for run in page], next=cursor)
-    return etag_by_content(request, session, answer)
+    response = RunPage(items=[filled_run(RunItem, run) for run in page], next=cursor)
+    return etag_by_content(request, session, response)
 
 
 @router.get(
@@ -94,8 +94,8 @@ def read_estimate(request: ApiRequest, session_id: SessionId, filter: Query[Esti
     session = find_session(request, session_id)
     found = estimate(session, filter.run_request(), filter.as_of)
     first, last, cost = found.first_step, found.last_step, money(found.cost)
-    answer = fill(EstimateOut, found, from_step=first, to_step=last, money=cost)
-    return etag_by_content(request, session, answer)
+    response = fill(EstimateOut, found, from_step=first, to_step=last, money=cost)
+    return etag_by_content(request, session, response)
 
 
 @router.get(
@@ -113,7 +113,7 @@ def read_compression(
 )
 @raises(Conflict)
 def cancel_compression(request: ApiRequest, session_id: SessionId, run_id: RunId) -> HttpResponse:
-    """Running model calls finish, and their summaries are kept. No new ones start. 409 if it has ended."""
+    """Running model calls finish and their summaries are kept. No others start. 409 if the run has ended."""
     run = find_run(find_session(request, session_id), run_id)
     return json_response(_with_errors(cancel_run(run, actor=actor(request))))
 
@@ -146,9 +146,9 @@ def _with_errors(run: CompressionRun) -> RunOut:
     return filled_run(RunOut, run, errors=errors)
 
 
-def etag_by_content(request: ApiRequest, session: Session, answer: Answer) -> HttpResponse:
+def etag_by_content(request: ApiRequest, session: Session, response: ResponseModel) -> HttpResponse:
     """The response with an ETag of its content, because a run can change while its session does not."""
-    content = json_value(answer)
+    content = json_value(response)
     return response_or_304(request, session, lambda: content, state=dump_json(content))
 
 

@@ -156,8 +156,8 @@ def read_context(request: ApiRequest, session_id: SessionId, filter: Query[Conte
 @handles_own_key
 def post_context(request: ApiRequest, session_id: SessionId, body: ContextIn) -> HttpResponseBase:
     """The context for the next model call. 201: a snapshot of it is kept. 200 with `record: false`."""
-    if answered := earlier_response(request):
-        return answered
+    if stored := earlier_response(request):
+        return stored
     served = serve(find_session(request, session_id), body.options_for(body.model, body.as_of))
     counted = None
     if body.count:

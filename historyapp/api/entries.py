@@ -55,15 +55,15 @@ def append_entries(request: ApiRequest, session_id: SessionId, batch: EntriesIn)
     """All of them or none, in one transaction.
 
     A `model_output` begins a step. Where tool calls of the step before are still open, that step ends as
-    `abandoned`; `expected_position` guards against that. A result that answers no open tool call is
+    `abandoned`; `expected_position` guards against that. A result that matches no open tool call is
     recorded, and listed in `unpaired`.
     """
     appended = append(
         request.auth.project, session_id, batch.entries, expected_position=batch.expected_position
     )
     unpaired = [fill(UnpairedOut, result) for result in appended.unpaired]
-    answer = AppendedOut(positions=list(appended.positions), head=appended.head, unpaired=unpaired)
-    return json_response(answer, 201)
+    response = AppendedOut(positions=list(appended.positions), head=appended.head, unpaired=unpaired)
+    return json_response(response, 201)
 
 
 @router.get("/sessions/{session_id}/entries", response=AnyEntryPage, summary="Page through entries")
@@ -105,7 +105,7 @@ def list_entries(request: ApiRequest, session_id: SessionId, filter: Query[Entry
 def read_entry(
     request: ApiRequest, session_id: SessionId, position: PathPosition, as_of: AsOf = None
 ) -> HttpResponse:
-    """Live ones and those in takes."""
+    """Returns live entries, and entries in takes."""
     session = find_session(request, session_id)
 
     def make() -> dict[str, Any]:

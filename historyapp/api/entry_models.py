@@ -47,7 +47,7 @@ _ENVELOPE = tuple(Envelope.model_fields)
 
 
 _validate = BODY.validator.validate_python
-"""As the adapter's own method, which takes a tenth longer; an append calls it for each entry."""
+"""An append calls this for each entry. The adapter's own method takes a tenth longer."""
 
 
 def _draft(value: Any) -> EntryDraft:
@@ -64,10 +64,10 @@ EntryIn = Annotated[
     EntryDraft,
     PlainValidator(_draft, json_schema_input_type=_variants("In", Envelope, _APPENDED, examples.INPUT)),
 ]
-"""An entry as it comes in, already a draft for the log."""
+"""An entry of a request, parsed to a draft for the log."""
 
 AnyEntry = _variants("Entry", LoggedEntry, BODIES, examples.ENTRY)
-"""An entry as it goes out, for the OpenAPI document: :class:`EntryOut` with the fields of each kind."""
+"""An entry of a response, for the OpenAPI document: :class:`EntryOut` with the fields of each kind."""
 
 
 class AnyEntryPage(EntryPage):

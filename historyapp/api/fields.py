@@ -84,7 +84,7 @@ def not_found(noun: str, id: object) -> NotFound:
 
 
 def id_of(noun: str) -> PlainValidator:
-    """Reads an id in a path. A malformed one is not found, as an unknown one is."""
+    """Parses an id in a path. A malformed id gives 404, as an unknown id does."""
 
     def read(value: object) -> UUID:
         if id := uuid_or_none(value):
@@ -142,11 +142,11 @@ class RecordRequest(AppendRequest):
 
 
 def iso(moment: datetime | None) -> str | None:
-    """A time in the form of API answers; null where it is not known."""
+    """A time in the form of API responses; null where it is not known."""
     time = known(moment)
     return time.isoformat().replace("+00:00", "Z") if time else None
 
 
 def money(micro: int | None) -> float | str:
-    """Millionths of a dollar in the form of API answers: dollars."""
+    """Millionths of a dollar in the form of API responses: dollars."""
     return "unknown" if micro is None else micro / MICRO

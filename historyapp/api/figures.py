@@ -31,7 +31,7 @@ from historyapp.wire.figures import FiguresGroupOut, FiguresOut, ProjectFiguresO
 router = Router(tags=["figures"])
 
 DAYS = 30
-"""Days of a span whose beginning is not given."""
+"""The length of the range in days if the request gives no first day."""
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
@@ -94,7 +94,7 @@ def read_figures(request: ApiRequest, span: Query[SpanQuery]) -> HttpResponse:
 
 def _fields(group: GroupFigures) -> dict[str, Any]:
     figures = group.figures
-    answer = fill(
+    response = fill(
         FiguresOut,
         figures,
         recorded_tokens=figures.tokens,
@@ -102,4 +102,4 @@ def _fields(group: GroupFigures) -> dict[str, Any]:
         money=group.micros / MICRO,
         unpriced_models=sorted(group.unpriced),
     )
-    return answer.model_dump()
+    return response.model_dump()

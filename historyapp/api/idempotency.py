@@ -71,13 +71,13 @@ def once_per_key(request: ApiRequest, make_response: Callable[[], HttpResponseBa
     if key is None:
         return make_response()
 
-    def answer() -> StoredResponse:
+    def respond() -> StoredResponse:
         response = make_response()
         assert isinstance(response, HttpResponse)
         body = response.content.decode()
         return StoredResponse(response.status_code, body, _sessions(request, body))
 
-    return stored_response(once(request.auth.project, key, fingerprint(request), answer))
+    return stored_response(once(request.auth.project, key, fingerprint(request), respond))
 
 
 def _sessions(request: ApiRequest, body: str) -> frozenset[UUID]:

@@ -33,7 +33,7 @@ _STEPS = "ledger/steps"
 def read_ledger(request: ApiRequest, session_id: SessionId, as_of: AsOf = None) -> HttpResponse:
     """Tokens and money of all live model calls, and the spending caps.
 
-    Its time does not depend on the session's length.
+    The response time does not depend on the session's length.
     """
     session = find_session(request, session_id)
     caps = [cap_out(cap) for cap in applicable_caps(session, request.auth)]
@@ -73,7 +73,7 @@ def read_ledger(request: ApiRequest, session_id: SessionId, as_of: AsOf = None) 
     "/sessions/{session_id}/ledger/steps", response=StepLedgerPage, summary="Read the cost of each step"
 )
 def list_step_accounts(request: ApiRequest, session_id: SessionId, filter: Query[PageQuery]) -> HttpResponse:
-    """Oldest first, for a chart."""
+    """The usage and cost of each step, oldest first."""
     session = find_session(request, session_id)
 
     def make() -> dict[str, Any]:

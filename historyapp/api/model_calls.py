@@ -1,4 +1,4 @@
-"""Calling a model: a new context is sent, the answer is streamed back and into the log."""
+"""Calls a model: sends it a new context, and streams the response to the client and into the log."""
 
 from collections.abc import Generator, Iterator
 from contextlib import closing
@@ -87,9 +87,9 @@ class ModelCallIn(ContextBody):
 @raises(CapReached, Conflict, ModelCallFailed, ModelNotAllowed, SpendForbidden)
 @handles_own_key
 def post_call(request: ApiRequest, session_id: SessionId, body: ModelCallIn) -> HttpResponseBase:
-    """Server-sent events: a `delta` for each piece of the answer, then `appended`, or `error` with a problem.
+    """Server-sent events: a `delta` for each piece of the response, then `appended` or `error`.
 
-    An error before the answer begins is a problem document, in the first seconds. A comment is sent every
+    An error before the model's response begins is returned as a problem document. A comment is sent every
     five seconds without a delta. Closing the connection cancels the model call.
 
     The key needs the scope `spend`.
@@ -108,7 +108,7 @@ def post_call(request: ApiRequest, session_id: SessionId, body: ModelCallIn) -> 
 
 
 class ModelCallEvents:
-    """The events of a model call, from when its answer has begun: errors before that end the request."""
+    """The events of a model call. They begin with its response: an earlier error ends the request."""
 
     def __init__(self, request: ApiRequest, model_call: ModelCall) -> None:
         self._request = request
@@ -146,10 +146,10 @@ class ModelCallEvents:
         yield _event("appended", self._appended)
 
     def _keep(self, recorded: RecordedCompletion) -> None:
-        """Runs within the append's transaction, so that answer and key are kept together or not at all."""
+        """Runs within the append's transaction, so that response and key are both stored, or neither is."""
         completion, head = recorded.completion, recorded.appended.head
         output = completion.output.model_dump(exclude={"kind", "raw_message", "reasoning"})
-        answered = AnsweredOut(
+        content = AnsweredOut(
             position=head,
             number=recorded.appended.session.steps,
             head=head,
@@ -163,11 +163,11 @@ class ModelCallEvents:
             prices_as_of=price_list().as_of,
             output=OutputOut(**output),
         )
-        self._appended = dump_json(json_value(answered))
+        self._appended = dump_json(json_value(content))
         key = self._request.headers.get("Idempotency-Key")
         if key is not None:
-            answer = StoredResponse(200, self._appended)
-            once(self._request.auth.project, key, fingerprint(self._request), lambda: answer)
+            response = StoredResponse(200, self._appended)
+            once(self._request.auth.project, key, fingerprint(self._request), lambda: response)
 
 
 def _event(name: str, data: str) -> str:

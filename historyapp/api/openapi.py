@@ -1,4 +1,4 @@
-"""The OpenAPI document: ninja's, completed with headers, answers of 304, and the problems of each route."""
+"""The OpenAPI document: ninja's, with headers, 304 responses and the problems of each route added."""
 
 import json
 from inspect import unwrap
@@ -34,7 +34,7 @@ from historyapp.wire.problems import (
 _FAULTS = (DiskFull, DatabaseCorrupt, DatabaseReadOnly, DatabaseLocked, DatabaseUnreachable)
 _EVERY_ROUTE = (*_FAULTS, Malformed, Unauthenticated, Forbidden, NotValid, ServerUnavailable)
 _OF_A_SESSION = (NotFound, Invalid)
-"""There may be no such session, and ``as_of`` may lie beyond its head."""
+"""The session may not exist, and ``as_of`` may be greater than its head."""
 _WITH_BODY = (LengthRequired, TooLarge, UnsupportedMediaType)
 _IDEMPOTENCY_KEY: dict[str, Any] = {
     "in": "header",
@@ -99,7 +99,7 @@ class Document(OpenAPISchema):
 
 
 def problem_types(operation: Operation) -> list[ProblemType]:
-    """The problems that a route answers with: those it declares, and those that it shares with others."""
+    """The problems that a route can return: those that it declares, and those of all similar routes."""
     errors: set[type[PlayheadError]] = {*_EVERY_ROUTE, *DECLARED.get(unwrap(operation.view_func), ())}
     if "{session_id}" in operation.path:
         errors.update(_OF_A_SESSION)
@@ -111,8 +111,8 @@ def problem_types(operation: Operation) -> list[ProblemType]:
 
 
 def _has_tag(operation: Operation) -> bool:
-    """Whether the answer has an ETag: every read of a session except exports, which are streamed, and links,
-    which are not part of its history.
+    """Whether the response has an ETag. Every read of a session has one, except exports, which are streamed,
+    and share links, which are not part of the history.
     """
     is_read = "GET" in operation.methods and operation.response_models[200] is not NOT_SET
     return is_read and "{session_id}" in operation.path and not operation.path.endswith("/shares")

@@ -21,7 +21,7 @@ def check_length(request: HttpRequest) -> None:
         raise LengthRequired("Send the body in one piece with a Content-Length, not chunked.")
     length = request.META.get("CONTENT_LENGTH") or "0"
     if length.isdecimal() and int(length) > settings.PLAYHEAD_MAX_BODY:
-        # Most clients read the answer only once they have sent the body, so a refused one is read
+        # Most clients read the response only once they have sent the body, so a refused one is read
         # and dropped. One many times too large is not read: its sender sees the connection close.
         if int(length) <= _DRAIN_FACTOR * settings.PLAYHEAD_MAX_BODY:
             while request.read(1 << 20):

@@ -1,4 +1,4 @@
-"""Every error as a problem document (RFC 9457), mapped here and nowhere else."""
+"""Maps every error to a problem document (RFC 9457). No other module does."""
 
 import logging
 from collections.abc import Callable
@@ -49,11 +49,11 @@ _OF_DJANGO: dict[type[Exception], tuple[type[PlayheadError], str]] = {
     UnreadablePostError: (Malformed, "The body ended early. Send it again."),
     OperationalError: (ServerUnavailable, "The database is busy. Try again in a moment."),
 }
-"""Exceptions that are not ours; a subclass stands before its base."""
+"""Exceptions of Django, and their problems. A subclass must come before its base class."""
 
 
 def raises(*errors: type[PlayheadError]) -> Callable[[View], View]:
-    """Declares which errors a route answers with, beside those that all routes share (``api.openapi``)."""
+    """Declares which errors a route can return, in addition to those of all routes (``api.openapi``)."""
 
     def declare(view: View) -> View:
         DECLARED[view] = errors
@@ -63,7 +63,7 @@ def raises(*errors: type[PlayheadError]) -> Callable[[View], View]:
 
 
 def problem_response(request: HttpRequest, error: BaseException) -> HttpResponse:
-    """The answer to a request that ended in any error."""
+    """The response to a request that ended in an error."""
     known = _expected(error)
     if known is None:
         # Neither the error's text nor the request's: both can hold what an agent sent. See historyapp.log.

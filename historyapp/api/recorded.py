@@ -74,7 +74,7 @@ def read_request(
 
 
 def _page(found: list[RequestMessage]) -> list[RequestMessageOut]:
-    """The first of these messages, until they are too large together."""
+    """The first of these messages, up to ``MAX_PAGE_BYTES`` of JSON, and the message that exceeds it."""
     page: list[RequestMessageOut] = []
     size = 0
     for message in found:

@@ -13,12 +13,12 @@ from django.utils.http import parse_etags
 from historyapp.api.fields import iso
 from historyapp.core.json import dump_json
 from historyapp.models import Session
-from historyapp.wire.base import Answer
+from historyapp.wire.base import ResponseModel
 
-A = TypeVar("A", bound=Answer)
-Content = Answer | dict[str, Any] | str
-"""What is answered; a text is JSON already."""
-"""An answer; or the same fields as JSON values, where they come from storage as they are."""
+A = TypeVar("A", bound=ResponseModel)
+Content = ResponseModel | dict[str, Any] | str
+"""The content of a response. A string is already JSON."""
+"""A response model, or the same fields as JSON values if they come unchanged from storage."""
 
 REPLAYED = {"Idempotency-Replayed": "true"}
 """Headers of a stored response to a repeated request."""
@@ -26,17 +26,17 @@ _JSON_TYPES = {str, int, bool, float, type(None), dict}
 
 
 @cache
-def _names(model: type[Answer]) -> tuple[str, ...]:
+def _names(model: type[ResponseModel]) -> tuple[str, ...]:
     return tuple(model.model_fields)
 
 
 def fill(model: type[A], source: object, /, **fields: Any) -> A:
-    """The answer with these fields, and the others from the source's attributes of the same name."""
+    """The response with these fields. The other fields are the source's attributes of the same name."""
     found = {name: getattr(source, name) for name in _names(model) if name not in fields}
     return model(**found, **fields)
 
 
-def fill_json(model: type[Answer], source: object, /, **fields: Any) -> dict[str, Any]:
+def fill_json(model: type[ResponseModel], source: object, /, **fields: Any) -> dict[str, Any]:
     """As :func:`fill`, but as JSON values and not validated: for long lists that are read often.
 
     A list of 200 steps took 1.4 times as long when each was made a model first.
@@ -47,14 +47,14 @@ def fill_json(model: type[Answer], source: object, /, **fields: Any) -> dict[str
 
 
 def json_value(value: Any) -> Any:
-    """The value as JSON has it: of an answer, the fields that were set.
+    """The value as a JSON value. Of a response model, only the fields that were set.
 
     A ``dict`` holds JSON values already and stays as it is, with all that agents recorded. pydantic's own
     ``model_dump_json`` would walk through it, and refuses lone surrogates.
     """
     if type(value) in _JSON_TYPES:
         return value
-    if isinstance(value, Answer):
+    if isinstance(value, ResponseModel):
         given = value.model_fields_set
         return {
             name: field if type(field) in _JSON_TYPES else json_value(field)
@@ -83,7 +83,7 @@ def response_or_304(
         state: other state that the response depends on, in addition to the session and the query.
     """
     query = hashlib.sha256(f"{request.META.get('QUERY_STRING', '')}{state}".encode()).hexdigest()[:8]
-    # Weak: it names the state that an answer was made from, not the answer's bytes.
+    # Weak: it names the state from which a response was made, not the bytes of the response.
     tag = f'W/"{session.shared_revision}-{query}"'
     known = parse_etags(request.META.get("HTTP_IF_NONE_MATCH", ""))
     response = HttpResponseNotModified() if tag in known or known == ["*"] else json_response(make())

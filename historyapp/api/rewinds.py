@@ -1,4 +1,4 @@
-"""Going back: rewinds, what they cut off, and undoing them; forks, which share a history."""
+"""Rewinds, the takes that they cut off, undoing a rewind, and forks."""
 
 from django.http import HttpResponse
 from ninja import Query, Router
@@ -82,7 +82,7 @@ def post_undo(request: ApiRequest, session_id: SessionId, position: PathPosition
 
 @router.get("/sessions/{session_id}/rewinds", response=RewindPage, summary="List rewinds")
 def list_rewinds(request: ApiRequest, session_id: SessionId, filter: Query[PageQuery]) -> HttpResponse:
-    """The newest first, each with what it cut off."""
+    """Rewinds, newest first, each with the take that it cut off."""
     session = find_session(request, session_id)
 
     def make() -> RewindPage:

@@ -42,7 +42,7 @@ class SavedSearchPatch(RequestBody):
 
 @router.get("/searches", response=SavedSearchPage, summary="List saved searches")
 def list_searches(request: ApiRequest) -> HttpResponse:
-    """All of the project, by name."""
+    """All saved searches of the project, ordered by name."""
     found = SavedSearch.objects.filter(project=request.auth.project_id)
     return json_response(SavedSearchPage(items=[fill(SavedSearchOut, row) for row in found], next=None))
 
@@ -50,7 +50,7 @@ def list_searches(request: ApiRequest) -> HttpResponse:
 @router.post("/searches", response={201: SavedSearchOut}, summary="Save a search")
 @raises(Conflict, Invalid)
 def post_search(request: ApiRequest, search: SavedSearchIn) -> HttpResponse:
-    """A project has at most 100."""
+    """A project can have at most 100 saved searches."""
     saved = save_search(request.auth.project, search.name, search.query, actor=actor(request))
     return json_response(fill(SavedSearchOut, saved), 201)
 

@@ -213,7 +213,7 @@ def read_session(request: ApiRequest, session_id: SessionId, as_of: AsOf = None)
 @router.patch("/sessions/{session_id}", response=SessionOut, summary="Change a session")
 @raises(Conflict, SpendForbidden)
 def patch_session(request: ApiRequest, session_id: SessionId, changes: SessionPatch) -> HttpResponse:
-    """Several may tag a session at the same time: `add_tags` and `remove_tags` leave the other tags alone."""
+    """Several clients can tag a session at the same time: `add_tags` and `remove_tags` keep other tags."""
     given = {name: getattr(changes, name) for name in changes.model_fields_set - {"expected"}}
     if "settings" in given:
         given["settings"] = changes.settings.model_dump(exclude_unset=True)

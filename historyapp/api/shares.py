@@ -60,17 +60,17 @@ def post_share(request: ApiRequest, session_id: SessionId, share: ShareIn = _DEF
         return json_response(_share(made), 201)
 
     # The address is added to the stored response: the stored one opens nothing.
-    answer = once_per_key(request, make)
-    assert isinstance(answer, HttpResponse)
-    made = json.loads(answer.content)
+    response = once_per_key(request, make)
+    assert isinstance(response, HttpResponse)
+    made = json.loads(response.content)
     server = settings.PLAYHEAD_BASE_URL or request.build_absolute_uri("/").rstrip("/")
-    answer.content = json_response({**made, "url": f"{server}{share_path(UUID(made['id']))}"}).content
-    return answer
+    response.content = json_response({**made, "url": f"{server}{share_path(UUID(made['id']))}"}).content
+    return response
 
 
 @router.get("/sessions/{session_id}/shares", response=SharePage, summary="List share links")
 def list_shares(request: ApiRequest, session_id: SessionId, filter: Query[ShareFilter]) -> HttpResponse:
-    """The newest first, those that have expired or were revoked too."""
+    """Share links, newest first. Includes expired and revoked links."""
     found = ShareLink.objects.filter(session=find_session(request, session_id)).order_by("-pk")
     if filter.cursor is not None:
         (before,) = decode_cursor(_LIST, filter.cursor, UUID)
@@ -84,7 +84,7 @@ def list_shares(request: ApiRequest, session_id: SessionId, filter: Query[ShareF
 )
 @raises(NotFound)
 def delete_share(request: ApiRequest, session_id: SessionId, share_id: ShareId) -> HttpResponse:
-    """The link stops working at once, and stays in the list."""
+    """The link stops working immediately. It stays in the list."""
     session = find_session(request, session_id)
     revoke_share(request.auth.project, share_id, session_id=session.pk, actor=actor(request))
     return HttpResponse(status=204)

@@ -37,7 +37,7 @@ _SCREEN = "The context had a live screen, which is never stored. The request and
 
 @router.get("/sessions/{session_id}/snapshots", response=SnapshotPage, summary="List snapshots")
 def list_snapshots(request: ApiRequest, session_id: SessionId, filter: Query[PageQuery]) -> HttpResponse:
-    """The contexts that were served, the newest first."""
+    """The contexts that were served, newest first."""
     session = find_session(request, session_id)
 
     def make() -> SnapshotPage:
@@ -99,7 +99,7 @@ def read_snapshot_diff(
     other: Annotated[SnapshotId, Query(alias="with", description="The id of the other snapshot.")],
     as_of: AsOf = None,
 ) -> HttpResponse:
-    """By segment, by their first bytes, and by the effect on a provider's prompt cache."""
+    """Compares their segments, the bytes that both share, and the effect on a provider's prompt cache."""
     session = find_session(request, session_id)
 
     def make() -> SnapshotDiffOut:

@@ -47,14 +47,14 @@ def post_import(
     """Importing a file again adds nothing; a file that has grown adds only its new entries.
 
     201 when entries or sessions were added, 200 when all was there already, 422 when nothing could be read at
-    all. 409 when nothing was added because another import of the session is running, or it is archived. An
-    answer that reports this of any file is not kept for the Idempotency-Key.
+    all. 409 when nothing was added because another import of the session is running, or it is archived. A
+    response that reports this for a file is not stored for the Idempotency-Key.
     """
     unknown = sorted((set(request.POST) - {"format"}) | (set(request.FILES) - {"files"}))
     if unknown:
         raise NotValid(f"There is no form field {unknown[0]} here. Use files and format.")
-    if answered := earlier_response(request):
-        return answered
+    if stored := earlier_response(request):
+        return stored
     # Outside the key's transaction: each batch is durable by itself, and other agents write in between.
     with PARSERS.lend() as process:
         reports = [
@@ -75,8 +75,8 @@ def post_import(
     if all(report.error and not report.sessions for report in reports):
         names = [report.name for report in reports]
         raise UnreadableTranscript(reports[0].error, files=names, formats=list(IMPORTERS))
-    answer = json_response(ImportOut(files=[_file(report) for report in reports]), 201 if changed else 200)
-    return answer if later else once_per_key(request, lambda: answer)
+    response = json_response(ImportOut(files=[_file(report) for report in reports]), 201 if changed else 200)
+    return response if later else once_per_key(request, lambda: response)
 
 
 @router.get(

@@ -67,7 +67,7 @@ class WebhookIn(RequestBody):
 
 
 class WebhookPatch(RequestBody):
-    """Only what is given changes."""
+    """Only the given fields change."""
 
     model_config = shown({"state": "active"})
 
@@ -96,7 +96,7 @@ class DeliveryFilter(BaseModel):
 
 @router.get("/webhooks", response=WebhookPage, summary="List webhooks")
 def list_webhooks(request: ApiRequest, filter: Query[WebhookFilter]) -> HttpResponse:
-    """Needs the scope `admin`, as every call below `/webhooks`. The oldest first."""
+    """Webhooks, oldest first. Every endpoint below `/webhooks` needs the scope `admin`."""
     check_scope(request.auth, "admin")
     found = Webhook.objects.filter(project=request.auth.project).order_by("pk")
     if filter.cursor is not None:
@@ -127,7 +127,7 @@ def post_webhook(request: ApiRequest, webhook: WebhookIn) -> HttpResponse:
 @router.get("/webhooks/{webhook_id}", response=WebhookOut, summary="Read a webhook")
 @raises(NotFound)
 def read_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
-    return _answer(_found(request, webhook_id))
+    return _webhook_response(_found(request, webhook_id))
 
 
 @router.patch("/webhooks/{webhook_id}", response=WebhookOut, summary="Change a webhook")
@@ -136,7 +136,7 @@ def patch_webhook(request: ApiRequest, webhook_id: WebhookId, changes: WebhookPa
     """Changes the address or the events, pauses a webhook, or switches it on again."""
     check_scope(request.auth, "admin")
     given = changes.model_dump(exclude_none=True)
-    return _answer(change_webhook(request.auth.project, webhook_id, given, actor=actor(request)))
+    return _webhook_response(change_webhook(request.auth.project, webhook_id, given, actor=actor(request)))
 
 
 @router.delete("/webhooks/{webhook_id}", response={204: None}, summary="Delete a webhook")
@@ -172,7 +172,7 @@ def post_test(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
 def list_deliveries(
     request: ApiRequest, webhook_id: WebhookId, filter: Query[DeliveryFilter]
 ) -> HttpResponse:
-    """The newest first."""
+    """Deliveries, newest first."""
     before = None
     if filter.cursor is not None:
         (before,) = decode_cursor(_DELIVERIES, filter.cursor, int)
@@ -214,15 +214,15 @@ def _found(request: ApiRequest, webhook_id: UUID) -> Webhook:
 
 def _with_secret(request: ApiRequest, make: Callable[[], Webhook]) -> HttpResponse:
     """The response with the secret. The stored response does not contain it."""
-    answer = once_per_key(request, lambda: _answer(make(), 201))
-    assert isinstance(answer, HttpResponse)
-    made = json.loads(answer.content)
+    response = once_per_key(request, lambda: _webhook_response(make(), 201))
+    assert isinstance(response, HttpResponse)
+    made = json.loads(response.content)
     secret = secret_of(UUID(made["id"]), made["secret_generation"])
-    answer.content = json_response({**made, "secret": secret}).content
-    return answer
+    response.content = json_response({**made, "secret": secret}).content
+    return response
 
 
-def _answer(row: Webhook, status: int = 200) -> HttpResponse:
+def _webhook_response(row: Webhook, status: int = 200) -> HttpResponse:
     return json_response(_webhook(row, waiting_counts([row])), status)
 
 

@@ -8,11 +8,11 @@ from typing import Any, Generic, Protocol, TypeVar
 from uuid import UUID
 
 from historyapp.core.errors import NotFound
-from historyapp.wire.base import Answer, Page
+from historyapp.wire.base import Page, ResponseModel
 
 T = TypeVar("T")
 R = TypeVar("R", covariant=True)
-A = TypeVar("A", bound=Answer)
+A = TypeVar("A", bound=ResponseModel)
 Id = UUID | str
 File = tuple[str, Any]
 """A file's name and its bytes, or an open binary file."""
@@ -26,21 +26,21 @@ class ApiCall(Generic[T]):
     method: str
     path: str
     read: Callable[[Any], T]
-    """Converts parsed JSON, or None if the response has no body."""
+    """Converts the parsed JSON of the response; its argument is None if there is no body."""
     query: Mapping[str, Any] = field(default_factory=dict)
     body: Mapping[str, Any] | None = None
     files: tuple[File, ...] = ()
     """Sent as ``multipart/form-data``, with ``body`` as its fields."""
     idempotency_key: str | None = None
-    """The Idempotency-Key of a POST. Null: one is generated. Retries use the same key."""
+    """The Idempotency-Key of a POST. None: one is generated. Retries use the same key."""
     repeatable: bool = True
     """Whether to retry it after its response has begun."""
     silence: float | None = None
-    """The longest pause between two messages of the server, in seconds. Null: the client's timeout."""
+    """The longest pause between two messages of the server, in seconds. None: the client's timeout."""
     accept: str | None = None
     """The requested media type, if the server supports several."""
     spooled: Callable[[], T] | None = None
-    """Makes the response to a write that waits in the spool. Null: the API call needs the
+    """Makes the response to a write that waits in the spool. None: the API call needs the
     server's response.
     """
 
@@ -100,12 +100,12 @@ def path_of(*parts: Id | int) -> str:
     return "/" + "/".join(texts)
 
 
-def get(path: str, answer: type[A], **query: Any) -> ApiCall[A]:
-    return ApiCall("GET", path, answer.model_validate, drop_nulls(query))
+def get(path: str, response_type: type[A], **query: Any) -> ApiCall[A]:
+    return ApiCall("GET", path, response_type.model_validate, drop_nulls(query))
 
 
-def post(path: str, answer: type[A], body: Mapping[str, Any], *, key: str | None = None) -> ApiCall[A]:
-    return ApiCall("POST", path, answer.model_validate, body=drop_nulls(body), idempotency_key=key)
+def post(path: str, response_type: type[A], body: Mapping[str, Any], *, key: str | None = None) -> ApiCall[A]:
+    return ApiCall("POST", path, response_type.model_validate, body=drop_nulls(body), idempotency_key=key)
 
 
 def pages(path: str, page: type[Page[T]], **query: Any) -> Pages[T]:

@@ -75,9 +75,9 @@ class AsyncRecorder(hooks.SessionOfClient[AsyncPlayhead]):
         return open_calls(drafts)
 
     async def call_model(self, **options: Unpack[ModelCallOptions]) -> AnsweredOut:
-        *_, answered = [event async for event in self.playhead.call_model(self.session_id, **options)]
-        assert isinstance(answered, AnsweredOut)
-        return answered
+        *_, response = [event async for event in self.playhead.call_model(self.session_id, **options)]
+        assert isinstance(response, AnsweredOut)
+        return response
 
     async def fork(self, at_step: int | None = None, *, title: str | None = None) -> Self:
         child = await self.playhead.fork(self.session_id, at_step=at_step, title=title)

@@ -1,4 +1,4 @@
-"""Sends what waits in a spool, from a task that lives while something waits."""
+"""Sends the writes that wait in a spool, from a task that ends when none is left."""
 
 import asyncio
 import itertools
@@ -86,7 +86,7 @@ class AsyncSender:
                 await asyncio.sleep(pause)
 
     async def _is_done(self) -> bool:
-        """Whether nothing is left. A write that comes later finds no task and starts one."""
+        """Whether no write is left. A later write starts a new task."""
         try:
             done = (
                 self.spool.first(self._server) is None

@@ -1,4 +1,4 @@
-"""A limit on the whole of a blocking request.
+"""A time limit on a whole blocking request.
 
 httpx limits each read and each write of its own. A server that sends one byte a second could hold its caller
 for any time. Here every network operation gets the rest of the total time.
@@ -104,7 +104,7 @@ class _Stream(httpcore.NetworkStream):
 
 
 def _addresses(host: str, port: int, seconds: float | None) -> list[str]:
-    """The host's IP addresses. The look-up knows no time limit, so it runs in a thread of its own."""
+    """The host's IP addresses. A look-up has no time limit of its own, so it runs in another thread."""
     found: list[Any] = []
 
     def look_up() -> None:

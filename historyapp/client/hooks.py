@@ -1,4 +1,4 @@
-"""The hooks of an agent's loop as API calls: what the two recorders share."""
+"""The hooks of an agent's loop as API calls. Both recorders use them."""
 
 import json
 from collections.abc import Mapping
@@ -124,7 +124,7 @@ def result_of(outcome: object) -> entries.Result:
 
 
 def recordable(value: Any) -> Any:
-    """The value if JSON can represent it exactly, else its text, which is what a model reads anyway."""
+    """The value if JSON can represent it exactly, otherwise its text, which is also what a model reads."""
     if isinstance(value, str):
         return value
     try:

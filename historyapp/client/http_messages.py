@@ -1,4 +1,4 @@
-"""API calls as HTTP requests and responses as answers: what the two clients share."""
+"""Builds HTTP requests from API calls, and parses responses. Both clients use it."""
 
 import inspect
 import json
@@ -25,7 +25,7 @@ _ROOT = "/api/v1"
 _KEY = re.compile(r"[!-~]+")
 _LONGEST_TEXT = 300
 RECONNECT_SECONDS = 1.0
-"""Before a stream of events that has ended is opened again."""
+"""The pause before an event stream that ended is opened again."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 """Seconds between two requests for the state of a run."""
 
@@ -36,26 +36,26 @@ def as_method(
     """The method with the name, text and signature of its endpoint's function, as ``help`` shows them.
 
     Args:
-        returns: the generic type that the answer comes in; None: the answer itself.
+        returns: the generic type that the response comes in; None: the response itself.
         first: place of the function's first parameter that the method has too.
     """
     myself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
     signature = inspect.signature(describe)
-    (answer,) = get_args(signature.return_annotation)
+    (response,) = get_args(signature.return_annotation)
     wraps(describe)(method)
     method.__signature__ = signature.replace(
         parameters=[myself, *list(signature.parameters.values())[first:]],
-        return_annotation=returns[answer] if returns else answer,
+        return_annotation=returns[response] if returns else response,
     )
     found: Callable[..., Any] = method
     return found
 
 
 def client_options(base_url: str, api_key: str, timeout: float) -> dict[str, Any]:
-    """The options of an httpx client: the address may end in ``/api/v1`` or not.
+    """The options of an httpx client. The address may end in ``/api/v1``.
 
     Raises:
-        ValueError: for a key that no header can hold; the text does not repeat it.
+        ValueError: for a key that cannot be sent in a header. The message does not contain the key.
     """
     if not _KEY.fullmatch(api_key):
         raise ValueError("The API key must be visible ASCII characters without spaces, such as ph_…")
@@ -89,7 +89,7 @@ class ServerConnection(Generic[H]):
 
 
 def request_of(http: httpx.Client | httpx.AsyncClient, api_call: ApiCall[Any]) -> httpx.Request:
-    """The request, to be sent as often as it takes: its ``Idempotency-Key`` stays the same.
+    """The request. It can be sent repeatedly, because its ``Idempotency-Key`` stays the same.
 
     Raises:
         ValueError: when the body cannot be written as JSON.
@@ -116,7 +116,7 @@ def request_of(http: httpx.Client | httpx.AsyncClient, api_call: ApiCall[Any]) -
 
 
 def limit_attempt(request: httpx.Request, api_call: ApiCall[Any], seconds: float) -> None:
-    """No step of the next attempt takes longer than the attempt may."""
+    """Limits each network operation of the next attempt to the time limit of the attempt."""
     usual = request.extensions["timeout"]
     limits = {name: seconds if value is None else min(value, seconds) for name, value in usual.items()}
     if api_call.silence is not None:
@@ -143,7 +143,7 @@ def checked(outcome: Outcome, api_call: ApiCall[Any], attempts: Attempts, server
 def unavailable(
     error: httpx.RequestError, api_call: ApiCall[Any], server: str, when: str = ""
 ) -> ServerUnavailable:
-    """The error for a request that got no answer, or not all of it."""
+    """The error for a request that got no response, or an incomplete one."""
     return ServerUnavailable(
         f"{api_call.method} {api_call.path} got no response from {server}{when}: {describe_outcome(error)}. "
         "Check that Playhead runs there and that this machine reaches it."
@@ -151,10 +151,10 @@ def unavailable(
 
 
 def parse_response(api_call: ApiCall[T], response: httpx.Response, server: str) -> T:
-    """The answer in a response.
+    """The parsed content of a response.
 
     Raises:
-        NotPlayhead: when the response holds something else.
+        NotPlayhead: when the content has another form.
     """
     try:
         return api_call.read(json.loads(response.content) if response.content else None)

@@ -9,7 +9,7 @@ from historyapp.client.spool import Spool
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Every call tries again until the server answers, for at most ``seconds`` in all."""
+    """Every API call is retried until the server responds, for at most ``seconds`` in total."""
 
     seconds: float = 300.0
 
@@ -20,7 +20,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Raise:
-    """Every call fails after a few quick attempts."""
+    """Every API call fails after a few quick attempts."""
 
     attempts: int = QUICK_ATTEMPTS
 
@@ -34,7 +34,7 @@ OnOutage = Outage | Literal["wait", "raise", "spool"]
 
 
 def outage_of(chosen: OnOutage) -> Outage:
-    """The behaviour of a name.
+    """The behaviour with this name.
 
     Raises:
         ValueError: for any other name.

@@ -12,7 +12,7 @@ _SENT = ("message", "function_call", "custom_tool_call")
 """Items that the next request has too; what OpenAI's own tools did stays in the raw message."""
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 _KEPT = ("id", "object", "created_at", "model", "status", "incomplete_details", "output")
-"""Of a response: the rest repeats the request, instructions and tools included."""
+"""Fields of a response that are kept. The others repeat the request, with its instructions and tools."""
 
 
 def entries_of(response: object, context: ContextOut | None = None) -> list[EntryDraft]:
@@ -89,7 +89,7 @@ def open_calls(drafts: list[EntryDraft]) -> tuple[ToolCall, ...]:
 
 
 def _response_drafts(fields: Mapping[str, Any]) -> list[EntryDraft]:
-    """The one output that a response amounts to.
+    """The response as one output.
 
     Raises:
         ValueError: when it failed or is not finished.
@@ -129,7 +129,7 @@ def _response_drafts(fields: Mapping[str, Any]) -> list[EntryDraft]:
 
 
 def _reasoning(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Reasoning can only be sent again together with what it led to; a search of OpenAI's is not sent."""
+    """Reasoning can only be sent again with the item that it led to. OpenAI's own searches are not sent."""
     sent, blocks = True, list[dict[str, Any]]()
     for item in reversed(items):
         if item.get("type") != "reasoning":

@@ -103,11 +103,11 @@ def _final(finish: Any) -> Mapping[str, Any]:
     return fields_of(found)
 
 
-def _finished(answer: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The answer of a stream, which says why it ended if it did."""
-    choice = next(iter(answer.get("choices") or ()), answer)
-    if choice.get("finish_reason") or answer.get("stop_reason") or answer.get("object") == "response":
-        return answer
+def _finished(response: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The response of a stream, if its finish reason shows that it is complete."""
+    choice = next(iter(response.get("choices") or ()), response)
+    if choice.get("finish_reason") or response.get("stop_reason") or response.get("object") == "response":
+        return response
     raise ValueError(_CUT_OFF)
 
 
@@ -132,7 +132,7 @@ _ANTHROPIC = (
 
 
 def _without_parsed(value: Any) -> Any:
-    """Drops them where the SDKs put them, and never within arguments, which are the model's."""
+    """Removes the SDKs' fields where the SDKs add them, but not within arguments, which the model wrote."""
     if isinstance(value, list):
         return [_without_parsed(item) for item in value]
     if not isinstance(value, dict):

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 def log_step_in_flight(session_id: UUID, left: EpisodeOut | None) -> None:
-    """Writes it to the log, where people look after a crash."""
+    """Logs that a step is in flight, for people who look into the log after a crash."""
     if left is not None:
         log.warning("Session %s has an action in flight: step %d", session_id, left.number)
 
@@ -39,7 +39,7 @@ def _recorded(describe: Callable[Concatenate[Id, P], ApiCall[T]]) -> Callable[Co
 
 
 class Recorder(hooks.SessionOfClient[Playhead]):
-    """One session as its agent sees it: what it recorded is what it reads, also in another process.
+    """One session as its agent sees it. What it has recorded, it can read, also in another process.
 
     It keeps nothing itself. Every method asks the server, and raises as :class:`Playhead` does.
 
@@ -69,7 +69,7 @@ class Recorder(hooks.SessionOfClient[Playhead]):
 
     @classmethod
     def open(cls, playhead: Playhead, session_id: Id | None = None, **fields: Any) -> Self:
-        """The session of this id, made if there is none; without an id always a new one.
+        """Opens the session with this id, or creates it. Without an id, always creates a new one.
 
         An agent that was killed continues by opening the same id. If an action was in flight, the log says
         so; see :attr:`in_flight`.
@@ -109,14 +109,14 @@ class Recorder(hooks.SessionOfClient[Playhead]):
         return open_calls(drafts)
 
     def call_model(self, **options: Unpack[ModelCallOptions]) -> AnsweredOut:
-        """The server calls a model with a fresh context and records the answer, ``output.tool_calls`` in it.
+        """The server calls a model with a new context and records the response with ``output.tool_calls``.
 
         Raises:
-            ModelCallFailed: when the provider gives no answer; the history is as it was.
+            ModelCallFailed: when the provider gives no usable response; the history is as it was.
         """
-        *_, answered = self.playhead.call_model(self.session_id, **options)
-        assert isinstance(answered, AnsweredOut)
-        return answered
+        *_, response = self.playhead.call_model(self.session_id, **options)
+        assert isinstance(response, AnsweredOut)
+        return response
 
     def fork(self, at_step: int | None = None, *, title: str | None = None) -> Self:
         """A recorder over a new session that shares this one's steps up to ``at_step``, or all of them."""
@@ -134,7 +134,7 @@ class Recorder(hooks.SessionOfClient[Playhead]):
 
     @property
     def cursor(self) -> int:
-        """How many steps are finished."""
+        """The number of finished steps."""
         return len(self) - (self.in_flight is not None)
 
     def __len__(self) -> int:

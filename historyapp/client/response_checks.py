@@ -1,4 +1,4 @@
-"""Whether a response is Playhead's. At a wrong address something else often answers."""
+"""Checks whether a response is Playhead's. At a wrong address, another server often responds."""
 
 import json
 import re

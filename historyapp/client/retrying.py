@@ -1,4 +1,4 @@
-"""Whether to send a request again, and when. Every write carries an ``Idempotency-Key``, so it may be."""
+"""Decides whether and when to retry a request. Writes can be retried: each has an ``Idempotency-Key``."""
 
 import logging
 import math
@@ -17,7 +17,7 @@ log = logging.getLogger("historyapp.client")
 LONGEST_PAUSE = 5.0
 """In seconds, between two attempts. A restart takes a few seconds, so a longer pause gains nothing."""
 QUICK_ATTEMPTS = 3
-"""How often a request is sent where waiting does not help."""
+"""The number of attempts where waiting does not help."""
 _FIRST_PAUSE = 0.25
 _MAX_DOUBLINGS = 10
 _BUSY = (429, 503)
@@ -29,7 +29,7 @@ Outcome = httpx.Response | httpx.RequestError
 
 
 def is_outage(outcome: Outcome) -> bool:
-    """Whether the server cannot be reached: no connection, no complete answer in time, or 502, 503, 504."""
+    """Whether the server cannot be reached: no connection, no complete response in time, or 502, 503, 504."""
     if isinstance(outcome, httpx.RequestError):
         return not isinstance(outcome, _FATAL)
     return outcome.status_code in _OUTAGE and not _is_of_a_provider(outcome)
@@ -67,7 +67,7 @@ class RetryLimit:
 
     seconds: float
     attempts: int | None = None
-    """The most attempts. Null: limited by time only."""
+    """The maximum number of attempts. None: limited by time only."""
 
 
 class Attempts:
@@ -85,7 +85,7 @@ class Attempts:
 
     @property
     def limit(self) -> float:
-        """Seconds that the next attempt may take. A model has its own time until it answers."""
+        """Seconds that the next attempt may take. A model call has more time until the model responds."""
         if self._api_call.silence is not None:
             return self._api_call.silence
         return max(0.001, min(self._timeout, self._end - time.monotonic()))
@@ -103,13 +103,13 @@ class Attempts:
         return pause
 
 
-def _is_of_a_provider(answer: httpx.Response) -> bool:
-    """Playhead's own 502 says that a model's provider failed, and that asking it again did not help."""
-    return answer.status_code == 502 and "problem+json" in answer.headers.get("Content-Type", "")
+def _is_of_a_provider(response: httpx.Response) -> bool:
+    """Playhead's own 502 means that a model's provider failed, and that the server's retries did not help."""
+    return response.status_code == 502 and "problem+json" in response.headers.get("Content-Type", "")
 
 
 def retry_after(response: httpx.Response) -> float | None:
-    """What the header of that name says, in seconds from now; None where it says nothing."""
+    """The header ``Retry-After`` in seconds from now, or None if it is missing or invalid."""
     text = response.headers.get("Retry-After", "").strip()
     if text.isascii() and text.isdecimal():
         return float(text)
@@ -122,6 +122,6 @@ def retry_after(response: httpx.Response) -> float | None:
 
 
 def growing_pause(attempt: int) -> float:
-    """Doubles with each attempt; half of it is random, so that clients do not retry at the same time."""
+    """A pause that doubles with each attempt. Half of it is random: clients then retry at different times."""
     pause: float = min(_FIRST_PAUSE * 2.0 ** min(attempt - 1, _MAX_DOUBLINGS), LONGEST_PAUSE)
     return pause * random.uniform(0.5, 1.0)  # noqa: S311  no secret depends on it

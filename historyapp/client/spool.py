@@ -17,10 +17,10 @@ from typing import Any
 from historyapp.client.errors import NotSpooled
 
 SMALLEST = 65_536
-"""The least ``max_bytes`` of a spool: an empty file takes some."""
+"""The smallest allowed ``max_bytes`` of a spool: an empty file takes some of it."""
 _PAGE = 4096
 _RESERVE = 64
-"""Pages beyond the limit, to note in a full file that a write was refused."""
+"""Pages beyond the limit, with which a full file can still record that a write was refused."""
 _BUSY_SECONDS = 5.0
 _TABLES = """
 CREATE TABLE IF NOT EXISTS writes (
@@ -38,7 +38,7 @@ CREATE INDEX IF NOT EXISTS waiting ON writes (server, id) WHERE problem IS NULL;
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One request as it is sent, again and again if need be: same path, same key, same bytes."""
+    """A request. Every attempt sends the same path, key and bytes."""
 
     server: str
     path: str
@@ -121,7 +121,7 @@ class Spool:
     # Used by the clients
 
     def put(self, write: Write) -> None:
-        """Keeps a write behind all others.
+        """Adds a write at the end.
 
         Raises:
             NotSpooled: when the file is full, or cannot be written.
@@ -131,7 +131,7 @@ class Spool:
             file.execute("INSERT INTO writes (server, path, key, body, made_at) VALUES (?, ?, ?, ?, ?)", row)
 
     def first(self, server: str, among: Sequence[str] = ()) -> Write | None:
-        """The write that is to be sent next; None when nothing waits.
+        """The write that is sent next, or None if none waits.
 
         Args:
             among: paths; without them those of any path.
@@ -146,18 +146,18 @@ class Spool:
         return Write(server, *row) if row else None
 
     def sent(self, write: Write) -> None:
-        """Forgets a write that the server has."""
+        """Removes a write that the server has stored."""
         with self._open(reserve=_RESERVE) as file:
             file.execute("DELETE FROM writes WHERE id = ?", (write.id,))
 
     def refuse(self, write: Write, problem: dict[str, Any]) -> None:
-        """Sets a write aside that the server will never take."""
+        """Sets aside a write that the server refused for good."""
         with self._open(reserve=_RESERVE) as file:
             text = json.dumps(problem)
             file.execute("UPDATE writes SET problem = ? WHERE id = ?", (text, write.id))
 
     def lock(self) -> sqlite3.Connection | None:
-        """The right to send, for one process and thread at a time; None while another one has it.
+        """The right to send, which one thread of one process has at a time. None if another one has it.
 
         It ends when the connection is closed, and with its process.
         """
@@ -177,7 +177,7 @@ class Spool:
 
     @contextmanager
     def _open(self, reserve: int = 0) -> Iterator[sqlite3.Connection]:
-        """A connection for one statement: connections survive no fork, and belong to one thread."""
+        """A connection for one statement. Connections do not survive a fork, and belong to one thread."""
         try:
             with closing(sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)) as file:
                 file.execute(f"PRAGMA max_page_count = {self.max_bytes // _PAGE + reserve}")

@@ -1,4 +1,4 @@
-"""Sends what waits in a spool, from a thread that lives while something waits."""
+"""Sends the writes that wait in a spool, from a thread that ends when none is left."""
 
 import itertools
 import math
@@ -117,7 +117,7 @@ class Sender:
             self._release()
 
     def _is_done(self) -> bool:
-        """Whether nothing is left. Asked under the guard: a write that comes then starts the next thread."""
+        """Whether no write is left. Called under the guard, so that a later write starts a new thread."""
         with self._guard:
             try:
                 done = self.spool.first(self._server) is None

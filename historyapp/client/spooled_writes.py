@@ -39,7 +39,7 @@ def with_times(api_call: ApiCall[T]) -> ApiCall[T]:
 
 
 def finish_write(spool: Spool, write: Write, outcome: Outcome) -> str:
-    """Removes a write from the spool if the server has answered it.
+    """Removes a write from the spool if the server has accepted or refused it.
 
     Returns:
         Why the write must be sent again. Empty if the next write can be sent.
@@ -55,7 +55,7 @@ def finish_write(spool: Spool, write: Write, outcome: Outcome) -> str:
     try:
         check_success(outcome, write.server, streamed=False)
         if "head" not in json.loads(outcome.content):
-            return f"{write.server} answers with JSON that is not Playhead's"
+            return f"{write.server} responds with JSON that is not Playhead's"
     except (PlayheadError, ValueError, TypeError) as error:
         return str(error)
     spool.sent(write)

@@ -21,7 +21,7 @@ T = TypeVar("T")
 Method = Callable[Concatenate["Playhead", P], T]
 
 
-def _answered(describe: Callable[P, ApiCall[T]]) -> Method[P, T]:
+def _api_method(describe: Callable[P, ApiCall[T]]) -> Method[P, T]:
     return http_messages.as_method(
         describe, lambda self, /, *args, **kwargs: self.execute(describe(*args, **kwargs))
     )
@@ -41,12 +41,12 @@ class Playhead(http_messages.ServerConnection[httpx.Client]):
     Args:
         base_url: scheme, host and port, as in ``http://127.0.0.1:8000``.
         api_key: ``ph_…``
-        timeout: seconds that one attempt may take, from looking up the address to the end of the answer. A
-            stream may take longer, but no silence in it.
+        timeout: seconds that one attempt may take, from looking up the address to the end of the response.
+            A stream may take longer in total, but no pause in it may.
         on_outage: what calls do while the server cannot be reached: ``"wait"`` for it, ``"spool"`` writes to
             a file that is sent later, or ``"raise"``; :class:`Wait`, :class:`Spool` and :class:`Raise` have
             settings.
-        transport: for proxies, certificates and tests. One that is not of httpx keeps time limits itself.
+        transport: for proxies, certificates and tests. A transport of your own must keep time limits itself.
 
     Raises:
         PlayheadError: from every method; see :mod:`historyapp.client.errors`.
@@ -74,114 +74,114 @@ class Playhead(http_messages.ServerConnection[httpx.Client]):
             )
             self._sender.start()
 
-    create_session = _answered(endpoints.sessions.create_session)
+    create_session = _api_method(endpoints.sessions.create_session)
     sessions = _listed(endpoints.sessions.sessions)
-    session_facets = _answered(endpoints.sessions.session_facets)
-    session = _answered(endpoints.sessions.session)
-    change_session = _answered(endpoints.sessions.change_session)
-    annotate_session = _answered(endpoints.sessions.annotate_session)
-    archive_session = _answered(endpoints.sessions.archive_session)
-    fork = _answered(endpoints.sessions.fork)
+    session_facets = _api_method(endpoints.sessions.session_facets)
+    session = _api_method(endpoints.sessions.session)
+    change_session = _api_method(endpoints.sessions.change_session)
+    annotate_session = _api_method(endpoints.sessions.annotate_session)
+    archive_session = _api_method(endpoints.sessions.archive_session)
+    fork = _api_method(endpoints.sessions.fork)
 
-    append = _answered(endpoints.entries.append)
-    register_action = _answered(endpoints.entries.register_action)
-    register_result = _answered(endpoints.entries.register_result)
-    append_step = _answered(endpoints.entries.append_step)
+    append = _api_method(endpoints.entries.append)
+    register_action = _api_method(endpoints.entries.register_action)
+    register_result = _api_method(endpoints.entries.register_result)
+    append_step = _api_method(endpoints.entries.append_step)
     entries = _listed(endpoints.entries.entries)
-    entry = _answered(endpoints.entries.entry)
+    entry = _api_method(endpoints.entries.entry)
 
     episodes = _listed(endpoints.episodes.episodes)
     full_episodes = _listed(endpoints.episodes.full_episodes)
-    episode = _answered(endpoints.episodes.episode)
-    recorded_request = _answered(endpoints.episodes.recorded_request)
+    episode = _api_method(endpoints.episodes.episode)
+    recorded_request = _api_method(endpoints.episodes.recorded_request)
     recorded_messages = _listed(endpoints.episodes.recorded_messages)
-    origins = _answered(endpoints.episodes.origins)
+    origins = _api_method(endpoints.episodes.origins)
     find = _listed(endpoints.finding.find)
     search = _listed(endpoints.searching.search)
-    search_suggestions = _answered(endpoints.searching.search_suggestions)
+    search_suggestions = _api_method(endpoints.searching.search_suggestions)
     saved_searches = _listed(endpoints.saved_searches.saved_searches)
-    save_search = _answered(endpoints.saved_searches.save_search)
-    rename_search = _answered(endpoints.saved_searches.rename_search)
-    delete_search = _answered(endpoints.saved_searches.delete_search)
-    progress = _answered(endpoints.episodes.progress)
-    history = _answered(endpoints.episodes.history)
-    messages = _answered(endpoints.episodes.messages)
+    save_search = _api_method(endpoints.saved_searches.save_search)
+    rename_search = _api_method(endpoints.saved_searches.rename_search)
+    delete_search = _api_method(endpoints.saved_searches.delete_search)
+    progress = _api_method(endpoints.episodes.progress)
+    history = _api_method(endpoints.episodes.history)
+    messages = _api_method(endpoints.episodes.messages)
 
-    context = _answered(endpoints.contexts.context)
-    serve_context = _answered(endpoints.contexts.serve_context)
+    context = _api_method(endpoints.contexts.context)
+    serve_context = _api_method(endpoints.contexts.serve_context)
     snapshots = _listed(endpoints.contexts.snapshots)
-    snapshot = _answered(endpoints.contexts.snapshot)
-    snapshot_request = _answered(endpoints.contexts.snapshot_request)
-    snapshot_diff = _answered(endpoints.contexts.snapshot_diff)
+    snapshot = _api_method(endpoints.contexts.snapshot)
+    snapshot_request = _api_method(endpoints.contexts.snapshot_request)
+    snapshot_diff = _api_method(endpoints.contexts.snapshot_diff)
 
     call_model = _listed(endpoints.model_calls.call_model)
 
-    ledger = _answered(endpoints.ledger.ledger)
+    ledger = _api_method(endpoints.ledger.ledger)
     step_ledgers = _listed(endpoints.ledger.step_ledgers)
-    overview = _answered(endpoints.overview.overview)
-    figures = _answered(endpoints.figures.figures)
+    overview = _api_method(endpoints.overview.overview)
+    figures = _api_method(endpoints.figures.figures)
 
-    rewind = _answered(endpoints.rewinds.rewind)
-    undo_rewind = _answered(endpoints.rewinds.undo_rewind)
+    rewind = _api_method(endpoints.rewinds.rewind)
+    undo_rewind = _api_method(endpoints.rewinds.undo_rewind)
     rewinds = _listed(endpoints.rewinds.rewinds)
     summaries = _listed(endpoints.rewinds.summaries)
-    write_summary = _answered(endpoints.rewinds.write_summary)
+    write_summary = _api_method(endpoints.rewinds.write_summary)
 
-    events = _answered(endpoints.events.events)
+    events = _api_method(endpoints.events.events)
     follow_events = _listed(endpoints.events.follow_events)
     follow_session = _listed(endpoints.events.follow_session)
 
-    compare_sessions = _answered(endpoints.run_comparisons.compare_sessions)
+    compare_sessions = _api_method(endpoints.run_comparisons.compare_sessions)
     compared_steps = _listed(endpoints.run_comparisons.compared_steps)
 
     notes = _listed(endpoints.notes.notes)
-    write_note = _answered(endpoints.notes.write_note)
-    delete_note = _answered(endpoints.notes.delete_note)
+    write_note = _api_method(endpoints.notes.write_note)
+    delete_note = _api_method(endpoints.notes.delete_note)
 
-    compress = _answered(endpoints.compressions.compress)
+    compress = _api_method(endpoints.compressions.compress)
     compressions = _listed(endpoints.compressions.compressions)
-    compression = _answered(endpoints.compressions.compression)
-    cancel_compression = _answered(endpoints.compressions.cancel_compression)
-    retry_compression = _answered(endpoints.compressions.retry_compression)
-    estimate_compression = _answered(endpoints.compressions.estimate_compression)
-    compare = _answered(endpoints.compressions.compare)
-    comparison = _answered(endpoints.compressions.comparison)
+    compression = _api_method(endpoints.compressions.compression)
+    cancel_compression = _api_method(endpoints.compressions.cancel_compression)
+    retry_compression = _api_method(endpoints.compressions.retry_compression)
+    estimate_compression = _api_method(endpoints.compressions.estimate_compression)
+    compare = _api_method(endpoints.compressions.compare)
+    comparison = _api_method(endpoints.compressions.comparison)
     comparison_rows = _listed(endpoints.compressions.comparison_rows)
 
-    project = _answered(endpoints.projects.project)
-    change_project = _answered(endpoints.projects.change_project)
+    project = _api_method(endpoints.projects.project)
+    change_project = _api_method(endpoints.projects.change_project)
     caps = _listed(endpoints.projects.caps)
-    set_caps = _answered(endpoints.projects.set_caps)
+    set_caps = _api_method(endpoints.projects.set_caps)
 
     what_ifs = _listed(endpoints.what_ifs.what_ifs)
-    save_what_if = _answered(endpoints.what_ifs.save_what_if)
-    delete_what_if = _answered(endpoints.what_ifs.delete_what_if)
+    save_what_if = _api_method(endpoints.what_ifs.save_what_if)
+    delete_what_if = _api_method(endpoints.what_ifs.delete_what_if)
 
-    share = _answered(endpoints.shares.share)
+    share = _api_method(endpoints.shares.share)
     shares = _listed(endpoints.shares.shares)
-    revoke_share = _answered(endpoints.shares.revoke_share)
+    revoke_share = _api_method(endpoints.shares.revoke_share)
 
     webhooks = _listed(endpoints.webhooks.webhooks)
-    create_webhook = _answered(endpoints.webhooks.create_webhook)
-    webhook = _answered(endpoints.webhooks.webhook)
-    change_webhook = _answered(endpoints.webhooks.change_webhook)
-    delete_webhook = _answered(endpoints.webhooks.delete_webhook)
-    rotate_webhook_secret = _answered(endpoints.webhooks.rotate_webhook_secret)
-    send_test_event = _answered(endpoints.webhooks.send_test_event)
+    create_webhook = _api_method(endpoints.webhooks.create_webhook)
+    webhook = _api_method(endpoints.webhooks.webhook)
+    change_webhook = _api_method(endpoints.webhooks.change_webhook)
+    delete_webhook = _api_method(endpoints.webhooks.delete_webhook)
+    rotate_webhook_secret = _api_method(endpoints.webhooks.rotate_webhook_secret)
+    send_test_event = _api_method(endpoints.webhooks.send_test_event)
     webhook_deliveries = _listed(endpoints.webhooks.webhook_deliveries)
-    webhook_delivery = _answered(endpoints.webhooks.webhook_delivery)
-    redeliver = _answered(endpoints.webhooks.redeliver)
+    webhook_delivery = _api_method(endpoints.webhooks.webhook_delivery)
+    redeliver = _api_method(endpoints.webhooks.redeliver)
 
-    import_files = _answered(endpoints.transfers.import_files)
+    import_files = _api_method(endpoints.transfers.import_files)
     export = _listed(endpoints.transfers.export)
     export_many = _listed(endpoints.bulk_actions.export_many)
-    start_bulk_action = _answered(endpoints.bulk_actions.start_bulk_action)
-    bulk_action = _answered(endpoints.bulk_actions.bulk_action)
-    cancel_bulk_action = _answered(endpoints.bulk_actions.cancel_bulk_action)
-    estimate_bulk_compression = _answered(endpoints.bulk_actions.estimate_bulk_compression)
+    start_bulk_action = _api_method(endpoints.bulk_actions.start_bulk_action)
+    bulk_action = _api_method(endpoints.bulk_actions.bulk_action)
+    cancel_bulk_action = _api_method(endpoints.bulk_actions.cancel_bulk_action)
+    estimate_bulk_compression = _api_method(endpoints.bulk_actions.estimate_bulk_compression)
 
     def execute(self, api_call: ApiCall[T]) -> T:
-        """Sends a call of the API and returns its answer; a write may be kept behind those that wait."""
+        """Sends an API call and returns its response. While writes wait in the spool, further ones do too."""
         sender, spooled = self._sender, api_call.spooled
         if sender is None or spooled is None:
             return http_messages.parse_response(api_call, self._send(api_call), self._server)
@@ -209,7 +209,7 @@ class Playhead(http_messages.ServerConnection[httpx.Client]):
         return self._sender.spool.waiting(self._server)
 
     def wait_for_compression(self, session_id: Id, run_id: Id, *, timeout: float | None = None) -> RunOut:
-        """The run, as soon as it has ended, also by failure: see its ``state``, ``note`` and ``errors``.
+        """Waits until the run has succeeded or failed: see its ``state``, ``note`` and ``errors``.
 
         Args:
             timeout: seconds to wait; None: no limit.

@@ -1,15 +1,15 @@
-"""Responses to writes, which are not known while the write waits in the spool."""
+"""Responses to writes. They are not known while the write waits in the spool."""
 
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from historyapp.client.errors import NotYetKnown
-from historyapp.wire.base import Answer
+from historyapp.wire.base import ResponseModel
 from historyapp.wire.entries import AppendedOut, RegisteredOut
 
 S = TypeVar("S", bound="SpoolableResponse")
 
 
-class SpoolableResponse(Answer):
+class SpoolableResponse(ResponseModel):
     """The response to a write."""
 
     @classmethod

@@ -75,7 +75,7 @@ def ask(question: str, yes: bool) -> None:
     """Asks the user for confirmation, unless ``yes`` is set.
 
     Raises:
-        CommandFailed: when the answer is not yes, or standard input is not a terminal.
+        CommandFailed: when the user's answer is not yes, or standard input is not a terminal.
     """
     if yes:
         return

@@ -6,7 +6,7 @@ from argparse import Namespace
 from historyapp.management.exit_codes import FAILED
 from historyapp.terminal.output import STYLES, Column, Output, note
 from historyapp.terminal.safe_text import safe_line
-from historyapp.terminal.server import MAX_ITEMS, Answer, Server
+from historyapp.terminal.server import MAX_ITEMS, JsonObject, Server
 from historyapp.terminal.sessions import find_session
 
 SHOWN = 20
@@ -63,7 +63,7 @@ def compare(server: Server, output: Output, options: Namespace) -> int:
     return FAILED if found["first_difference"] else 0
 
 
-def _print_comparison(output: Output, found: Answer, pairs: list[Answer], options: Namespace) -> None:
+def _print_comparison(output: Output, found: JsonObject, pairs: list[JsonObject], options: Namespace) -> None:
     output.table(TOTALS, [_totals("A", found["a"]), _totals("B", found["b"])])
     output.line()
     shared = found["common"]["steps"]
@@ -88,7 +88,7 @@ def _print_comparison(output: Output, found: Answer, pairs: list[Answer], option
         note("These are the pairs around the first difference. --all shows the others.")
 
 
-def _totals(name: str, side: Answer) -> list[str]:
+def _totals(name: str, side: JsonObject) -> list[str]:
     totals = side["totals"]
     figures = [f"{totals[figure]:,}" for figure in ("steps", "errors", "tokens")]
     money = "" if totals["money"] is None else f"${totals['money']:,.2f}"
@@ -97,13 +97,13 @@ def _totals(name: str, side: Answer) -> list[str]:
     return [f"{name} {side['session'][:13]}{at}", side["title"], *figures, money, seconds]
 
 
-def _pair(pair: Answer) -> list[str]:
+def _pair(pair: JsonObject) -> list[str]:
     numbers = [f"{pair[side]['number']:,}" if pair[side] else "" for side in ("a", "b")]
     change, differs = _CHANGE[pair["change"]], ", ".join(pair["differs"])
     return [*numbers, change, differs, _step_text(pair["a"]), _step_text(pair["b"])]
 
 
-def _step_text(step: Answer | None) -> str:
+def _step_text(step: JsonObject | None) -> str:
     if step is None:
         return ""
     status = step["status"] if step["status"] in STYLES and step["status"] != "success" else ""

@@ -16,6 +16,6 @@ class WrongUsage(CommandFailed):
 
 
 class Unreachable(CommandFailed):
-    """The server does not answer, is too busy, or is not Playhead."""
+    """The server does not respond, is too busy, or is not Playhead."""
 
     code = UNREACHABLE

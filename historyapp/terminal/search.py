@@ -4,7 +4,7 @@ from argparse import Namespace
 
 from historyapp.terminal.output import STYLES, Output, note, short_ids, time_text
 from historyapp.terminal.safe_text import safe_line
-from historyapp.terminal.server import Answer, Server
+from historyapp.terminal.server import JsonObject, Server
 
 MAX_HITS = 50
 """The most hits on one page of the API's search."""
@@ -29,7 +29,7 @@ def search(server: Server, output: Output, options: Namespace) -> None:
         note(f"There are older results. Continue with --cursor {page['next']}")
 
 
-def _print_hit(output: Output, id: str, hit: Answer) -> None:
+def _print_hit(output: Output, id: str, hit: JsonObject) -> None:
     status = hit["status"]
     title = safe_line(hit["title"])[:_LONGEST_TITLE] or "(untitled)"
     facts = "  ".join(filter(None, (safe_line(", ".join(hit["tools"])), time_text(hit["at"]))))

@@ -30,7 +30,7 @@ _KEY = re.compile(r"[!-~]{1,500}")
 _UNAVAILABLE = (429, 502, 503, 504)
 _LONGEST_ERROR = 2000
 
-Answer = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
 class Server:
@@ -57,17 +57,17 @@ class Server:
             transport=transport,
         )
 
-    def get(self, path: str, **query: Any) -> Answer:
+    def get(self, path: str, **query: Any) -> JsonObject:
         """The response to a GET. Query parameters that are None are left out."""
         params = {name: value for name, value in query.items() if value is not None}
-        return self._answer("GET", path, params=params)
+        return self._request("GET", path, params=params)
 
-    def post(self, path: str, body: Mapping[str, Any]) -> Answer:
+    def post(self, path: str, body: Mapping[str, Any]) -> JsonObject:
         """The response to a POST. Fields of the body that are None are left out."""
         content = {name: value for name, value in body.items() if value is not None}
-        return self._answer("POST", path, json=content, headers={"Idempotency-Key": uuid4().hex})
+        return self._request("POST", path, json=content, headers={"Idempotency-Key": uuid4().hex})
 
-    def listed(self, path: str, most: int, *, at_once: int = MAX_ITEMS, **query: Any) -> Answer:
+    def listed(self, path: str, most: int, *, at_once: int = MAX_ITEMS, **query: Any) -> JsonObject:
         """The first ``most`` items of a list as one page. Its ``next`` is the cursor of the following items.
 
         Args:
@@ -109,17 +109,19 @@ class Server:
 
         return Playhead(self.address, self._key, transport=self._transport)
 
-    def _answer(self, method: str, path: str, **options: Any) -> Answer:
+    def _request(self, method: str, path: str, **options: Any) -> JsonObject:
         try:
             response = self._http.request(method, path, **options)
         except httpx.HTTPError as error:
             raise self._unreachable(error) from error
         if not response.is_success:
             raise self._refusal(response)
-        answer = _read_object(response)
-        if answer is None:
-            raise Unreachable(f"{self.address} does not answer as a Playhead server does. Check the address.")
-        return answer
+        content = _read_object(response)
+        if content is None:
+            raise Unreachable(
+                f"{self.address} does not respond as a Playhead server does. Check the address."
+            )
+        return content
 
     def _unreachable(self, error: httpx.HTTPError) -> Unreachable:
         reason = safe_line(str(error)) or type(error).__name__
@@ -131,12 +133,12 @@ class Server:
         problem = _read_object(response) or {}
         detail = safe_line(str(problem.get("detail") or problem.get("title") or ""))[:_LONGEST_ERROR]
         if response.status_code in _UNAVAILABLE:
-            detail = detail or f"{self.address} answers with status {response.status_code}."
+            detail = detail or f"{self.address} responded with status {response.status_code}."
             return Unreachable(f"{detail} Run the command again later.")
         if not detail:
             status = response.status_code
             return Unreachable(
-                f"{self.address} answers with status {status}, not as Playhead does. Check the address."
+                f"{self.address} responded with status {status}, but not as Playhead does. Check the address."
             )
         return WrongUsage(detail) if response.status_code == 422 else CommandFailed(detail)
 
@@ -146,13 +148,13 @@ def at(*parts: object) -> str:
     return "/" + "/".join(quote(str(part), safe="") for part in parts)
 
 
-def _read_object(response: httpx.Response) -> Answer | None:
+def _read_object(response: httpx.Response) -> JsonObject | None:
     """The JSON object of a response, or None if the body is not an object."""
     try:
-        answer = json.loads(response.content)
+        content = json.loads(response.content)
     except (ValueError, RecursionError):
         return None
-    return answer if isinstance(answer, dict) else None
+    return content if isinstance(content, dict) else None
 
 
 def _checked_address(address: str) -> str:

@@ -6,7 +6,7 @@ from argparse import Namespace
 from historyapp.terminal.errors import CommandFailed, WrongUsage
 from historyapp.terminal.output import Column, Output, duration_text, note, short_ids, time_text
 from historyapp.terminal.safe_text import safe_line
-from historyapp.terminal.server import Answer, Server, at
+from historyapp.terminal.server import JsonObject, Server, at
 
 LAST = "last"
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -55,7 +55,7 @@ def list_sessions(server: Server, output: Output, options: Namespace) -> None:
         note(f"These are the newest {len(items):,}. --limit shows more.")
 
 
-def find_session(server: Server, name: str) -> Answer:
+def find_session(server: Server, name: str) -> JsonObject:
     """The session that a name refers to.
 
     Args:

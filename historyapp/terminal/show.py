@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from historyapp.terminal.errors import WrongUsage
 from historyapp.terminal.output import STYLES, Column, Output, duration_text, note, time_text
 from historyapp.terminal.safe_text import safe_line, safe_text
-from historyapp.terminal.server import Answer, Server, at
+from historyapp.terminal.server import JsonObject, Server, at
 from historyapp.terminal.sessions import find_session
 
 NEWEST_SHOWN = 20
@@ -57,7 +57,7 @@ def show(server: Server, output: Output, options: Namespace) -> None:
         _show_steps(server, output, options, session)
 
 
-def _show_steps(server: Server, output: Output, options: Namespace, session: Answer) -> None:
+def _show_steps(server: Server, output: Output, options: Namespace, session: JsonObject) -> None:
     chosen = options.steps or StepRange(max(1, session["steps"] - NEWEST_SHOWN + 1), None)
     if chosen.first > (chosen.last or max(1, session["steps"])) or chosen.first < 1:
         raise WrongUsage(f"The session has steps 1 to {session['steps']}. Give --steps within them.")
@@ -85,7 +85,7 @@ def _show_steps(server: Server, output: Output, options: Namespace, session: Ans
         )
 
 
-def print_head(output: Output, session: Answer) -> None:
+def print_head(output: Output, session: JsonObject) -> None:
     """Prints a session's description and figures in a few lines."""
     output.line((safe_line(session["title"]) or "(untitled)", "bold"))
     who = ", ".join(filter(None, (session["agent"], session["model"])))
@@ -104,7 +104,7 @@ def print_head(output: Output, session: Answer) -> None:
         output.line(f"{times} {duration_text(begun, ended)}".strip())
 
 
-def step_cells(step: Answer) -> list[str]:
+def step_cells(step: JsonObject) -> list[str]:
     """A step of a list as cells for :data:`COLUMNS`."""
     failure = step["error_line"] if step["likely_failure"] or step["status"] == "error" else ""
     outcome = "likely failure" if step["likely_failure"] else step["status"]
@@ -114,7 +114,7 @@ def step_cells(step: Answer) -> list[str]:
     return [f"{step['number']:,}", outcome, call, result, f"{step['tokens']:,}", spent]
 
 
-def print_step(output: Output, step: Answer) -> None:
+def print_step(output: Output, step: JsonObject) -> None:
     """Prints a complete step: the thoughts, the tool calls and the results."""
     style = STYLES.get(step["status"], "")
     time, spent = time_text(step["started_at"]), duration_text(step["started_at"], step["finished_at"])

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from historyapp.terminal.errors import CommandFailed, Unreachable, WrongUsage
 from historyapp.terminal.output import STYLES, Output, time_text
 from historyapp.terminal.safe_text import safe_line
-from historyapp.terminal.server import MAX_ITEMS, Answer, Server, at
+from historyapp.terminal.server import MAX_ITEMS, JsonObject, Server, at
 from historyapp.terminal.sessions import find_session
 
 EVENT_STREAM = "text/event-stream"
@@ -52,7 +52,7 @@ class Printer(NamedTuple):
     with_session: bool
     """Whether each line begins with the session's id."""
 
-    def entry(self, session: str, entry: Answer) -> None:
+    def entry(self, session: str, entry: JsonObject) -> None:
         if self.as_json:
             self.output.json({"session": session, **entry}, lines=True)
             return
@@ -64,7 +64,7 @@ class Printer(NamedTuple):
             title = (f"{safe_line(part.title):<8}", part.style)
             self.output.line((place, "dim"), "  ", title, f" {text}".rstrip())
 
-    def event(self, event: Answer) -> None:
+    def event(self, event: JsonObject) -> None:
         if self.as_json:
             self.output.json(event, lines=True)
             return
@@ -104,7 +104,7 @@ def current_cursor(server: Server) -> str:
     raise Unreachable(f"{server.address} sends no events. Check the address.")
 
 
-def _newest_entries(server: Server, session: str, most: int) -> list[Answer]:
+def _newest_entries(server: Server, session: str, most: int) -> list[JsonObject]:
     path = at("sessions", session, "entries")
     return list(reversed(server.listed(path, most, order="newest")["items"])) if most else []
 
@@ -130,7 +130,7 @@ def _follow(server: Server, printer: Printer, session: str | None, after: str, p
                     printer.entry(of, entry)
 
 
-def _entries(server: Server, session: str, first: int, last: int) -> Iterator[Answer]:
+def _entries(server: Server, session: str, first: int, last: int) -> Iterator[JsonObject]:
     """The entries from one position to another, including those that a rewind has cut off since."""
     query = {"after": first - 1, "before": last + 1, "take": "all"}
     path, cursor = at("sessions", session, "entries"), None
@@ -147,7 +147,7 @@ def _entries(server: Server, session: str, first: int, last: int) -> Iterator[An
             return
 
 
-def entry_parts(entry: Answer) -> Iterator[Part]:
+def entry_parts(entry: JsonObject) -> Iterator[Part]:
     """The lines of an entry: one for each text, tool call and result."""
     kind = entry["kind"]
     if kind == "model_output":
@@ -169,7 +169,7 @@ def entry_parts(entry: Answer) -> Iterator[Part]:
         yield Part(_TITLES.get(kind, str(kind)), _text_of(next((text for text in texts if text), "")))
 
 
-def _result_text(result: Answer) -> str:
+def _result_text(result: JsonObject) -> str:
     texts = (result.get(name) for name in ("feedback", "reason", "outputs"))
     text = next((text for text in texts if text not in (None, "")), "")
     if error := result.get("error"):

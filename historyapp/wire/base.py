@@ -17,8 +17,8 @@ def shown(example: dict[str, Any]) -> ConfigDict:
     return ConfigDict(json_schema_extra={"examples": [example]})
 
 
-class Answer(BaseModel):
-    """Base of all answers: frozen, and tolerant of fields and words that a newer server adds.
+class ResponseModel(BaseModel):
+    """Base of all responses: frozen. It accepts fields and words that a newer server adds.
 
     Fields with a fixed set of words are therefore declared as text, with the words as ``enum`` in the OpenAPI
     document.
@@ -27,12 +27,12 @@ class Answer(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow")
 
 
-class Page(Answer, Generic[Item]):
+class Page(ResponseModel, Generic[Item]):
     items: list[Item]
     next: str | None = Field(default=None, description="The cursor of the next page; null on the last one.")
 
 
-class RangeOut(Answer):
+class RangeOut(ResponseModel):
     """Entries of one session, both ends included."""
 
     model_config = shown(examples.RANGE)

@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import Field
 
 from historyapp.wire import examples
-from historyapp.wire.base import Answer, shown
+from historyapp.wire.base import ResponseModel, shown
 
 BulkState = Annotated[str, Field(json_schema_extra={"enum": ["running", "finished", "cancelled"]})]
 BulkItemState = Annotated[
@@ -16,7 +16,7 @@ BulkItemState = Annotated[
 ]
 
 
-class BulkItemOut(Answer):
+class BulkItemOut(ResponseModel):
     """The outcome for one session."""
 
     session: UUID
@@ -28,7 +28,7 @@ class BulkItemOut(Answer):
     compression: UUID | None = Field(description="The compression that was started.")
 
 
-class BulkActionOut(Answer):
+class BulkActionOut(ResponseModel):
     """An action on many sessions, and the outcome for each."""
 
     model_config = shown(examples.BULK_ACTION)
@@ -53,7 +53,7 @@ class BulkActionOut(Answer):
     items: list[BulkItemOut] = Field(description="In the order of the request.")
 
 
-class RefusedOut(Answer):
+class RefusedOut(ResponseModel):
     """A session that would not be compressed."""
 
     session: UUID
@@ -61,7 +61,7 @@ class RefusedOut(Answer):
     reason: str
 
 
-class BulkEstimateOut(Answer):
+class BulkEstimateOut(ResponseModel):
     """The most that compressing sessions would do: steps that already have a summary are counted too."""
 
     model_config = shown(examples.BULK_ESTIMATE)

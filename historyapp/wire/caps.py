@@ -6,10 +6,10 @@ from uuid import UUID
 from pydantic import Field
 
 from historyapp.wire import examples
-from historyapp.wire.base import Answer, Page, shown
+from historyapp.wire.base import Page, ResponseModel, shown
 
 
-class CapOut(Answer):
+class CapOut(ResponseModel):
     """The most that a project, a session or an API key may spend on model calls in a day or month (UTC)."""
 
     model_config = shown(examples.CAP)

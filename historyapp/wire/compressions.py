@@ -8,7 +8,7 @@ from pydantic import Field
 
 from historyapp.core.text import Text
 from historyapp.wire import examples
-from historyapp.wire.base import MONEY, Answer, Page, shown
+from historyapp.wire.base import MONEY, Page, ResponseModel, shown
 
 _ACTIVE = ("queued", "running")
 RunState = Annotated[
@@ -18,7 +18,7 @@ RunState = Annotated[
 ItemState = Annotated[str, Field(json_schema_extra={"enum": ["waiting", "claimed", "done", "failed"]})]
 
 
-class RunItem(Answer):
+class RunItem(ResponseModel):
     """A compression run with its figures, which grow until it ends."""
 
     id: UUID
@@ -58,7 +58,7 @@ class RunItem(Answer):
         return self.state in _ACTIVE
 
 
-class RunError(Answer):
+class RunError(ResponseModel):
     from_step: int
     to_step: int
     error: str = Field(description="Why it failed, in one sentence.")
@@ -84,7 +84,7 @@ class RunPage(Page[RunItem]):
     model_config = shown({"items": [examples.RUN], "next": None})
 
 
-class EstimateOut(Answer):
+class EstimateOut(ResponseModel):
     """The most that a run would do: steps that already have a summary are counted too."""
 
     model_config = shown(examples.ESTIMATE)
@@ -104,7 +104,7 @@ class EstimateOut(Answer):
     prices_as_of: str = Field(default="", description="The date of the price list.")
 
 
-class TrialOut(Answer):
+class TrialOut(ResponseModel):
     """One summary of a comparison."""
 
     from_step: int
@@ -123,7 +123,7 @@ class SideOut(RunItem):
     items: list[TrialOut]
 
 
-class NeededNameOut(Answer):
+class NeededNameOut(ResponseModel):
     """A name that a later step wrote in its arguments, and that a compared step had returned."""
 
     name: Text
@@ -135,7 +135,7 @@ class NeededNameOut(Answer):
     )
 
 
-class StrategyRecallOut(Answer):
+class StrategyRecallOut(ResponseModel):
     """How well both strategies keep what the run needed next."""
 
     searched_steps: int = Field(description="Compared steps whose results were searched, from the first on.")
@@ -144,7 +144,7 @@ class StrategyRecallOut(Answer):
     kept: list[int] = Field(description="The number of names that each side keeps.")
 
 
-class OriginalStepOut(Answer):
+class OriginalStepOut(ResponseModel):
     """A compared step as lists show it; `GET …/episodes/{number}` has all of it."""
 
     number: int
@@ -157,7 +157,7 @@ class OriginalStepOut(Answer):
     tokens: int
 
 
-class StrategyCellOut(Answer):
+class StrategyCellOut(ResponseModel):
     """What one side made of the steps of a row."""
 
     items: list[TrialOut]
@@ -168,7 +168,7 @@ class StrategyCellOut(Answer):
     lost: list[Text]
 
 
-class StrategyRowOut(Answer):
+class StrategyRowOut(ResponseModel):
     """The shortest range of steps at whose ends summaries of both sides begin and end."""
 
     from_step: int
@@ -188,7 +188,7 @@ class StrategyRowsOut(Page[StrategyRowOut]):
     model_config = shown({"items": [examples.STRATEGY_ROW], "next": None})
 
 
-class ComparisonOut(Answer):
+class ComparisonOut(ResponseModel):
     """Two strategies on the same steps. Contexts do not use their summaries."""
 
     model_config = shown(examples.COMPARISON)

@@ -7,16 +7,16 @@ from pydantic import Field
 
 from historyapp.core.text import Text
 from historyapp.wire import examples
-from historyapp.wire.base import Answer, shown
+from historyapp.wire.base import ResponseModel, shown
 
 
-class TextOut(Answer):
+class TextOut(ResponseModel):
     model_config = shown({"text": "1. Executed `read_file(path='parser.py')`: def parse(text): …"})
 
     text: Text
 
 
-class SegmentOut(Answer):
+class SegmentOut(ResponseModel):
     """One part of a context and where it comes from."""
 
     source: Annotated[
@@ -39,7 +39,7 @@ class SegmentOut(Answer):
     tokens: int
 
 
-class LeftOutRange(Answer):
+class LeftOutRange(ResponseModel):
     """Steps or inputs that are not in the context, and why."""
 
     first_step: int | None = None
@@ -54,7 +54,7 @@ class LeftOutRange(Answer):
     reason: Text
 
 
-class ManifestOut(Answer):
+class ManifestOut(ResponseModel):
     """The parts of a context with their form and tokens, and what was left out."""
 
     policy: str
@@ -65,7 +65,7 @@ class ManifestOut(Answer):
     notes: list[Text] = []
 
 
-class MessageOut(Answer):
+class MessageOut(ResponseModel):
     """One message in no provider's format."""
 
     role: Annotated[str, Field(json_schema_extra={"enum": ["system", "user", "assistant", "tool"]})]
@@ -79,14 +79,14 @@ class MessageOut(Answer):
         return self.model_dump(exclude_unset=True)
 
 
-class MessagesOut(Answer):
+class MessagesOut(ResponseModel):
     model_config = shown({"messages": [examples.MESSAGE], "manifest": examples.MANIFEST})
 
     messages: list[MessageOut]
     manifest: ManifestOut
 
 
-class ContextTokens(Answer):
+class ContextTokens(ResponseModel):
     """Input tokens of a context."""
 
     estimated: int = Field(
@@ -102,7 +102,7 @@ class ContextTokens(Answer):
     learned_from: int = Field(description="The number of this model's calls whose usage has been reported.")
 
 
-class ContextOut(Answer):
+class ContextOut(ResponseModel):
     """The context for the next model call."""
 
     model_config = shown(examples.CONTEXT)

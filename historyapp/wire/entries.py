@@ -1,4 +1,4 @@
-"""The log: entries, and the answers to writes."""
+"""The log: entries, and the responses to writes."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -9,15 +9,15 @@ from pydantic import Field
 from historyapp.core.entries import Body, load_body
 from historyapp.core.text import Text
 from historyapp.wire import examples
-from historyapp.wire.base import Answer, Page, shown
+from historyapp.wire.base import Page, ResponseModel, shown
 
 Reason = Annotated[
     str, Field(json_schema_extra={"enum": ["answered", "abandoned", "unknown", "no_open_call"]})
 ]
 
 
-class UnpairedOut(Answer):
-    """A result that answered no open call. It is recorded, and contexts show it as a late result."""
+class UnpairedOut(ResponseModel):
+    """A result that matched no open tool call. It is recorded, and contexts show it as a late result."""
 
     position: int = Field(description="The position of the entry that contains it.")
     index: int = Field(description="Its index among the results of that entry, from 0.")
@@ -30,17 +30,17 @@ class UnpairedOut(Answer):
     step: int | None = Field(description="The step that made the call, or null if it is not known.")
 
 
-class AppendedOut(Answer):
+class AppendedOut(ResponseModel):
     model_config = shown({"positions": [1, 2, 3], "head": 3, "unpaired": []})
 
     positions: list[int] = Field(description="The positions of the entries, in their order.")
     head: int
     unpaired: list[UnpairedOut] = Field(
-        default=[], description="Results among the entries that answered no open call."
+        default=[], description="Results among the entries that matched no open tool call."
     )
 
 
-class RegisteredOut(Answer):
+class RegisteredOut(ResponseModel):
     model_config = shown({"position": 2, "number": 1, "head": 2})
 
     position: int = Field(description="The position of the newest entry that was appended.")
@@ -48,7 +48,7 @@ class RegisteredOut(Answer):
     head: int
 
 
-class EntryOut(Answer):
+class EntryOut(ResponseModel):
     """One record of the log. The fields of its kind are in ``fields``, and typed in ``body``."""
 
     model_config = shown(examples.ENTRY)

@@ -9,12 +9,12 @@ from historyapp.core.conversation import Status, call_text
 from historyapp.core.entries import ResultStatus
 from historyapp.core.text import Text
 from historyapp.wire import examples
-from historyapp.wire.base import Answer, Page, shown
+from historyapp.wire.base import Page, ResponseModel, shown
 
 StepStatus = Annotated[str, Field(json_schema_extra={"enum": list(get_args(Status))})]
 
 
-class EpisodeFacts(Answer):
+class EpisodeFacts(ResponseModel):
     number: int
     status: StepStatus
     first_position: int
@@ -60,18 +60,18 @@ class EpisodeItem(EpisodeFacts):
     result_preview: Text
 
 
-class ActionOut(Answer):
+class ActionOut(ResponseModel):
     name: Text
     arguments: Any
 
 
-class ToolCallOut(Answer):
+class ToolCallOut(ResponseModel):
     id: Text
     name: Text
     arguments: Any
 
 
-class ErrorOut(Answer):
+class ErrorOut(ResponseModel):
     """A Python exception as data."""
 
     args: list[Any]
@@ -80,7 +80,7 @@ class ErrorOut(Answer):
     repr: Text
 
 
-class ResultOut(Answer):
+class ResultOut(ResponseModel):
     """What came back; several results are shown as one."""
 
     tool_call_id: Text | None = None

@@ -6,7 +6,7 @@ from uuid import UUID
 from pydantic import Field
 
 from historyapp.wire import examples
-from historyapp.wire.base import Answer, Page, shown
+from historyapp.wire.base import Page, ResponseModel, shown
 
 KINDS = (
     "session_created", "entries", "rewind", "summaries", "run", "budget", "notes", "session_changed",
@@ -14,7 +14,7 @@ KINDS = (
 )  # fmt: skip
 
 
-class EventOut(Answer):
+class EventOut(ResponseModel):
     model_config = shown(examples.EVENT)
 
     cursor: str = Field(description="The position after this event: send it as `after` or `Last-Event-ID`.")

@@ -5,10 +5,10 @@ from datetime import date
 from pydantic import Field
 
 from historyapp.wire import examples
-from historyapp.wire.base import Answer, shown
+from historyapp.wire.base import ResponseModel, shown
 
 
-class FiguresOut(Answer):
+class FiguresOut(ResponseModel):
     """What was done. Tokens are as providers reported them, but for `recorded_tokens`."""
 
     sessions: int = Field(description="Sessions that began. They are not counted by tool.")
@@ -33,7 +33,7 @@ class FiguresGroupOut(FiguresOut):
     )
 
 
-class ProjectFiguresOut(Answer):
+class ProjectFiguresOut(ResponseModel):
     """A project's figures. Days are in UTC."""
 
     model_config = shown(examples.FIGURES)

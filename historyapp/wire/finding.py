@@ -6,7 +6,7 @@ from pydantic import Field
 
 from historyapp.core.searchable import FIELDS
 from historyapp.core.text import Text
-from historyapp.wire.base import Answer, Page, shown
+from historyapp.wire.base import Page, ResponseModel, shown
 
 _HIT = {
     "episode": 1, "position": 3, "field": "result", "before": "", "match": "def parse", "after": "(text): …",
@@ -14,7 +14,7 @@ _HIT = {
 }  # fmt: skip
 
 
-class FoundEntry(Answer):
+class FoundEntry(ResponseModel):
     """An entry that has the text, with the text around its first match on one line."""
 
     model_config = shown(_HIT)

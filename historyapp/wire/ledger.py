@@ -3,11 +3,11 @@
 from pydantic import Field
 
 from historyapp.wire import examples
-from historyapp.wire.base import MONEY, Answer, Page, shown
+from historyapp.wire.base import MONEY, Page, ResponseModel, shown
 from historyapp.wire.caps import CapOut
 
 
-class UsageOut(Answer):
+class UsageOut(ResponseModel):
     """Tokens as billed, in one convention for all providers: the three inputs add up to `input`."""
 
     input: int
@@ -18,7 +18,7 @@ class UsageOut(Answer):
     reasoning: int
 
 
-class ModelCalls(Answer):
+class ModelCalls(ResponseModel):
     model: str = Field(description="The model's name in the model calls, or empty.")
     calls: int
 
@@ -30,7 +30,7 @@ class ModelLedgerOut(UsageOut, ModelCalls):  # in JSON the fields of the last ba
     reported: float = Field(description="US dollars as the source reported them.")
 
 
-class InputTokens(Answer):
+class InputTokens(ResponseModel):
     """Input tokens as estimated, counted and billed."""
 
     estimated: int
@@ -39,7 +39,7 @@ class InputTokens(Answer):
     billed: int
 
 
-class LedgerOut(Answer):
+class LedgerOut(ResponseModel):
     """What a session cost."""
 
     model_config = shown({
@@ -65,7 +65,7 @@ class LedgerOut(Answer):
     )
 
 
-class LedgerStep(Answer):
+class LedgerStep(ResponseModel):
     number: int
     first_position: int
     status: str

@@ -1,4 +1,4 @@
-"""The events of a model call, sent while the model answers."""
+"""The events of a model call, sent while the model responds."""
 
 from typing import Any
 from uuid import UUID
@@ -6,35 +6,35 @@ from uuid import UUID
 from pydantic import Field
 
 from historyapp.core.text import Text
-from historyapp.wire.base import MONEY, Answer
+from historyapp.wire.base import MONEY, ResponseModel
 from historyapp.wire.episodes import ActionOut, ToolCallOut
 from historyapp.wire.ledger import UsageOut
 
 
-class DeltaOut(Answer):
-    """A piece of the answer. ``restarted`` means: drop the pieces before this one."""
+class DeltaOut(ResponseModel):
+    """A piece of the response. ``restarted`` means: drop the pieces before this one."""
 
     kind: str
     """``started``, ``text``, ``thought``, ``tool_call``, ``usage``, ``finished`` or ``restarted``."""
     text: Text = ""
     """Of ``text`` and ``thought``."""
     index: int | None = None
-    """Of ``tool_call``: its index among the tool calls of the answer."""
+    """Of ``tool_call``: its index among the tool calls of the response."""
     id: Text | None = None
     name: Text | None = None
     arguments: Text = ""
     """Of ``tool_call``: the next piece of its JSON text."""
 
 
-class OutputOut(Answer):
+class OutputOut(ResponseModel):
     thoughts: Text | dict[Text, Any] | None
     text: Text
     tool_calls: list[ToolCallOut]
     use_tool: ActionOut | None
 
 
-class AnsweredOut(Answer):
-    """The whole answer, in the log."""
+class AnsweredOut(ResponseModel):
+    """The complete response, which is now in the log."""
 
     kind: str = "appended"
     """Tells it from the pieces; the server does not send it."""
@@ -48,7 +48,7 @@ class AnsweredOut(Answer):
     model: str
     finish_reason: str
     latency: float
-    """Seconds from the request to the end of the answer."""
+    """Seconds from the request to the end of the response."""
     usage: UsageOut | None
     money: float | str = Field(description=MONEY)
     prices_as_of: str = ""

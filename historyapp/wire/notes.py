@@ -5,10 +5,10 @@ from datetime import datetime
 from pydantic import Field
 
 from historyapp.wire import examples
-from historyapp.wire.base import Answer, Page, shown
+from historyapp.wire.base import Page, ResponseModel, shown
 
 
-class NoteOut(Answer):
+class NoteOut(ResponseModel):
     model_config = shown(examples.NOTE)
 
     number: int = Field(description="The step.")

@@ -8,7 +8,7 @@ from historyapp.core.origins import Match, NameKind, Origin, Role
 from historyapp.core.text import Text
 from historyapp.core.windows import Beginning
 from historyapp.wire import examples
-from historyapp.wire.base import Answer, shown
+from historyapp.wire.base import ResponseModel, shown
 
 _Kind = Annotated[str, Field(json_schema_extra={"enum": list(get_args(NameKind))})]
 _Role = Annotated[str, Field(json_schema_extra={"enum": list(get_args(Role))})]
@@ -17,7 +17,7 @@ _Window = Annotated[str, Field(json_schema_extra={"enum": list(get_args(Beginnin
 _Match = Annotated[str, Field(json_schema_extra={"enum": list(get_args(Match))})]
 
 
-class NamePlaceOut(Answer):
+class NamePlaceOut(ResponseModel):
     """A place in the log where a name stands."""
 
     model_config = shown(examples.NAME_PLACE)
@@ -31,7 +31,7 @@ class NamePlaceOut(Answer):
     text: Text = Field(description="The line, up to 200 characters; empty in very large entries.")
 
 
-class NameOriginOut(Answer):
+class NameOriginOut(ResponseModel):
     """A name in the action of a step."""
 
     model_config = shown(examples.NAME_ORIGIN)
@@ -60,12 +60,12 @@ class NameOriginOut(Answer):
     acted_on: bool = Field(description="Whether the call needs a file of this name to exist.")
 
 
-class UsedNameOut(Answer):
+class UsedNameOut(ResponseModel):
     name: Text
     step: int = Field(description="The first later step whose action contains it.")
 
 
-class UsedLineOut(Answer):
+class UsedLineOut(ResponseModel):
     """A line of the step's results with a name that a later action has."""
 
     result: int
@@ -74,7 +74,7 @@ class UsedLineOut(Answer):
     names: list[UsedNameOut]
 
 
-class OriginsOut(Answer):
+class OriginsOut(ResponseModel):
     """Where the action of a step got its names from."""
 
     model_config = shown(examples.ORIGINS)

@@ -6,7 +6,7 @@ from uuid import UUID
 from pydantic import Field
 
 from historyapp.wire import examples
-from historyapp.wire.base import Answer, shown
+from historyapp.wire.base import ResponseModel, shown
 from historyapp.wire.ledger import UsageOut
 
 Steps = list[int]
@@ -18,13 +18,13 @@ _ENDINGS = (
 )  # fmt: skip
 
 
-class EndingOut(Answer):
+class EndingOut(ResponseModel):
     kind: str = Field(json_schema_extra={"enum": list(_ENDINGS)})
     text: str
     steps: Steps
 
 
-class TimeOut(Answer):
+class TimeOut(ResponseModel):
     """How long the run took. Null throughout where the entries have no times of their own."""
 
     started_at: datetime | None
@@ -42,7 +42,7 @@ class TokenFigureOut(UsageOut):
     source: str = Field(json_schema_extra={"enum": ["reported", "estimated"]})
 
 
-class MoneyFigureOut(Answer):
+class MoneyFigureOut(ResponseModel):
     amount: float | None = Field(description="Null: unknown, because no price or no usage is known.")
     source: str = Field(
         json_schema_extra={"enum": ["reported", "priced", "reported and priced", "unknown", "none"]}
@@ -51,13 +51,13 @@ class MoneyFigureOut(Answer):
     unknown_models: list[str] = Field(description="The models that the amount leaves out.")
 
 
-class CompactionOut(Answer):
+class CompactionOut(ResponseModel):
     step: int = Field(description="The first step after it.")
     before: int = Field(description="Tokens of the requests before and after it; 0: unknown.")
     after: int
 
 
-class ContextSizeOut(Answer):
+class ContextSizeOut(ResponseModel):
     """The size of what the model was given before each step."""
 
     source: str = Field(json_schema_extra={"enum": ["reported", "estimated"]})
@@ -73,7 +73,7 @@ class ContextSizeOut(Answer):
     turns: Steps = Field(description="The steps that followed inputs from a person.")
 
 
-class ToolOut(Answer):
+class ToolOut(ResponseModel):
     name: str = Field(description="Empty: all other tools together.")
     kind: str
     calls: int
@@ -86,7 +86,7 @@ class ToolOut(Answer):
     likely_steps: Steps
 
 
-class TouchedFileOut(Answer):
+class TouchedFileOut(ResponseModel):
     path: str
     reads: int
     edits: int
@@ -99,7 +99,7 @@ class TouchedFileOut(Answer):
     read_again: Steps = Field(description="Steps that read the file again after a compaction.")
 
 
-class CommandOut(Answer):
+class CommandOut(ResponseModel):
     command: str = Field(description="Its first 200 characters, on one line.")
     runs: int
     errors: int
@@ -108,7 +108,7 @@ class CommandOut(Answer):
     steps: Steps = Field(description=_STEPS)
 
 
-class SubagentOut(Answer):
+class SubagentOut(ResponseModel):
     """A sub-agent's figures include those of the sub-agents below it, except for `seconds`."""
 
     session: UUID
@@ -126,7 +126,7 @@ class SubagentOut(Answer):
     seconds: float | None
 
 
-class SlowStepOut(Answer):
+class SlowStepOut(ResponseModel):
     step: int
     tool: str
     target: str
@@ -140,7 +140,7 @@ class ExpensiveStepOut(UsageOut):
     money: float
 
 
-class RepeatOut(Answer):
+class RepeatOut(ResponseModel):
     rule: str = Field(
         json_schema_extra={"enum": ["same_call_same_result", "alternating_calls", "error_streak"]}
     )
@@ -151,14 +151,14 @@ class RepeatOut(Answer):
     last_step: int
 
 
-class FindingOut(Answer):
+class FindingOut(ResponseModel):
     kind: str
     text: str
     seconds: float | None
     steps: Steps
 
 
-class RunNamesOut(Answer):
+class RunNamesOut(ResponseModel):
     """Names of actions that stood nowhere, or nowhere that the model still saw."""
 
     indexed: bool = Field(description="Whether the whole log is in the index of names.")
@@ -170,7 +170,7 @@ class RunNamesOut(Answer):
     gone_steps: Steps
 
 
-class OverviewOut(Answer):
+class OverviewOut(ResponseModel):
     """What a run did, and what it took."""
 
     model_config = shown(examples.OVERVIEW)

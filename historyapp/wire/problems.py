@@ -117,7 +117,7 @@ class CursorExpired(PlayheadError):
 
 
 class ModelCallFailed(PlayheadError):
-    """The provider of a model gave no usable answer, and the server's retries did not help."""
+    """The provider of a model gave no usable response, and the server's retries did not help."""
 
     code = "model-call-failed"
 
@@ -137,7 +137,7 @@ class ModelCallFailed(PlayheadError):
 
 
 class ServerUnavailable(PlayheadError):
-    """The server does not answer, or asks to retry later. In the client: the deadline has passed."""
+    """The server does not respond, or asks to retry later. In the client: the deadline has passed."""
 
     code = "busy"
 
@@ -350,7 +350,7 @@ PROBLEM_TYPES = (
     ),
     ProblemType(
         DatabaseUnreachable, 503, "Database unreachable",
-        "PostgreSQL does not answer, or the connection to it broke.",
+        "PostgreSQL does not respond, or the connection to it broke.",
         "If it broke while the request was being stored, the request may have been carried out. Send it "
         "again with the same `Idempotency-Key` after the number of seconds in `Retry-After`.",
     ),

@@ -6,11 +6,11 @@ from uuid import UUID
 from pydantic import Field
 
 from historyapp.wire import examples
-from historyapp.wire.base import Answer, shown
+from historyapp.wire.base import ResponseModel, shown
 from historyapp.wire.caps import CapOut
 
 
-class ProjectOut(Answer):
+class ProjectOut(ResponseModel):
     model_config = shown(examples.PROJECT)
 
     id: UUID

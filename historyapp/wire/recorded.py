@@ -9,13 +9,13 @@ from historyapp.core.request_tokens import Part
 from historyapp.core.text import Text
 from historyapp.core.windows import Beginning
 from historyapp.wire import examples
-from historyapp.wire.base import MONEY, Answer, shown
+from historyapp.wire.base import MONEY, ResponseModel, shown
 
 PLACES = ["end", "instruction", "history", "removed"]
 SOURCES = ["snapshot", "served", "transcript", "log"]
 
 
-class RequestWindowOut(Answer):
+class RequestWindowOut(ResponseModel):
     """Where the request begins."""
 
     begins: Annotated[str, Field(json_schema_extra={"enum": list(get_args(Beginning))})] = Field(
@@ -32,12 +32,12 @@ class RequestWindowOut(Answer):
     )
 
 
-class RequestPartOut(Answer):
+class RequestPartOut(ResponseModel):
     part: Annotated[str, Field(json_schema_extra={"enum": list(get_args(Part))})]
     tokens: int = Field(description="Negative for `removed`, and for `unseen` if something was left out.")
 
 
-class BilledTokens(Answer):
+class BilledTokens(ResponseModel):
     """Tokens as the provider reported them."""
 
     input: int = Field(description="Everything that was sent: `uncached`, `cache_read` and `cache_write`.")
@@ -47,7 +47,7 @@ class BilledTokens(Answer):
     output: int
 
 
-class RequestTokensOut(Answer):
+class RequestTokensOut(ResponseModel):
     billed: BilledTokens | None = Field(description="Null: no usage is recorded.")
     expected: int = Field(description="The sum of the parts.")
     difference: int | None = Field(description="The billed input minus `expected`; null if unknown.")
@@ -55,13 +55,13 @@ class RequestTokensOut(Answer):
     cost: float | str | None = Field(description=f"{MONEY} Null without usage.")
 
 
-class ChangedPartOut(Answer):
+class ChangedPartOut(ResponseModel):
     part: Annotated[str, Field(json_schema_extra={"enum": list(get_args(Part))})]
     position: int | None = Field(description="Of its entry.")
     step: int | None = Field(description="The step of an output or of results.")
 
 
-class RequestChangesOut(Answer):
+class RequestChangesOut(ResponseModel):
     """The request beside that of the step before."""
 
     place: Annotated[str, Field(json_schema_extra={"enum": PLACES})] = Field(
@@ -87,7 +87,7 @@ class RequestChangesOut(Answer):
     )
 
 
-class RequestMessageOut(Answer):
+class RequestMessageOut(ResponseModel):
     role: Annotated[str, Field(json_schema_extra={"enum": ["system", "user", "assistant", "tool"]})]
     position: int | None = None
     step: int | None = None
@@ -97,13 +97,13 @@ class RequestMessageOut(Answer):
     )
 
 
-class RecordedRequestOut(Answer):
+class RecordedRequestOut(ResponseModel):
     """What the model saw before a step."""
 
     model_config = shown(examples.RECORDED_REQUEST)
 
     step: int
-    position: int = Field(description="The position of the output that answered the request.")
+    position: int = Field(description="The position of the output that the request led to.")
     source: Annotated[str, Field(json_schema_extra={"enum": SOURCES})] = Field(
         description="`snapshot`: the output names it. `served`: the newest context served just before. "
         "`transcript`: rebuilt from an import. `log`: all that was live; the request is not recorded."

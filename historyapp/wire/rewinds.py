@@ -6,10 +6,10 @@ from pydantic import Field
 
 from historyapp.core.text import Text
 from historyapp.wire import examples
-from historyapp.wire.base import Answer, Page, RangeOut, shown
+from historyapp.wire.base import Page, RangeOut, ResponseModel, shown
 
 
-class RewindOut(Answer):
+class RewindOut(ResponseModel):
     """What a rewind did."""
 
     model_config = shown(examples.REWIND)
@@ -21,7 +21,7 @@ class RewindOut(Answer):
     head: int
 
 
-class TakeOut(Answer):
+class TakeOut(ResponseModel):
     """A rewind and what it cut off, which stays readable with `as_of` one less than its position."""
 
     model_config = shown(examples.TAKE)

@@ -4,13 +4,13 @@ from pydantic import Field
 
 from historyapp.core.text import Text
 from historyapp.wire import examples
-from historyapp.wire.base import Answer, Page, shown
+from historyapp.wire.base import Page, ResponseModel, shown
 
 CHANGES = ("same", "different", "only_a", "only_b")
 DIFFERENCES = ("input", "call", "answer", "result", "status")
 
 
-class RunPartOut(Answer):
+class RunPartOut(ResponseModel):
     """What a run, or a part of it, took."""
 
     steps: int
@@ -25,7 +25,7 @@ class RunPartOut(Answer):
     )
 
 
-class ComparedRunOut(Answer):
+class ComparedRunOut(ResponseModel):
     """One side of a comparison."""
 
     reference: str = Field(description="The reference as it was sent, with the id in lower case.")
@@ -39,14 +39,14 @@ class ComparedRunOut(Answer):
     apart: RunPartOut = Field(description="The totals of the steps after the common part.")
 
 
-class CommonPartOut(Answer):
+class CommonPartOut(ResponseModel):
     """The entries that both runs share from the beginning on, as forks and takes do. Always exact."""
 
     position: int = Field(description="The position of the last shared entry; 0: no entry is shared.")
     steps: int = Field(description="The number of complete steps among the shared entries.")
 
 
-class ComparedStepOut(Answer):
+class ComparedStepOut(ResponseModel):
     """A step as lists show it, with its figures."""
 
     number: int
@@ -61,7 +61,7 @@ class ComparedStepOut(Answer):
     seconds: float | None = Field(description="Seconds from the call to its result; null without times.")
 
 
-class PairDeltaOut(Answer):
+class PairDeltaOut(ResponseModel):
     """What the step of B took more than the step of A; negative where it took less."""
 
     tokens: int
@@ -69,7 +69,7 @@ class PairDeltaOut(Answer):
     seconds: float | None = Field(description="Null if one step has no times.")
 
 
-class StepPairOut(Answer):
+class StepPairOut(ResponseModel):
     """Two steps side by side, or one that only one run has."""
 
     model_config = shown(examples.STEP_PAIR)
@@ -94,14 +94,14 @@ class StepPairPage(Page[StepPairOut]):
     model_config = shown({"items": [examples.STEP_PAIR], "next": None})
 
 
-class PairPlaceOut(Answer):
+class PairPlaceOut(ResponseModel):
     """The steps with which the runs continue at a pair; null for a run that has ended."""
 
     a: int | None
     b: int | None
 
 
-class PairCountsOut(Answer):
+class PairCountsOut(ResponseModel):
     """How many pairs of each kind follow the common part, by the first 200 characters."""
 
     same: int
@@ -115,7 +115,7 @@ class PairCountsOut(Answer):
     )
 
 
-class RunComparisonOut(Answer):
+class RunComparisonOut(ResponseModel):
     """Two runs side by side."""
 
     model_config = shown(examples.RUN_COMPARISON)

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from historyapp.core.text import Text
 from historyapp.wire import examples
-from historyapp.wire.base import Answer, Page, shown
+from historyapp.wire.base import Page, ResponseModel, shown
 
 _SAVED = {
     "id": examples.SESSION, "name": "Failed tests", "query": "command:pytest status:likely_failed",
@@ -15,7 +15,7 @@ _SAVED = {
 }  # fmt: skip
 
 
-class SavedSearchOut(Answer):
+class SavedSearchOut(ResponseModel):
     """A query of `GET /search` with a name."""
 
     model_config = shown(_SAVED)

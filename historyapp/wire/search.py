@@ -7,7 +7,7 @@ from pydantic import Field
 
 from historyapp.core.text import Text
 from historyapp.wire import examples
-from historyapp.wire.base import Answer, Page, shown
+from historyapp.wire.base import Page, ResponseModel, shown
 
 _HIT = {
     "session": examples.SESSION, "title": "Fix the parser", "agent": "fixer", "episode": 1, "position": 3,
@@ -17,7 +17,7 @@ _HIT = {
 _FACETS = {"tool": [{"value": "read_file", "count": 1}]}
 
 
-class SearchItem(Answer):
+class SearchItem(ResponseModel):
     """A step that matches, with the text around its first match."""
 
     model_config = shown(_HIT)
@@ -44,7 +44,7 @@ class SearchItem(Answer):
     )
 
 
-class FacetValue(Answer):
+class FacetValue(ResponseModel):
     value: Text
     count: int
 
@@ -73,7 +73,7 @@ class SearchPageOut(Page[SearchItem]):
     )
 
 
-class SuggestionOut(Answer):
+class SuggestionOut(ResponseModel):
     """A text that may take the place of the last word of a query."""
 
     model_config = shown({"text": "tool:read_file", "detail": ""})
@@ -82,7 +82,7 @@ class SuggestionOut(Answer):
     detail: str = Field(description="A description of the filter; empty for values and words.")
 
 
-class SuggestionsOut(Answer):
+class SuggestionsOut(ResponseModel):
     model_config = shown({"start": 0, "items": [{"text": "tool:read_file", "detail": ""}]})
 
     start: int = Field(description="The character of `q` at which its last word begins.")

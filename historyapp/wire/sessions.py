@@ -9,12 +9,12 @@ from pydantic import Field
 from historyapp.core.settings import SessionSettings
 from historyapp.core.text import Text
 from historyapp.wire import examples
-from historyapp.wire.base import Answer, Page, shown
+from historyapp.wire.base import Page, ResponseModel, shown
 
 SessionStatus = Annotated[str, Field(json_schema_extra={"enum": ["live", "finished", "archived"]})]
 
 
-class SessionItem(Answer):
+class SessionItem(ResponseModel):
     """A session as lists show it. Counters are of the live history."""
 
     model_config = shown(examples.SESSION_ITEM)
@@ -65,7 +65,7 @@ class SessionItem(Answer):
     )
 
 
-class SettingsOut(Answer):
+class SettingsOut(ResponseModel):
     """How contexts are chosen and steps compressed; see :class:`historyapp.core.settings.SessionSettings`."""
 
     llm_name: str = Field(description="The model that summarises.")
@@ -100,7 +100,7 @@ class SessionPage(Page[SessionItem]):
     model_config = shown({"items": [examples.SESSION_ITEM], "next": None})
 
 
-class SessionFacetValue(Answer):
+class SessionFacetValue(ResponseModel):
     """A value of a facet, and how many sessions have it."""
 
     model_config = shown({"value": "fixer", "count": 3})
@@ -109,7 +109,7 @@ class SessionFacetValue(Answer):
     count: int
 
 
-class SessionFacets(Answer):
+class SessionFacets(ResponseModel):
     """Each facet's values, the most frequent first, at most 100."""
 
     model_config = shown(examples.SESSION_FACETS)

@@ -6,12 +6,12 @@ from uuid import UUID
 from pydantic import Field
 
 from historyapp.wire import examples
-from historyapp.wire.base import Answer, Page, shown
+from historyapp.wire.base import Page, ResponseModel, shown
 
 STATES = ("usable", "expired", "revoked")
 
 
-class ShareOut(Answer):
+class ShareOut(ResponseModel):
     """A link that shows a session to whoever has it."""
 
     model_config = shown(examples.SHARE)

@@ -8,11 +8,11 @@ from pydantic import Field
 
 from historyapp.core.text import Text
 from historyapp.wire import examples
-from historyapp.wire.base import Answer, Page, shown
+from historyapp.wire.base import Page, ResponseModel, shown
 from historyapp.wire.contexts import ManifestOut, SegmentOut
 
 
-class SnapshotTokens(Answer):
+class SnapshotTokens(ResponseModel):
     """Input tokens, as far as each is known."""
 
     estimated: int
@@ -21,7 +21,7 @@ class SnapshotTokens(Answer):
     factor: float
 
 
-class SnapshotItem(Answer):
+class SnapshotItem(ResponseModel):
     """A context that was served."""
 
     id: UUID
@@ -34,7 +34,9 @@ class SnapshotItem(Answer):
     live_screen: bool = Field(description="Whether the request had a live screen.")
     sha256: str = Field(description="SHA-256 of the request's canonical bytes, without the live screen.")
     tokens: SnapshotTokens
-    output_position: int | None = Field(description="The position of the output that answered it, or null.")
+    output_position: int | None = Field(
+        description="The position of the output that the request led to, or null."
+    )
 
 
 class SnapshotOut(SnapshotItem):
@@ -49,7 +51,7 @@ class SnapshotPage(Page[SnapshotItem]):
     model_config = shown({"items": [examples.SNAPSHOT], "next": None})
 
 
-class RebuiltRequestOut(Answer):
+class RebuiltRequestOut(ResponseModel):
     """A request rebuilt from the log, with the settings of the snapshot."""
 
     model_config = shown({
@@ -64,25 +66,25 @@ class RebuiltRequestOut(Answer):
     note: str | None = Field(description="What the comparison leaves out, if anything.")
 
 
-class SegmentChangeOut(Answer):
+class SegmentChangeOut(ResponseModel):
     before: SegmentOut
     after: SegmentOut
 
 
-class SegmentDiffOut(Answer):
+class SegmentDiffOut(ResponseModel):
     added: list[SegmentOut]
     removed: list[SegmentOut]
     changed: list[SegmentChangeOut]
 
 
-class PrefixDiffOut(Answer):
+class PrefixDiffOut(ResponseModel):
     first_difference: int | None = Field(
         description="The first byte of the later request that differs; null if the requests are equal."
     )
     share: float = Field(description="The share of the later request's bytes that are before it.")
 
 
-class CacheEffectOut(Answer):
+class CacheEffectOut(ResponseModel):
     reusable_tokens: int = Field(description="Tokens of the later request in a provider's prompt cache.")
     saved: float | str = Field(
         description="US dollars, against a request without a cache; negative if the cache costs more than "
@@ -91,7 +93,7 @@ class CacheEffectOut(Answer):
     prices_as_of: str
 
 
-class SnapshotDiffOut(Answer):
+class SnapshotDiffOut(ResponseModel):
     """What changed from the earlier of two snapshots to the later one."""
 
     model_config = shown({

@@ -7,10 +7,10 @@ from pydantic import Field
 
 from historyapp.core.text import Text
 from historyapp.wire import examples
-from historyapp.wire.base import MONEY, Answer, Page, shown
+from historyapp.wire.base import MONEY, Page, ResponseModel, shown
 
 
-class SummaryOut(Answer):
+class SummaryOut(ResponseModel):
     model_config = shown(examples.SUMMARY)
 
     id: UUID

@@ -5,10 +5,10 @@ from uuid import UUID
 from pydantic import Field
 
 from historyapp.wire import examples
-from historyapp.wire.base import Answer, shown
+from historyapp.wire.base import ResponseModel, shown
 
 
-class ImportedSessionOut(Answer):
+class ImportedSessionOut(ResponseModel):
     id: UUID
     source_id: str = Field(description="Its id in the file.")
     title: str
@@ -22,13 +22,13 @@ class ImportedSessionOut(Answer):
     added: int = Field(description="Entries that this import added.")
 
 
-class SkippedOut(Answer):
+class SkippedOut(ResponseModel):
     line: int
     reason: str
     damaged: bool = Field(description="False if the record is valid but not part of a history.")
 
 
-class FileOut(Answer):
+class FileOut(ResponseModel):
     name: str
     format: str
     sessions: list[ImportedSessionOut]
@@ -38,7 +38,7 @@ class FileOut(Answer):
     error: str = Field(description="Why reading stopped before the end of the file, or empty.")
 
 
-class ImportOut(Answer):
+class ImportOut(ResponseModel):
     model_config = shown({"files": [examples.IMPORTED_FILE]})
 
     files: list[FileOut]

@@ -6,13 +6,13 @@ from uuid import UUID
 from pydantic import Field
 
 from historyapp.wire import examples
-from historyapp.wire.base import Answer, Page, shown
+from historyapp.wire.base import Page, ResponseModel, shown
 
 WEBHOOK_STATES = ("active", "paused", "off")
 DELIVERY_STATES = ("pending", "succeeded", "failed")
 
 
-class WebhookOut(Answer):
+class WebhookOut(ResponseModel):
     """An address, the events that it gets, and whether they arrive."""
 
     model_config = shown(examples.WEBHOOK)
@@ -40,7 +40,7 @@ class WebhookOut(Answer):
 
 
 class NewWebhookOut(WebhookOut):
-    """A webhook with its secret, which no other answer has."""
+    """A webhook with its secret, which no other response has."""
 
     model_config = shown({**examples.WEBHOOK, "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw9TXHzFLZEsA="})
 
@@ -51,7 +51,7 @@ class WebhookPage(Page[WebhookOut]):
     model_config = shown({"items": [examples.WEBHOOK], "next": None})
 
 
-class AttemptOut(Answer):
+class AttemptOut(ResponseModel):
     """One request to the address."""
 
     model_config = shown(examples.WEBHOOK_ATTEMPT)
@@ -63,7 +63,7 @@ class AttemptOut(Answer):
     answer: str = Field(description="The first 1,024 bytes of the response body: untrusted text.")
 
 
-class DeliveryOut(Answer):
+class DeliveryOut(ResponseModel):
     """One event that is sent to a webhook."""
 
     model_config = shown(examples.DELIVERY)

@@ -6,10 +6,10 @@ from uuid import UUID
 from pydantic import Field
 
 from historyapp.wire import examples
-from historyapp.wire.base import Answer, Page, shown
+from historyapp.wire.base import Page, ResponseModel, shown
 
 
-class WhatIfOut(Answer):
+class WhatIfOut(ResponseModel):
     """How a context is built. Null means what the session's settings say."""
 
     model_config = shown(examples.WHAT_IF)

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from historyapp.api.entry_models import LoggedEntry
 from historyapp.api.root import api
-from historyapp.wire.base import Answer
+from historyapp.wire.base import ResponseModel
 
 JSON = "application/json"
 Headers = dict[str, str] | None
@@ -130,7 +130,7 @@ def assert_complete(value: Any) -> None:
     if isinstance(value, list):
         for item in value:
             assert_complete(item)
-    elif isinstance(value, Answer) and not isinstance(value, LoggedEntry):
+    elif isinstance(value, ResponseModel) and not isinstance(value, LoggedEntry):
         fields = type(value).model_fields
         missing = fields.keys() - value.model_fields_set - MAY_BE_LEFT_OUT
         assert not missing, (type(value), missing)

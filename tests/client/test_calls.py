@@ -20,7 +20,7 @@ from historyapp.client import (
     endpoints,
 )
 from historyapp.client.api_call import ApiCall, LiveStream, Pages, Stream
-from historyapp.wire.base import Answer
+from historyapp.wire.base import ResponseModel
 
 SESSION = "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"
 CAPS = {"daily_cap": 5, "monthly_cap": None}
@@ -156,10 +156,10 @@ def test_every_description_is_a_method_of_both_clients(client: type) -> None:
         assert getattr(client, name).__doc__ == function.__doc__
 
 
-def model_of(function: Callable[..., Any]) -> type[Answer] | None:
+def model_of(function: Callable[..., Any]) -> type[ResponseModel] | None:
     """The model that a call's answer is read with, or None."""
     model = getattr(filled(function).read, "__self__", None)
-    return model if isinstance(model, type) and issubclass(model, Answer) else None
+    return model if isinstance(model, type) and issubclass(model, ResponseModel) else None
 
 
 def declared_for(operation: Operation) -> Any:

@@ -36,7 +36,7 @@ def compress(
     again: bool = False,
     idempotency_key: str | None = None,
 ) -> ApiCall[StartedOut]:
-    """Compresses steps in the background, or joins the run that is under way.
+    """Compresses steps in the background, or joins the active run.
 
     Args:
         strategy: None: the session's setting.
@@ -47,7 +47,7 @@ def compress(
         again: also the steps that have a summary of this strategy.
 
     Raises:
-        Invalid: for an unknown strategy, option or model, and for steps that are not there.
+        Invalid: for an unknown strategy, option or model, and for steps that do not exist.
     """
     body = {
         "strategy": strategy,

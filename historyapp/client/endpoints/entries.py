@@ -13,7 +13,7 @@ from historyapp.core.results import ActionError, ActionInterrupted, ActionSucces
 from historyapp.wire.entries import EntryOut, EntryPage
 
 NewEntry = Body | EntryDraft | Mapping[str, Any]
-"""A body of the core; with ``EntryDraft`` its metadata and time too; or an object as the API takes it."""
+"""A body of the core, an ``EntryDraft`` with metadata and time, or an object in the API's form."""
 Result = ActionSuccess | ActionError | ActionInterrupted
 Order = Literal["oldest", "newest"]
 R = TypeVar("R", bound=SpoolableResponse)
@@ -152,10 +152,12 @@ def entry(session_id: Id, position: int, *, as_of: int | None = None) -> ApiCall
     return get(path_of("sessions", session_id, "entries", position), EntryOut, as_of=as_of)
 
 
-def _write(path: str, answer: type[R], body: Mapping[str, Any], key: str | None) -> ApiCall[R]:
-    """A POST that can be spooled, unless it checks the head, which may have changed when it is sent later."""
-    api_call = post(path, answer, body, key=key)
-    return api_call if "expected_position" in drop_nulls(body) else replace(api_call, spooled=answer.in_spool)
+def _write(path: str, response: type[R], body: Mapping[str, Any], key: str | None) -> ApiCall[R]:
+    """A POST that can be spooled. If it checks the head, it cannot: the head may change before it is sent."""
+    api_call = post(path, response, body, key=key)
+    return (
+        api_call if "expected_position" in drop_nulls(body) else replace(api_call, spooled=response.in_spool)
+    )
 
 
 def _entry(entry: NewEntry) -> Mapping[str, Any]:

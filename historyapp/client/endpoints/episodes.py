@@ -88,8 +88,8 @@ def recorded_messages(
 
 
 def _messages_page(data: Any) -> Page[RequestMessageOut]:
-    answer = RecordedRequestOut.model_validate(data)
-    return Page[RequestMessageOut](items=answer.messages, next=answer.next)
+    response = RecordedRequestOut.model_validate(data)
+    return Page[RequestMessageOut](items=response.messages, next=response.next)
 
 
 def origins(

@@ -12,11 +12,11 @@ from historyapp.wire.model_calls import AnsweredOut, DeltaOut
 from historyapp.wire.problems import ServerFailed, ServerUnavailable
 
 SILENCE = 600.0
-"""Seconds that a model may think before it answers."""
+"""Seconds that a model may think before it responds."""
 
 
 class ModelCallOptions(RequestOptions, total=False):
-    """Fields that are left out are as the session's settings and its model say."""
+    """Omitted fields use the session's settings and model."""
 
     provider: str
     """``openai``, ``openai_responses`` or ``anthropic``; without it recognised by the model's name."""
@@ -39,7 +39,7 @@ class EventDecoder:
 
         Raises:
             PlayheadError: when the model call failed, as the event ``error`` has it.
-            ServerUnavailable: when the stream ended before the answer was in the log.
+            ServerUnavailable: when the stream ended before the response was recorded.
         """
         if chunk is None and not self.appended:
             raise ServerUnavailable("The stream ended before the response was recorded.")
@@ -64,17 +64,17 @@ class EventDecoder:
 def call_model(
     session_id: Id, *, idempotency_key: str | None = None, **options: Unpack[ModelCallOptions]
 ) -> Stream[DeltaOut | AnsweredOut]:
-    """The server sends a model a fresh context and records its answer: first deltas, then ``Answered``.
+    """The server sends a model a new context and records the response. Yields deltas, then ``Answered``.
 
     Breaking off the iteration cancels the model call, and the history stays as it was. A model call that has
     begun is not repeated, because models cost money. With an ``idempotency_key`` you can repeat it: when
-    the answer was recorded and only its end got lost, the same call gives ``Answered`` at once.
+    the response was recorded and only its end got lost, the same call gives ``Answered`` at once.
 
     Args:
         options: see :class:`historyapp.client.ModelCallOptions`.
 
     Raises:
-        ModelCallFailed: when the provider gives no answer.
+        ModelCallFailed: when the provider gives no usable response.
         Conflict: while an action is in flight, or when the head has changed.
     """
     api_call = ApiCall(

@@ -1,4 +1,4 @@
-"""Rewinds, what they cut off, undoing them; and summaries."""
+"""Rewinds and the takes that they cut off, undoing a rewind, and summaries."""
 
 from collections.abc import Sequence
 
@@ -39,7 +39,7 @@ def undo_rewind(session_id: Id, position: int) -> ApiCall[RewindOut]:
 
 
 def rewinds(session_id: Id, *, limit: int | None = None, as_of: int | None = None) -> Pages[TakeOut]:
-    """The newest first, each with what it cut off."""
+    """Rewinds, newest first, each with the take that it cut off."""
     return pages(path_of("sessions", session_id, "rewinds"), RewindPage, limit=limit, as_of=as_of)
 
 

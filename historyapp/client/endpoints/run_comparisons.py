@@ -11,7 +11,7 @@ def compare_sessions(a: Id, b: Id, *, limit: int | None = None) -> ApiCall[RunCo
     Args:
         a: the id of a session, ``ID@POSITION`` for a session as it was, or ``ID/takes/POSITION`` for a take.
         b: likewise.
-        limit: how many pairs of steps the answer holds.
+        limit: the number of step pairs in the response.
     """
     return get("/compare", RunComparisonOut, a=str(a), b=str(b), limit=limit)
 

@@ -139,7 +139,7 @@ def annotate_session(
 
 
 def archive_session(session_id: Id) -> ApiCall[None]:
-    """Nothing is deleted: the session stays readable, and can be changed back to ``live``."""
+    """Archives a session. It stays readable, and :meth:`change_session` can set it back to ``live``."""
     return ApiCall("DELETE", path_of("sessions", session_id), lambda _: None)
 
 

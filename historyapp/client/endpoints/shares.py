@@ -33,5 +33,5 @@ def shares(session_id: Id, *, limit: int | None = None) -> Pages[ShareOut]:
 
 
 def revoke_share(session_id: Id, share_id: Id) -> ApiCall[None]:
-    """A revoked link stops working at once. Needs the scope ``admin``."""
+    """Revokes a link, which stops working immediately. Needs the scope ``admin``."""
     return ApiCall("DELETE", path_of("sessions", session_id, "shares", share_id), lambda _: None)

@@ -9,7 +9,7 @@ from historyapp.core.text import clean
 from historyapp.wire.transfers import ImportOut
 
 Upload = str | PathLike[str] | tuple[str, bytes]
-"""A path, or a name and what is in it."""
+"""A path, or a file name and its content."""
 
 
 def import_files(files: Iterable[Upload], *, format: str | None = None) -> ApiCall[ImportOut]:

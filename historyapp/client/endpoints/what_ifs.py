@@ -27,5 +27,5 @@ def save_what_if(
 
 
 def delete_what_if(what_if_id: Id) -> ApiCall[None]:
-    """Sessions that use its settings keep them. Needs the scope ``admin``."""
+    """Deletes a What if. Sessions that use its settings keep them. Needs the scope ``admin``."""
     return ApiCall("DELETE", path_of("what-ifs", what_if_id), lambda _: None)
