@@ -22,7 +22,7 @@ from django.utils.safestring import SafeString
 from dashboard.access import PersonRequest, actor, spender
 from dashboard.views.compression_forms import wake_workers
 from dashboard.views.sign_in import sign_out
-from historyapp.core.dates import known
+from historyapp.core.dates import known_time
 from historyapp.core.errors import Invalid, PlayheadError
 from historyapp.models import ApiKey, AuditRecord, CompressionRun, Project, Session
 from historyapp.models.history import History
@@ -112,11 +112,11 @@ class SessionAdmin(ReadOnly):
 
     @admin.display(description="began", ordering="created_at")
     def began(self, session: Session) -> datetime | str:
-        return known(session.created_at) or "undated"
+        return known_time(session.created_at) or "undated"
 
     @admin.display(description="newest entry", ordering="last_entry_at")
     def newest_entry(self, session: Session) -> datetime | str:
-        return known(session.last_entry_at) or "undated"
+        return known_time(session.last_entry_at) or "undated"
 
     @admin.display(description="session page")
     def page(self, session: Session) -> SafeString:

@@ -116,13 +116,13 @@ def _in_takes(location: Location, hits: list[Hit]) -> list[TakeHit]:
     hidden = {(hit.session, hit.match.step): hit for hit in reversed(hits) if not hit.live}
     if not hidden:
         return []
-    known = takes(location.history)
+    session_takes = takes(location.history)
     found: list[TakeHit] = []
     if location.is_shared:
         hidden = {key: hit for key, hit in hidden.items() if key[0] == location.session.pk}
     for (session, number), hit in sorted(hidden.items(), key=lambda item: item[1].match.position)[:LISTED]:
         position = hit.match.position
-        cut = next((take for take in known if take.hidden.contains(str(session), position)), None)
+        cut = next((take for take in session_takes if take.hidden.contains(str(session), position)), None)
         if cut is not None and number <= cut.last_step:
             place = f"{location.url}?as_of={cut.as_of}&step={max(1, number)}"
         else:

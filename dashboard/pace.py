@@ -11,7 +11,7 @@ from itertools import accumulate
 from math import ceil
 from typing import Literal, NamedTuple
 
-from historyapp.core.dates import known
+from historyapp.core.dates import known_time
 from historyapp.core.json import dump_json
 from historyapp.models.history import History
 
@@ -97,7 +97,7 @@ class StepTimes(NamedTuple):
     @property
     def end(self) -> datetime | None:
         """A clock may have been set back: a step does not end before it begins."""
-        times = [time for time in (known(self.started_at), known(self.finished_at)) if time]
+        times = [time for time in (known_time(self.started_at), known_time(self.finished_at)) if time]
         return max(times, default=None)
 
 
@@ -113,13 +113,13 @@ def pace_of(
         before: the step before it, or None.
         asked_at: the time of the newest input from a person before the step, or None.
     """
-    started, ended = known(times.started_at), times.end
+    started, ended = known_time(times.started_at), times.end
     if started is None or ended is None:
         return None
-    asked = known(asked_at)
-    free = min((before.end if before else None) or asked or started, started)
-    asked = min(max(asked or free, free), started)
-    pause, model = Stretch.of("pause", asked - free), Stretch.of("model", started - asked)
+    input_at = known_time(asked_at)
+    free = min((before.end if before else None) or input_at or started, started)
+    input_at = min(max(input_at or free, free), started)
+    pause, model = Stretch.of("pause", input_at - free), Stretch.of("model", started - input_at)
     tools = Stretch.of("tools", ended - started)
     text_from, text_for = _text_in(model, writing)
     return Pace(free, pause, model, tools, text_from, text_for)

@@ -109,7 +109,7 @@ def _files(location: Location | None, text: str) -> Iterator[PaletteItem]:
         counts = (file.reads, "read"), (file.edits, "edit")
         detail = ", ".join(f"{count:,} {name}{'s' * (count != 1)}" for count, name in counts if count)
         address = f"{location.url}?step={location.step}{location.as_of_parameter}&file={quote(file.path)}"
-        # The end of a path tells files apart; a row has no room for all of it.
+        # A row is too short for a long path. Its end is shown, because it distinguishes files.
         name = file.path if len(file.path) <= LONGEST_PATH else f"…{file.path[-LONGEST_PATH:]}"
         yield PaletteItem(name, address, "kind-edit" if file.edits else "kind-read", detail)
 
@@ -125,15 +125,17 @@ def _find(location: Location | None, text: str) -> Iterator[PaletteItem]:
 
 def _sessions(project: Project, text: str, location: Location | None) -> Iterator[PaletteItem]:
     """Sessions with all words in title, agent or tags, or whose ID begins with the text, the newest first."""
-    known = Session.objects.filter(project=project).only("title", "agent", "status", "steps", "last_entry_at")
-    listed = known.search(text).exclude(status=Session.Status.ARCHIVED)
+    project_sessions = Session.objects.filter(project=project).only(
+        "title", "agent", "status", "steps", "last_entry_at"
+    )
+    listed = project_sessions.search(text).exclude(status=Session.Status.ARCHIVED)
     if location is not None and not text:  # it is open already
         listed = listed.exclude(pk=location.session.pk)
     found = list(listed.newest_first()[:MAX_SESSIONS])
     digits = text.lower().replace("-", "")
     if _ID.fullmatch(text.lower()) and SHORTEST_ID <= len(digits) <= 32:
         between = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
-        found = [*known.filter(Q(id__range=between)).order_by("id")[:MAX_SESSIONS], *found]
+        found = [*project_sessions.filter(Q(id__range=between)).order_by("id")[:MAX_SESSIONS], *found]
     for session in list(dict.fromkeys(found))[:MAX_SESSIONS]:
         detail = f"{session.agent} · {session.steps:,} steps" if session.agent else f"{session.steps:,} steps"
         yield PaletteItem(str(session), reverse("session", args=[session.pk]), "history", detail)

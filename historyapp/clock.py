@@ -74,18 +74,18 @@ def watch_for_work(request_worker: Callable[[], None], worker_id: str) -> None:
     """
 
     next_count = 0.0
-    asked: dict[UUID, float] = {}
+    requested_at: dict[UUID, float] = {}
 
     def is_behind() -> bool:
-        nonlocal next_count, asked
+        nonlocal next_count, requested_at
         now = time.monotonic()
         if now < next_count:
             return False
         next_count = now + COUNT_SECONDS
-        asked = {id: at for id, at in asked.items() if now - at < ASK_SECONDS}
-        wanted = [id for id in sessions_to_count() if id not in asked]
-        asked.update(dict.fromkeys(wanted, now))
-        return bool(wanted)
+        requested_at = {id: at for id, at in requested_at.items() if now - at < ASK_SECONDS}
+        session_ids = [id for id in sessions_to_count() if id not in requested_at]
+        requested_at.update(dict.fromkeys(session_ids, now))
+        return bool(session_ids)
 
     def look() -> None:
         release_unused(settings.PLAYHEAD_IDLE_SECONDS)

@@ -57,11 +57,13 @@ def not_requested(what: str, sessions: Iterable[UUID], seconds: float = ASK_SECO
     request."""
     now = time.monotonic()
     with _lock:
-        for old in [key for key, asked in _asked.items() if key[0] == what and now - asked >= seconds]:
+        for old in [
+            key for key, requested_at in _asked.items() if key[0] == what and now - requested_at >= seconds
+        ]:
             del _asked[old]
-        wanted = [id for id in sessions if (what, id) not in _asked]
-        _asked.update({(what, id): now for id in wanted})
-    return wanted
+        ids = [id for id in sessions if (what, id) not in _asked]
+        _asked.update({(what, id): now for id in ids})
+    return ids
 
 
 def send(task: str, ids: Iterable[UUID], consequence: str) -> None:

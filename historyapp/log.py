@@ -19,9 +19,9 @@ request_id: ContextVar[str] = ContextVar("request_id", default="")
 """The id of this thread's request; empty outside requests."""
 
 
-def new_request_id(given: str = "") -> str:
+def new_request_id(requested: str = "") -> str:
     """The client's id if it is 8 to 64 letters, digits, dots and hyphens, else a new one."""
-    return given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+    return requested if _REQUEST_ID.fullmatch(requested) else secrets.token_hex(8)
 
 
 class OneLine(logging.Formatter):

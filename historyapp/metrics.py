@@ -35,8 +35,8 @@ def metrics(request: HttpRequest) -> HttpResponse:
     expected = settings.PLAYHEAD_METRICS_TOKEN
     if not expected:
         raise Http404
-    given = bearer_token(request)
-    if not hmac.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode()):
+    token = bearer_token(request)
+    if not hmac.compare_digest(token.encode("utf-8", "surrogatepass"), expected.encode()):
         response = HttpResponse("Send PLAYHEAD_METRICS_TOKEN as Authorization: Bearer …\n", status=401)
         response["WWW-Authenticate"] = 'Bearer realm="playhead metrics"'
         response["Content-Type"] = "text/plain; charset=utf-8"

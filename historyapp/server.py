@@ -112,9 +112,9 @@ def serve(
 def _raise_open_files() -> int:
     """Raises the limit of open files for this process and the web process to the system's maximum."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 2 * CONNECTIONS if most == resource.RLIM_INFINITY else min(2 * CONNECTIONS, most)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
-    return wanted
+    limit = 2 * CONNECTIONS if most == resource.RLIM_INFINITY else min(2 * CONNECTIONS, most)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, most))
+    return limit
 
 
 def _load_application(parent: int, threads: int, on_load: Callable[[], None], target: str) -> Any:

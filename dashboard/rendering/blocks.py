@@ -189,7 +189,7 @@ class Folder:
         if len(text) - end < 200 and self._left >= len(text):  # too short to fold
             end = len(text)
         if language == IMAGE:
-            end = len(text)  # which is no part of the page
+            end = len(text)  # the page only links to the image
         else:
             self._reserve -= max(0, end - self._left)
             self._left = max(0, self._left - end)

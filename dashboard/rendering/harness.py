@@ -41,7 +41,7 @@ def _parts(text: str) -> Iterator[MessagePart]:
             continue
         end = text.find(f"</{tag}>", opening.end())
         if end < 0:
-            unclosed.add(tag)  # no later one is closed either
+            unclosed.add(tag)  # a later tag of this name is not closed either
             continue
         yield MessagePart(user_text(text[position : opening.start()]).strip("\n"))
         yield MessagePart(text[opening.end() : end].strip("\n"), tag)

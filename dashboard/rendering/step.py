@@ -21,7 +21,7 @@ from dashboard.tools.base import CallBlocks, Card, RecordedCall
 from historyapp.core import entries as core
 from historyapp.core.call_subjects import CallSubject
 from historyapp.core.content import are_parts
-from historyapp.core.dates import known
+from historyapp.core.dates import known_time
 from historyapp.core.episodes import Episode as Step
 from historyapp.core.episodes import group_episodes
 from historyapp.core.text import preview
@@ -176,7 +176,7 @@ def load_step(
         (review, {name: text for name in names if (text := getattr(review, name)) is not None})
         for review in episode.reviews[:CALLS]
     ]
-    # Blocks are made in the order of the page: the folder shows less and less of them.
+    # Blocks are made in the order of the page, because the folder shortens later ones more.
     folder = Folder()
     inputs = _inputs_before(history, row, before[0] if before else None, folder)
     thought = folder.block("thought", output.thoughts_text, MARKDOWN) if output.thoughts_text else None
@@ -214,12 +214,12 @@ def _shown(history: History, step: Step) -> Step:
     if history.visible.inputs:
         return step
     names = [call.name for call in step.output.tool_calls]
-    asked = asks_person([*names, step.output.use_tool.name] if step.output.use_tool else names)
+    is_question = asks_person([*names, step.output.use_tool.name] if step.output.use_tool else names)
     received = []
     for paired in step.received:
         result = paired.result
         changes: dict[str, object] = {"feedback": NOT_SHOWN} if result.feedback else {}
-        changes |= {"outputs": NOT_SHOWN} if asked and result.outputs is not None else {}
+        changes |= {"outputs": NOT_SHOWN} if is_question and result.outputs is not None else {}
         received.append(paired._replace(result=result.model_copy(update=changes)))
     return replace(step, received=tuple(received), reviews=())
 
@@ -297,7 +297,7 @@ def raw_blocks(history: History, number: int) -> list[Block]:
         raw = {
             "position": entry.position,
             "kind": entry.kind,
-            "created_at": time.isoformat() if (time := known(entry.created_at)) else None,
+            "created_at": time.isoformat() if (time := known_time(entry.created_at)) else None,
             "tokens": entry.tokens,
             **entry.body,
             "metadata": entry.metadata,
@@ -310,14 +310,14 @@ def raw_blocks(history: History, number: int) -> list[Block]:
 def _pace(
     row: Episode, before: Episode | None, inputs: Sequence[InputView], output: core.ModelOutput, usage: Usage
 ) -> Pace | None:
-    asked = [view.created_at for view in inputs if view.is_input]
+    input_times = [view.created_at for view in inputs if view.is_input]
     thoughts = output.thoughts_text or ""
     text = output.text if output.text and output.text != thoughts else ""
     hidden = 0 if thoughts else usage.reasoning
     writing = Writing(len(thoughts) + len(text), usage.output, hidden)
     times_before = StepTimes(before.started_at, before.finished_at) if before else None
     return pace_of(
-        StepTimes(row.started_at, row.finished_at), times_before, max(asked, default=None), writing
+        StepTimes(row.started_at, row.finished_at), times_before, max(input_times, default=None), writing
     )
 
 

@@ -43,10 +43,10 @@ def saved_what_ifs(
     rows = []
     for what_if in sorted(found, key=lambda each: each.name.casefold()):
         chosen = WhatIfOptions(what_if.policy, what_if.max_tokens, what_if.format, what_if.model)
-        given = {name: value for name, value in asdict(chosen).items() if value not in ("", None)}
+        chosen_values = {name: value for name, value in asdict(chosen).items() if value not in ("", None)}
         budget = "" if chosen.max_tokens is None else f"{chosen.max_tokens:,} tokens"
         facts = " · ".join(filter(None, (chosen.policy, budget, chosen.format, chosen.model)))
-        address = f"{location.url}?{location.query}&mode=what_if&{urlencode(given)}"
-        is_used = all(in_use[name] == value for name, value in given.items())
+        address = f"{location.url}?{location.query}&mode=what_if&{urlencode(chosen_values)}"
+        is_used = all(in_use[name] == value for name, value in chosen_values.items())
         rows.append(SavedWhatIf(what_if, facts, address, chosen == options, is_used))
     return rows

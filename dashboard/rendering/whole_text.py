@@ -46,13 +46,13 @@ class WholeText:
 
     Args:
         raw: as the agent wrote it.
-        wanted: the text to find, in any case; empty: none.
+        search_text: the text to find, in any case; empty: none.
         start: the character at which the page begins, of the text without escape sequences.
         first: how many found lines stand on earlier pages of the list.
     """
 
     raw: str
-    wanted: str = ""
+    search_text: str = ""
     start: int | None = None
     first: int = 0
 
@@ -67,7 +67,7 @@ class WholeText:
     @cached_property
     def _lines(self) -> list[tuple[int, int]]:
         """The numbers of the lines with the wanted text, and where the first match is."""
-        return list(_found(self._lowered, lowered(self.wanted))) if self.wanted else []
+        return list(_found(self._lowered, lowered(self.search_text))) if self.search_text else []
 
     @property
     def count(self) -> int:
@@ -91,7 +91,7 @@ class WholeText:
         return following if following < self.count else None
 
     def _line(self, number: int, at: int) -> FoundLine:
-        begin, end = self.text.rfind("\n", 0, at) + 1, at + len(self.wanted)
+        begin, end = self.text.rfind("\n", 0, at) + 1, at + len(self.search_text)
         line_end = self.text.find("\n", end, end + AROUND)
         before = self.text[max(begin, at - AROUND) : at]
         after = self.text[end : line_end if line_end >= 0 else end + AROUND]
@@ -145,7 +145,7 @@ class WholeText:
         return mark_safe("".join(rows))  # noqa: S308 the lines are escaped
 
     def _marked(self, shown: str) -> str:
-        needle = lowered(self.wanted)
+        needle = lowered(self.search_text)
         if not needle:
             return escape(shown)
         pieces, position, folded = list[str](), 0, lowered(shown)

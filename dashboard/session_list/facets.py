@@ -83,9 +83,9 @@ def chosen_chips(filters: SessionFilters) -> list[SessionFacetLink]:
 
 
 def _group(filters: SessionFilters, name: str, title: str, counts: Counter[str]) -> FacetGroup:
-    known = sorted((item for item in counts.items() if item[0]), key=lambda item: (-item[1], item[0]))
+    named = sorted((item for item in counts.items() if item[0]), key=lambda item: (-item[1], item[0]))
     missing = [(value, 0) for value in getattr(filters, name) if not counts[value]]
-    ordered = sorted(known + missing, key=lambda item: not filters.has(name, item[0]))
+    ordered = sorted(named + missing, key=lambda item: not filters.has(name, item[0]))
     links = list(_links(filters, name, ((value, value) for value, _ in ordered[:MAX]), counts))
     return FacetGroup(title, links[:SHOWN], links[SHOWN:], max(0, len(ordered) - MAX))
 

@@ -68,24 +68,26 @@ class SessionFilters:
         Raises:
             Invalid: when one has no such value.
         """
-        given: dict[str, Any] = {name: query.get(name, "") for name in CHOICES}
-        for name, value in given.items():
+        values_by_name: dict[str, Any] = {name: query.get(name, "") for name in CHOICES}
+        for name, value in values_by_name.items():
             if value not in CHOICES[name]:
                 raise Invalid(f"{name} must be one of {', '.join(filter(None, CHOICES[name]))}.")
         for name in SEVERAL:
             values = {clean(value)[:LONGEST] for value in query.getlist(name) if value.strip()}
             if len(values) > MAX_VALUES:
                 raise Invalid(f"{name} is given {len(values)} times. Choose at most {MAX_VALUES}.")
-            given[name] = tuple(sorted(values))
+            values_by_name[name] = tuple(sorted(values))
         first, last = _day("from", query), _day("to", query)
         if first and last and last < first:
             raise Invalid(f"to is {last}, which is before from, {first}. Swap them.")
         if first or last:
-            given["date"] = ""
-        given["parent"] = _uuid(query.get("parent", ""))
+            values_by_name["date"] = ""
+        values_by_name["parent"] = _uuid(query.get("parent", ""))
         sort = query.get("sort", "")
         order = Order.parse(sort) if sort else None
-        return cls(clean(query.get("q", ""))[:200].strip(), first=first, last=last, order=order, **given)
+        return cls(
+            clean(query.get("q", ""))[:200].strip(), first=first, last=last, order=order, **values_by_name
+        )
 
     def given(self) -> Iterator[tuple[str, str]]:
         """Names and values of the filters in the address."""

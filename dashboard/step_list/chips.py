@@ -61,8 +61,8 @@ def active_chips(location: Location) -> list[FilterChip]:
     for name, value in location.filter.given.items():
         if name == "kind" or (name == "status" and value in ("error", LIKELY_FAILED)):
             continue
-        known = _NAMES.get(value, value) if name == "names" else value
-        shown = status_label(value) if name == "status" else visible(known)
+        text = _NAMES.get(value, value) if name == "names" else value
+        shown = status_label(value) if name == "status" else visible(text)
         label = _WORDS["noted"] if name == "noted" else f"{_WORDS.get(name, name)} {shown}"
         chips.append(FilterChip(label, _url(location, location.filter.toggled(name, value)), is_on=True))
     return chips

@@ -254,16 +254,16 @@ def _as_listed(location: Location, rows: list[Episode], listed_before: int = 0) 
     rows = rows if location.shows_inputs else [without_people(row) for row in rows]
     firsts = {row.turn_first for row in rows}
     ends = {turn_steps[0] - 1, turn_steps[-1]} if turn_steps else set[int]()
-    known = history.load({*firsts, *ends, listed_before, location.step - 1, location.step})
+    rows_by_number = history.load({*firsts, *ends, listed_before, location.step - 1, location.step})
     mark_notes(location, rows)
     subagents = subagents_in(history, rows)
-    turn = known[listed_before].turn if listed_before in known else 0
+    turn = rows_by_number[listed_before].turn if listed_before in rows_by_number else 0
     found: list[MatchingStep] = []
     for row in rows:
         head = None
-        if row.turn != turn and (first := known.get(row.turn_first)):
-            last = known.get(turn_steps[-1]) if turn_steps else None
-            figures = figures_of(known.get(first.number - 1), first, last) if last else None
+        if row.turn != turn and (first := rows_by_number.get(row.turn_first)):
+            last = rows_by_number.get(turn_steps[-1]) if turn_steps else None
+            figures = figures_of(rows_by_number.get(first.number - 1), first, last) if last else None
             head = TurnHead(row.turn, first.input_preview, figures)
         turn = row.turn
         found.append(MatchingStep(row, head, subagents.get(row.number, [])))

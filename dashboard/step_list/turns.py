@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from historyapp.core.dates import known
+from historyapp.core.dates import known_time
 from historyapp.models import Episode
 from historyapp.models.episodes import StepSample
 from historyapp.models.history import History
@@ -70,5 +70,5 @@ def figures_of(before: Episode | None, first: Episode, last: Episode | StepSampl
         tokens=last.total_tokens - (before.total_tokens if before else 0),
         errors=last.total_errors - (before.total_errors if before else 0),
         likely_failures=last.total_likely_failures - (before.total_likely_failures if before else 0),
-        took=end - first.started_at if known(first.started_at) and end > first.started_at else None,
+        took=end - first.started_at if known_time(first.started_at) and end > first.started_at else None,
     )

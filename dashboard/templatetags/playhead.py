@@ -19,7 +19,7 @@ from dashboard.location import Location
 from dashboard.rendering.blocks import IMAGE, Block
 from dashboard.rendering.text import visible
 from dashboard.tools.mcp import mcp_parts
-from historyapp.core.dates import duration_text, known
+from historyapp.core.dates import duration_text, known_time
 from historyapp.core.results import NO_OUTPUT
 from historyapp.core.usage import MICRO
 from historyapp.models import Episode, Session
@@ -257,7 +257,7 @@ def running_time(location: Location, step: Episode) -> SafeString | str:
     Empty for all other steps.
     """
     is_live = location.session.status == Session.Status.LIVE and location.as_of is None
-    started = known(step.started_at)
+    started = known_time(step.started_at)
     if step.status != "in_flight" or not is_live or started is None:
         return ""
     span = max(timedelta(), timezone.now() - started)
@@ -267,7 +267,7 @@ def running_time(location: Location, step: Episode) -> SafeString | str:
 
 def ago(moment: datetime) -> str:
     """How long ago something was; the date after a week; "undated" if the time is unknown."""
-    if known(moment) is None:
+    if known_time(moment) is None:
         return "undated"
     seconds = (timezone.now() - moment).total_seconds()
     if seconds < 60:
@@ -284,7 +284,7 @@ def ago(moment: datetime) -> str:
 @register.filter
 def moment(time: datetime) -> SafeString:
     """A time to the second, in UTC; "undated" if unknown."""
-    if known(time) is None:
+    if known_time(time) is None:
         return format_html('<span title="{}">undated</span>', "The transcript has no times")
     exact = f"{time:%Y-%m-%d %H:%M:%S} UTC"
     return format_html('<time datetime="{}" data-shown="full">{}</time>', time.isoformat(), exact)
@@ -293,7 +293,7 @@ def moment(time: datetime) -> SafeString:
 @register.filter
 def clock(time: datetime) -> SafeString:
     """The time of day to the second; empty if unknown."""
-    if known(time) is None:
+    if known_time(time) is None:
         return SafeString()
     markup = '<time datetime="{}" data-shown="clock">{}</time>'
     return format_html(markup, time.isoformat(), f"{time:%H:%M:%S}")
@@ -302,7 +302,7 @@ def clock(time: datetime) -> SafeString:
 @register.filter
 def since(time: datetime) -> SafeString:
     """How long ago something was, with the exact time on hover; ``js/times.js`` shows the reader's zone."""
-    if known(time) is None:
+    if known_time(time) is None:
         return moment(time)
     exact, shown = f"{time:%Y-%m-%d %H:%M:%S} UTC", ago(time)
     kind = "day" if shown.endswith(str(time.year)) else "ago"

@@ -61,9 +61,9 @@ def places_by_time(shares: Sequence[StepShare]) -> tuple[list[Place], list[Pause
 def _in_order(times: Sequence[tuple[datetime, datetime]]) -> list[tuple[datetime, datetime]]:
     """The spans without overlaps, because a clock may have been set back."""
     spans: list[tuple[datetime, datetime]] = []
-    known = times[0][0]
+    latest = times[0][0]
     for begin, end in times:
-        begin = max(begin, known)
-        known = max(begin, end)
-        spans.append((begin, known))
+        begin = max(begin, latest)
+        latest = max(begin, end)
+        spans.append((begin, latest))
     return spans

@@ -159,13 +159,13 @@ def _forks(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Found]:
 def _agents(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Found]:
     """Sub-agents at the step that started them; if that is unknown, at the step during which they began."""
     begins = [bar.share.begin for bar in bars]
-    known = [begin for begin in begins if begin is not None]
-    is_timed = len(known) == len(bars)
+    dated = [begin for begin in begins if begin is not None]
+    is_timed = len(dated) == len(bars)
     for agent in location.relatives.subagents:
         if agent.spawned_position is not None:
             bar = _bar_with(bars, agent.spawned_position)
         else:
-            bar = _bar_during(bars, known, agent.created_at) if is_timed else None
+            bar = _bar_during(bars, dated, agent.created_at) if is_timed else None
         if bar is not None:
             label = f"Sub-agent: {visible(preview(agent.title or agent.agent, LABEL)) or 'untitled'}"
             href = reverse("session", args=[agent.pk])

@@ -118,8 +118,8 @@ class Timeline:
     @property
     def height_names(self) -> tuple[str, ...]:
         """The values that the bars can show; money only where it is known."""
-        known = any(bar.share.cost for bar in self.bars) or self.location.timeline.height == "cost"
-        return HEIGHTS if known else HEIGHTS[:-1]
+        has_cost = any(bar.share.cost for bar in self.bars) or self.location.timeline.height == "cost"
+        return HEIGHTS if has_cost else HEIGHTS[:-1]
 
     @property
     def colours(self) -> tuple[str, ...]:

@@ -37,8 +37,8 @@ def draw(call: RecordedCall, make: CallBlocks) -> Card:
         card.request.append(make.asked(f"question{number}", question.text, MARKDOWN, label))
         if question.options:
             # Claude Code's answer quotes each question; other answers are the chosen labels.
-            given = call.text.partition(f'"{question.text}"="')[2]
-            answer = given.partition('"')[0] if given else call.text.strip()
+            quoted = call.text.partition(f'"{question.text}"="')[2]
+            answer = quoted.partition('"')[0] if quoted else call.text.strip()
             lines = [_line(question, answer, option) for option in question.options]
             card.request.append(make.asked(f"options{number}", "\n".join(lines), TASKS))
     card.values = further_values(call, make, "questions", *_QUESTION, *_OPTIONS, *_SEVERAL)
@@ -54,8 +54,8 @@ def _questions(call: RecordedCall) -> list[_Question]:
         return [asked] if asked else []
     if not 0 < len(several) <= _MAX_QUESTIONS:
         return []
-    known = {*_QUESTION, *_OPTIONS, *_SEVERAL, "header", "id"}
-    if not all(isinstance(one, Mapping) and known.issuperset(one) for one in several):
+    field_names = {*_QUESTION, *_OPTIONS, *_SEVERAL, "header", "id"}
+    if not all(isinstance(one, Mapping) and field_names.issuperset(one) for one in several):
         return []
     found = [_question(one) for one in several]
     return [one for one in found if one] if all(found) else []
@@ -63,8 +63,8 @@ def _questions(call: RecordedCall) -> list[_Question]:
 
 def _question(fields: Mapping[str, Any]) -> _Question | None:
     text = _text(fields, _QUESTION)
-    given: Any = next((fields[name] for name in _OPTIONS if fields.get(name) is not None), [])
-    options = [_option(one) for one in given] if isinstance(given, list) else [None]
+    choices: Any = next((fields[name] for name in _OPTIONS if fields.get(name) is not None), [])
+    options = [_option(one) for one in choices] if isinstance(choices, list) else [None]
     several = next((fields[name] for name in _SEVERAL if name in fields), False)
     if not text.strip() or not all(options) or not isinstance(several, bool):
         return None

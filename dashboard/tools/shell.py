@@ -78,9 +78,11 @@ def _streams(outputs: Mapping[str, Any], make: CallBlocks) -> list[Block]:
         for name in STREAMS
         if isinstance(value := outputs.get(name), str) and value
     ]
-    known = (*STREAMS, *FIELDS, "metadata", "type")
+    shown_names = (*STREAMS, *FIELDS, "metadata", "type")
     rest = {
-        name: value for name, value in outputs.items() if name not in known and value not in ("", [], None)
+        name: value
+        for name, value in outputs.items()
+        if name not in shown_names and value not in ("", [], None)
     }
     return [*blocks, make.tree("rest", rest)] if rest else blocks
 

@@ -47,7 +47,7 @@ def search_sessions(request: PersonRequest) -> HttpResponse:
             context["problem"], status = str(error), 422
     if request.htmx and not request.htmx.history_restore_request:
         template = "_search_hits.html" if request.htmx.target == "more" else "_search_results.html"
-        return render(request, template, context)  # htmx shows no answer with an error's status
+        return render(request, template, context)  # htmx does not show responses with an error status
     return render(request, "search.html", context, status=status)
 
 

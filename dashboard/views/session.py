@@ -39,7 +39,7 @@ from dashboard.timeline.timeline import draw_timeline
 from dashboard.views.context import form_context, read_context_form
 from dashboard.views.rewinds import latest_rewind
 from historyapp.core.call_subjects import KINDS
-from historyapp.core.dates import known
+from historyapp.core.dates import known_time
 from historyapp.core.errors import Invalid
 from historyapp.core.text import clean
 from historyapp.models import Session
@@ -66,7 +66,7 @@ def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
         "active_chips": active_chips(location),
         "inputs": [] if step else load_inputs(history),
         "rewind": latest_rewind(request, location),
-        "ends_at": known(location.history.last_entry_at),
+        "ends_at": known_time(location.history.last_entry_at),
         "tabs": TABS.values(),
         "keys": keys_of(location.history.visible),
         "found_text": found_text,
@@ -192,7 +192,7 @@ def news(request: PersonRequest, session_id: UUID) -> HttpResponse:
     location = replace(newest_step(session, share_of(request)), filter=form, timeline=view)
     if not request.htmx:
         return redirect(location.address)
-    step, known, seen = (read_number(request.GET, name) or 0 for name in ("step", "steps", "seen"))
+    step, shown_steps, seen = (read_number(request.GET, name) or 0 for name in ("step", "steps", "seen"))
     location = replace(location, step=min(max(0, step), location.steps))
     context = {
         "location": location,
@@ -202,11 +202,11 @@ def news(request: PersonRequest, session_id: UUID) -> HttpResponse:
     }
     if location.steps:
         found = takes(location.history)
-        fresh = step_rows(location, max(1, known), known + AROUND, found)
+        fresh = step_rows(location, max(1, shown_steps), shown_steps + AROUND, found)
         context |= {
             "new": max(0, location.steps - seen),
             "fresh": replace(fresh, has_link_back=False),
-            "grown": turn_around(location.history, max(1, min(known, location.steps))),
+            "grown": turn_around(location.history, max(1, min(shown_steps, location.steps))),
             "timeline": draw_timeline(location, found),
             "quick_chips": quick_chips(location),
             "active_chips": active_chips(location),

@@ -53,7 +53,7 @@ def shared(request: PersonRequest, token: str, rest: str) -> HttpResponseBase:
 
 def _answer(request: PersonRequest, share: ShareLink, rest: str) -> HttpResponseBase:
     if not rest:
-        newest = "" if share.as_of is None else "?step=-1"  # a moment opens at its last step
+        newest = "" if share.as_of is None else "?step=-1"  # a link to a position opens at its last step
         return redirect(reverse("session", args=[share.session_id]) + newest)
     try:
         match = resolve(f"/{rest}", URLS)

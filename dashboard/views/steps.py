@@ -88,10 +88,10 @@ def whole_text(request: PersonRequest, session_id: UUID, number: int, key: str) 
     if block.language == IMAGE:
         raise NotFound(f"Step {location.step} has no text {key}.")
     query = request.GET
-    wanted = wanted_text(query["q"]) if query.get("q", "").strip() else ""
+    search_text = wanted_text(query["q"]) if query.get("q", "").strip() else ""
     first = max(0, read_number(query, "from") or 0)
-    shown = WholeText(block.text, wanted, read_number(query, "start"), first)
-    address = f"?{urlencode({'q': wanted})}{location.as_of_parameter}"
+    shown = WholeText(block.text, search_text, read_number(query, "start"), first)
+    address = f"?{urlencode({'q': search_text})}{location.as_of_parameter}"
     return render_fragment(request, "_whole_text.html", location, {"shown": shown, "address": address})
 
 

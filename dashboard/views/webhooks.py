@@ -72,7 +72,7 @@ def webhooks(request: PersonRequest) -> HttpResponse:
 def webhook(request: PersonRequest, webhook_id: UUID) -> HttpResponse:
     """One webhook with its deliveries, for htmx these alone; POST changes its address and events."""
     row = _find(request, webhook_id)
-    form, refusal = WebhookForm(row.url, row.description, row.wanted), ""
+    form, refusal = WebhookForm(row.url, row.description, row.selected_events), ""
     if request.method == "POST":
         form = WebhookForm.read(request.POST)
         try:

@@ -89,15 +89,15 @@ def post_bulk_action(request: ApiRequest, body: BulkActionIn) -> HttpResponseBas
     """
     if stored := earlier_response(request):
         return stored
-    wanted, spender = _request(body, body.action, body.tag or ""), Spender(request.auth)
+    bulk_request, spender = _request(body, body.action, body.tag or ""), Spender(request.auth)
     if body.action == "compress":  # outside the key's transaction: it reads every session
         accepts_unknown = body.max_cost == "unknown"
         accepted = None if body.max_cost is None or accepts_unknown else round(float(body.max_cost) * MICRO)
-        found = estimate_compressions(request.auth.project, wanted, spender)
+        found = estimate_compressions(request.auth.project, bulk_request, spender)
         check_cost(found, accepted, accepts_unknown=accepts_unknown)
 
     def start() -> HttpResponse:
-        action = start_bulk_action(request.auth.project, wanted, actor=actor(request), spender=spender)
+        action = start_bulk_action(request.auth.project, bulk_request, actor=actor(request), spender=spender)
         transaction.on_commit(partial(enqueue.wake_bulk_action, action.pk), robust=True)
         return json_response(_action(progress_of(action)), 202)
 
@@ -108,8 +108,8 @@ def post_bulk_action(request: ApiRequest, body: BulkActionIn) -> HttpResponseBas
 @raises(Conflict)
 def post_bulk_estimate(request: ApiRequest, body: BulkEstimateIn) -> HttpResponse:
     """The maximum tokens and cost. Nothing is started."""
-    wanted = _request(body, BulkAction.Kind.COMPRESS)
-    found = estimate_compressions(request.auth.project, wanted, Spender(request.auth))
+    bulk_request = _request(body, BulkAction.Kind.COMPRESS)
+    found = estimate_compressions(request.auth.project, bulk_request, Spender(request.auth))
     refused = [fill(RefusedOut, one) for one in found.refused]
     return json_response(fill(BulkEstimateOut, found, money=money(found.cost), refused=refused))
 

@@ -95,12 +95,12 @@ def patch_caps(request: ApiRequest, changes: CapPatch) -> HttpResponse:
     return json_response(CapPage(items=[cap_out(cap) for cap in caps_of(found)], next=None))
 
 
-def take_limits(given: dict[str, Any]) -> Mapping[str, int | None]:
+def take_limits(fields: dict[str, Any]) -> Mapping[str, int | None]:
     """Removes the caps from the fields. Returns them by period, in millionths of a dollar."""
     limits: dict[str, int | None] = {}
     for name, period in (("daily_cap", "day"), ("monthly_cap", "month")):
-        if name in given:
-            dollars = given.pop(name)
+        if name in fields:
+            dollars = fields.pop(name)
             limits[period] = None if dollars is None else round(dollars * MICRO)
     return limits
 

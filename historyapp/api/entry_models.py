@@ -54,8 +54,8 @@ def _draft(value: Any) -> EntryDraft:
     if not isinstance(value, dict) or value.keys().isdisjoint(_ENVELOPE):
         return EntryDraft(_validate(value))
     fields = dict(value)
-    given = {name: fields.pop(name) for name in _ENVELOPE if name in fields}
-    envelope = Envelope.model_validate(given)
+    values = {name: fields.pop(name) for name in _ENVELOPE if name in fields}
+    envelope = Envelope.model_validate(values)
     return EntryDraft(_validate(fields), envelope.created_at, envelope.metadata)
 
 

@@ -73,7 +73,7 @@ class EpisodeFilter(PageQuery):
     )
 
     @property
-    def wanted(self) -> StepFilter:
+    def step_filter(self) -> StepFilter:
         """The filter of the requested steps."""
         columns = {"status", "tool", "since", "until", "kind", "file", "turn", "names"}
         named = self.model_dump(include=columns)
@@ -87,10 +87,10 @@ def list_episodes(request: ApiRequest, session_id: SessionId, filter: Query[Epis
     have a `next`: one request searches a bounded number of steps, and the next one continues there.
     """
     session = find_session(request, session_id)
-    wanted = filter.wanted
-    if wanted:
-        state = name_index_state(History(session, filter.as_of)) if wanted.names else ""
-        return response_or_304(request, session, lambda: _filtered(session, filter, wanted), state=state)
+    step_filter = filter.step_filter
+    if step_filter:
+        state = name_index_state(History(session, filter.as_of)) if step_filter.names else ""
+        return response_or_304(request, session, lambda: _filtered(session, filter, step_filter), state=state)
     return response_or_304(request, session, lambda: _page(session, filter))
 
 
@@ -99,14 +99,14 @@ def _page(session: Session, filter: EpisodeFilter) -> Content:
     if filter.cursor is not None:
         as_of, number = decode_cursor(_LIST, filter.cursor, int, int)
     history = History(session, as_of)
-    wanted = _range(history, filter)
+    numbers = _range(history, filter)
     if number is not None:
-        if number not in wanted:
+        if number not in numbers:
             raise NotValid(
                 "This cursor was made with another from, to or order. Send the same ones with each page."
             )
-        wanted = wanted[wanted.index(number) :]
-    page = wanted[: filter.limit]
+        numbers = numbers[numbers.index(number) :]
+    page = numbers[: filter.limit]
     state = session.head if as_of is None else as_of
     rows = history.rows(min(page), max(page)) if page else []
     if page.step < 0:
@@ -114,7 +114,7 @@ def _page(session: Session, filter: EpisodeFilter) -> Content:
     if filter.full == "true":
         large = _large_page(history, rows)
         page = page[: len(large.items)]
-    more = encode_cursor(_LIST, state, wanted[len(page)]) if len(wanted) > len(page) else None
+    more = encode_cursor(_LIST, state, numbers[len(page)]) if len(numbers) > len(page) else None
     if filter.full == "true":
         return large.json(more)
     return {"items": [fill_json(EpisodeItem, row) for row in rows], "next": more}
@@ -137,14 +137,14 @@ def _range(history: History, filter: EpisodeFilter) -> range:
     return numbers[::-1] if filter.order == "newest" else numbers
 
 
-def _filtered(session: Session, filter: EpisodeFilter, wanted: StepFilter) -> dict[str, Any]:
+def _filtered(session: Session, filter: EpisodeFilter, step_filter: StepFilter) -> dict[str, Any]:
     as_of, mark = filter.as_of, None
     if filter.cursor is not None:
         as_of, *place = decode_cursor(_FILTERED, filter.cursor, int, int, int, int)
         mark = SearchCursor(*place)
     history = History(session, as_of)
     limit = min(filter.limit, AT_ONCE) if filter.full == "true" else filter.limit
-    search = StepSearch(history, wanted, _range(history, filter))
+    search = StepSearch(history, step_filter, _range(history, filter))
     found = search.find(limit, mark)
     request_text_index(search.unindexed)
     state = session.head if as_of is None else as_of

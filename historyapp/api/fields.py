@@ -16,7 +16,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from historyapp.core.dates import known
+from historyapp.core.dates import known_time
 from historyapp.core.entries import check_unknown_fields
 from historyapp.core.errors import NotFound
 from historyapp.core.text import Text
@@ -143,7 +143,7 @@ class RecordRequest(AppendRequest):
 
 def iso(moment: datetime | None) -> str | None:
     """A time in the form of API responses; null where it is not known."""
-    time = known(moment)
+    time = known_time(moment)
     return time.isoformat().replace("+00:00", "Z") if time else None
 
 

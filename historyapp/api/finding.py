@@ -46,10 +46,10 @@ def find_text(request: ApiRequest, session_id: SessionId, query: Query[FindQuery
 
 def _page(session: Session, query: FindQuery) -> dict[str, Any]:
     as_of, after = query.as_of, 0
-    asked = crc32(f"{query.take}{query.q.strip()}".encode()) & 0x7FFFFFFF
+    query_hash = crc32(f"{query.take}{query.q.strip()}".encode()) & 0x7FFFFFFF
     if query.cursor is not None:
-        as_of, after, asked_before = decode_cursor(_LIST, query.cursor, int, int, int)
-        if asked != asked_before:
+        as_of, after, cursor_hash = decode_cursor(_LIST, query.cursor, int, int, int)
+        if query_hash != cursor_hash:
             raise NotValid("This cursor belongs to another q or take. Send the same ones with each page.")
     history = History(session, as_of)
     found = TextSearch(history, query.q, with_takes=query.take == "all").find(MAX_HITS, after)
@@ -59,12 +59,12 @@ def _page(session: Session, query: FindQuery) -> dict[str, Any]:
         more = items[-1].match.position
     state = session.head if as_of is None else as_of
     shown = []
-    for hit in items:  # the newest step shows what the next one will, where that does not exist yet
+    for hit in items:  # until the next step exists, the newest one shows its inputs
         step = min(hit.match.step, history.steps) if hit.live else hit.match.step
         shown.append(fill_json(FoundEntry, hit.match, episode=step, live=hit.live))
     return {
         "items": shown,
-        "next": None if more is None else encode_cursor(_LIST, state, more, asked),
+        "next": None if more is None else encode_cursor(_LIST, state, more, query_hash),
         "count": len(found.hits),
         "complete": found.more is None,
     }

@@ -29,15 +29,17 @@ def with_shared_checks(view: View) -> View:
     """The view with the checks that all routes share; runs after authentication and validation."""
     operation: Operation = view._ninja_operation  # type: ignore[attr-defined]
     models = [model for model in operation.models if model.__ninja_param_source__ == "query"]
-    known = frozenset(name for model in models for name in model.__ninja_flatten_map__)
+    parameters = frozenset(name for model in models for name in model.__ninja_flatten_map__)
 
     @wraps(view)
     def checked(request: ApiRequest, **arguments: Any) -> HttpResponseBase:
-        unknown = sorted(set(request.GET) - known) if request.META.get("QUERY_STRING") else []
+        unknown = sorted(set(request.GET) - parameters) if request.META.get("QUERY_STRING") else []
         if unknown:
             names = ", ".join(unknown[:5])
             use = (
-                f"Use {', '.join(sorted(known))}." if known else "Remove it: this endpoint has no parameters."
+                f"Use {', '.join(sorted(parameters))}."
+                if parameters
+                else "Remove it: this endpoint has no parameters."
             )
             raise NotValid(f"There is no query parameter {names} here. {use}")
         if request.method != "POST" or view in _HANDLES_OWN_KEY:
@@ -103,7 +105,7 @@ def fingerprint(request: ApiRequest) -> str:
     if request.content_type != "multipart/form-data":
         digest.update(request.body)
         return digest.hexdigest()
-    # The boundary between the parts differs each time, so the parts are compared.
+    # The boundary between the parts differs in each request, so only the parts are hashed.
     for name, value in sorted(request.POST.items()):
         digest.update(repr((name, value)).encode())
     for file in request.FILES.getlist("files"):

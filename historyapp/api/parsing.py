@@ -32,10 +32,10 @@ def check_length(request: HttpRequest) -> None:
         )
 
 
-def check_media_type(request: HttpRequest, wanted: str) -> None:
-    if request.content_type != wanted:
-        given = request.content_type or "none"
-        raise UnsupportedMediaType(f"The Content-Type must be {wanted}; it is {given}.")
+def check_media_type(request: HttpRequest, required: str) -> None:
+    if request.content_type != required:
+        received = request.content_type or "none"
+        raise UnsupportedMediaType(f"The Content-Type must be {required}; it is {received}.")
 
 
 class StrictParser(Parser):

@@ -64,25 +64,25 @@ def raises(*errors: type[PlayheadError]) -> Callable[[View], View]:
 
 def problem_response(request: HttpRequest, error: BaseException) -> HttpResponse:
     """The response to a request that ended in an error."""
-    known = _expected(error)
-    if known is None:
+    expected = _expected(error)
+    if expected is None:
         # Neither the error's text nor the request's: both can hold what an agent sent. See historyapp.log.
         log.error("%s %s failed", request.method, request.path, exc_info=error)
-        known = find_damage() or ServerFailed(
+        expected = find_damage() or ServerFailed(
             "The server failed to carry out the request. The reason is in the server's log."
         )
     headers = {}
-    if isinstance(known, StorageFailed):
-        headers = {"Retry-After": str(known.retry_after)}
-    elif isinstance(known, ServerUnavailable):
+    if isinstance(expected, StorageFailed):
+        headers = {"Retry-After": str(expected.retry_after)}
+    elif isinstance(expected, ServerUnavailable):
         log.warning("%s %s: the database is busy", request.method, request.path, exc_info=error)
         headers = {"Retry-After": "1"}
-    elif isinstance(known, ModelCallError):
-        log.warning("%s %s: %s", request.method, request.path, known.detail)
-    elif isinstance(known, Unauthenticated):
+    elif isinstance(expected, ModelCallError):
+        log.warning("%s %s: %s", request.method, request.path, expected.detail)
+    elif isinstance(expected, Unauthenticated):
         invalid = ', error="invalid_token"' if bearer_token(request) else ""
         headers = {"WWW-Authenticate": f'Bearer realm="playhead"{invalid}'}
-    document, status = problem(known), problem_type(known).status
+    document, status = problem(expected), problem_type(expected).status
     if status >= 500 and request_id.get():
         document["request_id"] = request_id.get()
     return HttpResponse(dump_json(document), status=status, content_type=MEDIA_TYPE, headers=headers)

@@ -52,18 +52,18 @@ def patch_project(request: ApiRequest, changes: ProjectPatch) -> HttpResponse:
     too.
     """
     check_scope(request.auth, "admin")
-    given = changes.model_dump(exclude_unset=True)
-    limits = take_limits(given)
+    fields = changes.model_dump(exclude_unset=True)
+    limits = take_limits(fields)
     if limits:
         Spender(request.auth).check("A spending cap")
-    if "allowed_models" in given:
+    if "allowed_models" in fields:
         Spender(request.auth).check("A model of the list")
-        given["allowed_models"] = read_models(given["allowed_models"] or ())
+        fields["allowed_models"] = read_models(fields["allowed_models"] or ())
     if changes.paid_automatic_compression:
         Spender(request.auth).check("Paid automatic compression")
     with writing():
         set_caps(request.auth.project, limits, actor=actor(request))
-        project = change_project(request.auth.project, given, actor=actor(request))
+        project = change_project(request.auth.project, fields, actor=actor(request))
     return json_response(_project(project))
 
 

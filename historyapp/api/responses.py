@@ -55,11 +55,11 @@ def json_value(value: Any) -> Any:
     if type(value) in _JSON_TYPES:
         return value
     if isinstance(value, ResponseModel):
-        given = value.model_fields_set
+        set_fields = value.model_fields_set
         return {
             name: field if type(field) in _JSON_TYPES else json_value(field)
             for name, field in value.__dict__.items()
-            if name in given
+            if name in set_fields
         }
     if isinstance(value, (list, tuple)):
         return [json_value(item) for item in value]
@@ -85,8 +85,10 @@ def response_or_304(
     query = hashlib.sha256(f"{request.META.get('QUERY_STRING', '')}{state}".encode()).hexdigest()[:8]
     # Weak: it names the state from which a response was made, not the bytes of the response.
     tag = f'W/"{session.shared_revision}-{query}"'
-    known = parse_etags(request.META.get("HTTP_IF_NONE_MATCH", ""))
-    response = HttpResponseNotModified() if tag in known or known == ["*"] else json_response(make())
+    client_tags = parse_etags(request.META.get("HTTP_IF_NONE_MATCH", ""))
+    response = (
+        HttpResponseNotModified() if tag in client_tags or client_tags == ["*"] else json_response(make())
+    )
     response["ETag"] = tag
     response["Cache-Control"] = "private, no-cache"
     return response

@@ -13,7 +13,7 @@ from historyapp.api.cursors import Cursor, Limit, decode_cursor, encode_cursor
 from historyapp.api.fields import Line
 from historyapp.api.problems import raises
 from historyapp.api.responses import fill, json_response
-from historyapp.core.dates import known
+from historyapp.core.dates import known_time
 from historyapp.core.errors import Invalid, NotFound
 from historyapp.core.usage import MICRO
 from historyapp.models.history import History
@@ -99,8 +99,8 @@ def list_pairs(request: ApiRequest, query: Query[PairQuery]) -> HttpResponse:
         found = compare_runs(*references, find)
         sides, steps = (found.a.history, found.b.history), found.steps
     else:
-        asked, *states, a, b = decode_cursor(_LIST, query.cursor, *[int] * 5)
-        if asked != _hash(query):
+        cursor_hash, *states, a, b = decode_cursor(_LIST, query.cursor, *[int] * 5)
+        if cursor_hash != _hash(query):
             raise NotValid("This cursor belongs to another a or b. Send the same ones with each page.")
         of_a, of_b = (read_run(reference, find) for reference in references)
         sides = History(of_a.session, states[0]), History(of_b.session, states[1])
@@ -180,7 +180,7 @@ def _step(account: StepAccount | None) -> ComparedStepOut | None:
     if account is None:
         return None
     row, money = account.row, account.money
-    started, ended = known(row.started_at), known(row.finished_at)
+    started, ended = known_time(row.started_at), known_time(row.finished_at)
     fields: dict[str, Any] = {
         "money": None if money is None else money / MICRO,
         "seconds": (ended - started).total_seconds() if started and ended else None,

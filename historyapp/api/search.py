@@ -13,7 +13,7 @@ from historyapp.api.cursors import Cursor, decode_cursor, encode_cursor
 from historyapp.api.fields import Line, iso
 from historyapp.api.problems import raises
 from historyapp.api.responses import json_response
-from historyapp.core.dates import known
+from historyapp.core.dates import known_time
 from historyapp.core.errors import Invalid
 from historyapp.core.search_query import MAX_CHARACTERS
 from historyapp.core.search_snippets import Snippet
@@ -46,10 +46,10 @@ def search_steps(request: ApiRequest, filter: Query[StepSearchParameters]) -> Ht
     sessions are left out; `takes:all` finds takes too, and `session:ID` an archived session's steps.
     """
     project, before = request.auth.project_id, None
-    asked = crc32(filter.q.strip().encode("utf-8", "surrogatepass")) & 0x7FFFFFFF
+    query_hash = crc32(filter.q.strip().encode("utf-8", "surrogatepass")) & 0x7FFFFFFF
     if filter.cursor is not None:
-        before, asked_before = decode_cursor(_LIST, filter.cursor, int, int)
-        if asked != asked_before:
+        before, cursor_hash = decode_cursor(_LIST, filter.cursor, int, int)
+        if query_hash != cursor_hash:
             raise NotValid("This cursor belongs to another q. Send the same q with each page.")
     found = search(project, filter.q, timezone.now(), filter.limit, before)
     if not found.is_up_to_date:
@@ -58,7 +58,7 @@ def search_steps(request: ApiRequest, filter: Query[StepSearchParameters]) -> Ht
     return json_response(
         {
             "items": [_item(hit, snippet) for hit, snippet in found.hits],
-            "next": None if page.next is None else encode_cursor(_LIST, page.next, asked),
+            "next": None if page.next is None else encode_cursor(_LIST, page.next, query_hash),
             "facets": {
                 name: [{"value": value, "count": count} for value, count in counts.most_common(_MAX_VALUES)]
                 for name, counts in page.facets.items()
@@ -85,7 +85,7 @@ def suggest_searches(request: ApiRequest, filter: Query[SuggestionParameters]) -
 
 
 def _item(hit: SearchHit, snippet: Snippet | None) -> dict[str, Any]:
-    found, moment = hit.found, known(hit.found.at)
+    found, moment = hit.found, known_time(hit.found.at)
     return {
         "session": str(hit.session.pk),
         "title": hit.session.title,

@@ -106,9 +106,9 @@ def facets_out(counts: FacetCounts) -> SessionFacets:
     """The counts of facets, the most frequent values first."""
     shown: dict[str, list[SessionFacetValue]] = {}
     for facet in FACETS:
-        known = [(value, count) for value, count in counts.facets[facet].items() if value]
-        known.sort(key=lambda found: (-found[1], found[0]))
-        shown[facet] = [SessionFacetValue(value=value, count=count) for value, count in known[:MAX_SHOWN]]
+        named = [(value, count) for value, count in counts.facets[facet].items() if value]
+        named.sort(key=lambda found: (-found[1], found[0]))
+        shown[facet] = [SessionFacetValue(value=value, count=count) for value, count in named[:MAX_SHOWN]]
     return SessionFacets(total=counts.total, **shown)
 
 

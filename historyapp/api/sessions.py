@@ -214,13 +214,13 @@ def read_session(request: ApiRequest, session_id: SessionId, as_of: AsOf = None)
 @raises(Conflict, SpendForbidden)
 def patch_session(request: ApiRequest, session_id: SessionId, changes: SessionPatch) -> HttpResponse:
     """Several clients can tag a session at the same time: `add_tags` and `remove_tags` keep other tags."""
-    given = {name: getattr(changes, name) for name in changes.model_fields_set - {"expected"}}
-    if "settings" in given:
-        given["settings"] = changes.settings.model_dump(exclude_unset=True)
+    fields = {name: getattr(changes, name) for name in changes.model_fields_set - {"expected"}}
+    if "settings" in fields:
+        fields["settings"] = changes.settings.model_dump(exclude_unset=True)
     session = change_session(
         request.auth.project,
         session_id,
-        given,
+        fields,
         expected=changes.expected.model_dump(exclude_unset=True),
         actor=actor(request),
         spender=Spender(request.auth),

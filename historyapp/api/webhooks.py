@@ -135,8 +135,8 @@ def read_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
 def patch_webhook(request: ApiRequest, webhook_id: WebhookId, changes: WebhookPatch) -> HttpResponse:
     """Changes the address or the events, pauses a webhook, or switches it on again."""
     check_scope(request.auth, "admin")
-    given = changes.model_dump(exclude_none=True)
-    return _webhook_response(change_webhook(request.auth.project, webhook_id, given, actor=actor(request)))
+    fields = changes.model_dump(exclude_none=True)
+    return _webhook_response(change_webhook(request.auth.project, webhook_id, fields, actor=actor(request)))
 
 
 @router.delete("/webhooks/{webhook_id}", response={204: None}, summary="Delete a webhook")

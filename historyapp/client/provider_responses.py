@@ -70,8 +70,8 @@ def entries_of(response: object, context: ContextOut | None = None) -> list[Entr
             "counted_tokens": context.tokens.counted,
             "snapshot": str(context.snapshot) if context.snapshot else None,
         }
-    known = {name: value for name, value in metadata.items() if value is not None}
-    drafts[last] = EntryDraft(drafts[last].body, metadata=known)
+    present = {name: value for name, value in metadata.items() if value is not None}
+    drafts[last] = EntryDraft(drafts[last].body, metadata=present)
     return drafts
 
 
@@ -95,7 +95,7 @@ def _response_drafts(fields: Mapping[str, Any]) -> list[EntryDraft]:
         ValueError: when it failed or is not finished.
     """
     from historyapp.core.importers.messages import Calls, SourceCall
-    from historyapp.core.importers.records import known
+    from historyapp.core.importers.records import present_fields
     from historyapp.core.json import listing, mapping, text
 
     status = text(fields.get("status")) or "completed"
@@ -125,7 +125,7 @@ def _response_drafts(fields: Mapping[str, Any]) -> list[EntryDraft]:
         reasoning=_reasoning(items),
         raw_message={name: fields[name] for name in _KEPT if fields.get(name) is not None},
     )
-    return [EntryDraft(body, metadata={"source": known(call_ids=renamed)})]
+    return [EntryDraft(body, metadata={"source": present_fields(call_ids=renamed)})]
 
 
 def _reasoning(items: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -95,7 +95,7 @@ def fields_of(response: Any) -> Mapping[str, Any]:
 def _final(finish: Any) -> Mapping[str, Any]:
     try:
         found = finish()
-    except (AssertionError, RuntimeError) as error:  # how the SDKs say that there is none
+    except (AssertionError, RuntimeError) as error:  # the SDKs raise these if the stream is not complete
         raise ValueError(_CUT_OFF) from error
     if hasattr(found, "__await__"):
         found.close()

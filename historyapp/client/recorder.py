@@ -154,13 +154,13 @@ class Recorder(hooks.SessionOfClient[Playhead]):
         """
         steps = range(1, len(self) + 1)
         if isinstance(index, slice):
-            wanted = steps[index]
-            if not wanted:
+            numbers = steps[index]
+            if not numbers:
                 return []
-            first, last = min(wanted), max(wanted)
+            first, last = min(numbers), max(numbers)
             found = self.playhead.full_episodes(self.session_id, from_step=first, to_step=last)
             by_number = {episode.number: episode for episode in found}
-            return [by_number[number] for number in wanted]
+            return [by_number[number] for number in numbers]
         if not -len(steps) <= index < len(steps):
             raise IndexError(f"There is no step at index {index}. The session has {len(steps)} steps.")
         return self.playhead.episode(self.session_id, steps[index])

@@ -76,8 +76,8 @@ def _description(response: httpx.Response) -> str:
     kind = _media_type(response) or "no content type"
     text = response.text[:_READ] if response.is_closed else ""
     title = _TITLE.search(text)
-    said = " ".join((title[1] if title else text).split())[:_LONGEST_TEXT]
-    return f"{address} returned {response.status_code} with {kind}{f', {said!r}' if said else ''}"
+    excerpt = " ".join((title[1] if title else text).split())[:_LONGEST_TEXT]
+    return f"{address} returned {response.status_code} with {kind}{f', {excerpt!r}' if excerpt else ''}"
 
 
 def _media_type(response: httpx.Response) -> str:

@@ -10,7 +10,7 @@ UNDATED = datetime(1970, 1, 1, tzinfo=UTC)
 """Stands in the log for a time that nobody knows. No agent ran then."""
 
 
-def known(moment: datetime | None) -> datetime | None:
+def known_time(moment: datetime | None) -> datetime | None:
     """The time, or None where it is not known."""
     return None if moment == UNDATED else moment
 

@@ -115,7 +115,7 @@ def _changed(
 ) -> tuple[str, ModelTotals, ModelTotals]:
     """The model whose totals differ; an entry changes those of one."""
     for name, totals in after.items():
-        known = before.get(name, NO_CALLS)
-        if totals != known:
-            return name, known, totals
+        previous = before.get(name, NO_CALLS)
+        if totals != previous:
+            return name, previous, totals
     return "", NO_CALLS, NO_CALLS

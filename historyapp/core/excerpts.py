@@ -98,9 +98,9 @@ def continue_excerpt(
     """With results of ``tokens``, recorded together. Earlier lines stay while they rank higher."""
     texts = [*map(returned_text, results), *([overall] if overall else [])]
     found = ranked_lines("\n".join(texts))
-    known = {name for line in excerpt.lines for name in line.names}.union(excerpt.others)
-    if known:
-        found = sorted(_with_new_names(found, known))
+    names = {name for line in excerpt.lines for name in line.names}.union(excerpt.others)
+    if names:
+        found = sorted(_with_new_names(found, names))
     earlier = [
         RankedLine(_rank(line.text, line.names), place - len(excerpt.lines), line.text, list(line.names))
         for place, line in enumerate(excerpt.lines)
@@ -176,10 +176,10 @@ def _rank(text: str, names: Sequence[str], signs: Sequence[str] = _FAILURES) -> 
     return -score / (20 + len(text))
 
 
-def _with_new_names(lines: Iterable[RankedLine], known: Container[str]) -> Iterator[RankedLine]:
+def _with_new_names(lines: Iterable[RankedLine], known_names: Container[str]) -> Iterator[RankedLine]:
     """The lines that add something to known names, ranked by what they add."""
     for line in lines:
-        names = [name for name in line.names if name not in known]
+        names = [name for name in line.names if name not in known_names]
         if len(names) == len(line.names):
             yield line
         elif rank := _rank(line.text, names):

@@ -93,8 +93,8 @@ def likely_failure(result: ToolResult, check: Check) -> Finding | None:
         return None
     text = returned_text(result)
     if check.rules == "tool":  # it says first what went wrong: the rest of a long text is not read
-        said = refused(list(islice(_lines_of(text.lstrip()[:_FIRST]), 2)), ())
-        return Finding(refused.__name__, preview(said.strip())) if said else None
+        line = refused(list(islice(_lines_of(text.lstrip()[:_FIRST]), 2)), ())
+        return Finding(refused.__name__, preview(line.strip())) if line else None
     has_exit_code_0 = bool(check.exit_code_of) and any(mark in text[:_HEAD] + text[-_CODE:] for mark in _ZERO)
     if has_exit_code_0 and check.exit_code_of == "all":
         return None

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from historyapp.core.lineage import Lineage, Span, SpanBlock
 
 
-class _Wanted(NamedTuple):
+class _PendingBlock(NamedTuple):
     """Positions that are looked for in one block."""
 
     level: int
@@ -21,32 +21,32 @@ def spans_at(lineage: Lineage, positions: Iterable[int]) -> dict[int, Span]:
     newest = bisect_left(left, lineage.newest[0].first) if lineage.newest else len(left)
     found = dict(_in_spans(lineage.newest, left[newest:]))
     del left[newest:]
-    wanted: list[_Wanted] = []
+    pending: list[_PendingBlock] = []
     for level, blocks in enumerate(lineage.older):
         if blocks:
             start = bisect_left(left, blocks[0].first)
-            wanted += _in_blocks(level, blocks, left[start:])
+            pending += _in_blocks(level, blocks, left[start:])
             del left[start:]
-    while wanted:
-        lineage.load_all({(one.block.session, one.block.position) for one in wanted})
-        below: list[_Wanted] = []
-        for level, block, some in wanted:
+    while pending:
+        lineage.load_all({(one.block.session, one.block.position) for one in pending})
+        below: list[_PendingBlock] = []
+        for level, block, some in pending:
             stored = lineage.load(block.session, block.position)
             if level:
                 below += _in_blocks(level - 1, stored.older[level - 1], some)
             else:
                 found.update(_in_spans(stored.newest, some))
-        wanted = below
+        pending = below
     return found
 
 
-def _in_blocks(level: int, blocks: Sequence[SpanBlock], positions: list[int]) -> Iterator[_Wanted]:
+def _in_blocks(level: int, blocks: Sequence[SpanBlock], positions: list[int]) -> Iterator[_PendingBlock]:
     """Ascending positions by the block that may hold them; the first block begins before all of them."""
     begin = 0
     for block, following in zip(blocks, [*blocks[1:], None], strict=True):
         end = bisect_left(positions, following.first, begin) if following else len(positions)
         if begin < end:
-            yield _Wanted(level, block, positions[begin:end])
+            yield _PendingBlock(level, block, positions[begin:end])
         begin = end
 
 

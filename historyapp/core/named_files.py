@@ -8,24 +8,24 @@ from historyapp.core.searchable import lowered
 _ARGUMENTS = frozenset((*PATHS, "paths", "files"))
 
 
-def is_named(path: str, wanted: str) -> bool:
+def is_named(path: str, file: str) -> bool:
     """Whether a path begins or ends with what is wanted, or has it as whole names of folders and files.
 
     Args:
-        wanted: in lower case, with slashes.
+        file: in lower case, with slashes.
     """
     path = lowered(path.strip()).replace("\\", "/")
-    return path.startswith(wanted) or path.endswith(wanted) or f"/{wanted.strip('/')}/" in f"/{path}/"
+    return path.startswith(file) or path.endswith(file) or f"/{file.strip('/')}/" in f"/{path}/"
 
 
-def names_file(call: str, wanted: str) -> bool:
+def names_file(call: str, file: str) -> bool:
     """Whether an argument or a patch in a call's text names the file.
 
     Args:
         call: see :func:`historyapp.core.searchable.passages`.
-        wanted: as for :func:`is_named`.
+        file: as for :func:`is_named`.
     """
-    return any(is_named(path, wanted) for path in _paths(call))
+    return any(is_named(path, file) for path in _paths(call))
 
 
 def _paths(call: str) -> Iterator[str]:

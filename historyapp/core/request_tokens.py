@@ -88,8 +88,8 @@ def factor_for(model: str) -> float:
     if encoding_for(model) is not None:
         return 1.0
     name = model.lower().rpartition("/")[2].rpartition(":")[2]
-    known = [start for start in FACTORS if name.startswith(start)]
-    return FACTORS[max(known, key=len)]
+    prefixes = [start for start in FACTORS if name.startswith(start)]
+    return FACTORS[max(prefixes, key=len)]
 
 
 def count_request(

@@ -126,17 +126,17 @@ def _count(number: int, thing: str, more: str = "") -> str:
     return f"{number:,}{more} {thing}{several}"
 
 
-def _lines_read(asked: tuple[int, ...], text: str) -> str:
+def _lines_read(requested: tuple[int, ...], text: str) -> str:
     if text.startswith(_FILE):
         for mark in _CURSORS:
             text = text.replace(mark, "", 1)
     numbers = line_range(text)
     if numbers is None and (shown := _SHOWN.search(text[:_HEAD])):
         numbers = int(shown[1]), int(shown[2])
-    if numbers is None and asked and text:
-        first, returned = asked[0], text.count("\n") + (not text.endswith("\n"))
+    if numbers is None and requested and text:
+        first, returned = requested[0], text.count("\n") + (not text.endswith("\n"))
         last = first + returned - 1
-        numbers = first, min(last, asked[1]) if asked[1] >= first else last
+        numbers = first, min(last, requested[1]) if requested[1] >= first else last
     if numbers is None:
         return _single_line(text)
     return f"lines {numbers[0]:,}–{numbers[1]:,}" if numbers[0] < numbers[1] else f"line {numbers[0]:,}"

@@ -33,13 +33,13 @@ def repository_of(metadata: Mapping[str, Any]) -> str:
 
     User names and passwords in an address are left out.
     """
-    if given := _first(metadata, _REPOSITORIES):
-        if scheme := _SCHEME.match(given):
-            host, slash, path = given[scheme.end() :].partition("/")
-            given = host.rpartition("@")[2] + slash + path.partition("?")[0].partition("#")[0]
-        elif ssh := _SSH.fullmatch(given):
-            given = f"{ssh[1]}/{ssh[2]}"
-        return given.rstrip("/").removesuffix(".git")[:LONGEST]
+    if address := _first(metadata, _REPOSITORIES):
+        if scheme := _SCHEME.match(address):
+            host, slash, path = address[scheme.end() :].partition("/")
+            address = host.rpartition("@")[2] + slash + path.partition("?")[0].partition("#")[0]
+        elif ssh := _SSH.fullmatch(address):
+            address = f"{ssh[1]}/{ssh[2]}"
+        return address.rstrip("/").removesuffix(".git")[:LONGEST]
     task = _BENCHMARK.fullmatch(_first(metadata, ("instance_id",)))
     return f"{task[1]}/{task[2]}" if task else ""
 

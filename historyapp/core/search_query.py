@@ -214,9 +214,9 @@ def _named(found: QueryWord) -> Term:
     """A facet with a fixed list of values."""
     value = found.text.lower()
     value = {"failed": LIKELY_FAILED, "interrupted": "interrupted_by_human"}.get(value, value)
-    known = (*STATUSES, LIKELY_FAILED) if found.facet == "status" else HAS
-    if value not in known:
-        raise Invalid(f"{found.facet}:{found.text} is unknown. Use one of {', '.join(known)}.")
+    values = (*STATUSES, LIKELY_FAILED) if found.facet == "status" else HAS
+    if value not in values:
+        raise Invalid(f"{found.facet}:{found.text} is unknown. Use one of {', '.join(values)}.")
     return Term("has" if found.facet == "kind" else found.facet, (value,), is_excluded=found.is_excluded)
 
 

@@ -220,10 +220,10 @@ def signature(text: str) -> bytes:
     return bytes(bits)
 
 
-def may_contain(bits: bytes, wanted: Iterable[int]) -> bool:
+def may_contain(bits: bytes, trigrams: Iterable[int]) -> bool:
     """Whether a text with this signature may have all the trigrams. Never false where it has them."""
     mask = len(bits) * 8 - 1
-    for trigram in wanted:
+    for trigram in trigrams:
         place = (trigram * _MULTIPLIER >> 8) & mask
         if not bits[place >> 3] >> (place & 7) & 1:
             return False

@@ -76,8 +76,8 @@ class SessionSettings(BaseModel):
     @property
     def detailed_steps(self) -> int:
         """How many of the newest steps stay as they are: ``window_size`` or ``full_message_count``."""
-        wanted = self.window_size if self.policy == "sliding_window" else self.full_message_count
-        return max(0, wanted)
+        count = self.window_size if self.policy == "sliding_window" else self.full_message_count
+        return max(0, count)
 
 
 def load_settings(stored: Mapping[str, Any]) -> SessionSettings:

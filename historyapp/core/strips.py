@@ -63,9 +63,9 @@ def extend_strip(stored: str, ended: Step) -> str:
     marks = load_strip(stored)
     if len(marks) != len(before):
         return ""
-    known = dict(zip(before, marks, strict=True))
-    known[ended.number] = mark_of(ended)
-    return dump_strip([known[end] for end in after])
+    marks_by_step = dict(zip(before, marks, strict=True))
+    marks_by_step[ended.number] = mark_of(ended)
+    return dump_strip([marks_by_step[end] for end in after])
 
 
 def dump_strip(marks: Sequence[StripMark]) -> str:

@@ -60,17 +60,17 @@ def subagent_call(entries: Iterable[Entry]) -> SubagentCall | None:
     return SubagentCall(position, frozenset(ids), frozenset(tasks), "\n".join(results))
 
 
-def position_of_call(known: SubagentTraits, calls: Sequence[SubagentCall]) -> int | None:
+def position_of_call(traits: SubagentTraits, calls: Sequence[SubagentCall]) -> int | None:
     """The position of the output whose call started a sub-agent, or None."""
-    for id in known.ids:
+    for id in traits.ids:
         for call in calls:
             if id in call.ids:
                 return call.position
-    for id in known.ids:
+    for id in traits.ids:
         for call in calls:
             if len(id) >= _SHORTEST_ID and id in call.results:
                 return call.position
-    return next((call.position for call in calls if not call.tasks.isdisjoint(known.tasks)), None)
+    return next((call.position for call in calls if not call.tasks.isdisjoint(traits.tasks)), None)
 
 
 def _tasks(arguments: Any) -> Iterable[str]:

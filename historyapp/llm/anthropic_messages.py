@@ -67,10 +67,10 @@ class MessagesStreamReader:
 
     def _usage(self, counts: dict[str, Any]) -> Iterator[UsageDelta]:
         """Updates the usage. Counts are cumulative; a count that is missing or null has not changed."""
-        known = {name: count for name, count in counts.items() if count is not None}
-        usage = {**(self._message.get("usage") or {}), **known}
+        reported = {name: count for name, count in counts.items() if count is not None}
+        usage = {**(self._message.get("usage") or {}), **reported}
         self._message["usage"] = usage
-        if known:
+        if reported:
             yield UsageDelta(usage=usage_of({"usage": usage, "usage_convention": "anthropic"}), raw=usage)
 
     def _start_block(self, index: int, block: dict[str, Any]) -> Iterator[ModelOutputDelta]:

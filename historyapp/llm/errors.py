@@ -41,8 +41,8 @@ class ModelCallError(PlayheadError):
         retry_after: float | None = None,
     ) -> None:
         optional = {"provider_status": status, "words": provider_message or None, "retry_after": retry_after}
-        known = {name: value for name, value in optional.items() if value is not None}
-        super().__init__(detail, reason=self.reason, provider=provider, retryable=retryable, **known)
+        fields = {name: value for name, value in optional.items() if value is not None}
+        super().__init__(detail, reason=self.reason, provider=provider, retryable=retryable, **fields)
         self._summary = detail
         self.provider = provider
         self.provider_status = status

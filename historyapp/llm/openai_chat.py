@@ -51,8 +51,8 @@ class ChatStreamReader:
                 yield from self._delta(choice.get("delta") or {})
                 self._reason = choice.get("finish_reason") or self._reason
         if usage := event.get("usage"):
-            known = usage_of({"usage": usage, "usage_convention": "openai"})
-            yield UsageDelta(usage=known, raw=usage)
+            parsed = usage_of({"usage": usage, "usage_convention": "openai"})
+            yield UsageDelta(usage=parsed, raw=usage)
 
     def _delta(self, delta: dict[str, Any]) -> Iterator[ModelOutputDelta]:
         for name, value in delta.items():

@@ -55,15 +55,15 @@ def ancestors(session: UUID, kinds: Collection[str]) -> tuple[Ancestor, ...]:
     Args:
         kinds: kinds of entries. Must be the same in every call.
     """
-    known = _cache.get(session)
-    if known is None:
-        known = _read_ancestors(session, kinds)
-        if known:  # a fork that is not stored yet
+    cached = _cache.get(session)
+    if cached is None:
+        cached = _read_ancestors(session, kinds)
+        if cached:  # a fork that is not stored yet
             with _lock:
-                _cache[session] = known
+                _cache[session] = cached
                 while len(_cache) > MAX_CACHED:
                     del _cache[next(iter(_cache))]
-    return known
+    return cached
 
 
 def _read_ancestors(session: UUID, kinds: Collection[str]) -> tuple[Ancestor, ...]:

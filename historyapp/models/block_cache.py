@@ -86,11 +86,11 @@ class BlockCache:
             blocks, 1 if has_first else blocks[0].first, _EVERY if last == self.end else last
         )
 
-    def read_around(self, position: int, wanted: Iterable[set[int]]) -> None:
+    def read_around(self, position: int, searches: Iterable[set[int]]) -> None:
         """Reads the signatures near a position, and the nearest texts that may contain the trigrams."""
         self.read_signatures(position, earlier=_NEAR, later=_NEAR)
         most, firsts = _TEXTS_AT_ONCE[0], set[int]()
-        for trigrams in wanted:
+        for trigrams in searches:
             near = [one for one in self._near.blocks if may_contain(one.bits, trigrams)]
             firsts.update([one.first for one in near if one.last > position][:most])
             firsts.update([one.first for one in near if one.first <= position][-most:])
@@ -102,11 +102,11 @@ class BlockCache:
                 break
 
     def candidates(
-        self, first: int, last: int, wanted: set[int], *, newest_first: bool = False
+        self, first: int, last: int, trigrams: set[int], *, newest_first: bool = False
     ) -> Iterator[int]:
         """The first positions of blocks that may contain all the trigrams, in order."""
         for block in self._signatures(first, last, newest_first=newest_first):
-            if block.last >= first and block.first <= last and may_contain(block.bits, wanted):
+            if block.last >= first and block.first <= last and may_contain(block.bits, trigrams):
                 yield block.first
 
     def _signatures(self, first: int, last: int, *, newest_first: bool) -> Iterator[BlockSignature]:
@@ -145,11 +145,11 @@ class BlockCache:
             batch = list(islice(firsts, size))
             if not batch:
                 return
-            known = [self._texts[one] for one in batch if one in self._texts]
+            cached = [self._texts[one] for one in batch if one in self._texts]
             stored = self._stored_texts(
                 [one for one in batch if one not in self._texts], newest_first=newest_first
             )
-            for first, last, packed in merge(known, stored, key=itemgetter(0), reverse=newest_first):
+            for first, last, packed in merge(cached, stored, key=itemgetter(0), reverse=newest_first):
                 text = unpack_text(packed)
                 yield ReadPassages(first, last, load_passages(text, needle), len(text))
 

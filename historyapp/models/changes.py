@@ -174,8 +174,8 @@ def changes_since(
             "cursor out to begin with the oldest change that is kept."
         )
     page = [change for change in read if change.kind != ChangeKind.PRUNED][:limit]
-    wanted = page if session is None else [change for change in page if change.session == session]
-    return ChangePage(wanted, page[-1].cursor if page else cursor, len(read) > limit)
+    matching = page if session is None else [change for change in page if change.session == session]
+    return ChangePage(matching, page[-1].cursor if page else cursor, len(read) > limit)
 
 
 def newest_cursor(project: UUID) -> Cursor:

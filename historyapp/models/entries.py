@@ -41,9 +41,9 @@ class EntryQuerySet(models.QuerySet["Entry"]):
             at_once: the most entries in memory, for those who may stop before the limit.
         """
         spans = spans_between(lineage, after, before, newest_first=newest_first)
-        wanted, rows = list(kinds), self
-        if wanted:  # a single kind is compared as in the condition of its index
-            rows = self.filter(kind=wanted[0]) if len(wanted) == 1 else self.filter(kind__in=wanted)
+        selected, rows = list(kinds), self
+        if selected:  # a single kind is compared as in the condition of its index
+            rows = self.filter(kind=selected[0]) if len(selected) == 1 else self.filter(kind__in=selected)
         for batch in span_batches(spans, max(_SPANS_AT_ONCE, min(limit or 0, _MAX_SPANS))):
             found = in_spans(rows, batch).order_by("-position" if newest_first else "position")
             if limit is None:

@@ -116,11 +116,11 @@ def _rows_by_place(
     """
     found: list[Row] = []
     part: list[Span] = []
-    wanted = last - first + 1
+    count = last - first + 1
     # Without a condition on numbers: with one, the database would read an index through all takes.
-    for batch in _growing_batches(spans_from_step(lineage, first), ENTRIES_OF_STEP * (wanted + 4)):
+    for batch in _growing_batches(spans_from_step(lineage, first), ENTRIES_OF_STEP * (count + 4)):
         part += batch
-        some = read(batch, wanted + len(batch) + 1)
+        some = read(batch, count + len(batch) + 1)
         found += [row for row in some if first <= row.number <= last]
         if some and some[-1].number > last:
             break

@@ -118,22 +118,22 @@ class History:
             return []
         if first == self.steps and self.newest:
             return [self.newest]
-        known = self._window
+        loaded = self._window
         if last - first < len(self._loaded) and all(map(self._loaded.__contains__, range(first, last + 1))):
-            known = [self._loaded[number] for number in range(first, last + 1)]
-        elif not known or first < known[0].number or last > known[-1].number:
-            known = Episode.objects.numbered(self.lineage, first, last)
-            self._window = known if first < last else self._window
-        rows = [row for row in known if first <= row.number <= last]
+            loaded = [self._loaded[number] for number in range(first, last + 1)]
+        elif not loaded or first < loaded[0].number or last > loaded[-1].number:
+            loaded = Episode.objects.numbered(self.lineage, first, last)
+            self._window = loaded if first < last else self._window
+        rows = [row for row in loaded if first <= row.number <= last]
         if self.newest and last == self.steps:
             return [*(row for row in rows if row.number < last), self.newest]
         return rows
 
     def load(self, numbers: Iterable[int]) -> dict[int, Episode]:
         """Reads and caches the rows of some steps, so that reading one of them takes no query."""
-        wanted = [number for number in set(numbers) - self._loaded.keys() if 1 <= number <= self.steps]
-        found = Episode.objects.some(self.lineage, wanted) if wanted else []
-        rows = [self.row(number) for number in wanted] if found is None else found
+        missing = [number for number in set(numbers) - self._loaded.keys() if 1 <= number <= self.steps]
+        found = Episode.objects.some(self.lineage, missing) if missing else []
+        rows = [self.row(number) for number in missing] if found is None else found
         self._loaded |= {row.number: row for row in rows}
         if self.newest and self.steps in self._loaded:
             self._loaded[self.steps] = self.newest
@@ -173,11 +173,11 @@ class History:
     @property
     def known_rows(self) -> dict[int, Episode | StepSample]:
         """The cached rows, in order, for searches that start between two of them."""
-        known: dict[int, Episode | StepSample] = {row.number: row for row in self._window}
-        known |= {**self._loaded, **self._sampled}
+        rows: dict[int, Episode | StepSample] = {row.number: row for row in self._window}
+        rows |= {**self._loaded, **self._sampled}
         if self.newest:
-            known[self.steps] = self.newest
-        return dict(sorted(known.items()))
+            rows[self.steps] = self.newest
+        return dict(sorted(rows.items()))
 
     @property
     def newest(self) -> Episode | None:

@@ -36,8 +36,8 @@ class ListFilter(Protocol):
 class ListedSteps:
     """The steps in ``within`` that match a filter, in the direction of ``within``."""
 
-    def __init__(self, history: History, wanted: ListFilter, within: range) -> None:
-        self.history, self.wanted, self.within = history, wanted, within
+    def __init__(self, history: History, step_filter: ListFilter, within: range) -> None:
+        self.history, self.step_filter, self.within = history, step_filter, within
         self.forwards = within.step > 0
         self.unindexed: set[UUID] = set()
         """See :class:`historyapp.models.text_search.FoundText`."""
@@ -50,7 +50,7 @@ class ListedSteps:
 
         Args:
             after: the last compared step.
-            limit: the number of wanted steps.
+            limit: the number of matching steps to return.
         """
         numbers, reached = self._candidates(after, limit)
         starts = [0, *range(limit + 1, len(numbers), _ROWS_AT_ONCE)]
@@ -58,18 +58,18 @@ class ListedSteps:
             self._read_rows(numbers[start:end])
             for number in numbers[start:end]:
                 row = self._rows.get(number)
-                if row and self.wanted.matches(row):
+                if row and self.step_filter.matches(row):
                     yield number, row
         if reached is not None:
             yield reached, None
 
     def read_with(self, other: "ListedSteps", step: int, limit: int) -> None:
         """Reads in one query what this search and the opposite search from the same step read first."""
-        texts = [text for text in (self.wanted.file, self.wanted.text) if text is not None]
+        texts = [text for text in (self.step_filter.file, self.step_filter.text) if text is not None]
         if texts:
             read_around(self.history, step, texts)
-        if self.wanted.names is not None:
-            self._named = other._named = steps_that_named(self.history.lineage, self.wanted.names)
+        if self.step_filter.names is not None:
+            self._named = other._named = steps_that_named(self.history.lineage, self.step_filter.names)
         self._rows = other._rows
         first = [number for each in (self, other) for number in each._candidates(None, limit)[0][: limit + 1]]
         self._read_rows(first)
@@ -94,23 +94,23 @@ class ListedSteps:
 
     def _search(self, left: range, limit: int) -> tuple[list[int], int | None]:
         listed = list[StepNumbers]()
-        if self.wanted.noted:
+        if self.step_filter.noted:
             notes = StepNote.objects.live(self.history.lineage)
             listed.append(StepNumbers([note.number for note in notes]))
-        if self.wanted.names is not None:
+        if self.step_filter.names is not None:
             if self._named is None:
-                self._named = steps_that_named(self.history.lineage, self.wanted.names)
+                self._named = steps_that_named(self.history.lineage, self.step_filter.names)
             listed.append(StepNumbers(self._named))
-        if self.wanted.file is not None:
-            listed.append(steps_with_file(self.history, self.wanted.file, left))
-        if self.wanted.text is not None:
-            most = limit + _INCOMPLETE if self.wanted.is_text_alone else MAX_HITS
-            listed.append(steps_with_text(self.history, self.wanted.text, left, most))
+        if self.step_filter.file is not None:
+            listed.append(steps_with_file(self.history, self.step_filter.file, left))
+        if self.step_filter.text is not None:
+            most = limit + _INCOMPLETE if self.step_filter.is_text_alone else MAX_HITS
+            listed.append(steps_with_text(self.history, self.step_filter.text, left, most))
         stops = [one.reached for one in listed if one.reached is not None]
         reached = (min(stops) if self.forwards else max(stops)) if stops else None
-        known = set(left).intersection(*[one.numbers for one in listed])
+        numbers = set(left).intersection(*[one.numbers for one in listed])
         if reached is not None:
-            known = {one for one in known if (one <= reached if self.forwards else one >= reached)}
+            numbers = {one for one in numbers if (one <= reached if self.forwards else one >= reached)}
         for one in listed:
             self.unindexed |= one.unindexed
-        return sorted(known, reverse=not self.forwards), reached
+        return sorted(numbers, reverse=not self.forwards), reached

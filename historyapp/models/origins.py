@@ -228,13 +228,13 @@ def indexed_spans(
         spans.append(span)
     ids = {UUID(span.session) for span in spans}
     indexes = NameIndex.objects.filter(session_id__in=ids, version=VERSION)
-    known = {str(row.session_id): row for row in indexes}
+    index_of = {str(row.session_id): row for row in indexes}
     if unsaved:
-        known[str(unsaved.name_index.session_id)] = unsaved.name_index
-    found = [(known[span.session].pk, span) for span in spans if span.session in known]
+        index_of[str(unsaved.name_index.session_id)] = unsaved.name_index
+    found = [(index_of[span.session].pk, span) for span in spans if span.session in index_of]
     is_complete = len(spans) < MAX_SPANS and len(found) == len(spans)
     for span in spans if is_complete else ():
-        index = known[span.session]
+        index = index_of[span.session]
         is_complete = is_complete and index.position >= span.last and not 0 < index.unread <= span.last
     return found, is_complete
 
@@ -245,11 +245,11 @@ def key_places(spans: Spans, keys: Collection[int], unsaved: Unsaved | None = No
     A key takes a few reads by primary key, however often it occurs.
     """
     found: dict[int, KeyPlaces] = {}
-    wanted = [(key, group) for key in keys for group in GROUPS]
+    pairs = [(key, group) for key in keys for group in GROUPS]
     for reader, own in _readers(spans, unsaved):
         # The groups of a key are next to each other, mostly in one page.
         reader.load(place_of(key, group, own[0].first) for key in keys for group in GROUPS[::2])
-        firsts, lasts = (_ends(reader, wanted, own, newest=newest) for newest in (False, True))
+        firsts, lasts = (_ends(reader, pairs, own, newest=newest) for newest in (False, True))
         for key in {key for key, _ in firsts}:
             first, last = (tuple([ends.get((key, group)) for group in GROUPS]) for ends in (firsts, lasts))
             places = KeyPlaces(first, last)
@@ -258,7 +258,7 @@ def key_places(spans: Spans, keys: Collection[int], unsaved: Unsaved | None = No
 
 
 def _ends(
-    reader: PlaceReader, wanted: Collection[tuple[int, Group]], spans: Sequence[Span], *, newest: bool
+    reader: PlaceReader, pairs: Collection[tuple[int, Group]], spans: Sequence[Span], *, newest: bool
 ) -> dict[tuple[int, Group], int]:
     """The first or the newest position of each key in some spans of one index. Keys without one are left out.
 
@@ -269,7 +269,7 @@ def _ends(
         spans: ascending.
     """
     found: dict[tuple[int, Group], int] = {}
-    waiting = dict.fromkeys(wanted, len(spans) - 1 if newest else 0)
+    waiting = dict.fromkeys(pairs, len(spans) - 1 if newest else 0)
     while waiting:
         probes = {
             one: place_of(*one, spans[at].last if newest else spans[at].first) for one, at in waiting.items()
@@ -292,9 +292,9 @@ def _ends(
 def first_actions(spans: Spans, keys: Collection[int]) -> dict[int, int]:
     """The position of the first action with each key in some spans. Keys without an action are left out."""
     found: dict[int, int] = {}
-    wanted: list[tuple[int, Group]] = [(key, "action") for key in keys]
+    pairs: list[tuple[int, Group]] = [(key, "action") for key in keys]
     for reader, own in _readers(spans):
-        for (key, _), position in _ends(reader, wanted, own, newest=False).items():
+        for (key, _), position in _ends(reader, pairs, own, newest=False).items():
             found[key] = min(position, found.get(key, position))
     return found
 
@@ -377,10 +377,10 @@ class EntrySize(NamedTuple):
 
 def entry_sizes(places: Iterable[tuple[str, int]]) -> dict[int, EntrySize]:
     """Steps and sizes of the live entries at these places (session, position), by position."""
-    wanted = sorted(set(places))
+    distinct = sorted(set(places))
     found: dict[int, EntrySize] = {}
-    for start in range(0, len(wanted), _PLACES_AT_ONCE):
-        spans = [Span(session, at, at) for session, at in wanted[start : start + _PLACES_AT_ONCE]]
+    for start in range(0, len(distinct), _PLACES_AT_ONCE):
+        spans = [Span(session, at, at) for session, at in distinct[start : start + _PLACES_AT_ONCE]]
         rows = in_spans(Entry.objects.all(), spans).values_list("position", "totals", "tokens")
         for position, totals, tokens in rows:
             found[position] = EntrySize(int(totals.get("steps", 0)), tokens)

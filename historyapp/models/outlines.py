@@ -57,11 +57,11 @@ def outlined(
         if (line := _line(summary.text))
     }
     keys = [_Key(row.session_id, row.anchor, row.last_position) for row in rows]
-    known = {key: _cache.get(key) for key in keys}
+    excerpts = {key: _cache.get(key) for key in keys}
     for key, row in zip(keys, rows, strict=True):
-        if known[key] is None and row.excerpt:
-            known[key] = _cached(key, Excerpt.load(load_dumped(unpack(row.excerpt))))
-    missing = {row.first_position: key for row, key in zip(rows, keys, strict=True) if known[key] is None}
+        if excerpts[key] is None and row.excerpt:
+            excerpts[key] = _cached(key, Excerpt.load(load_dumped(unpack(row.excerpt))))
+    missing = {row.first_position: key for row, key in zip(rows, keys, strict=True) if excerpts[key] is None}
     if missing:
         last = max(key.last_position for key in missing.values())
         computed: dict[int, Excerpt] = {}
@@ -71,14 +71,14 @@ def outlined(
             if tail.step and tail.step.excerpt:
                 computed[tail.step.first_position] = tail.step.excerpt
         for first in missing.keys() & computed.keys():
-            known[missing[first]] = _cached(missing[first], computed[first])
+            excerpts[missing[first]] = _cached(missing[first], computed[first])
     return [
         StepOutline(
             number=row.number,
             first_position=row.first_position,
             last_position=row.last_position,
             status=row.status,  # type: ignore[arg-type]  # the column's choices are these
-            excerpt=known[key] or Excerpt(),
+            excerpt=excerpts[key] or Excerpt(),
             summary=_line(own[row.number].text) if row.number in own else None,
             digest=digests.get(row.number),
         )

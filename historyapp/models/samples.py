@@ -59,21 +59,21 @@ def sample_totals(lineage: Lineage, steps: int, gap: int) -> list[StepTotals]:
     parts = [_Part([span]) for span in lineage.newest]
     for level, blocks in enumerate(lineage.older):
         parts = [*(_Part([block], level) for block in blocks), *parts]
-    known: dict[tuple[str, int], StepTotals | None] = {}
+    totals_at: dict[tuple[str, int], StepTotals | None] = {}
     loads = 0
     for _ in range(_MAX_ROUNDS):
-        _read({part.key for part in parts} - known.keys(), known)
+        _read({part.key for part in parts} - totals_at.keys(), totals_at)
         divided: list[tuple[_Part, int]] = []
-        wanted = list[tuple[str, int]]()
-        for part, end in zip(parts, _ends(parts, known, steps), strict=True):
-            start = known[part.key]
+        divided_at = list[tuple[str, int]]()
+        for part, end in zip(parts, _ends(parts, totals_at, steps), strict=True):
+            start = totals_at[part.key]
             count = ceil((end - start.steps) / gap) if start else 2
             if count > 1 and part.block:
-                count = count if loads + len(wanted) < MAX_LOADS else 1
-                wanted += [(part.block.session, part.block.position)] * (count > 1)
+                count = count if loads + len(divided_at) < MAX_LOADS else 1
+                divided_at += [(part.block.session, part.block.position)] * (count > 1)
             divided.append((part, count))
-        lineage.load_all(wanted)
-        loads += len(wanted)
+        lineage.load_all(divided_at)
+        loads += len(divided_at)
         refined: list[_Part] = []
         for part, count in divided:
             refined += _split(lineage, part, count) if count > 1 else [part]
@@ -82,7 +82,7 @@ def sample_totals(lineage: Lineage, steps: int, gap: int) -> list[StepTotals]:
         parts = refined
     found: list[StepTotals] = []
     for part in parts:
-        total = known[part.key]
+        total = totals_at[part.key]
         if total and total.steps - (found[-1].steps if found else 0) >= gap <= steps - total.steps:
             found.append(total)
     return found
@@ -90,10 +90,10 @@ def sample_totals(lineage: Lineage, steps: int, gap: int) -> list[StepTotals]:
 
 def steps_at(places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
     """The number of steps that begin at or before each of these entries (session, position)."""
-    wanted = list(places)
+    distinct = list(places)
     return {
         (str(as_uuid(id)), position): load_dumped(stored).get("steps", 0)
-        for id, position, _, stored in (_totals_at(wanted) if wanted else ())
+        for id, position, _, stored in (_totals_at(distinct) if distinct else ())
     }
 
 
@@ -105,12 +105,14 @@ def count_steps(lineage: Lineage) -> int:
     return steps_at({place}).get(place, 0)
 
 
-def _ends(parts: Sequence[_Part], known: dict[tuple[str, int], StepTotals | None], steps: int) -> list[int]:
+def _ends(
+    parts: Sequence[_Part], totals_at: dict[tuple[str, int], StepTotals | None], steps: int
+) -> list[int]:
     """The number of the last step of each part."""
     ends: list[int] = []
     for part in reversed(parts):
         ends.append(steps)
-        total = known[part.key]
+        total = totals_at[part.key]
         steps = total.steps if total else steps
     return ends[::-1]
 
@@ -137,11 +139,11 @@ def _grouped(what: Sequence[Span] | Sequence[SpanBlock], level: int, most: int) 
     return [_Part(what[start : start + size], level) for start in range(0, len(what), size)]
 
 
-def _read(keys: set[tuple[str, int]], known: dict[tuple[str, int], StepTotals | None]) -> None:
+def _read(keys: set[tuple[str, int]], totals_at: dict[tuple[str, int], StepTotals | None]) -> None:
     """Adds the totals at entries. None if a session has no such entry: a block may start in
     another session.
     """
-    known.update(dict.fromkeys(keys))
+    totals_at.update(dict.fromkeys(keys))
     places = sorted(keys)
     few = len({session for session, _ in places}) <= _SESSIONS_AT_ONCE
     at_once = _PLACES_AT_ONCE if few else _SESSIONS_AT_ONCE
@@ -152,7 +154,7 @@ def _read(keys: set[tuple[str, int]], known: dict[tuple[str, int], StepTotals | 
             # A step that begins here ends later, and its errors are counted later.
             number = totals.get("steps", 0) - (kind == "model_output")
             total = StepTotals(number, totals.get("tokens", 0), totals.get("errors", 0))
-            known[str(as_uuid(id)), position] = total
+            totals_at[str(as_uuid(id)), position] = total
 
 
 def _totals_at(places: Collection[tuple[str, int]]) -> list[tuple[Any, ...]]:

@@ -170,8 +170,8 @@ class ProjectSearch:
         if not self.query.conditions:
             return None
         for condition in self.query.conditions:
-            wanted = _condition(condition)
-            sessions = sessions.exclude(wanted) if condition.is_excluded else sessions.filter(wanted)
+            matching = _condition(condition)
+            sessions = sessions.exclude(matching) if condition.is_excluded else sessions.filter(matching)
         ids = list(sessions.values_list("pk", flat=True)[: MAX_NAMED + 1])
         return ids if len(ids) <= MAX_NAMED else sessions.values("pk")
 

@@ -60,14 +60,14 @@ def match_value(terms: Sequence[Term], *alternatives: Sequence[str]) -> str:
     Args:
         alternatives: lists of tokens. A document must have at least one token of each list that is not empty.
     """
-    wanted = [_written(term) for term in terms if not term.is_excluded]
-    unwanted = [_written(term) for term in terms if term.is_excluded]
+    included = [_written(term) for term in terms if not term.is_excluded]
+    excluded = [_written(term) for term in terms if term.is_excluded]
     if on_sqlite():
         scopes = [" OR ".join([f'"{token}"' for token in tokens]) for tokens in alternatives if tokens]
-        text = " AND ".join([*[f"({scope})" for scope in scopes], *wanted])
-        return f"({text}) NOT ({' OR '.join(unwanted)})" if unwanted else text
+        text = " AND ".join([*[f"({scope})" for scope in scopes], *included])
+        return f"({text}) NOT ({' OR '.join(excluded)})" if excluded else text
     scopes = [" | ".join([f"'{token}'" for token in tokens]) for tokens in alternatives if tokens]
-    return " & ".join([*[f"({scope})" for scope in scopes], *wanted, *[f"!({one})" for one in unwanted]])
+    return " & ".join([*[f"({scope})" for scope in scopes], *included, *[f"!({one})" for one in excluded]])
 
 
 def _written(term: Term) -> str:

@@ -58,8 +58,8 @@ class SessionCriteria:
             if values := getattr(self, facet):
                 found = found.filter(**{f"{facet}__in": values})
         for count in ("errors", "likely_failures"):
-            if (wanted := getattr(self, count)) is not None:
-                found = found.filter(**({f"{count}__gt": 0} if wanted else {count: 0}))
+            if (has_any := getattr(self, count)) is not None:
+                found = found.filter(**({f"{count}__gt": 0} if has_any else {count: 0}))
         return found
 
     @property
@@ -103,18 +103,18 @@ def facet_counts(sessions: SessionQuerySet, chosen: SessionCriteria) -> FacetCou
         .order_by()
     )
     total, facets = 0, {facet: Counter[str]() for facet in (*FACETS, "date")}
-    wanted, matches = set(chosen.tag), {name: dict[str, bool]() for name in _SINGLE}
+    chosen_tags, matches = set(chosen.tag), {name: dict[str, bool]() for name in _SINGLE}
     for *columns, tags_text, failed, likely, bucket, is_in_time, count in groups:
         values = (*columns, _YES_NO[bool(failed)], _YES_NO[bool(likely)])
         misses = []
         for facet, value in zip(_SINGLE, values, strict=True):
-            known = matches[facet]
-            if value not in known:
-                known[value] = _matches(chosen, facet, value)
-            if not known[value]:
+            facet_matches = matches[facet]
+            if value not in facet_matches:
+                facet_matches[value] = _matches(chosen, facet, value)
+            if not facet_matches[value]:
                 misses.append((facet, value))
         tags = tags_text.split("\n")[1:-1]
-        if len(misses) + (not is_in_time) > 1 or not wanted.issubset(tags):
+        if len(misses) + (not is_in_time) > 1 or not chosen_tags.issubset(tags):
             continue
         if not misses:
             for span in _BUCKETS[bucket]:
@@ -150,9 +150,9 @@ def _condition(condition: Q) -> "ExpressionWrapper[Q]":
 
 
 def _matches(chosen: SessionCriteria, facet: str, value: str) -> bool:
-    wanted = getattr(chosen, facet)
+    selected = getattr(chosen, facet)
     if facet == "status":
-        return value == wanted if wanted not in ("", "all") else wanted == "all" or value != "archived"
+        return value == selected if selected not in ("", "all") else selected == "all" or value != "archived"
     if facet in NAMED_FACETS:
-        return not wanted or value in wanted
-    return wanted is None or value == _YES_NO[wanted]
+        return not selected or value in selected
+    return selected is None or value == _YES_NO[selected]

@@ -95,10 +95,10 @@ def page_of(
 
 
 def _read_cursor(cursor: str, order: Order, key: str) -> tuple[Any, UUID]:
-    given, _, place = cursor.partition("~")
+    list_key, _, place = cursor.partition("~")
     id, _, value = place.partition("~")
     try:
-        if given == key and len(cursor) <= LONGEST_CURSOR:
+        if list_key == key and len(cursor) <= LONGEST_CURSOR:
             return _read_value(value, order.column), UUID(id)
     except (ValueError, OverflowError):
         pass

@@ -296,9 +296,9 @@ class Session(models.Model):
         """Reads such lineages, hundreds in one query. Takes another query for fork points."""
         missing = [place for place in set(places) if place not in self._loaded]
         for start in range(0, len(missing), _PLACES_AT_ONCE):
-            wanted = set(missing[start : start + _PLACES_AT_ONCE])
-            stored = _stored_at_rewinds(wanted)
-            if forks := wanted - stored.keys():
+            batch = set(missing[start : start + _PLACES_AT_ONCE])
+            stored = _stored_at_rewinds(batch)
+            if forks := batch - stored.keys():
                 spans = _stored_at_forks({session for session, _ in forks})
                 stored |= {(session, position): spans[session] for session, position in forks}
             self._loaded.update({place: self.stored_lineage(form) for place, form in stored.items()})

@@ -107,10 +107,10 @@ class TrackedHistory(History):
         self.given: dict[str, None] = {}
 
     def has_summary(self, summary: SummaryRow) -> bool:
-        known = super().has_summary(summary)
-        if known:
+        exists = super().has_summary(summary)
+        if exists:
             self.given[summary.id.replace("-", "")] = None
-        return known
+        return exists
 
 
 class SnapshotHistory(History):

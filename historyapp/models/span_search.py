@@ -37,7 +37,7 @@ class _CutStep(NamedTuple):
 
 
 def live_matches(
-    history: History, wanted: Q, names: set[str], numbers: range
+    history: History, condition: Q, names: set[str], numbers: range
 ) -> Iterator[tuple[int, Episode | None]]:
     """Yields numbers and rows of live steps that may match, in the order of ``numbers``, each number once.
 
@@ -45,7 +45,7 @@ def live_matches(
     compared.
 
     Args:
-        wanted: the condition that the database checks.
+        condition: the condition that the database checks.
         names: names of tools. A step must have called one of them. Empty: any.
     """
     forwards = numbers.step > 0
@@ -57,13 +57,13 @@ def live_matches(
     last = end[1] if end else history.lineage.last
     spans = history.lineage.between(start[1], last, newest_first=not forwards)
     if names:
-        wanted &= Q(tool__in={*names, SEVERAL_TOOLS})
-    read, known = 0, set[int]()
+        condition &= Q(tool__in={*names, SEVERAL_TOOLS})
+    read, checked = 0, set[int]()
     held: list[
         RowPlace | _CutStep
     ] = []  # the last step of a batch: the next batch may have a newer row of it
     for batch in span_batches(_pieces(spans, forwards=forwards), _MAX_SPANS):
-        rows = [*held, *_read(batch, wanted, forwards=forwards)]
+        rows = [*held, *_read(batch, condition, forwards=forwards)]
         if forwards:
             newest = {row.number: row for row in rows}
             rows = list(newest.values())
@@ -71,8 +71,8 @@ def live_matches(
             rows = rows[:-1]
         live: list[RowPlace] = []
         for row in rows:
-            if lowest <= row.number <= highest and row.number not in known:
-                known.add(row.number)
+            if lowest <= row.number <= highest and row.number not in checked:
+                checked.add(row.number)
                 live += _shown([row])
         yield from _in_full(live)
         read += sum(map(len, batch))
@@ -80,12 +80,12 @@ def live_matches(
             continue
         edge = batch[-1]
         number = (totals_at(edge.session, edge.last if forwards else edge.first) or {}).get("steps", 0)
-        done = number - 1 if forwards else number + (number not in known)
+        done = number - 1 if forwards else number + (number not in checked)
         if lowest <= done <= highest:  # otherwise no step has been compared
             yield from _in_full([row for row in _shown(held) if lowest <= row.number <= done])
             yield done, None
             return
-    left = [row for row in _shown(held) if lowest <= row.number <= highest and row.number not in known]
+    left = [row for row in _shown(held) if lowest <= row.number <= highest and row.number not in checked]
     yield from _in_full(left)
 
 
@@ -109,20 +109,20 @@ def _in_full(places: list[RowPlace]) -> Iterator[tuple[int, Episode]]:
         yield from ((place.number, rows[place.number]) for place in some)
 
 
-def _without_index(wanted: Q) -> Case:
+def _without_index(condition: Q) -> Case:
     """The condition in a form without an index, so that the database finds rows by spans.
 
     PostgreSQL uses the index of failed steps if it expects few failures in a session, as most sessions have.
     It would then read the failed steps of all takes.
     """
-    return Case(When(wanted, then=Value(True)), default=Value(False))
+    return Case(When(condition, then=Value(True)), default=Value(False))
 
 
-def _read(batch: list[Span], wanted: Q, *, forwards: bool) -> list[RowPlace | _CutStep]:
+def _read(batch: list[Span], condition: Q, *, forwards: bool) -> list[RowPlace | _CutStep]:
     """The places of a batch's matching rows, and by anchor the cut steps that may hide one."""
     before = {(span.session, span.first - 1) for span in batch}
     matching = in_spans(Episode.objects.all(), batch, "anchor", before=1)
-    matching = matching.filter(_without_index(wanted)) if wanted else matching
+    matching = matching.filter(_without_index(condition)) if condition else matching
     # A cut step has a separate row. Only rows that are shown are read in full.
     found = [RowPlace(*row) for row in matching.values_list(*RowPlace._fields)]
     rows: list[tuple[int, bool, RowPlace | _CutStep]] = []
@@ -131,7 +131,7 @@ def _read(batch: list[Span], wanted: Q, *, forwards: bool) -> list[RowPlace | _C
         rows.append((row.anchor, key in before, row))
         before.discard(key)
     before &= _may_hide(batch, found)
-    if before and wanted:
+    if before and condition:
         where = " OR ".join(["session_id = %s AND anchor = %s"] * len(before))
         values = [value for session, anchor in before for value in (session_value(session), anchor)]
         cut = fetch_all(_CUTS + where, values)

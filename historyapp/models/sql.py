@@ -101,8 +101,8 @@ def newest_first(lineage: Lineage, kind: str, session: Session | None = None) ->
 
 def _in_pages(lineage: Lineage, kind: str, session: Session | None, *, newest: bool) -> Iterator[Entry]:
     order = "position DESC" if newest else "position"
-    known = session if kind in RARE_KINDS else None
-    for batch in rare_batches(lineage, known, kind, newest_first=newest):
+    owner = session if kind in RARE_KINDS else None
+    for batch in rare_batches(lineage, owner, kind, newest_first=newest):
         for start, size in page_sizes():
             page = _entries(batch, [kind], f"{order} LIMIT {size} OFFSET {start}")
             yield from (entry for entry in page if lineage.session_at(entry.position))

@@ -149,28 +149,28 @@ class StepSearch:
 
     Args:
         within: ascending, or descending for newest first. Its step is 1 or -1.
-        of_turn: the steps of the wanted turn, if the caller has them.
+        of_turn: the steps of the requested turn, if the caller has them.
     """
 
     def __init__(
-        self, history: History, wanted: StepFilter, within: range, *, of_turn: range | None = None
+        self, history: History, step_filter: StepFilter, within: range, *, of_turn: range | None = None
     ) -> None:
-        self.history, self.wanted, self.within = history, wanted, within
+        self.history, self.step_filter, self.within = history, step_filter, within
         self.forwards = within.step > 0
-        if wanted.turn is not None:
-            of_turn = steps_of_turn(history, wanted.turn) if of_turn is None else of_turn
+        if step_filter.turn is not None:
+            of_turn = steps_of_turn(history, step_filter.turn) if of_turn is None else of_turn
             # The part of ``within`` that is in the turn, in the same direction.
             lowest, highest = sorted((within[0], within[-1])) if within else (1, 0)
             both = range(max(lowest, of_turn.start), min(highest + 1, of_turn.stop))
             self.within = both if self.forwards else both[::-1]
         self._sessions = history.lineage.owners
-        self.listed = ListedSteps(history, wanted, self.within)
+        self.listed = ListedSteps(history, step_filter, self.within)
 
     def find(self, limit: int, after: SearchCursor | None = None) -> FoundSteps:
         """The next ``limit`` matching steps, and where to continue if there may be more."""
         rows: list[Episode] = []
         last = after
-        matches = self._listed if self.wanted.is_listed else self._matches
+        matches = self._listed if self.step_filter.is_listed else self._matches
         for cursor, row in matches(after, limit):
             if row is None:  # the search has reached its limit
                 return FoundSteps(rows, cursor)
@@ -195,13 +195,13 @@ class StepSearch:
             started = after if after and after.stream == stream else None
             if stream == len(self._sessions):
                 newest = None if started else self.history.newest_shown
-                if newest and newest.number in self.within and self.wanted.matches(newest):
+                if newest and newest.number in self.within and self.step_filter.matches(newest):
                     yield SearchCursor(stream, newest.number, newest.anchor), newest
                 continue
             numbers = self._numbers(stream, started)
             for page in self._pages(stream, numbers, started):
                 session, lineage = self._sessions[stream], self.history.lineage
-                matching = list(filter(self.wanted.matches, page))
+                matching = list(filter(self.step_filter.matches, page))
                 live = live_anchors(lineage, session, [one.anchor for one in matching])
                 passing = [one for one in matching if one.anchor in live]
                 # A step that a rewind cut has another row with a later anchor. That row is shown if it
@@ -213,7 +213,7 @@ class StepSearch:
                 read += len(page)
                 if read >= MAX_READ:
                     yield SearchCursor(stream, page[-1].number, page[-1].anchor), None
-            if (self.wanted.since or self.wanted.until) and len(numbers) > WINDOW:
+            if (self.step_filter.since or self.step_filter.until) and len(numbers) > WINDOW:
                 end = numbers[WINDOW - 1]
                 yield SearchCursor(stream, end, _LAST_ANCHOR if self.forwards else 0), None
 
@@ -247,7 +247,7 @@ class StepSearch:
         lineage = self.history.lineage
         if (
             not self.within
-            or self.wanted.status == "in_flight"
+            or self.step_filter.status == "in_flight"
             or (lineage.older and len(self._sessions) > 1)
         ):
             return bool(lineage.older)
@@ -256,7 +256,7 @@ class StepSearch:
 
     def _live_matches(self, after: SearchCursor | None) -> Iterator[tuple[SearchCursor, Episode | None]]:
         newest = None if after and self.forwards is False else self.history.newest_shown
-        if newest and not (newest.number in self.within and self.wanted.matches(newest)):
+        if newest and not (newest.number in self.within and self.step_filter.matches(newest)):
             newest = None
         if newest and not self.forwards:
             yield SearchCursor(_SPANS, newest.number, newest.anchor), newest
@@ -267,39 +267,39 @@ class StepSearch:
         elif after:
             highest = min(highest, after.number - 1)
         left = range(lowest, highest + 1)
-        if left and self.wanted.status != "in_flight":  # only the newest step can be in flight
-            tools = {preview(self.wanted.tool, 100)} if self.wanted.tool is not None else set()
+        if left and self.step_filter.status != "in_flight":  # only the newest step can be in flight
+            tools = {preview(self.step_filter.tool, 100)} if self.step_filter.tool is not None else set()
             found = live_matches(
                 self.history, self._condition(), tools, left if self.forwards else left[::-1]
             )
             for number, row in found:
                 if row is None:
                     yield SearchCursor(_SPANS, number, 0), None
-                elif self.wanted.matches(row):
+                elif self.step_filter.matches(row):
                     yield SearchCursor(_SPANS, number, row.anchor), row
         if newest and self.forwards:
             yield SearchCursor(_SPANS, newest.number, newest.anchor), newest
 
     def _condition(self) -> Q:
         """The condition on status and time, for the database."""
-        wanted = Q()
-        if self.wanted.status == LIKELY_FAILED:
-            wanted &= _LIKELY_FAILED
-        elif self.wanted.status == FAILED:
-            wanted &= _ERROR | _LIKELY_FAILED
-        elif self.wanted.status is not None:
-            wanted &= Q(status=self.wanted.status)
-        if self.wanted.since is not None:
-            wanted &= Q(started_at__gte=self.wanted.since)
-        if self.wanted.until is not None:
-            wanted &= Q(started_at__gt=UNDATED, started_at__lt=self.wanted.until)
-        if self.wanted.kind is not None:
-            wanted &= Q(kind=self.wanted.kind)
-        return wanted
+        condition = Q()
+        if self.step_filter.status == LIKELY_FAILED:
+            condition &= _LIKELY_FAILED
+        elif self.step_filter.status == FAILED:
+            condition &= _ERROR | _LIKELY_FAILED
+        elif self.step_filter.status is not None:
+            condition &= Q(status=self.step_filter.status)
+        if self.step_filter.since is not None:
+            condition &= Q(started_at__gte=self.step_filter.since)
+        if self.step_filter.until is not None:
+            condition &= Q(started_at__gt=UNDATED, started_at__lt=self.step_filter.until)
+        if self.step_filter.kind is not None:
+            condition &= Q(kind=self.step_filter.kind)
+        return condition
 
     def _numbers(self, stream: int, after: SearchCursor | None) -> range:
         """The numbers still to compare in a session, without the newest step."""
-        if self.wanted.status == "in_flight" or not self.within:  # only the newest step can be in flight
+        if self.step_filter.status == "in_flight" or not self.within:  # only the newest step can be in flight
             return range(0)
         lowest, highest = sorted((self.within[0], self.within[-1]))
         first, last = max(1, lowest), min(self.history.steps - 1, highest)
@@ -321,14 +321,14 @@ class StepSearch:
     def _pages(
         self, stream: int, numbers: range, after: SearchCursor | None
     ) -> "Iterator[list[StepCandidate | Episode]]":
-        numbers = numbers[:WINDOW] if self.wanted.since or self.wanted.until else numbers
+        numbers = numbers[:WINDOW] if self.step_filter.since or self.step_filter.until else numbers
         if not numbers:
             return
         between = sorted((numbers[0], numbers[-1]))
         rows = Episode.objects.filter(session_id=UUID(self._sessions[stream]), number__range=between)
-        rows = rows.filter(started_at__gte=self.wanted.since) if self.wanted.since else rows
-        if self.wanted.until:
-            rows = rows.filter(started_at__gt=UNDATED, started_at__lt=self.wanted.until)
+        rows = rows.filter(started_at__gte=self.step_filter.since) if self.step_filter.since else rows
+        if self.step_filter.until:
+            rows = rows.filter(started_at__gt=UNDATED, started_at__lt=self.step_filter.until)
         size, following = _PAGES
         lineage = self.history.lineage
         in_full = (
@@ -365,14 +365,14 @@ class StepSearch:
 
     def _indexed_conditions(self) -> list[Q]:
         """Conditions, one of which a candidate must meet. Each has an index in the order of the search."""
-        if self.wanted.status in INDEXED_STATUSES:
-            return [Q(status=self.wanted.status)]
-        if self.wanted.status == LIKELY_FAILED:
+        if self.step_filter.status in INDEXED_STATUSES:
+            return [Q(status=self.step_filter.status)]
+        if self.step_filter.status == LIKELY_FAILED:
             return [_LIKELY_FAILED]
-        if self.wanted.status == FAILED:
+        if self.step_filter.status == FAILED:
             return [_ERROR, _LIKELY_FAILED]
-        if self.wanted.tool is not None:
-            return [Q(tool=name) for name in sorted({preview(self.wanted.tool, 100), SEVERAL_TOOLS})]
+        if self.step_filter.tool is not None:
+            return [Q(tool=name) for name in sorted({preview(self.step_filter.tool, 100), SEVERAL_TOOLS})]
         return [Q()]
 
 

@@ -34,11 +34,11 @@ def totals_at(session: str, position: int) -> dict[str, Any] | None:
 
 def _read_totals(lineage: Lineage, places: Iterable[tuple[str, int]]) -> None:
     """Caches the totals at some places, at most a block of them, in the lineage."""
-    wanted = [place for place in places if place not in lineage.totals]
-    if len(wanted) < 2:
+    missing = [place for place in places if place not in lineage.totals]
+    if len(missing) < 2:
         return
-    where, values = at_places(wanted)
-    lineage.totals.update(dict.fromkeys(wanted))
+    where, values = at_places(missing)
+    lineage.totals.update(dict.fromkeys(missing))
     for session, position, stored in fetch_all(_TOTALS_OF + where, values):
         lineage.totals[str(as_uuid(session)), position] = load_dumped(stored)
 

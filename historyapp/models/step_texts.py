@@ -38,10 +38,10 @@ def steps_with_text(history: History, text: str, within: range, most: int = MAX_
 
 def steps_with_file(history: History, file: str, within: range) -> StepNumbers:
     """Steps with a tool call that names a file by its path, or by the start or end of the path."""
-    wanted = lowered(file).replace("\\", "/")
+    path = lowered(file).replace("\\", "/")
 
     def accepts(passage: Passage) -> bool:
-        return passage.field == "call" and names_file(passage.text, wanted)
+        return passage.field == "call" and names_file(passage.text, path)
 
     return _search(history, within, TextSearch(history, file, accepts=accepts))
 
@@ -51,8 +51,8 @@ def read_around(history: History, step: int, texts: Sequence[str]) -> None:
     position = history.row(step).first_position - 1
     session = history.lineage.session_at(position + 1)
     if session is not None:
-        wanted = [wanted_trigrams(lowered(wanted_text(text))) for text in texts]
-        history.blocks_of(UUID(session)).read_around(position, wanted)
+        trigrams = [wanted_trigrams(lowered(wanted_text(text))) for text in texts]
+        history.blocks_of(UUID(session)).read_around(position, trigrams)
 
 
 def _search(history: History, within: range, search: TextSearch, most_steps: int = MAX_HITS) -> StepNumbers:

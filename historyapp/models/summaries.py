@@ -174,8 +174,8 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
         """
         ends = {summary.last_position for summary in summaries}
         owners = {summary.session_id for summary in summaries}
-        known = self.filter(session_id__in=owners, last_position__in=ends).values_list("id", flat=True)
-        newest = max(known, default=UUID(int=0))
+        ids = self.filter(session_id__in=owners, last_position__in=ends).values_list("id", flat=True)
+        newest = max(ids, default=UUID(int=0))
         for summary in summaries:
             if summary.id <= newest:
                 summary.id = UUID(int=newest.int + 1 + secrets.randbits(32))

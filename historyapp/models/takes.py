@@ -94,10 +94,10 @@ def rewinds(
     """
     if session.tail_start == session.fork_position + 1:
         return []
-    known = session.rewinds().order_by("-position")
+    rewinds = session.rewinds().order_by("-position")
     if up_to is not None:
-        known = known.filter(position__lte=up_to)
-    found = list(known[: limit + 1])[::-1]
+        rewinds = rewinds.filter(position__lte=up_to)
+    found = list(rewinds[: limit + 1])[::-1]
     left = [session.stored_lineage(rewind.body) for rewind in found]
     starts: list[tuple[int, Lineage]] = []
     if len(found) <= limit:

@@ -174,9 +174,9 @@ class TextSearch:
         self, session: UUID, within: Span, found: FoundText, *, newest_first: bool
     ) -> Iterator[ReadPassages]:
         """Passages that may contain the text: from blocks, and from the entries after the last block."""
-        known = self.history.blocks_of(session)
-        known.prepare(within.first, within.last, newest_first=newest_first)
-        end = known.end
+        blocks = self.history.blocks_of(session)
+        blocks.prepare(within.first, within.last, newest_first=newest_first)
+        end = blocks.end
         in_blocks = within if end >= within.first else None
         others = Span(within.session, max(within.first, end + 1), within.last) if end < within.last else None
         for part in (others, in_blocks) if newest_first else (in_blocks, others):
@@ -188,9 +188,9 @@ class TextSearch:
     def _read_blocks(
         self, session: UUID, within: Span, found: FoundText, *, newest_first: bool
     ) -> Iterator[ReadPassages]:
-        known = self.history.blocks_of(session)
-        firsts = known.candidates(within.first, within.last, self.trigrams, newest_first=newest_first)
-        for read in known.read_texts(firsts, self.needle, self.blocks_left, newest_first=newest_first):
+        blocks = self.history.blocks_of(session)
+        firsts = blocks.candidates(within.first, within.last, self.trigrams, newest_first=newest_first)
+        for read in blocks.read_texts(firsts, self.needle, self.blocks_left, newest_first=newest_first):
             self.blocks_left -= 1
             self.block_text_left -= read.size
             yield read

@@ -92,7 +92,7 @@ class Webhook(models.Model):
         return Cursor(self.transaction_id, self.change_id)
 
     @property
-    def wanted(self) -> Sequence[str]:
+    def selected_events(self) -> Sequence[str]:
         """The events that it subscribes to."""
         return self.events or EVENTS
 

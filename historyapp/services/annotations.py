@@ -136,23 +136,23 @@ def dump_annotation(session: Session) -> dict[str, Any]:
     return values | times
 
 
-def import_annotation(session: Session, given: Mapping[str, Any]) -> None:
+def import_annotation(session: Session, annotation: Mapping[str, Any]) -> None:
     """Stores a new session's note and score from a file. Invalid values are ignored."""
-    note = _stored(text(given.get("note")))[:LONGEST_NOTE]
-    score = given.get("score")
+    note = _stored(text(annotation.get("note")))[:LONGEST_NOTE]
+    score = annotation.get("score")
     if isinstance(score, bool) or not isinstance(score, (int, float)) or not _is_storable(score):
         score = None
     if not note and score is None:
         return
-    noted, scored = (moment(given.get(name), UTC) if given.get(name) else None for name in _TIMES)
+    noted, scored = (moment(annotation.get(name), UTC) if annotation.get(name) else None for name in _TIMES)
     Annotation.objects.create(
         session=session,
         note=note,
-        noted_by=clean(text(given.get("noted_by")))[:200] if note else "",
+        noted_by=clean(text(annotation.get("noted_by")))[:200] if note else "",
         noted_at=noted if note else None,
         score=score,
-        score_name="" if score is None else _stored(text(given.get("score_name")))[:LONGEST_SCORE_NAME],
-        scored_by="" if score is None else clean(text(given.get("scored_by")))[:200],
+        score_name="" if score is None else _stored(text(annotation.get("score_name")))[:LONGEST_SCORE_NAME],
+        scored_by="" if score is None else clean(text(annotation.get("scored_by")))[:200],
         scored_at=None if score is None else scored,
     )
 

@@ -31,7 +31,7 @@ def startup_lock() -> Iterator[None]:
     try:
         yield
     finally:
-        if connection.is_usable():  # otherwise the lock was released with the connection
+        if connection.is_usable():  # a closed connection has already released the lock
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_advisory_unlock(%s)", [_STARTING])
 

@@ -181,11 +181,11 @@ def check_at_start() -> str:
     If the database was damaged before, the check is complete and takes as long as it needs. If it finds
     nothing, the damage counts as repaired.
     """
-    known = _known_damage()
-    damage = check_database(None if known else START_SECONDS, thorough=known)
+    is_known = _known_damage()
+    damage = check_database(None if is_known else START_SECONDS, thorough=is_known)
     if damage:
         _note_damage(damage)
-    elif known:
+    elif is_known:
         _Memory.damage = ""
         with suppress(OSError):
             Path(_marker()).unlink()

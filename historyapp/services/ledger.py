@@ -64,8 +64,8 @@ def ledger_of(history: History) -> SessionLedger:
     prices = price_list()
     used = dict(history.tail.totals.models)
     if unnamed := used.pop("", None):  # model calls without a model name are priced as the session's model
-        known = used.get(history.session.model, ModelTotals())
-        used[history.session.model] = ModelTotals(*map(sum, zip(known, unnamed, strict=True)))
+        named = used.get(history.session.model, ModelTotals())
+        used[history.session.model] = ModelTotals(*map(sum, zip(named, unnamed, strict=True)))
     models = [
         ModelAccount(model, totals, price.cost(totals.usage) if (price := prices.of(model)) else None)
         for model, totals in used.items()
@@ -101,8 +101,10 @@ def step_accounts(history: History, first: int, last: int) -> list[StepAccount]:
     accounts: list[StepAccount] = []
     for row in rows:
         of_step = metadata.get(row.first_position, {})
-        given, usage = of_step.get("model"), usage_of(of_step)
-        model = given if isinstance(given, str) and given else history.session.model
+        reported_model, usage = of_step.get("model"), usage_of(of_step)
+        model = (
+            reported_model if isinstance(reported_model, str) and reported_model else history.session.model
+        )
         reported = ModelTotals().plus(usage, 0, of_step)
         price = prices.of(model) if usage.input or usage.output else None
         cost = price.cost(usage) if price else None

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from historyapp.core.dates import known
+from historyapp.core.dates import known_time
 from historyapp.core.projection import Tail
 from historyapp.core.run_costs import money_of, tokens_of
 from historyapp.models import Session
@@ -36,7 +36,11 @@ def set_list_columns(session: Session, tail: Tail) -> None:
 
 def duration_of(session: Session, began: datetime) -> int:
     """Milliseconds from the first to the newest entry; 0 for a fork, and without times."""
-    if session.forked_from_id is not None or known(began) is None or known(session.last_entry_at) is None:
+    if (
+        session.forked_from_id is not None
+        or known_time(began) is None
+        or known_time(session.last_entry_at) is None
+    ):
         return 0
     return max(0, (session.last_entry_at - began) // timedelta(milliseconds=1))
 

@@ -185,8 +185,8 @@ class ModelCall:
         snapshot = self._snapshot or record_snapshot(self._served)
         model = self._request.model
         message = error.detail if "model" in error.fields else f"{model}: {error.detail}"
-        known = {name: value for name, value in error.fields.items() if isinstance(value, (str, int, float))}
-        metadata = {**known, "model": model, "snapshot": str(snapshot.pk)}
+        facts = {name: value for name, value in error.fields.items() if isinstance(value, (str, int, float))}
+        metadata = {**facts, "model": model, "snapshot": str(snapshot.pk)}
         draft = EntryDraft(DebugLog(category=CATEGORY, message=message), metadata=metadata)
         with writing():
             with suppress(Conflict):  # the session was archived meanwhile, so nothing can be appended
@@ -200,8 +200,8 @@ def _model(session: Session, request: ModelCallRequest) -> str:
     if provider is None:
         return model
     if provider not in PROVIDERS:
-        known = list(PROVIDERS)
+        names = list(PROVIDERS)
         raise Invalid(
-            f"There is no provider {provider[:100]!r}. Use one of {', '.join(known)}.", providers=known
+            f"There is no provider {provider[:100]!r}. Use one of {', '.join(names)}.", providers=names
         )
     return f"{provider}:{model}"

@@ -154,8 +154,8 @@ class _EpisodeWriter:
 
     def flush(self) -> None:
         newest = next(reversed(self.changed.values()), None)
-        if self.stored is not None and (known := self.changed.pop(self.stored.anchor, None)):
-            Episode.objects.filter(session=self.session, anchor=known.anchor).update(**columns(known))
+        if self.stored is not None and (changed := self.changed.pop(self.stored.anchor, None)):
+            Episode.objects.filter(session=self.session, anchor=changed.anchor).update(**columns(changed))
         Episode.objects.bulk_create(Episode.of(self.session.pk, step) for step in self.changed.values())
         self.stored = newest or self.stored
         self.changed = {}

@@ -180,9 +180,9 @@ def resolve(history: History, target: Target) -> int:
     Raises:
         Invalid: when it does not exist, or more than one is given.
     """
-    given = [name for name in ("episodes", "to_step", "to_position") if getattr(target, name) is not None]
-    if len(given) > 1:
-        raise Invalid(f"Give one of episodes, to_step and to_position, not {' and '.join(given)}.")
+    names = [name for name in ("episodes", "to_step", "to_position") if getattr(target, name) is not None]
+    if len(names) > 1:
+        raise Invalid(f"Give one of episodes, to_step and to_position, not {' and '.join(names)}.")
     if target.to_position is not None:
         return _existing(history.session, "to_position", target.to_position)
     if target.to_step is not None:

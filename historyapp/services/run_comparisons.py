@@ -12,7 +12,7 @@ from itertools import chain
 from typing import NamedTuple
 from uuid import UUID
 
-from historyapp.core.dates import known
+from historyapp.core.dates import known_time
 from historyapp.core.errors import Invalid, NotFound
 from historyapp.core.projection import Totals
 from historyapp.core.run_costs import RunMoney, RunTokens, money_of, tokens_of
@@ -137,8 +137,8 @@ def parse_reference(name: str, text: str) -> RunReference:
     """
     found = _REFERENCE.fullmatch(text.strip())
     if found is None:
-        given = f"{name} is {text[:100]!r}" if text.strip() else f"{name} is missing"
-        raise Invalid(f"{given}. Use {FORM}.")
+        problem = f"{name} is {text[:100]!r}" if text.strip() else f"{name} is missing"
+        raise Invalid(f"{problem}. Use {FORM}.")
     as_of, take = found["as_of"], found["take"]
     return RunReference(UUID(found["id"]), int(as_of) if as_of else None, int(take) if take else None)
 
@@ -243,8 +243,8 @@ def _figures_of(history: History, totals: Totals, first: int) -> RunPart:
     took = None
     if first <= history.steps:
         rows = history.load({first, history.steps})
-        start, last = known(rows[first].started_at), rows[history.steps]
-        end = known(last.finished_at or last.started_at)
+        start, last = known_time(rows[first].started_at), rows[history.steps]
+        end = known_time(last.finished_at or last.started_at)
         took = end - start if start and end and end >= start else None
     money = money_of(totals, history.session.model, price_list())
     return RunPart(totals.steps, totals.errors, tokens_of(totals), money, took)

@@ -156,8 +156,8 @@ def diff_snapshots(session: Session, one: Snapshot, other: Snapshot) -> Snapshot
 
 def tokens_of(snapshot: Snapshot) -> int:
     """Its input tokens: as billed, otherwise as counted by the provider, otherwise estimated."""
-    known = (snapshot.billed, snapshot.counted, snapshot.estimated)
-    return next(tokens for tokens in known if tokens is not None)
+    counts = (snapshot.billed, snapshot.counted, snapshot.estimated)
+    return next(tokens for tokens in counts if tokens is not None)
 
 
 def link_snapshot(session: Session, position: int, metadata: Mapping[str, Any]) -> None:
@@ -168,11 +168,11 @@ def link_snapshot(session: Session, position: int, metadata: Mapping[str, Any]) 
     """
     id = metadata.get("snapshot")
     try:
-        known = UUID(id) if isinstance(id, str) else None
+        snapshot_id = UUID(id) if isinstance(id, str) else None
     except ValueError:
         return
     unlinked = Snapshot.objects.filter(session_id=session.pk, output_position=None)
-    snapshot = unlinked.filter(pk=known).first() if known else None
+    snapshot = unlinked.filter(pk=snapshot_id).first() if snapshot_id else None
     if snapshot is None:
         return
     billed = min(usage_of(metadata).input, MAX_TOKENS)

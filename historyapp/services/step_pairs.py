@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from historyapp.core.alignment import MAX_ALIGNED, align
-from historyapp.core.dates import known
+from historyapp.core.dates import known_time
 from historyapp.core.episodes import Episode
 from historyapp.models.episodes import Episode as EpisodeRow
 from historyapp.models.episodes import StepSignature
@@ -149,7 +149,7 @@ class AlignedSteps:
 
 
 def _took(account: StepAccount) -> timedelta | None:
-    started, finished = known(account.row.started_at), known(account.row.finished_at)
+    started, finished = known_time(account.row.started_at), known_time(account.row.finished_at)
     return finished - started if started and finished else None
 
 

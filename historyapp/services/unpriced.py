@@ -72,12 +72,12 @@ def _unpriced_option(format: str, name: str, value: Any) -> str:
         return "" if value in _TIERS[format] else name
     if name not in PRICED_OPTIONS[format]:
         return name
-    known = _PARTS.get(name)
-    if known is None or value is None:
+    allowed = _PARTS.get(name)
+    if allowed is None or value is None:
         return ""
     if not isinstance(value, Mapping):
         return name
-    return next((f"{name}.{field}" for field in value if field not in known), "")
+    return next((f"{name}.{field}" for field in value if field not in allowed), "")
 
 
 def uncounted_part(request: ModelRequest) -> str:

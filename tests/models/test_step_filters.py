@@ -80,11 +80,11 @@ def carry_out(project: Project, sessions: list[Session], which: float, move: tup
             undo_rewind(project, session.pk, rewinds[min(int(argument * len(rewinds)), len(rewinds) - 1)])
 
 
-def searched(history: History, wanted: StepFilter, within: range, limit: int) -> Iterator[Episode]:
+def searched(history: History, step_filter: StepFilter, within: range, limit: int) -> Iterator[Episode]:
     """All pages of a search."""
     mark: SearchCursor | None = None
     while True:
-        rows, mark = StepSearch(history, wanted, within).find(limit, mark)
+        rows, mark = StepSearch(history, step_filter, within).find(limit, mark)
         assert len(rows) <= limit
         yield from rows
         if mark is None:
@@ -100,7 +100,7 @@ def values(rows: list[Episode]) -> list[Any]:
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     script=st.lists(st.tuples(st.floats(0, 1), moves), min_size=1, max_size=12),
-    wanted=filters,
+    step_filter=filters,
     where=st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1)),
     newest_first=st.booleans(),
     limit=st.integers(1, 4),
@@ -110,7 +110,7 @@ def test_a_filter_answers_as_filtering_the_list(
     window: int,
     pages: tuple[int, int],
     script: list[Any],
-    wanted: StepFilter,
+    step_filter: StepFilter,
     where: tuple[float, float, float],
     newest_first: bool,
     limit: int,
@@ -136,13 +136,13 @@ def test_a_filter_answers_as_filtering_the_list(
             within = range(max(1, first), last + 1)
             within = within[::-1] if newest_first else within
             rows = {row.number: row for row in history.rows(1, history.steps)}
-            expected = [rows[number] for number in within if wanted.matches(rows[number])]
-            assert values(list(searched(history, wanted, within, limit))) == values(expected)
+            expected = [rows[number] for number in within if step_filter.matches(rows[number])]
+            assert values(list(searched(history, step_filter, within, limit))) == values(expected)
 
 
 def test_a_search_without_hits_ends_at_once(project: Project) -> None:
     session = long_session(project, 5_000)
-    for wanted in (
+    for step_filter in (
         StepFilter(status="abandoned"),
         StepFilter(tool="no such tool"),
         StepFilter(since=datetime(2100, 1, 1, tzinfo=UTC)),
@@ -150,8 +150,8 @@ def test_a_search_without_hits_ends_at_once(project: Project) -> None:
         StepFilter(status="error", tool="no such tool", until=datetime(2000, 1, 1, tzinfo=UTC)),
     ):
         with CaptureQueriesContext(connection) as queries:
-            assert StepSearch(History(session), wanted, range(1, 5_001)).find(50) == ([], None)
-        assert len(queries) <= 3, wanted
+            assert StepSearch(History(session), step_filter, range(1, 5_001)).find(50) == ([], None)
+        assert len(queries) <= 3, step_filter
 
 
 def test_one_search_reads_a_bounded_number_of_steps(project: Project) -> None:
@@ -189,12 +189,12 @@ def test_every_filter_uses_its_index(project: Project) -> None:
         if connection.vendor == "postgresql":  # reading the whole table is cheap where it is one session's
             cursor.execute("SET LOCAL enable_seqscan = off")
     names = whole_indexes()
-    for wanted, index in INDEXES:
+    for step_filter, index in INDEXES:
         with CaptureQueriesContext(connection) as queries:
-            StepSearch(History(session), wanted, range(1, 20_001)).find(50)
+            StepSearch(History(session), step_filter, range(1, 20_001)).find(50)
         plans = [_plan(query["sql"]) for query in queries]
         used = {names.get(word, word) for plan in plans for word in re.findall(r"\w+", plan)}
-        assert any(name.startswith(index) for name in used), (wanted, plans)
+        assert any(name.startswith(index) for name in used), (step_filter, plans)
 
 
 def _plan(statement: str) -> str:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from historyapp.core.call_subjects import COMMANDS, CallSubject, call_subject, command_line
 from historyapp.core.content import are_parts, image_data, plain_text
-from historyapp.core.dates import known
+from historyapp.core.dates import known_time
 from historyapp.core.entries import PERSON, Entry, ModelOutput, ToolCall, ToolResult, ToolResults
 from historyapp.core.episodes import Episode, abandon, entry_runs, episode_of
 from historyapp.core.exporters.base import ExportSession
@@ -106,7 +106,7 @@ def _texts(session: ExportSession) -> Iterator[str]:
     facts = [
         _inline(fact) for fact in (session.agent, session.model, ", ".join(session.tags)) if fact.strip()
     ]
-    if started := known(session.created_at):
+    if started := known_time(session.created_at):
         facts.append(f"added {started:%Y-%m-%d %H:%M} UTC")
     lines = "".join(f"<span><bdi>{fact}</bdi></span>" for fact in facts)
     yield _asset("export/replay.html").format(title=title, facts=lines)
@@ -307,5 +307,5 @@ def _cut(text: str) -> Any:
 
 
 def _milliseconds(moment: datetime | None) -> int | None:
-    time = known(moment)
+    time = known_time(moment)
     return round(time.timestamp() * 1000) if time else None

@@ -6,7 +6,7 @@ from datetime import datetime
 from itertools import chain
 
 from historyapp.core.content import plain_text
-from historyapp.core.dates import known
+from historyapp.core.dates import known_time
 from historyapp.core.entries import (
     DebugLog,
     Entry,
@@ -45,7 +45,7 @@ class _Markdown:
     def write(self, session: ExportSession, forks: Iterable[ExportSession] = ()) -> Iterator[str]:
         entries = iter(session.entries)
         first = next(entries, None)
-        yield _header(session, known(first.created_at if first else session.created_at))
+        yield _header(session, known_time(first.created_at if first else session.created_at))
         step = logs = 0
         for entry in chain(filter(None, [first]), entries):
             step += isinstance(entry.body, ModelOutput)
@@ -85,7 +85,7 @@ def _entry(entry: Entry, step: int) -> Iterator[str]:
             yield f"## Input from {_line(channel)}\n\n{_block(plain_text(content))}"
         case ModelOutput() as output:
             yield f"## Step {step}\n\n"
-            yield f"{time:%Y-%m-%d %H:%M:%S}\n\n" if (time := known(entry.created_at)) else ""
+            yield f"{time:%Y-%m-%d %H:%M:%S}\n\n" if (time := known_time(entry.created_at)) else ""
             yield from _output(output)
         case ToolResults(overall=overall, results=results):
             for result in results:

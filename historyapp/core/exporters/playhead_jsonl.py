@@ -17,7 +17,7 @@ from datetime import datetime
 from itertools import chain
 from typing import Any
 
-from historyapp.core.dates import known
+from historyapp.core.dates import known_time
 from historyapp.core.entries import dump_body
 from historyapp.core.exporters.base import ExportSession
 from historyapp.core.json import dump_json
@@ -58,7 +58,7 @@ PLAYHEAD_JSONL = _PlayheadJsonlExporter()
 
 
 def _iso(moment: datetime | None) -> str | None:
-    time = known(moment)
+    time = known_time(moment)
     return time.isoformat() if time else None
 
 

@@ -152,8 +152,8 @@ class AnthropicMessages(Format):
         context = {"system": instruction, "messages": [{"role": "user", "content": material}]}
         if schema is None:
             return PromptRequest(context, {})
-        wanted = {"type": "json_schema", "schema": dict(schema)}
-        return PromptRequest(context, {"output_config": {"format": wanted}})
+        output_format = {"type": "json_schema", "schema": dict(schema)}
+        return PromptRequest(context, {"output_config": {"format": output_format}})
 
 
 ANTHROPIC_MESSAGES = AnthropicMessages()

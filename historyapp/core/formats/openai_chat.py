@@ -40,8 +40,8 @@ class OpenAIChat(Format):
         yield from map(_user, turn.remarks)
 
     def input_items(self, message: InputMessage) -> Iterable[Item]:
-        given, is_system = message.content, message.is_instruction
-        content = plain_text(given) if is_system else shaped_content(given, _block)
+        source, is_system = message.content, message.is_instruction
+        content = plain_text(source) if is_system else shaped_content(source, _block)
         if content and (not isinstance(content, str) or content.strip()):
             yield {"role": "system" if is_system else "user", "content": content}
 
@@ -84,8 +84,10 @@ class OpenAIChat(Format):
         context = {"messages": [{"role": "system", "content": clean(instruction)}, _user(material)]}
         if schema is None:
             return PromptRequest(context, {})
-        wanted = {"name": "summary", "schema": dict(schema), "strict": True}
-        return PromptRequest(context, {"response_format": {"type": "json_schema", "json_schema": wanted}})
+        json_schema = {"name": "summary", "schema": dict(schema), "strict": True}
+        return PromptRequest(
+            context, {"response_format": {"type": "json_schema", "json_schema": json_schema}}
+        )
 
 
 OPENAI_CHAT = OpenAIChat()

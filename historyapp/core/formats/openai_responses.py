@@ -88,8 +88,8 @@ class OpenAIResponses(Format):
         context = {"instructions": instruction, "input": [{"role": "user", "content": material}]}
         if schema is None:
             return PromptRequest(context, {})
-        wanted = {"type": "json_schema", "name": "summary", "schema": dict(schema), "strict": True}
-        return PromptRequest(context, {"text": {"format": wanted}})
+        output_format = {"type": "json_schema", "name": "summary", "schema": dict(schema), "strict": True}
+        return PromptRequest(context, {"text": {"format": output_format}})
 
 
 OPENAI_RESPONSES = OpenAIResponses()

@@ -75,10 +75,10 @@ def maker_of(definition: Any) -> str | None:
 
 
 def _schema(name: str, fields: Definition) -> dict[str, Any]:
-    given = [
+    schemas = [
         fields[key] for key in ("parameters", "input_schema", "inputSchema") if fields.get(key) is not None
     ]
-    schema = given[0] if given else _NO_ARGUMENTS
+    schema = schemas[0] if schemas else _NO_ARGUMENTS
     if not isinstance(schema, Mapping) or schema.get("type") != "object" or depth_exceeds(schema):
         raise Invalid(f"The parameters of tool {name!r} must be a JSON schema of type object.")
     if fault := schema_fault(schema):

@@ -14,7 +14,7 @@ from historyapp.core.importers.base import Head, Operation, Skipped, Source
 from historyapp.core.importers.event_streams import streamed_message
 from historyapp.core.importers.exchanges import Dialect, Exchange, import_exchanges, require_entries
 from historyapp.core.importers.messages import Calls, SourceCall, session_of, tool_result, usage_facts
-from historyapp.core.importers.records import head_of, known, read_lines, records
+from historyapp.core.importers.records import head_of, present_fields, read_lines, records
 from historyapp.core.json import dump_json, listing, mapping, text
 
 _THINKING = ("thinking", "redacted_thinking")
@@ -109,7 +109,7 @@ class AnthropicReader:
             reasoning=[block for block in blocks if block.get("type") in _THINKING],
             raw_message={"role": "assistant", "content": blocks} if extra else None,
         )
-        return EntryDraft(body, metadata={"source": known(call_ids=renamed)})
+        return EntryDraft(body, metadata={"source": present_fields(call_ids=renamed)})
 
 
 def _blocks(content: Any) -> list[dict[str, Any]]:
@@ -231,8 +231,8 @@ def _exchange(record: dict[str, Any], index: int, session: str) -> Exchange | Sk
     response = record.get("response")
     answer = mapping(streamed_message(response) if isinstance(response, str) else response)
     reply = {"role": "assistant", "content": answer["content"]} if "content" in answer else None
-    source = known(id=answer.get("id"), stop_reason=answer.get("stop_reason"))
-    facts = known(model=answer.get("model"), source=source)
+    source = present_fields(id=answer.get("id"), stop_reason=answer.get("stop_reason"))
+    facts = present_fields(model=answer.get("model"), source=source)
     return Exchange(
         request["messages"],
         index=index,
@@ -242,7 +242,7 @@ def _exchange(record: dict[str, Any], index: int, session: str) -> Exchange | Sk
         failure="" if reply or response is None else dump_json(answer.get("error") or record.get("status")),
         session=None if recorded else session,
         model=text(answer.get("model")) or text(request.get("model")),
-        metadata=known(tools=request.get("tools")),
+        metadata=present_fields(tools=request.get("tools")),
     )
 
 

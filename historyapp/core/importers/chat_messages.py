@@ -15,7 +15,7 @@ from historyapp.core.entries import (
     text_of,
 )
 from historyapp.core.importers.messages import Calls, SourceCall, tool_result
-from historyapp.core.importers.records import known
+from historyapp.core.importers.records import present_fields
 from historyapp.core.json import dump_json, listing, mapping, text
 from historyapp.core.scanning import enclosed
 
@@ -97,7 +97,7 @@ class ChatMessagesReader:
                 self._awaited = None
                 yield EntryDraft(ToolResults(results=(result,)))
             case "user":
-                source = known(name=message.get("name"))
+                source = present_fields(name=message.get("name"))
                 yield EntryDraft(ModelInput(content=content), metadata={"source": source})
             case "system" | "developer" if not self._begun:
                 yield EntryDraft(SystemInstruction(text=plain_text(content)))
@@ -125,4 +125,4 @@ class ChatMessagesReader:
             reasoning=listing(message.get("reasoning_details")) or listing(message.get("thinking_blocks")),
             raw_message=message if written or extra or len(parts) > 1 or not plain else None,
         )
-        return EntryDraft(body, metadata={"source": known(call_ids=renamed)})
+        return EntryDraft(body, metadata={"source": present_fields(call_ids=renamed)})

@@ -21,7 +21,7 @@ from historyapp.core.importers.claude_code_records import blocks_of, current_for
 from historyapp.core.importers.claude_code_session import FORMAT, ClaudeCodeSession
 from historyapp.core.importers.exchanges import require_entries
 from historyapp.core.importers.growing import Recording
-from historyapp.core.importers.records import SourceRecord, known, read_document, read_lines, records
+from historyapp.core.importers.records import SourceRecord, present_fields, read_document, read_lines, records
 from historyapp.core.json import mapping, text
 from historyapp.core.text import preview
 from historyapp.core.windows import HOOK_CLEARED
@@ -181,7 +181,7 @@ class _SessionFile:
             yield from self._main.recording.release_held()
         recording = self._recording(f"{self._session}/{name}", record)
         recording.spawned_by = self._session
-        recording.metadata |= known(agent_id=record.get("agentId"), tool_call_id=call)
+        recording.metadata |= present_fields(agent_id=record.get("agentId"), tool_call_id=call)
         return ClaudeCodeSession(recording)
 
     def _recording(self, session: str, record: dict[str, Any]) -> Recording:
@@ -191,7 +191,7 @@ class _SessionFile:
             agent="claude-code",
             title=self._title if session == self._session else "",
             tags=(branch,) if branch else (),
-            metadata=known(cwd=record.get("cwd"), version=record.get("version")),
+            metadata=present_fields(cwd=record.get("cwd"), version=record.get("version")),
         )
 
     def _add_progress(self, line: int, record: dict[str, Any]) -> Iterator[Operation]:

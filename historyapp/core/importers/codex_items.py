@@ -53,8 +53,8 @@ def add_item(parts: OutputParts, item: dict[str, Any]) -> None:
 
 def _call(item: dict[str, Any]) -> SourceCall:
     kind = text(item.get("type"))
-    given = (item.get(key) for key in ("arguments", "input", "action"))
-    arguments = next((value for value in given if value is not None), None)
+    candidates = (item.get(key) for key in ("arguments", "input", "action"))
+    arguments = next((value for value in candidates if value is not None), None)
     if kind == "image_generation_call":
         arguments = {"prompt": item.get("revised_prompt")}
     if kind in ("function_call", "custom_tool_call", "mcp_call"):
@@ -81,8 +81,8 @@ def is_hosted_call(item: dict[str, Any]) -> bool:
 
 def hosted_output(item: dict[str, Any]) -> Any:
     """The output in the item of a hosted call, or None."""
-    given = (item.get(key) for key in ("error", "output", "result", "results", "outputs"))
-    return next(filter(None, given), None)
+    candidates = (item.get(key) for key in ("error", "output", "result", "results", "outputs"))
+    return next(filter(None, candidates), None)
 
 
 def hosted_result(item: dict[str, Any], calls: Calls) -> ToolResult | None:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from historyapp.core.importers.base import Skipped
 from historyapp.core.importers.growing import Recording
 from historyapp.core.importers.messages import moment
-from historyapp.core.importers.records import known
+from historyapp.core.importers.records import present_fields
 from historyapp.core.json import mapping, text
 
 FORMAT = "codex_rollout"
@@ -70,7 +70,7 @@ def described(meta: dict[str, Any], recording: Recording) -> Recording:
         model=recording.model,
         tags=(branch,) if branch else (),
         spawned_by=parent or None,
-        metadata=known(
+        metadata=present_fields(
             cwd=meta.get("cwd"),
             version=meta.get("cli_version"),
             originator=meta.get("originator"),

@@ -28,7 +28,7 @@ from historyapp.core.importers.codex_items import (
 from historyapp.core.importers.codex_lines import RolloutLine, as_item, described, unwrap
 from historyapp.core.importers.growing import OutputParts, Recording
 from historyapp.core.importers.messages import title_of
-from historyapp.core.importers.records import known
+from historyapp.core.importers.records import present_fields
 from historyapp.core.json import dump_json, listing, mapping, text
 from historyapp.core.text import preview
 
@@ -268,7 +268,7 @@ class CodexSession:
         words = text(line.payload.get("message"))
         history = listing(line.payload.get("replacement_history"))
         message = f"{len(history)} items replaced the history in the context."
-        facts = {"source": line.source()} | known(replacement_history=history)
+        facts = {"source": line.source()} | present_fields(replacement_history=history)
         yield from self._append(DebugLog(category="compaction", message=message), line, facts)
         if words.strip():
             yield from self._append(ModelInput(channel="compaction", content=words), line)

@@ -29,7 +29,7 @@ from historyapp.core.importers.base import (
 from historyapp.core.importers.exchanges import require_entries
 from historyapp.core.importers.gemini_parts import calls_of, content_of, result_of, thoughts_of
 from historyapp.core.importers.messages import Calls, moment, session_of, title_of, usage_facts, with_source
-from historyapp.core.importers.records import SourceRecord, head_of, known, read_lines, records
+from historyapp.core.importers.records import SourceRecord, head_of, present_fields, read_lines, records
 from historyapp.core.json import listing, mapping, text
 
 _MAX_MESSAGES = 100_000
@@ -81,7 +81,7 @@ def _start(facts: Mapping[str, Any], messages: list[Any], source: Source) -> Ses
         agent="Gemini CLI",
         model=next((text(m.get("model")) for m in first if m.get("model")), ""),
         spawned_by=folder if is_subagent and folder not in ("", "chats") else None,
-        metadata=known(
+        metadata=present_fields(
             project_hash=facts.get("projectHash"),
             kind=facts.get("kind"),
             directories=facts.get("directories"),
@@ -147,7 +147,7 @@ class _GeminiRun:
         if not self._position:
             yield self._start
         self._position += 1
-        source = {"format": GEMINI_CLI.name, self._place: record.number} | known(id=_id_of(record))
+        source = {"format": GEMINI_CLI.name, self._place: record.number} | present_fields(id=_id_of(record))
         created_at = draft.created_at or moment(record.data.get("timestamp"))
         yield Append(self._start.session, with_source(draft, source, created_at))
 
@@ -203,9 +203,9 @@ class _GeminiRun:
         calls, renamed = self._calls.begin(found)
         usage = mapping(message.get("tokens"))
         facts = usage_facts(usage, "gemini") if usage.get("total") else {}
-        facts |= known(model=message.get("model"))
+        facts |= present_fields(model=message.get("model"))
         body = ModelOutput(thoughts=thoughts_of(message) or None, text=plain_text(content), tool_calls=calls)
-        yield EntryDraft(body, metadata=facts | {"source": known(call_ids=renamed)})
+        yield EntryDraft(body, metadata=facts | {"source": present_fields(call_ids=renamed)})
         results, times = [], []
         for call, raw in zip(calls, map(mapping, listing(message.get("toolCalls"))), strict=False):
             if result := result_of(call, raw):

@@ -110,18 +110,18 @@ class Calls:
         begun: list[ToolCall] = []
         renamed: dict[str, str] = {}
         for number, (source_id, name, arguments) in enumerate(calls, start=1):
-            given = source_id if isinstance(source_id, str) else ""
-            id = given or f"{self._session}-{self._outputs}-{number}"
+            own_id = source_id if isinstance(source_id, str) else ""
+            id = own_id or f"{self._session}-{self._outputs}-{number}"
             if id in taken:
                 id = f"{self._session}-{self._outputs}-{number}"
             while id in taken:
                 id += "-"
             taken.add(id)
-            if given and id != given:
-                renamed[id] = given
+            if own_id and id != own_id:
+                renamed[id] = own_id
             called = name if isinstance(name, str) else ""
             begun.append(ToolCall(id=id, name=called, arguments=arguments_of(arguments)))
-            self._open.append(_OpenCall(self._outputs, given, id, called))
+            self._open.append(_OpenCall(self._outputs, own_id, id, called))
         del self._open[:-_MAX_OPEN_CALLS]
         return tuple(begun), renamed
 
@@ -131,15 +131,15 @@ class Calls:
         A result without an id answers the first open call of the newest output (of that name, if it has one).
         A result whose call is unknown keeps what the source says of it.
         """
-        wanted = source_id if isinstance(source_id, str) else ""
+        call_id = source_id if isinstance(source_id, str) else ""
         called = name if isinstance(name, str) and name else None
         fitting = [
             call
             for call in self._open
-            if (call.source_id == wanted if wanted else called in (None, call.name))
+            if (call.source_id == call_id if call_id else called in (None, call.name))
         ]
         if not fitting:
-            return wanted or None, called
+            return call_id or None, called
         call = max(fitting, key=lambda call: call.output)
         self._open.remove(call)
         return call.id, call.name or called

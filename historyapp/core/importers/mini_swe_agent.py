@@ -21,7 +21,7 @@ from historyapp.core.importers.messages import (
     usage_facts,
     with_source,
 )
-from historyapp.core.importers.records import known, read_document, records
+from historyapp.core.importers.records import present_fields, read_document, records
 from historyapp.core.json import listing, mapping, text
 from historyapp.core.scanning import enclosed, without
 
@@ -90,8 +90,8 @@ def _operations(document: dict[str, Any], session: str) -> Iterator[Operation]:
 
 
 def _start(document: dict[str, Any], messages: list[Any], info: dict[str, Any], session: str) -> SessionStart:
-    asked = next((mapping(m) for m in messages if mapping(m).get("role") == "user"), {})
-    prompt = plain_text(neutral_content(asked.get("content")))
+    task_message = next((mapping(m) for m in messages if mapping(m).get("role") == "user"), {})
+    prompt = plain_text(neutral_content(task_message.get("content")))
     task = _TASK.search(prompt)
     config = mapping(info.get("config"))
     return SessionStart(
@@ -99,7 +99,7 @@ def _start(document: dict[str, Any], messages: list[Any], info: dict[str, Any], 
         title=title_of((task[1] if task else prompt).strip().split("\n")[0]),
         agent="mini-swe-agent",
         model=text(mapping(config.get("model")).get("model_name")),
-        metadata=known(
+        metadata=present_fields(
             instance_id=document.get("instance_id"),
             version=info.get("mini_version"),
             exit_status=info.get("exit_status"),
@@ -132,8 +132,8 @@ class _MiniSweAgentRun:
             case ModelOutput() as output:
                 self._written = bool(written := _written(output, extra))
                 response = mapping(extra.get("response"))
-                facts = usage_facts(response.get("usage"), "openai") | known(cost=extra.get("cost"))
-                source = {**draft.metadata.get("source", {}), **known(id=response.get("id"))}
+                facts = usage_facts(response.get("usage"), "openai") | present_fields(cost=extra.get("cost"))
+                source = {**draft.metadata.get("source", {}), **present_fields(id=response.get("id"))}
                 return EntryDraft(written or output, metadata={**facts, "source": source})
             case ToolResults() as results:
                 return _with_status(results, extra)
@@ -145,7 +145,7 @@ class _MiniSweAgentRun:
                 return _with_status(self._answer(message.content), extra)
             case ModelInput() as message if extra.get("interrupt_type"):
                 body = message.model_copy(update={"channel": "environment"})
-                return EntryDraft(body, metadata=known(extra=extra))
+                return EntryDraft(body, metadata=present_fields(extra=extra))
             case _:
                 return draft
 
@@ -166,7 +166,7 @@ class _MiniSweAgentRun:
             return EntryDraft(DebugLog(category="exit", message=f"{status}\n{content}".strip()))
         failed = status not in ("", _SUBMITTED)
         body = self._answer(error=content or status) if failed else self._answer(content)
-        return EntryDraft(body, metadata=known(exit_status=status))
+        return EntryDraft(body, metadata=present_fields(exit_status=status))
 
 
 def _written(output: ModelOutput, extra: dict[str, Any]) -> ModelOutput | None:
@@ -202,7 +202,7 @@ def _with_status(body: ToolResults, extra: dict[str, Any]) -> EntryDraft:
         reason = output or f"return code {code}"
         result = tool_result(result.tool_call_id, result.tool_name, error=reason)
     raw = text(extra.get("raw_output"))
-    facts = known(
+    facts = present_fields(
         returncode=code,
         exception_info=extra.get("exception_info"),
         raw_output=raw if raw.strip() not in output else None,

@@ -17,7 +17,7 @@ from historyapp.core.importers.chat_messages import (
 from historyapp.core.importers.event_streams import streamed_message
 from historyapp.core.importers.exchanges import Dialect, Exchange, import_exchanges, require_entries
 from historyapp.core.importers.messages import moment, session_of, title_of, usage_facts
-from historyapp.core.importers.records import head_of, known, read_lines, records
+from historyapp.core.importers.records import head_of, present_fields, read_lines, records
 from historyapp.core.json import dump_json, listing, mapping, text
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
@@ -109,7 +109,9 @@ def _tau_run(record: dict[str, Any], index: int, session: str) -> Exchange:
         instruction=instruction,
         session=session,
         tags=("tau-bench",),
-        metadata=known(**{name: record.get(name) for name in ("task_id", "trial", "reward", "info")}),
+        metadata=present_fields(
+            **{name: record.get(name) for name in ("task_id", "trial", "reward", "info")}
+        ),
     )
 
 
@@ -122,7 +124,7 @@ def _logged(record: dict[str, Any], index: int, session: str) -> Exchange:
     if reply is None:
         response, (reply, facts) = written, _reply(written)
     else:
-        facts |= known(as_written=text(mapping(_reply(written)[0]).get("content")))
+        facts |= present_fields(as_written=text(mapping(_reply(written)[0]).get("content")))
     # Messages without the examples that a model without tool calling is given.
     raw = map(mapping, listing(record.get("raw_messages")))
     task = next((message.get("content") for message in raw if message.get("role") == "user"), "")
@@ -132,12 +134,12 @@ def _logged(record: dict[str, Any], index: int, session: str) -> Exchange:
         index=index,
         instruction=instruction,
         reply=reply,
-        reply_facts=facts | known(cost=record.get("cost"), latency=record.get("latency_sec")),
+        reply_facts=facts | present_fields(cost=record.get("cost"), latency=record.get("latency_sec")),
         replied_at=moment(record.get("timestamp")) or moment(response.get("created")),
         session=session,
         title=title_of(task),
         model=text(response.get("model")) or text(record.get("model")),
-        metadata=known(tools=record.get("tools")),
+        metadata=present_fields(tools=record.get("tools")),
     )
 
 
@@ -180,7 +182,7 @@ def _recorded_call(record: dict[str, Any], index: int) -> Exchange | Skipped:
         replied_at=moment(answer.get("created")),
         failure=failure,
         model=text(answer.get("model")) or text(request.get("model")),
-        metadata=known(tools=request.get("tools")),
+        metadata=present_fields(tools=request.get("tools")),
     )
 
 
@@ -190,8 +192,8 @@ def _reply(response: dict[str, Any]) -> tuple[dict[str, Any] | None, dict[str, A
     message = mapping(choices[0].get("message")) if choices else {}
     if not message:
         return None, {}
-    source = known(id=response.get("id"), finish_reason=choices[0].get("finish_reason"))
-    facts = known(other_choices=choices[1:], model=response.get("model"), source=source)
+    source = present_fields(id=response.get("id"), finish_reason=choices[0].get("finish_reason"))
+    facts = present_fields(other_choices=choices[1:], model=response.get("model"), source=source)
     return {**message, "role": "assistant"}, usage_facts(response.get("usage"), "openai") | facts
 
 

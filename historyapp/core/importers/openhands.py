@@ -19,8 +19,8 @@ from historyapp.core.importers.messages import session_of, title_of, with_source
 from historyapp.core.importers.records import (
     SourceRecord,
     head_of,
-    known,
     parse_document,
+    present_fields,
     read_lines,
     records,
 )
@@ -170,7 +170,7 @@ def _conversation(
         facts.get("title") or title_of(text(data.get("instruction"))),
         text(metadata.get("agent_class")) or "OpenHands",
         text(mapping(metadata.get("llm_config")).get("model")) or facts.get("model", ""),
-        metadata=known(**{name: data.get(name) for name in _ROW_FACTS}),
+        metadata=present_fields(**{name: data.get(name) for name in _ROW_FACTS}),
     )
     place = {"format": OPENHANDS.name} | ({"row": row.number} if row else {})
     for event in events:

@@ -21,7 +21,7 @@ from historyapp.core.entries import (
 )
 from historyapp.core.importers.chat_messages import ChatMessagesReader
 from historyapp.core.importers.messages import moment, title_of, tool_result, usage_facts
-from historyapp.core.importers.records import known
+from historyapp.core.importers.records import present_fields
 from historyapp.core.json import dump_json, listing, mapping, text
 
 _ABOUT_THE_AGENT = {
@@ -92,7 +92,7 @@ class V0EventReader:
             yield self._observation(event, name)
         elif name == "system":
             body = SystemInstruction(text=text(args.get("content")))
-            yield self._draft(body, event, known(tools=args.get("tools")))
+            yield self._draft(body, event, present_fields(tools=args.get("tools")))
         elif event.get("source") == "user" or (name == "message" and self._is_first(event)):
             yield self._input(event, name, args)
         elif listing(_response(event).get("choices")):
@@ -103,14 +103,14 @@ class V0EventReader:
     def _condensed(self, event: dict[str, Any], args: dict[str, Any]) -> EntryDraft:
         """The events that the model no longer sees, by their ids or as a range of ids, and their summary."""
         summary = text(args.get("summary"))
-        condensed = known(
+        condensed = present_fields(
             forgotten=args.get("forgotten_event_ids"),
             first=args.get("forgotten_events_start_id"),
             last=args.get("forgotten_events_end_id"),
             summarised=bool(summary) or None,
         )
         log = DebugLog(category="condensation", message=summary or _note(event))
-        return self._draft(log, event, source=known(condensed=condensed))
+        return self._draft(log, event, source=present_fields(condensed=condensed))
 
     def _is_first(self, event: dict[str, Any]) -> bool:
         """Whether it is the task, in the earliest versions, which did not say who was speaking."""
@@ -134,8 +134,8 @@ class V0EventReader:
         self._answers.add(id)
         message = mapping(mapping(listing(response.get("choices"))[0]).get("message"))
         [draft] = self._chat.drafts({**message, "role": "assistant"})
-        facts = usage_facts(response.get("usage"), "openai") | known(model=response.get("model"))
-        source = {**draft.metadata.get("source", {}), **known(response_id=id)}
+        facts = usage_facts(response.get("usage"), "openai") | present_fields(model=response.get("model"))
+        source = {**draft.metadata.get("source", {}), **present_fields(response_id=id)}
         yield self._draft(draft.body, event, facts, source)
 
     def _call_in_text(self, event: dict[str, Any], name: str, args: dict[str, Any]) -> EntryDraft:
@@ -168,7 +168,7 @@ class V0EventReader:
             result = tool_result(id, tool, feedback=content)
         else:
             result = tool_result(id, tool, content, error=(content or "failed") if failed else None)
-        return self._draft(ToolResults(results=(result,)), event, known(extras=event.get("extras")))
+        return self._draft(ToolResults(results=(result,)), event, present_fields(extras=event.get("extras")))
 
     def _draft(
         self,
@@ -177,7 +177,7 @@ class V0EventReader:
         facts: dict[str, Any] | None = None,
         source: dict[str, Any] | None = None,
     ) -> EntryDraft:
-        own = known(id=event.get("id"), timestamp=event.get("timestamp"), cause=event.get("cause"))
+        own = present_fields(id=event.get("id"), timestamp=event.get("timestamp"), cause=event.get("cause"))
         at = moment(event.get("timestamp"), self._zone)
         return EntryDraft(body, at, {**(facts or {}), "source": {**own, **(source or {})}})
 

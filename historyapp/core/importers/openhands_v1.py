@@ -22,7 +22,7 @@ from historyapp.core.entries import (
     text_of,
 )
 from historyapp.core.importers.messages import Calls, SourceCall, moment, title_of, usage_facts
-from historyapp.core.importers.records import known
+from historyapp.core.importers.records import present_fields
 from historyapp.core.json import dump_json, listing, mapping, text
 from historyapp.core.scanning import enclosed, without
 
@@ -100,19 +100,23 @@ class V1EventReader:
         calls, renamed = self._calls.begin(source_calls)
         content = "".join(plain_text(neutral_content(action.get("thought"))) for action in actions)
         body = _output(first, content).model_copy(update={"tool_calls": calls})
-        source = known(
+        source = present_fields(
             ids=[action.get("id") for action in actions],
             llm_response_id=first.get("llm_response_id"),
             call_ids=renamed,
         )
-        return _draft(body, first, source, {**self._facts, **known(critic_result=first.get("critic_result"))})
+        return _draft(
+            body, first, source, {**self._facts, **present_fields(critic_result=first.get("critic_result"))}
+        )
 
     def _other(self, event: dict[str, Any]) -> EntryDraft:
         match event.get("kind"):
             case "SystemPromptEvent":
                 parts = (event.get("system_prompt"), event.get("dynamic_context"))
                 prompt = "\n\n".join(text(mapping(part).get("text")) for part in parts if part)
-                return _draft(SystemInstruction(text=prompt), event, facts=known(tools=event.get("tools")))
+                return _draft(
+                    SystemInstruction(text=prompt), event, facts=present_fields(tools=event.get("tools"))
+                )
             case "MessageEvent":
                 return self._message(event)
             case "ObservationEvent":
@@ -122,10 +126,10 @@ class V1EventReader:
             case "UserRejectObservation":
                 return self._result(event, "interrupted_by_human", text(event.get("rejection_reason")))
             case "Condensation":
-                forgotten = known(forgotten=event.get("forgotten_event_ids"))
+                forgotten = present_fields(forgotten=event.get("forgotten_event_ids"))
                 condensed = forgotten | ({"summarised": True} if text(event.get("summary")) else {})
                 log = DebugLog(category="Condensation", message=_note(event))
-                return _draft(log, event, known(condensed=condensed))
+                return _draft(log, event, present_fields(condensed=condensed))
             case kind:
                 return _draft(DebugLog(category=text(kind), message=_note(event)), event)
 
@@ -135,21 +139,25 @@ class V1EventReader:
         if event.get("source") == "agent":
             self._calls.begin(())
             body = _output(message, text_of(content))
-            return _draft(body, event, known(llm_response_id=event.get("llm_response_id")), self._cost())
+            return _draft(
+                body, event, present_fields(llm_response_id=event.get("llm_response_id")), self._cost()
+            )
         channel = text(event.get("source")) or "user"
-        return _draft(ModelInput(channel=channel, content=content), event, known(sender=event.get("sender")))
+        return _draft(
+            ModelInput(channel=channel, content=content), event, present_fields(sender=event.get("sender"))
+        )
 
     def _result(self, event: dict[str, Any], status: str, content: Any) -> EntryDraft:
         call, name = self._calls.answer(event.get("tool_call_id"), event.get("tool_name"))
         field = {"success": "outputs", "interrupted_by_human": "feedback"}.get(status, "reason")
         result = {"tool_call_id": call, "tool_name": name, "status": status, field: content}
         observation = mapping(event.get("observation"))
-        facts = known(
+        facts = present_fields(
             exit_code=observation.get("exit_code"),
             working_dir=mapping(observation.get("metadata")).get("working_dir"),
         )
         body = ToolResults(results=(ToolResult.model_validate(result),))
-        return _draft(body, event, known(action_id=event.get("action_id")), facts)
+        return _draft(body, event, present_fields(action_id=event.get("action_id")), facts)
 
     def _count(self, metrics: dict[str, Any]) -> None:
         """Reads new running totals. What they grew by belongs to the next answer."""
@@ -171,7 +179,7 @@ class V1EventReader:
         spent, self._unclaimed = self._unclaimed, {}
         cost = spent.pop("cost", None)
         usage = {name: int(number) for name, number in spent.items()}
-        return usage_facts(usage, "openai") | known(cost=cost or None)
+        return usage_facts(usage, "openai") | present_fields(cost=cost or None)
 
 
 def _draft(
@@ -180,7 +188,7 @@ def _draft(
     source: dict[str, Any] | None = None,
     facts: dict[str, Any] | None = None,
 ) -> EntryDraft:
-    own = known(id=event.get("id"), timestamp=event.get("timestamp"))
+    own = present_fields(id=event.get("id"), timestamp=event.get("timestamp"))
     # Written without a zone, by machines that mostly run in UTC; the text is kept beside it.
     at = moment(event.get("timestamp"), UTC)
     return EntryDraft(body, at, {**(facts or {}), "source": {**own, **(source or {})}})

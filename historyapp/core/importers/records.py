@@ -149,7 +149,7 @@ def records(items: Iterable[Any]) -> Iterator[SourceRecord | Skipped]:
             yield SourceRecord(number, item)
 
 
-def known(**fields: Any) -> dict[str, Any]:
+def present_fields(**fields: Any) -> dict[str, Any]:
     """Metadata: the fields that are not empty and can be stored; zeros stay."""
     return {
         name: value

@@ -33,7 +33,7 @@ from historyapp.core.importers.base import (
 from historyapp.core.importers.chat_messages import source_calls
 from historyapp.core.importers.exchanges import require_entries
 from historyapp.core.importers.messages import Calls, SourceCall, session_of, title_of, tool_result
-from historyapp.core.importers.records import SourceRecord, known, read_document, records
+from historyapp.core.importers.records import SourceRecord, present_fields, read_document, records
 from historyapp.core.json import dump_json, listing, mapping, text
 
 
@@ -100,7 +100,7 @@ class _State:
             self._session,
             title=title_of(self._document.get("task")),
             agent=text(profile.get("ai_name")),
-            metadata=known(
+            metadata=present_fields(
                 agent_id=self._document.get("agent_id"),
                 ai_profile=profile,
                 directives=self._document.get("directives"),
@@ -131,10 +131,10 @@ class _State:
         raw = mapping(action.get("raw_message"))
         tool = mapping(action.get("use_tool"))
         several = [mapping(one) for one in listing(action.get("use_tools"))]
-        wanted = source_calls(raw)
-        if not wanted and len(several) > 1:
-            wanted = [SourceCall(None, one.get("name"), one.get("arguments")) for one in several]
-        calls, _ = self._calls.begin(wanted)
+        proposed = source_calls(raw)
+        if not proposed and len(several) > 1:
+            proposed = [SourceCall(None, one.get("name"), one.get("arguments")) for one in several]
+        calls, _ = self._calls.begin(proposed)
         tool = tool or (several[0] if several else {})
         named = UseTool(name=text(tool.get("name")), arguments=mapping(tool.get("arguments")))
         thoughts = action.get("thoughts")

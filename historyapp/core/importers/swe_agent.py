@@ -24,7 +24,7 @@ from historyapp.core.importers.base import Append, Head, Operation, SessionStart
 from historyapp.core.importers.chat_messages import source_calls
 from historyapp.core.importers.exchanges import require_entries
 from historyapp.core.importers.messages import Calls, session_of, title_of, tool_result
-from historyapp.core.importers.records import SourceRecord, known, read_document, records
+from historyapp.core.importers.records import SourceRecord, present_fields, read_document, records
 from historyapp.core.json import listing, mapping, parse_embedded, text
 
 _SHELL = "shell"
@@ -75,11 +75,11 @@ def _start(document: dict[str, Any], history: list[Any], session: str) -> Sessio
     replay = mapping(_parsed(document.get("replay_config")))
     model = mapping(mapping(replay.get("agent")).get("model"))
     info = mapping(document.get("info"))
-    asked = next(
+    task_message = next(
         (mapping(m) for m in history if mapping(m).get("role") == "user" and not m.get("is_demo")), {}
     )
     stated = text(mapping(replay.get("problem_statement")).get("text")).strip()
-    prompt = plain_text(neutral_content(asked.get("content")))
+    prompt = plain_text(neutral_content(task_message.get("content")))
     issue = _ISSUE.search(prompt)
     task = stated.split("\n")[0] or (issue[1] if issue else prompt)
     return SessionStart(
@@ -87,7 +87,7 @@ def _start(document: dict[str, Any], history: list[Any], session: str) -> Sessio
         title=title_of(task),
         agent="SWE-agent",
         model=text(model.get("name")),
-        metadata=known(
+        metadata=present_fields(
             environment=document.get("environment"),
             exit_status=info.get("exit_status"),
             submission=info.get("submission"),
@@ -183,7 +183,7 @@ class _SweAgentRun:
             reasoning=listing(message.get("thinking_blocks")),
             raw_message={"role": "assistant", "content": message.get("content")} if written else None,
         )
-        return self._append(body, source | known(call_ids=renamed))
+        return self._append(body, source | present_fields(call_ids=renamed))
 
     def _results(self, message: dict[str, Any], outputs: Any, source: dict[str, Any]) -> Operation:
         ids = listing(message.get("tool_call_ids")) or [message.get("tool_call_id")]
@@ -195,7 +195,7 @@ class _SweAgentRun:
         self._awaited = self._calls.open
         observation = text(self._step.get("observation"))
         is_hidden = observation.strip() not in plain_text(outputs)  # the model saw something else
-        facts = known(
+        facts = present_fields(
             execution_time=self._step.get("execution_time"),
             state=_parsed(self._step.get("state")),
             observation=observation if is_hidden else None,

@@ -57,8 +57,8 @@ class _Clipper:
     def __init__(self, turn: Turn, number: int, meter: RequestMeter) -> None:
         self.turn, self.number, self.meter = turn, number, meter
         self.calls = len(turn.output.tool_calls)
-        said = None if self.calls else turn.output
-        results = [reported_text(one, said) if said else returned_text(one) for one in turn.results]
+        output = None if self.calls else turn.output
+        results = [reported_text(one, output) if output else returned_text(one) for one in turn.results]
         self.received = [*results, *turn.remarks]
         self.sizes = [meter.text(text) for text in self.received]
 

@@ -21,8 +21,8 @@ def strategy_named(name: str) -> Strategy:
         Invalid: naming all that there are.
     """
     if name not in STRATEGIES:
-        known = ", ".join(f"`{each}`" for each in STRATEGIES)
+        names = ", ".join(f"`{each}`" for each in STRATEGIES)
         raise Invalid(
-            f"There is no strategy `{name[:100]}`. Use one of {known}.", strategies=list(STRATEGIES)
+            f"There is no strategy `{name[:100]}`. Use one of {names}.", strategies=list(STRATEGIES)
         )
     return STRATEGIES[name]

@@ -109,8 +109,8 @@ def extract(episode: Episode, tokens: int, language: Language, count: TokenCount
     facts = facts_of(episode, language)
     fields = [f"{label}: {text}" for label, text in review_fields(episode, language).items()]
     if fields:
-        known = "\n".join(fields)
-        facts = facts._replace(lines=tuple(line for line in facts.lines if line.text not in known))
+        shown = "\n".join(fields)
+        facts = facts._replace(lines=tuple(line for line in facts.lines if line.text not in shown))
     best = _Extract(episode.status, (), 0)  # where even the tool call has no room
     room = int(tokens * _FIRST_RATIO)
     for _ in range(_TRIES):
@@ -144,8 +144,8 @@ def _compose(facts: Facts, fields: list[str], status: str, room: int) -> tuple[_
     head = head if status != "answered" else called
     if fields:
         longest = [len(field) for field in fields]
-        wanted = room - len(head) - len(fields)
-        level = fair_share(longest, wanted if sum(longest) <= wanted else int(room * _FIELDS_SHARE))
+        free = room - len(head) - len(fields)
+        level = fair_share(longest, free if sum(longest) <= free else int(room * _FIELDS_SHARE))
         head = "\n".join(([head] if called else []) + [one_line(field, max(12, level)) for field in fields])
     kept, names = _chosen(facts, room - len(head) - 1, set(identifiers(head)))
     return _Extract(clean("\n".join([head, *kept])), names, 0), len(kept) == len(facts.lines)

@@ -58,10 +58,10 @@ class Command(PlayheadCommand):
     def _set(
         self, project: Project, *, day: str | None, month: str | None, session: UUID | None, key: str | None
     ) -> None:
-        given = {"day": day, "month": month}
+        texts = {"day": day, "month": month}
         limits = {
             period: None if text == NONE else round(float(text) * MICRO)
-            for period, text in given.items()
+            for period, text in texts.items()
             if text is not None
         }
         if not limits:

@@ -41,9 +41,9 @@ class Command(PlayheadCommand):
     def handle(self, *, sessions: list[UUID], check: bool, **options: Any) -> None:
         done: list[RebuildReport] = []
         differing: set[UUID | None] = set()
-        wanted = _with_parents(sessions)
+        selected = _with_parents(sessions)
         for session in parents_first():
-            if sessions and session.pk not in wanted:
+            if sessions and session.pk not in selected:
                 continue
             if check and session.forked_from_id in differing:
                 done.append(RebuildReport(session, differences=[UNCHECKED]))
@@ -84,12 +84,12 @@ class Command(PlayheadCommand):
 
 def _with_parents(ids: Iterable[UUID]) -> set[UUID]:
     """The sessions and those they were forked from: a fork needs its parent's rows."""
-    wanted: set[UUID] = set()
+    selected: set[UUID] = set()
     for id in ids:
         session = Session.objects.filter(pk=id).first()
         if session is None:
             raise CommandError(f"There is no session {id}.")
         while session is not None:
-            wanted.add(session.pk)
+            selected.add(session.pk)
             session = session.forked_from
-    return wanted
+    return selected

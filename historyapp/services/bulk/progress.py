@@ -71,11 +71,11 @@ def progress_of(action: BulkAction) -> BulkProgress:
     titles = dict(sessions.values_list("pk", "title"))
     started = [item.run_id for item in items if item.run_id is not None]
     runs = CompressionRun.objects.filter(pk__in=started, project_id=action.project_id) if started else ()
-    known = {run.pk: run for run in runs}
+    runs_by_id = {run.pk: run for run in runs}
     found = []
     for item in items:
         state, reason = str(item.state), item.reason
-        run = known.get(item.run_id) if item.run_id else None
+        run = runs_by_id.get(item.run_id) if item.run_id else None
         if run is not None and item.state == BulkItem.State.DONE:
             state = _OF_RUNS.get(CompressionRun.State(run.state), BulkItem.State.FAILED)
             reason = run.note or (f"{run.failed} of {run.total} summaries failed." if run.failed else "")

@@ -117,8 +117,8 @@ def resolve_request(session: Session, request: RunRequest, as_of: int | None = N
     if request.from_step is None and request.to_step is None:
         steps = range(1, max(0, min(finished, history.steps - settings.detailed_steps)) + 1)
     else:
-        wanted = history.slice(request.from_step, request.to_step)
-        steps = range(wanted.start, min(wanted.stop, finished + 1))
+        bounds = history.slice(request.from_step, request.to_step)
+        steps = range(bounds.start, min(bounds.stop, finished + 1))
     model = choose_model(strategy, request.model, settings, session.project)
     return ResolvedRequest(strategy, options, model, settings, steps, session.head)
 

@@ -153,10 +153,10 @@ class _RunWorker:
             self._results = []
             self._busy, self._head = head != self._head, head
         # As many items are claimed ahead as are running, so that no thread waits for the database.
-        wanted = self._at_once * self._items_each
-        few_left = len(self._claimed) <= wanted / 2 and not (self._all_claimed and self._under_way)
+        target = self._at_once * self._items_each
+        few_left = len(self._claimed) <= target / 2 and not (self._all_claimed and self._under_way)
         if few_left and not self._stopping():
-            missing = 2 * wanted - len(self._claimed)
+            missing = 2 * target - len(self._claimed)
             items = claim(self._run.pk, self._owner, missing)
             self._claimed += read_jobs(self._run, items)
             self._all_claimed = len(items) < missing
@@ -194,8 +194,8 @@ def plan(run_id: UUID) -> bool:
             if run.planned or not run.active:
                 return run.planned
             newest = run.items.order_by("-number").first()
-            known = newest.last_step if newest else run.from_step - 1
-            after = _plan_page(run, max(known, after or 0), newest.number if newest else 0)
+            last_planned = newest.last_step if newest else run.from_step - 1
+            after = _plan_page(run, max(last_planned, after or 0), newest.number if newest else 0)
             if after >= run.to_step:
                 run.planned = True
                 run.save(update_fields=("planned",))

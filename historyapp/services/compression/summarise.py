@@ -125,8 +125,8 @@ class Summariser:
             result = ItemResult(item.pk, error=f"{_steps(item).capitalize()}: {error.detail}")
         except PlayheadError as error:
             # If a provider fails, every item fails for the same reason, which is logged once.
-            given = getattr(error, "provider_message", "") or getattr(error, "provider_status", None)
-            reason = type(error), given
+            detail = getattr(error, "provider_message", "") or getattr(error, "provider_status", None)
+            reason = type(error), detail
             if reason not in self._logged:
                 self._logged.add(reason)
                 log.warning("Item %s of the run %s failed: %s", item.number, item.run_id, error.detail)

@@ -18,12 +18,12 @@ _FIGURES_AT = 1 + len(FiguresKey._fields)
 
 def recount_days(session: Session) -> list[str]:
     """Counts a session's figures from its beginning. Reports whether they differ from the stored ones."""
-    known = CountedSession.objects.filter(pk=session.pk)
-    if not known.exists():
+    counted = CountedSession.objects.filter(pk=session.pk)
+    if not counted.exists():
         return []  # the session has not been counted yet
     _count(session)
     before = set(stored_rows(session.pk))
-    known.update(version=0)
+    counted.update(version=0)
     _count(session)
     return [] if set(stored_rows(session.pk)) == before else ["figures by day differed"]
 

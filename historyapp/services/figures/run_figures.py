@@ -146,11 +146,11 @@ def store(checkpoints: Sequence[FiguresCheckpoint]) -> None:
 
 
 def _count(history: History, seconds: float | None) -> _CountState:
-    known = FiguresCheckpoint.objects.newest_in(history.lineage, history.steps)
-    figures = load_figures(known.state) if known else RunFigures()
+    checkpoint = FiguresCheckpoint.objects.newest_in(history.lineage, history.steps)
+    figures = load_figures(checkpoint.state) if checkpoint else RunFigures()
     counting = _CountState(figures, history.lineage, figures.steps)
     end = None if seconds is None else time.thread_time() + seconds
-    for run in _runs(history.lineage, known.position - 1 if known else 0):
+    for run in _runs(history.lineage, checkpoint.position - 1 if checkpoint else 0):
         is_output = isinstance(run[0].body, ModelOutput)
         done = figures.steps - counting.stored_at
         is_late = end is not None and done % LOOKS_AT_CLOCK == 1 and time.thread_time() > end
@@ -209,10 +209,10 @@ def _checkpoint_at(session: Session, position: int) -> FiguresCheckpoint | None:
     if not session.fork_position < position <= session.head:
         return None
     history = History(session, position)
-    known = FiguresCheckpoint.objects.newest_in(history.lineage, history.steps)
-    figures = load_figures(known.state) if known else RunFigures()
+    checkpoint = FiguresCheckpoint.objects.newest_in(history.lineage, history.steps)
+    figures = load_figures(checkpoint.state) if checkpoint else RunFigures()
     counting = _CountState(figures, history.lineage, figures.steps)
-    for run in _runs(history.lineage, known.position - 1 if known else 0):
+    for run in _runs(history.lineage, checkpoint.position - 1 if checkpoint else 0):
         if run[0].position == position and isinstance(run[0].body, ModelOutput):
             counting.add_checkpoint(run[0])
             return counting.checkpoints[-1]

@@ -150,13 +150,13 @@ def _import(
 
 
 def _differing(
-    known: str, job: ImportJob, importer: Importer, source: Source, process: ParserProcess | None
+    session_id: str, job: ImportJob, importer: Importer, source: Source, process: ParserProcess | None
 ) -> set[str]:
     """All sessions that begin differently, found in one pass, because reading the file takes long."""
     others = ImportJob(job.project, job.report, job.variants)
     with suppress(UnreadableTranscript, OSError), open_parser(importer, source, process=process) as parser:
-        return {known} | others.compare(parser)
-    return {known}
+        return {session_id} | others.compare(parser)
+    return {session_id}
 
 
 def _suggest_format(

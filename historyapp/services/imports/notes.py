@@ -20,24 +20,26 @@ def write_notes(session: Session, notes: Sequence[AddNote]) -> None:
     Args:
         notes: with positions of the session.
     """
-    given = {note.position: note for note in notes}
+    notes_by_position = {note.position: note for note in notes}
     kept = set(StepNote.objects.filter(session=session).values_list("position", flat=True))
-    outputs = Entry.objects.filter(session=session, position__in=given.keys() - kept, kind="model_output")
+    outputs = Entry.objects.filter(
+        session=session, position__in=notes_by_position.keys() - kept, kind="model_output"
+    )
     found = outputs.order_by("position").values_list("position", "totals")[: max(0, MAX_NOTES - len(kept))]
-    new = [_note(session, given[position], totals["steps"]) for position, totals in found]
+    new = [_note(session, notes_by_position[position], totals["steps"]) for position, totals in found]
     if new:
         StepNote.objects.bulk_create(new)
         touch(session.pk, {session.pk})
 
 
-def _note(session: Session, given: AddNote, number: int) -> StepNote:
-    created_at = given.created_at or timezone.now()
+def _note(session: Session, note: AddNote, number: int) -> StepNote:
+    created_at = note.created_at or timezone.now()
     return StepNote(
         session=session,
-        position=given.position,
+        position=note.position,
         number=number,
-        text=clean(given.text)[:LONGEST_NOTE],
-        actor=clean(given.actor)[:200],
+        text=clean(note.text)[:LONGEST_NOTE],
+        actor=clean(note.actor)[:200],
         created_at=created_at,
-        updated_at=given.updated_at or created_at,
+        updated_at=note.updated_at or created_at,
     )

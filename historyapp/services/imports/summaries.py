@@ -91,24 +91,24 @@ def _by_session(keys: set[_EntryKey]) -> dict[str, list[int]]:
     return by_session
 
 
-def _summary(session: Session, given: AddSummary, first: Entry, last: Entry) -> Summary:
+def _summary(session: Session, operation: AddSummary, first: Entry, last: Entry) -> Summary:
     before, after = Totals.load(first.totals), Totals.load(last.totals)
-    made_at = session.head if given.made_at is None else max(given.made_at, last.position)
+    made_at = session.head if operation.made_at is None else max(operation.made_at, last.position)
     return Summary(
         session_id=last.session_id,
         made_in=session,
         made_at=min(made_at, session.head),
-        first_position=given.first_position,
-        last_position=given.last_position,
+        first_position=operation.first_position,
+        last_position=operation.last_position,
         first_step=max(1, before.steps),
         last_step=max(1, after.steps),
-        level=given.level,
-        text=given.text,
-        key_points=list(given.key_points),
-        strategy=given.strategy,
-        model=given.model,
+        level=operation.level,
+        text=operation.text,
+        key_points=list(operation.key_points),
+        strategy=operation.strategy,
+        model=operation.model,
         tokens_before=after.tokens - before.tokens + first.tokens,
-        tokens_after=count_tokens(given.text),
+        tokens_after=count_tokens(operation.text),
         actor="import",
-        created_at=given.created_at or timezone.now(),
+        created_at=operation.created_at or timezone.now(),
     )

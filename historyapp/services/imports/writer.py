@@ -13,7 +13,7 @@ from datetime import datetime
 from itertools import groupby
 from typing import NamedTuple
 
-from historyapp.core.dates import UNDATED, known
+from historyapp.core.dates import UNDATED, known_time
 from historyapp.core.entries import EntryDraft, Rewind
 from historyapp.core.errors import Conflict
 from historyapp.core.importers.base import AddNote, AddSummary, Append, RewindTo, SessionStart
@@ -78,8 +78,8 @@ class SessionWriter:
         self._settled = source.settled
         self._provisional: list[str] = source.provisional_digests
         """Digests of the operations at the file's end in the last import. They may have changed since."""
-        known = (source.settled_digest, *self._provisional)
-        self._by_earlier_version = any(digest and not digest.startswith(_DIGEST_PREFIX) for digest in known)
+        digests = (source.settled_digest, *self._provisional)
+        self._by_earlier_version = any(digest and not digest.startswith(_DIGEST_PREFIX) for digest in digests)
         self._last_equal: _SourceOperation | None = None
         """The last operation that equals the last import's; None until one differs."""
         self._waiting: list[_SourceOperation] = []
@@ -270,9 +270,9 @@ class SessionWriter:
                 _shift(source, first, session.head + 1 - first)
                 append_locked(session, [entry for _, entry in run if entry], lenient=True)
                 continue
-            for given, _ in run:
-                if isinstance(rewind := given.operation, RewindTo):
-                    _shift(source, given.position, session.head + 1 - given.position)
+            for pending, _ in run:
+                if isinstance(rewind := pending.operation, RewindTo):
+                    _shift(source, pending.position, session.head + 1 - pending.position)
                     to_position = min(shifted(source, rewind.to_position), session.head)
                     reason, actor = rewind.reason or None, rewind.actor or None
                     body = Rewind(to_position=to_position, spans=(), reason=reason, actor=actor)
@@ -293,8 +293,8 @@ def _at(waiting: _SourceOperation, time: datetime) -> _SourceOperation:
 
 def _beginning(session: Session, entries: list[Prepared | None]) -> datetime:
     """When the run began: as the file says, otherwise the first known time of its own entries."""
-    times = (known(entry.draft.created_at) for entry in entries if entry)
-    return known(session.created_at) or next(filter(None, times), None) or UNDATED
+    times = (known_time(entry.draft.created_at) for entry in entries if entry)
+    return known_time(session.created_at) or next(filter(None, times), None) or UNDATED
 
 
 def _cut_off_changed_end(session: Session, source: ImportSource, last_equal: _SourceOperation) -> None:
@@ -326,11 +326,11 @@ def _digest(before: str, operation: Append | RewindTo, prepared: Prepared | None
     """A digest of an operation's content, chained to the one before."""
     metadata = ""
     if prepared is not None:
-        given, metadata = prepared.draft.metadata, prepared.metadata
-        source = given.get("source")
+        draft_metadata, metadata = prepared.draft.metadata, prepared.metadata
+        source = draft_metadata.get("source")
         if isinstance(source, Mapping) and not _PLACES.isdisjoint(source):
             kept = {name: value for name, value in source.items() if name not in _PLACES}
-            metadata = dump_json({**given, "source": kept})
+            metadata = dump_json({**draft_metadata, "source": kept})
     return (_DIGEST_PREFIX + _hash(before, operation, prepared, metadata))[:_DIGEST_LENGTH]
 
 

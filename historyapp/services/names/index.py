@@ -119,11 +119,11 @@ def add_chunk(session: Session, last: int | None = None, *, is_interactive: bool
         is_interactive: whether somebody is waiting.
     """
     index = NameIndex.objects.filter(session=session, version=VERSION).first() or _begin(session)
-    wanted = session.head if last is None else min(last, session.head)
-    if index.position >= wanted:
+    end = session.head if last is None else min(last, session.head)
+    if index.position >= end:
         return False
     begun = index.position
-    chunk = _next_chunks(session, index, wanted, is_interactive=is_interactive)
+    chunk = _next_chunks(session, index, end, is_interactive=is_interactive)
     if chunk is None:
         return False
     with writing():
@@ -133,7 +133,7 @@ def add_chunk(session: Session, last: int | None = None, *, is_interactive: bool
         ):  # otherwise another process was faster, or the session was deleted
             _store(held, chunk)
     merge_runs(index, is_interactive=is_interactive)
-    return held is not None and chunk.last < wanted
+    return held is not None and chunk.last < end
 
 
 def _begin(session: Session) -> NameIndex:
@@ -149,18 +149,16 @@ def _begin(session: Session) -> NameIndex:
     return index
 
 
-def _next_chunks(
-    session: Session, index: NameIndex, wanted: int, *, is_interactive: bool
-) -> IndexChunk | None:
+def _next_chunks(session: Session, index: NameIndex, end: int, *, is_interactive: bool) -> IndexChunk | None:
     """The next chunks, joined: up to a position, or as many as are stored at once; None at the end.
 
     Args:
         index: its position is advanced, but not stored.
     """
-    end = time.monotonic() + SECONDS_AT_ONCE
+    deadline = time.monotonic() + SECONDS_AT_ONCE
     found: IndexChunk | None = None
     while found is None or (
-        index.position < wanted and len(found.places) < PLACES_AT_ONCE and time.monotonic() < end
+        index.position < end and len(found.places) < PLACES_AT_ONCE and time.monotonic() < deadline
     ):
         chunk = read_chunk(session, index, found.places if found else (), is_interactive=is_interactive)
         if chunk is None:
@@ -256,9 +254,9 @@ def _flags(
         if isinstance(entry.body, core.ModelOutput)
     }
     ways = {name: lookups(name) for action in actions.values() for name in action.names}
-    wanted = {key for some in ways.values() for way in some for key in way.keys}
+    used_keys = {key for some in ways.values() for way in some for key in way.keys}
     spans, is_complete = indexed_spans(lineage, 1, lineage.last, unsaved)
-    newest = {key: known.newest for key, known in key_places(spans, wanted, unsaved).items()}
+    newest = {key: known.newest for key, known in key_places(spans, used_keys, unsaved).items()}
     seen = RemovedEntries(window_rows(lineage))
     standing = _standing_keys(session, lineage)
     steps: list[StepNames] = []
@@ -281,7 +279,7 @@ def _flags(
                 ),
             )
             steps += [found] if found.unseen or found.gone else []
-        newest.update(dict.fromkeys(own & wanted, row.position))
+        newest.update(dict.fromkeys(own & used_keys, row.position))
         if row.kind in ("system_instruction", "memory_notebook"):
             standing |= own
         elif row.kind != "rewind":

@@ -215,9 +215,9 @@ class _NameSearch:
         self._standing = received_positions(spans, {way.keys[0] for way in self.best.values()}, apart)
         firsts = [(name, at) for name in self.best for at in (self.first(name), self.first_given(name)) if at]
         lasts = [at for name in self.best for at in self._lasts(name)]
-        wanted = {at for _, at in firsts} | (set(lasts) if recorded.snapshot else set()) | set(others)
+        positions = {at for _, at in firsts} | (set(lasts) if recorded.snapshot else set()) | set(others)
         lineage = history.lineage
-        owners = {at: session for at in wanted if (session := lineage.session_at(at))}
+        owners = {at: session for at in positions if (session := lineage.session_at(at))}
         sizes = entry_sizes((session, at) for at, session in owners.items())
         self.steps = {at: size.step for at, size in sizes.items()}
         """The step number of each position that is needed."""
@@ -344,13 +344,13 @@ def _lines(
     Args:
         owners: the sessions of the positions.
     """
-    left, wanted = MAX_TOKENS, []
+    left, spans = MAX_TOKENS, []
     for position in sorted((at for at in owners if at in sizes), key=lambda at: sizes[at].tokens):
         left -= sizes[position].tokens
         if left >= 0 and sizes[position].tokens <= LARGEST_ENTRY:
-            wanted.append(Span(owners[position], position, position))
+            spans.append(Span(owners[position], position, position))
     found: dict[int, dict[Spot, tuple[Role, int, str]]] = {}
-    for row in in_spans(Entry.objects.all(), wanted) if wanted else ():
+    for row in in_spans(Entry.objects.all(), spans) if spans else ():
         entry = row.core()
         texts = {(text.role, text.part): text.text for text in texts_of(entry.body, entry.metadata)}
         for one in mentions_of(entry.body, entry.metadata).mentions:

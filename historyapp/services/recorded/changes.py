@@ -115,8 +115,8 @@ def _between_rebuilt(request: RecordedRequest, earlier: RecordedRequest) -> Requ
     pairs = enumerate(zip(old, new, strict=False))
     common = next((n for n, (before, after) in pairs if before != after), min(len(old), len(new)))
     part = _part_at(request, common)
-    known = {row.position for row in earlier.window.rows}
-    rows = tuple(row for row in request.window.rows if row.position not in known)
+    earlier_positions = {row.position for row in earlier.window.rows}
+    rows = tuple(row for row in request.window.rows if row.position not in earlier_positions)
     shared = round(
         factor_for(request.model) * sum(message.tokens or 0 for message in messages(request, 0, common))
     )

@@ -135,10 +135,10 @@ def _first_byte(changes: RequestChanges) -> str:
 
 def _added(request: RecordedRequest, changes: RequestChanges) -> str:
     before = request.step - 1
-    said = sum(row.tokens for row in changes.new if row.kind == "model_output")
+    output_tokens = sum(row.tokens for row in changes.new if row.kind == "model_output")
     results = sum(row.tokens for row in changes.new if row.kind == "tool_results")
     inputs = [row.tokens for row in changes.new if row.kind == "model_input"]
-    parts = [f"the output of step {before:,} (+{said:,})"] if said else []
+    parts = [f"the output of step {before:,} (+{output_tokens:,})"] if output_tokens else []
     parts += [f"its results (+{results:,})"] if results else []
     parts += [f"{len(inputs):,} input{'s' * (len(inputs) > 1)} (+{sum(inputs):,})"] if inputs else []
     words = ", ".join(parts) or "nothing with text"

@@ -144,8 +144,8 @@ def output_of_step(history: History, number: int) -> LogRow:
 def billed_cost(output: LogRow, model: str) -> int | None:
     """The cost of a model call in millionths of a dollar, as reported or by the price list; None if
     unknown."""
-    if known := cost_of(output.metadata):
-        return known
+    if cost := cost_of(output.metadata):
+        return cost
     usage = usage_of(output.metadata)
     price = price_list().of(model) if usage.input else None
     return price.cost(usage) if price else None

@@ -71,10 +71,10 @@ def catch_up_for_search(project: UUID) -> bool:
 
 def projects_to_index() -> list[UUID]:
     """The projects with enough missing entries that a worker should add them."""
-    known = {progress.project_id: progress for progress in SearchProgress.objects.all()}
+    progress_by_project = {progress.project_id: progress for progress in SearchProgress.objects.all()}
     found = []
     for project in Project.objects.order_by().values_list("pk", flat=True):
-        progress = known.get(project)
+        progress = progress_by_project.get(project)
         if progress is None:
             behind = Session.objects.filter(project=project, head__gt=LATE_ENTRIES).exists()
         else:
@@ -240,10 +240,10 @@ def forget_session(session: Session) -> None:
     """Deletes a session's rows and their tokens. Call it before the entries are deleted."""
     rows = SearchStep.objects.filter(session=session)
     if on_sqlite():
-        known = {row.first_position: row for row in rows}
-        last = max([row.last_position for row in known.values()], default=0)
+        rows_by_position = {row.first_position: row for row in rows}
+        last = max([row.last_position for row in rows_by_position.values()], default=0)
         for document in documents(session.project_id, session.pk, session.fork_position + 1, last):
-            row = known.get(document.first)
+            row = rows_by_position.get(document.first)
             if row is not None and row.checksum == document.checksum:
                 with suppress(DatabaseError):
                     remove_words([(row.pk, document.tokens)])

@@ -156,13 +156,13 @@ def _note_attempt(delivery: WebhookDelivery, attempt: Attempt, begun: datetime) 
 
 
 def _note_failure(webhook: Webhook, delivery: WebhookDelivery, attempt: Attempt, now: datetime) -> None:
-    asked = min(attempt.retry_after, LONGEST_RETRY_AFTER)
+    requested_pause = min(attempt.retry_after, LONGEST_RETRY_AFTER)
     if attempt.status == 410 or delivery.retries >= len(RETRY_SECONDS):
         delivery.state, delivery.finished_at = WebhookDelivery.State.FAILED, now
     else:
-        delivery.due_at = now + timedelta(seconds=max(RETRY_SECONDS[delivery.retries], asked))
+        delivery.due_at = now + timedelta(seconds=max(RETRY_SECONDS[delivery.retries], requested_pause))
         delivery.retries += 1
-    pause = max(min(2 ** min(webhook.failures, 20), LONGEST_PAUSE), asked)
+    pause = max(min(2 ** min(webhook.failures, 20), LONGEST_PAUSE), requested_pause)
     webhook.not_before = now + timedelta(seconds=pause)
     webhook.failures += 1
     webhook.failing_since = webhook.failing_since or now

@@ -37,8 +37,10 @@ def add_deliveries(webhook: Webhook, claim: UUID) -> bool:
         return _store(webhook, claim, [], newest_cursor(webhook.project_id), note=note)
     if page.cursor == webhook.cursor:
         return False
-    wanted = webhook.wanted
-    found = [event for event in find_events(webhook.project_id, page.changes) if event.event in wanted]
+    selected_events = webhook.selected_events
+    found = [
+        event for event in find_events(webhook.project_id, page.changes) if event.event in selected_events
+    ]
     return _store(webhook, claim, found, page.cursor) and page.has_more
 
 

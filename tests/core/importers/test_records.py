@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers import records as records_module
 from historyapp.core.importers.base import Skipped
-from historyapp.core.importers.records import SourceRecord, known, read_document, read_lines, records
+from historyapp.core.importers.records import SourceRecord, present_fields, read_document, read_lines, records
 from historyapp.core.json import MAX_RECORD_DEPTH, depth_exceeds, dump_json
 from tests.core.importers.reading import source
 
@@ -267,4 +267,8 @@ def test_records_that_cannot_be_stored_are_named_by_their_place() -> None:
 
 
 def test_metadata_holds_what_says_something_and_can_be_stored() -> None:
-    assert known(a=1, b=None, c="", d=[], e={}, f=0, g=False, h=nested(300)) == {"a": 1, "f": 0, "g": False}
+    assert present_fields(a=1, b=None, c="", d=[], e={}, f=0, g=False, h=nested(300)) == {
+        "a": 1,
+        "f": 0,
+        "g": False,
+    }

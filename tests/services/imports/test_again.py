@@ -8,7 +8,7 @@ import pytest
 
 from historyapp.core.importers import openhands_v1
 from historyapp.core.importers.base import Append, Source
-from historyapp.core.importers.records import known
+from historyapp.core.importers.records import present_fields
 from historyapp.models import Entry, ImportSource, Project, Session
 from historyapp.models.history import History
 from historyapp.services.imports import writer
@@ -157,13 +157,13 @@ def test_what_an_earlier_version_imported_otherwise_is_another_session(
 def test_a_condensation_that_an_earlier_version_did_not_read_makes_no_other_session(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def known_then(**facts: Any) -> dict[str, Any]:
-        return {name: value for name, value in known(**facts).items() if name != "condensed"}
+    def fields_then(**facts: Any) -> dict[str, Any]:
+        return {name: value for name, value in present_fields(**facts).items() if name != "condensed"}
 
     condensed = event("Condensation", "environment", forgotten_event_ids=["a"], summary="Done so far.")
     file = [*OPENHANDS_V1, condensed, event("MessageEvent", "user", llm_message={"content": "go on"})]
     with monkeypatch.context() as earlier:
-        earlier.setattr(openhands_v1, "known", known_then)
+        earlier.setattr(openhands_v1, "present_fields", fields_then)
         imported(project, *file, name="run.jsonl")
     count = Entry.objects.count()
     imported(project, *file, event("MessageEvent", "user", llm_message={"content": "more"}), name="run.jsonl")
