@@ -20,7 +20,7 @@ FIXED = (*CHARACTERS, *MARKS.split(), "```bash\n", "\n\n", " \n", "\r\n", "a=1, 
 _REPEATS = (parser.MAX_REPEAT, parser.MIN_REPEAT, parser.POSSESSIVE_REPEAT)
 _CLASSES = (parser.LITERAL, parser.NOT_LITERAL, parser.ANY, parser.IN)
 _NEVER = "\x01\x02"
-"""Ends an attack: the pattern has to give up what it has read."""
+"""The end of an attack, which makes the pattern backtrack."""
 
 
 class Attack(NamedTuple):
@@ -70,7 +70,7 @@ class _Sampler:
         return "".join(self.text_for(part) for part in self.parts(operator, argument))
 
     def parts(self, operator: Any, argument: Any) -> list[list[Any]]:
-        """What stands inside an item; of alternatives one."""
+        """The parts inside an item; one of several alternatives."""
         if operator is parser.SUBPATTERN:
             return [list(argument[-1])]
         if operator is parser.BRANCH:

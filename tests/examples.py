@@ -19,7 +19,7 @@ def register_profiles() -> None:
 
 
 def examples(most: int, *, least: int = _PART, part: int = _PART) -> int:
-    """What the loaded profile tries of the examples that ``all`` tries: one in ``part``, or all."""
+    """The number of examples for the loaded profile: one in ``part`` of ``all``'s, or all of them."""
     if settings.get_current_profile_name() == "all":
         return most
     return max(most // part, min(most, least))

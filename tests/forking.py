@@ -1,4 +1,4 @@
-"""A program ``playhead`` that starts in a moment: a process that has loaded all forks for each command.
+"""A program ``playhead`` that starts quickly: a process that has loaded all modules forks for each command.
 
 To load Playhead takes 0.5 to 1.5 seconds of processor time, for each command of a page of the documentation.
 """

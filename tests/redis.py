@@ -29,7 +29,7 @@ class Redis:
 
     @property
     def url(self) -> str:
-        """What ``REDIS_URL`` must be."""
+        """The value for ``REDIS_URL``."""
         return f"redis://127.0.0.1:{self.port}/0"
 
     def start(self) -> None:
@@ -56,7 +56,7 @@ class Redis:
         raise RuntimeError("Redis did not start")
 
     def kill(self) -> None:
-        """As ``kill -9``: nothing of its memory is left."""
+        """Kills the server as ``kill -9`` does. Its memory is lost."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

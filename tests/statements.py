@@ -24,7 +24,7 @@ _SAME: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b\d+\b"), "0"),
     (re.compile(r"'[0-9a-f-]{20,}'"), "'id'"),
 )
-"""How many values a statement has, and the numbers and ids in its text, make it no other statement."""
+"""Statements that differ only in the number of values, or in numbers and ids, count as the same."""
 
 
 def function_of(item: pytest.Item) -> str:

@@ -1,4 +1,4 @@
-"""Celery's transport over the queue in the database, in good and in bad hours."""
+"""Celery's transport over the queue in the database, with and without failures."""
 
 import base64
 import json
@@ -32,7 +32,7 @@ def channel(monkeypatch: pytest.MonkeyPatch) -> Iterator[broker.Channel]:
 
 
 def arrived(channel: broker.Channel) -> list[Any]:
-    """The bodies of the messages that a worker would get now."""
+    """The bodies of the messages that a worker would receive now."""
     found = []
     while True:
         try:

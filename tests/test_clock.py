@@ -1,4 +1,4 @@
-"""A worker's clock never stops, and finds work without a message."""
+"""A worker's clock keeps running, and finds work without a message."""
 
 import threading
 import time

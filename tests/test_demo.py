@@ -32,7 +32,7 @@ RELEASE = "Release tally 1.4.1"
 
 
 class Flaky(httpx.BaseTransport):
-    """The server in this process; after some requests it is gone."""
+    """The server in this process. After a number of requests it stops responding."""
 
     def __init__(self, requests: int | None = None) -> None:
         self.left = requests
@@ -72,7 +72,7 @@ class Recorded(NamedTuple):
 
 @pytest.fixture(scope="module")
 def recorded(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Recorded]:
-    """The demo, recorded once for all tests that only look at it."""
+    """The demo, recorded once for all tests that only read it."""
     with django_db_blocker.unblock(), transaction.atomic():
         api = client(Project.objects.create(name="Demo"), Flaky())
         yield Recorded(api, run_with(api))
@@ -209,7 +209,7 @@ def test_one_action_waits_for_a_person(demo: dict[str, History]) -> None:
 
 
 def logs(project: Project) -> dict[str, list[Any]]:
-    """What is in the log of each session, without times, ids and keys."""
+    """The log of each session, without times, ids and keys."""
     found: dict[str, list[Any]] = {}
     for session in Session.objects.filter(project=project).order_by("created_at"):
         entries = Entry.objects.filter(session=session).order_by("position")

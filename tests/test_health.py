@@ -30,7 +30,7 @@ def test_healthz_needs_no_database(client: Client) -> None:
 
 
 def parts(client: Client) -> tuple[str, dict[str, str]]:
-    """Of an answer that lets requests come."""
+    """The parts of a response that reports a healthy server."""
     response = client.get("/readyz")
     assert response.status_code == 200
     body = response.json()

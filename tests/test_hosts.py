@@ -1,4 +1,4 @@
-"""The Host header names this server or nothing is answered, and no header of a client gets into a page."""
+"""A request whose Host header does not name this server is refused. No client header gets into a page."""
 
 import pytest
 from django.test import Client

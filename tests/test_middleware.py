@@ -41,7 +41,7 @@ def test_what_must_stay_as_it_is_stays(path: str, response: HttpResponseBase) ->
 
 
 def headed(response: HttpResponseBase) -> HttpResponseBase:
-    """The answer to HEAD where GET is answered by ``response``."""
+    """The response to HEAD if ``response`` is the response to GET."""
 
     def get(request: HttpRequest) -> HttpResponseBase:
         assert request.method == "GET"

@@ -1,4 +1,4 @@
-"""What is installed is locked, defended and complete."""
+"""Installed packages are locked, their use is explained, and the list is complete."""
 
 import json
 import re
@@ -90,7 +90,7 @@ def test_every_dependency_is_locked(group: str, lock: str) -> None:
 @pytest.mark.parametrize("system", ["linux", "darwin"])
 @pytest.mark.parametrize("python", ["3.11.0", "3.11.2", "3.12.0", "3.13.0", "3.14.0"])
 def test_the_lock_is_complete_for_every_python(python: str, system: str) -> None:
-    """It is installed without looking at what its packages need, and was made with one Python."""
+    """Packages are installed without resolving dependencies, and the lock was made with one Python."""
     locked = set(re.findall(r"^(\S+)==", (ROOT / "requirements" / "base.txt").read_text(), re.MULTILINE))
     machine = {"python_full_version": python, "python_version": python.rpartition(".")[0]}
     machine |= {"sys_platform": system, "platform_system": system.title(), "os_name": "posix"}

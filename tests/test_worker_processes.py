@@ -85,7 +85,7 @@ def ours(tmp_path: Path) -> Iterator[Installation]:
 
 @pytest.fixture
 def ours_with_runs(ours: Installation, runs_made_once: Path | None) -> Installation:
-    """Four runs wait there, and the messages that start them."""
+    """An installation with four waiting runs and the messages that start them."""
     _add_runs(ours, runs_made_once)
     return ours
 
@@ -214,7 +214,7 @@ def _counting(ours: Installation) -> "Popen[str]":
 
 
 def _stopped(worker: "Popen[str]") -> tuple[list[str], str]:
-    """What it printed line by line, and its log."""
+    """Stops a worker. Returns what it printed, split at blanks, and its log."""
     worker.terminate()
     printed, log = worker.communicate(timeout=30)
     assert worker.returncode == 0, log

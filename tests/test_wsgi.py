@@ -1,4 +1,4 @@
-"""Requests to the API pass less middleware than pages, but all that protects them."""
+"""API requests pass less middleware than pages, but all middleware that protects them."""
 
 import json
 from io import BytesIO

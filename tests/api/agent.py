@@ -1,4 +1,4 @@
-"""An agent at the other end of the API."""
+"""An agent that uses the API in tests."""
 
 import json
 import re
@@ -36,7 +36,7 @@ class Received:
 
 
 class Agent:
-    """Speaks JSON, and knows one API key and one base address."""
+    """A JSON client with one API key and one base address."""
 
     def __init__(self, key: str | None, base: str = "/api/v1") -> None:
         self._client = Client(headers={"Authorization": f"Bearer {key}"} if key else {})
@@ -111,7 +111,7 @@ def parse_response(response: Any) -> Received:
 
 
 def assert_declared(method: str, url: str, answer: Received) -> None:
-    """The OpenAPI document names the answer's status and, of a problem, its code."""
+    """Checks that the OpenAPI document lists the response's status and, for a problem, its code."""
     path = url.partition("?")[0]
     route = next((route for route in routes() if route[0] == method and route[1].fullmatch(path)), None)
     if route is None or answer.status == 500:  # a test of the server's faults
@@ -126,7 +126,7 @@ def assert_declared(method: str, url: str, answer: Received) -> None:
 
 
 def assert_complete(value: Any) -> None:
-    """An answer has all fields of its model and no others; an entry leaves out those at their default."""
+    """Checks that a response has exactly the fields of its model. An entry leaves out default values."""
     if isinstance(value, list):
         for item in value:
             assert_complete(item)
@@ -146,7 +146,7 @@ def adapter(model: Any) -> TypeAdapter[Any]:
 
 @cache
 def routes() -> list[tuple[str, re.Pattern[str], dict[Any, Any], dict[int, Any]]]:
-    """Method, path, declared answers and their models, of each route."""
+    """The method, path, declared responses and their models of each route."""
     models = {
         (method, "/api/v1" + path): operation.response_models
         for _, router in api._routers

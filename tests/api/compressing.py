@@ -1,4 +1,4 @@
-"""A worker that needs no broker, no model and no thread."""
+"""A compression worker for tests, without a broker, a model or a thread."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""Alice owns a project, Bob is in it with a key of his own, Charlie is a stranger with a project of his."""
+"""Alice owns a project. Bob is a member with his own key. Charlie is a stranger with another project."""
 
 import pytest
 from django.utils import timezone
@@ -12,7 +12,7 @@ EVERYTHING = ("read", "write", "admin", "spend")
 
 
 def key_for(project: Project, name: str, scopes: tuple[str, ...] = EVERYTHING) -> str:
-    """A key that has just been used, so that no request of a test notes its use."""
+    """A key that has just been used, so that requests of a test do not update its last use."""
     text = create_key(project, name, scopes=scopes)[1]
     ApiKey.objects.filter(project=project, name=name).update(last_used_at=timezone.now())
     return text
@@ -47,5 +47,5 @@ def session_id(alice: Agent) -> str:
 
 @pytest.fixture
 def run(alice: Agent, session_id: str) -> Agent:
-    """Alice, at one session."""
+    """Alice's agent, with the address of one session."""
     return alice.within(f"/sessions/{session_id}")

@@ -1,4 +1,4 @@
-"""What the application of django-ninja takes for granted about the endpoints."""
+"""What the django-ninja application assumes about its endpoints."""
 
 from inspect import unwrap
 from typing import get_type_hints

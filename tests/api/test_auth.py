@@ -1,4 +1,4 @@
-"""Only a usable key of the project gets in, and no further than its scopes."""
+"""A request needs a usable key of the project, and may do only what the scopes of the key allow."""
 
 import json
 from datetime import timedelta

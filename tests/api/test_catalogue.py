@@ -1,4 +1,4 @@
-"""What the ``type`` of a problem document leads to."""
+"""The page to which the ``type`` of a problem document links."""
 
 import re
 from urllib.parse import urljoin

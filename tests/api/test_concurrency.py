@@ -1,4 +1,4 @@
-"""Many at once: nothing is lost, nothing happens twice."""
+"""Concurrent requests: nothing is lost, and nothing is done twice."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def at_once(*calls: Callable[[], Received]) -> list[Received]:
-    """Each call in a thread of its own, begun together."""
+    """Runs each call in a thread of its own; all start at the same time."""
     start = Barrier(len(calls))
 
     def carry_out(call: Callable[[], Received]) -> Received:

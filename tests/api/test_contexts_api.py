@@ -1,4 +1,4 @@
-"""Contexts over HTTP: what is served, within which budget, under whose terms."""
+"""Contexts over HTTP: their content, their budget, and which options apply."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""docs/contexts.md: its loop, run as its reader would run it, and what it lists."""
+"""docs/contexts.md: its example loop runs as written, and its lists are complete."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""No ``as_of``, cursor or search makes a read slow. Counted in steps of SQLite's machine, not in time."""
+"""No ``as_of``, cursor or search makes a read slow. Measured in instructions of SQLite, not in time."""
 
 import json
 import time
@@ -67,7 +67,7 @@ def test_no_as_of_makes_a_read_slow(runs: tuple[Agent, Agent]) -> None:
 
 
 def variants(cursor: str, head: int) -> Iterator[str]:
-    """Cursors as only somebody who forges them can make them: each number replaced by each of some others."""
+    """Forged cursors: each number of the cursor is replaced by other numbers."""
     name, *values = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     for place, value in enumerate(values):
         for other in (0, 1, head // 2, head, 2**31 - 1) if isinstance(value, int) else ():

@@ -1,4 +1,4 @@
-"""A model call is reserved with all that it sends, for each attempt, and nobody else chooses its price."""
+"""The cost of a model call is reserved for all that it sends and for each attempt, at the right price."""
 
 from typing import Any
 

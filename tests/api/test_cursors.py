@@ -1,4 +1,4 @@
-"""A cursor is opaque, belongs to its call, and shows one state of the session on all pages."""
+"""A cursor is opaque and belongs to one list. All pages show the same state of the session."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings

@@ -1,4 +1,4 @@
-"""Steps: numbers count the live history, slices say what is wrong with them, one step has its bodies."""
+"""Steps: numbers count the live history, invalid ranges are explained, and a single step has its bodies."""
 
 from typing import Any
 

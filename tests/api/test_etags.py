@@ -1,4 +1,4 @@
-"""A reader who has the answer already is told so, and never when anything has changed."""
+"""A client that already has the response gets 304, but never if anything has changed."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Forks: a new session that begins with another's history and goes its own way."""
+"""Forks: a new session that begins with the history of another session."""
 
 from typing import Any
 

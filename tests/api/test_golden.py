@@ -1,4 +1,4 @@
-"""Every record of the earlier episodic history, answered the same over HTTP."""
+"""Every recorded operation of the earlier episodic history gives the same result over HTTP."""
 
 from typing import Any
 

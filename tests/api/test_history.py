@@ -1,4 +1,4 @@
-"""The sliding-window history: summaries, a blank line, the newest steps in detail. Nothing falls between."""
+"""The sliding-window history: summaries, a blank line, the newest steps in detail. No step is missing."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from tests.api.agent import Agent, called, returned
 
 @pytest.fixture
 def ten(alice: Agent) -> Agent:
-    """Ten judged steps; the window holds two."""
+    """Ten reviewed steps; the window holds two."""
     made = alice.post("/sessions", {"settings": {"window_size": 2}})
     run = alice.within(f"/sessions/{made['id']}")
     for number in range(1, 11):

@@ -1,4 +1,4 @@
-"""The same request with the same key is carried out once and answered alike."""
+"""Two requests with the same Idempotency-Key are carried out once and get the same response."""
 
 from datetime import timedelta
 from typing import Any

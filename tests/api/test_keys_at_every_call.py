@@ -1,4 +1,4 @@
-"""Every call of the OpenAPI document refuses every key that may not make it, and does nothing for it."""
+"""Every endpoint of the OpenAPI document refuses every key without permission, and then does nothing."""
 
 import json
 from typing import Any, NamedTuple
@@ -75,7 +75,7 @@ def answers(operations: list[Operation], key: str | None) -> list[tuple[Operatio
 
 
 def rows() -> dict[str, int]:
-    """How many rows each table of ours has."""
+    """The number of rows in each of our tables."""
     return {
         model.__name__: model._default_manager.count()
         for model in apps.get_app_config("historyapp").get_models()

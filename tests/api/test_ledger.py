@@ -1,4 +1,4 @@
-"""What a session cost, over HTTP."""
+"""The cost of a session, over HTTP."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Calling models over HTTP: what streams, what ends in the log, and what a failure leaves."""
+"""Model calls over HTTP: what is streamed, what is recorded in the log, and what a failure leaves."""
 
 import json
 from collections.abc import Iterator
@@ -22,13 +22,13 @@ from tests.api.test_problems import assert_problem
 from tests.llm.loopback import Answer, Broken, Call, Loopback, Raw, Refusal
 
 HALF_WAY = {"gpt-5": 3, "claude-opus-4-5": 5, "openai_responses:gpt-5": 6}
-"""Events after which some of a text has been said."""
+"""Events after which a part of the text has been sent."""
 MODELS = tuple(HALF_WAY)
 
 
 @pytest.fixture(autouse=True)
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Nothing is slept; what would have been is noted."""
+    """Replaces sleeping: records the pauses instead."""
     noted: list[float] = []
     monkeypatch.setattr(model_calls, "RETRIES", RetryPolicy(sleep=noted.append, random=lambda: 0.0))
     return noted

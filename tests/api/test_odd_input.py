@@ -1,4 +1,4 @@
-"""What agents record by mistake: nothing is lost, doubled or given to another call, and they are told."""
+"""Agents' mistakes in what they record: nothing is lost, repeated or misassigned, and the agent is told."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def unpaired(answer: Received) -> list[tuple[int, int, str | None, str, int | No
 
 
 def read_by_a_model(run: Agent, text: str) -> int:
-    """How often a text stands in a context that leaves nothing out."""
+    """How often a text occurs in a context that leaves nothing out."""
     context = run.get("/contexts?policy=live&format=openai_chat&max_tokens=1000000")
     assert context.status == 200, context.body
     return str(context["request"]).count(text)

@@ -62,7 +62,7 @@ def base_table(access: Access) -> str:
 
 
 def wrong_accesses(found: Iterable[Statement]) -> list[str]:
-    """The statements that read a table that grows without the key of what they want."""
+    """The statements that read a growing table without the key of the rows that they need."""
     return [
         f"{access.table} by {access.by or 'nothing'}: {statement.sql}"
         for statement in found

@@ -1,4 +1,4 @@
-"""Whatever is wrong with a request, the answer is a problem document that says what."""
+"""Every error of a request gives a problem document that says what is wrong."""
 
 import gc
 import json

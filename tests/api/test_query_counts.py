@@ -1,4 +1,4 @@
-"""No call asks the database more of a long session than of a short one."""
+"""No endpoint sends the database more queries for a long session than for a short one."""
 
 from typing import Any
 
@@ -103,7 +103,7 @@ def test_a_list_of_sessions_is_two_queries(alice: Agent) -> None:
 
 
 def test_an_append_is_no_query_more_than_it_must(run: Agent) -> None:
-    """The key, a savepoint as tests are transactions, the session, entry and step, the session, a change."""
+    """Its queries: key, savepoint (tests are transactions), session, entry, step, session and change."""
     assert len(cost(run.act)) == 1 + 2 + 5
     assert len(cost(run.succeed)) == 1 + 2 + 5
 

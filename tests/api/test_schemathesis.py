@@ -1,4 +1,4 @@
-"""Schemathesis against the OpenAPI document: its examples, its edges, at random, and call after call."""
+"""Schemathesis against the OpenAPI document: examples, edge cases, random values and call sequences."""
 
 import re
 import sys
@@ -124,7 +124,7 @@ def test_the_api_matches_its_openapi_document() -> None:
 
 
 def failures_of(event: events.ScenarioFinished) -> dict[str, str]:
-    """Each sort of failure with a request that shows it."""
+    """Each kind of failure, with a request that causes it."""
     found = {}
     for case_id, checks in event.recorder.checks.items():
         for check in checks:

@@ -1,4 +1,4 @@
-"""Summaries written by hand: they stand for steps wherever these are live."""
+"""Summaries written by hand: they replace steps wherever these are live."""
 
 from typing import Any
 

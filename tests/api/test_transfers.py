@@ -1,4 +1,4 @@
-"""Transcripts come in as files and go out in every format."""
+"""Importing transcripts as files, and exporting sessions in every format."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""Saved What ifs belong to a project, and each name is there once."""
+"""Saved What ifs belong to a project. Names are unique in a project."""
 
 from typing import Any
 

@@ -13,7 +13,7 @@ from tests.services.drafts import act
 
 
 def five(project: Project) -> list[Session]:
-    """The newest first, as in the list."""
+    """Five sessions, newest first, as in the list."""
     made = [record_session(project, 1, title=f"run {number}") for number in range(5)]
     return made[::-1]
 

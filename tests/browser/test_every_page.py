@@ -1,4 +1,4 @@
-"""Rules of every page: nothing foreign, no complaints, no sideways scrolling, no barrier that axe finds."""
+"""Rules of every page: no other hosts, no console errors, no sideways scrolling, no findings of axe."""
 
 from collections import defaultdict
 from functools import partial

@@ -29,7 +29,7 @@ def expect_step(page: Page, number: int) -> None:
 
 
 def expect_steps(page: Page, number: int) -> None:
-    """Facts, controls, timeline and list agree on how many there are."""
+    """Checks that facts, controls, timeline and list show the same number of steps."""
     expect(page.locator("#facts")).to_contain_text(f"{number} steps")
     expect(page.locator("#chips li").first).to_have_text(re.compile(rf"all\s+{number}$"))
     expect(page.locator("[data-total]")).to_have_text(str(number))
@@ -39,7 +39,7 @@ def expect_steps(page: Page, number: int) -> None:
 
 
 def asked(page: Page) -> list[str]:
-    """The questions for news from now on."""
+    """The requests for changes from now on."""
     found: list[str] = []
 
     def note(request: Request) -> None:

@@ -23,7 +23,7 @@ THOUGHTS = "The parser drops the last line, so the totals are wrong. " * 4
 
 
 def step_at(begin: float, output: float, end: float, *, asked: bool = False) -> list[EntryDraft]:
-    """A step in seconds from the start; where a person asks for it, that happens when it begins."""
+    """A step at seconds from the start. If a person asks for it, the input comes when the step begins."""
     times = [START + timedelta(seconds=seconds) for seconds in (begin, output, end)]
     wrote = ModelOutput(thoughts=THOUGHTS, use_tool=UseTool(name="ls"))
     came = ToolResults(results=(ToolResult(status="success", outputs="fine"),))
@@ -40,7 +40,7 @@ def record(project: Project, *steps: Sequence[EntryDraft], status: str = "finish
 
 
 def play(page: Page, session: Session, speed: str, pace: str = "recorded", query: str = "") -> JSHandle:
-    """Returns the notes of the replay from its beginning: a test that looks now and then misses some."""
+    """Plays, and returns a list of the replay's notes. A test that polls would miss some of them."""
     page.goto(page_of(session, query))
     page.get_by_label("Speed").select_option(speed)
     page.get_by_label("Pace", exact=True).select_option(pace)

@@ -1,4 +1,4 @@
-"""The palette in a browser: keys, focus, what it opens, without scripts, and what axe says of it."""
+"""The palette in a browser: keys, focus, what it opens, use without scripts, and findings of axe."""
 
 import re
 
@@ -26,7 +26,7 @@ def palette(page: Page) -> Locator:
 
 
 def search(page: Page, text: str, result: str) -> Locator:
-    """The palette with a text, once it shows a result as the chosen one."""
+    """Types a text into the palette and waits until a result is selected."""
     dialog = palette(page)
     page.keyboard.type(text)
     expect(dialog.locator("[aria-selected=true]")).to_contain_text(result)

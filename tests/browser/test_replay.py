@@ -22,7 +22,7 @@ def session(project: Project) -> Session:
 
 
 def expect_step(page: Page, number: int) -> None:
-    """Panel, address, list and field agree on the step."""
+    """Checks that panel, address, list and field show the same step."""
     expect(page.locator("#step h2").first).to_have_text(f"Step {number:,}")
     expect(page).to_have_url(re.compile(rf"[?&]step={number}\b"))
     expect(page.locator("#rows [aria-current]")).to_have_attribute("data-step", str(number))
@@ -31,7 +31,7 @@ def expect_step(page: Page, number: int) -> None:
 
 
 def steps_shown(page: Page) -> JSHandle:
-    """Each step that comes into view from now on, and when: a test that looks now and then misses some."""
+    """Records each step that is shown from now on, and when: a test that polls would miss some."""
     return page.evaluate_handle("""() => {
         const shown = [];
         const at = () => Number(document.querySelector("#step [data-at]").dataset.at);
@@ -357,7 +357,7 @@ def test_signing_out_elsewhere_leads_to_signing_in_and_back(page: Page, session:
 
 
 def count_writes(page: Page) -> JSHandle:
-    """How often the address is written from now on. Browsers refuse more than 100 times in 30 seconds."""
+    """Counts changes of the address from now on. Browsers allow 100 of them in 30 seconds."""
     return page.evaluate_handle("""() => {
         const counted = { writes: 0 };
         for (const name of ["pushState", "replaceState"]) {

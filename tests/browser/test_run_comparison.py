@@ -10,7 +10,7 @@ from tests.services.drafts import act, ok
 
 
 def forked(project: Project) -> Session:
-    """A fork of a run of 12 steps at step 2, which goes another way in its steps 4 and 10."""
+    """A fork of a run of 12 steps at step 2. Its steps 4 and 10 differ."""
     parent = record_session(project, 12)
     other = fork(project, parent.pk, at_step=2)
     for number in range(3, 11):

@@ -11,7 +11,7 @@ LINK = re.compile(r"/s/[A-Za-z0-9_=-]{64}/$")
 
 
 def open_as_stranger(browser: Browser, address: str, session: Session) -> None:
-    """What somebody without an account sees: the steps, and nothing that changes them."""
+    """Opens a link without an account: the page has the steps and nothing that changes them."""
     with browser.new_context() as context, context.new_page() as page:
         page.goto(address)
         expect(page).to_have_url(re.compile(f"{session.pk}"))

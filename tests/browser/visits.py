@@ -1,4 +1,4 @@
-"""Getting somewhere in the browser: signed in, with something to look at."""
+"""Opens pages in the browser, signed in and with test data."""
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -11,13 +11,13 @@ from historyapp.services.sessions import create_session
 from tests.services.drafts import act, failed, ok, said
 
 PATIENCE = 30_000
-"""Milliseconds that what should come is waited for: a machine may be slow, and have other things to do."""
+"""The longest wait for an expected change, in milliseconds. The machine may be slow or busy."""
 PRESS = 400
-"""Milliseconds that a person holds a mouse button down: what is under it must not be replaced meanwhile."""
+"""Milliseconds that a person holds a mouse button down. The element under it must not be replaced then."""
 
 
 def sign_in(context: BrowserContext, address: str) -> Project:
-    """Alice's project; the browser carries her cookie from now on."""
+    """Signs Alice in: the browser has her cookie from now on. Returns her project."""
     user = User.objects.create_user("alice")
     project = Project.objects.create(name="Alice's project")
     Membership.objects.create(project=project, user=user, is_owner=True)

@@ -1,4 +1,4 @@
-"""Servers on the loopback interface that answer badly, byte by byte as they are told."""
+"""Servers on the loopback interface that send broken responses, which tests define byte by byte."""
 
 import socket
 import struct
@@ -12,7 +12,7 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 10
 
 
 class BadServer:
-    """Answers every request in the same bad way."""
+    """Sends the same broken response to every request."""
 
     def __init__(self, behaviour: Behaviour) -> None:
         self.requests = 0
@@ -50,23 +50,23 @@ class BadServer:
 
 
 def saying(text: bytes) -> Behaviour:
-    """Answers with these bytes and closes."""
+    """Sends these bytes and closes the connection."""
     return lambda server, connection: connection.sendall(text)
 
 
 def page(status: bytes, kind: bytes, body: bytes, *headers: bytes) -> Behaviour:
-    """Answers as any web server does."""
+    """Sends a complete HTTP response."""
     lines = (b"HTTP/1.1 " + status, b"Content-Type: " + kind, b"Content-Length: %d" % len(body), *headers)
     return saying(b"\r\n".join(lines) + b"\r\n\r\n" + body)
 
 
 def at_first(behaviour: Behaviour, later: Behaviour) -> Behaviour:
-    """Answers the first request in one way and all others in another."""
+    """Treats the first request in one way and all others in another."""
     return lambda server, connection: (behaviour if server.requests == 1 else later)(server, connection)
 
 
 def hanging(server: BadServer, connection: socket.socket) -> None:
-    """Takes the request and says nothing."""
+    """Reads the request and sends nothing."""
     server.closing.wait(60)
 
 
@@ -91,7 +91,7 @@ def trickling_its_refusal(server: BadServer, connection: socket.socket) -> None:
 
 
 def resetting(server: BadServer, connection: socket.socket) -> None:
-    """Breaks the connection off in the middle of the answer, as a killed process does."""
+    """Resets the connection in the middle of the response, as a killed process does."""
     connection.sendall(HEAD + b'{"positions": [1')
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 

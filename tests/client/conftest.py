@@ -1,4 +1,4 @@
-"""The client at one end, the real application at the other."""
+"""The client, connected to the real application."""
 
 from collections.abc import Iterator
 
@@ -22,7 +22,7 @@ def api_key(db: None) -> str:
 
 @pytest.fixture
 def playhead(request: pytest.FixtureRequest, api_key: str) -> Iterator[Playhead]:
-    """Through a socket where a test asks for ``live_server`` too, else within the test's transaction."""
+    """A client. It uses a socket if the test has ``live_server``, otherwise the test's transaction."""
     if "live_server" in request.fixturenames:
         live_server: LiveServer = request.getfixturevalue("live_server")
         with Playhead(live_server.url, api_key) as client:
@@ -40,7 +40,7 @@ def playhead(request: pytest.FixtureRequest, api_key: str) -> Iterator[Playhead]
 
 @pytest.fixture
 def proxy(live_server: LiveServer) -> Iterator[FaultyProxy]:
-    """On the way to the application."""
+    """A proxy in front of the application."""
     with FaultyProxy(live_server.url) as proxy:
         yield proxy
 

@@ -1,4 +1,4 @@
-"""An episodic history in memory, as agents kept it before: what docs/agents.md moves over from."""
+"""An episodic history in memory, as agents kept it before. docs/agents.md shows how to replace it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -15,16 +15,16 @@ Fault = Callable[[Callable[[], Answer]], Answer | None]
 
 
 def lost_request(forward: Callable[[], Answer]) -> None:
-    """The connection breaks before the server has seen anything."""
+    """The connection breaks before the server gets the request."""
 
 
 def lost_answer(forward: Callable[[], Answer]) -> None:
-    """The server has carried it out, but nobody learns of it."""
+    """The server carries out the request, but its response is lost."""
     forward()
 
 
 def answering(status: int, headers: dict[str, str], body: bytes = b"") -> Fault:
-    """Something on the way answers in the server's place."""
+    """A proxy responds instead of the server."""
     return lambda forward: (status, headers, body)
 
 
@@ -40,7 +40,7 @@ class Seen:
 
 
 class FaultyProxy:
-    """Each request meets the next of ``faults``; when there are none left it gets through."""
+    """Applies the next of ``faults`` to each request. Without further faults it forwards requests."""
 
     def __init__(self, upstream: str) -> None:
         self.upstream = upstream

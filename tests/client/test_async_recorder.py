@@ -1,4 +1,4 @@
-"""The recorder that awaits does what the other does."""
+"""The async recorder does what the blocking one does."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""The client that awaits spools as the other one does."""
+"""The async client spools as the blocking one does."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

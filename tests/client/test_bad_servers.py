@@ -1,4 +1,4 @@
-"""A server that answers badly costs its client no more time than said, and is named for what it is."""
+"""A broken server costs its client no more time than the limit, and the error says what it is."""
 
 import asyncio
 import socket

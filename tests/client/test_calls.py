@@ -1,4 +1,4 @@
-"""The descriptions of calls against the server's own OpenAPI document: nothing missing, nothing else."""
+"""The client's API calls are exactly those of the server's OpenAPI document."""
 
 import inspect
 import pkgutil
@@ -58,7 +58,7 @@ DOCUMENT = api.get_openapi_schema()
 class Operation(NamedTuple):
     method: str
     path: str
-    """With ``{}`` for what varies."""
+    """Paths, with ``{}`` for each variable part."""
     query: frozenset[str]
     body: frozenset[str]
 
@@ -93,7 +93,7 @@ def filled(function: Callable[..., Any]) -> ApiCall[Any]:
 
 
 def described(function: Callable[..., Any]) -> Operation:
-    """What the server is asked then."""
+    """The request that the API call describes."""
     call = filled(function)
     path = call.path.replace(SESSION, "{}").replace("/7", "/{}")
     fields = {*(call.body or {}), *(["files"] if call.files else [])}
@@ -127,7 +127,7 @@ def fields_of(schema: dict[str, Any]) -> set[str]:
 
 
 def together(operations: Iterator[Operation]) -> dict[tuple[str, str], tuple[frozenset[str], frozenset[str]]]:
-    """Query and fields of each method and path; several descriptions may ask for the same."""
+    """The query parameters and fields of each method and path. Several API calls may share one."""
     found: dict[tuple[str, str], tuple[frozenset[str], frozenset[str]]] = {}
     for method, path, query, body in operations:
         more = found.get((method, path), (frozenset(), frozenset()))
@@ -157,13 +157,13 @@ def test_every_description_is_a_method_of_both_clients(client: type) -> None:
 
 
 def model_of(function: Callable[..., Any]) -> type[ResponseModel] | None:
-    """The model that a call's answer is read with, or None."""
+    """The model with which the client parses the response, or None."""
     model = getattr(filled(function).read, "__self__", None)
     return model if isinstance(model, type) and issubclass(model, ResponseModel) else None
 
 
 def declared_for(operation: Operation) -> Any:
-    """The model that the server declares for the answer."""
+    """The model that the server declares for the response."""
     (found,) = [
         found
         for _, router in api._routers

@@ -32,7 +32,7 @@ def six(playhead: Playhead) -> UUID:
 
 
 def soon(work: Callable[[], None]) -> threading.Thread:
-    """Does it a moment later, as a worker would."""
+    """Runs a function a moment later, as a worker would."""
 
     def later() -> None:
         work()

@@ -1,4 +1,4 @@
-"""docs/agents.md, run as its reader would run it: against a live server, and models on the loopback."""
+"""The examples of docs/agents.md run against a live server and models on the loopback interface."""
 
 import ast
 import re
@@ -36,13 +36,13 @@ ANSWERS = {
 
 class Example(NamedTuple):
     name: str
-    """As the code names itself, or the heading that it stands below."""
+    """The file name in the code's first line, or the heading above the code."""
     code: str
     printed: str
 
 
 def examples() -> Iterator[Example]:
-    """Each block of Python with the next block of text, which is what it prints."""
+    """Each block of Python, with the next block of text, which is its output."""
     heading, code = "", ""
     found = re.findall(r"^## ([^\n]+)$|^```(\w+)\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
     for place, (title, language, block) in enumerate(found):
@@ -61,7 +61,7 @@ EXAMPLES = list(examples())
 def reader(
     live_server: LiveServer, api_key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Loopback]:
-    """In a folder with notes, with a server, a key, and models that say what they are told."""
+    """A folder with notes, a server, a key, and models with scripted responses."""
     (tmp_path / "notes.txt").write_text("milk, bread")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "history", episodic_history)

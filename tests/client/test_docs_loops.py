@@ -1,4 +1,4 @@
-"""The loops of the docs, run as written over many steps: the model reads its task in every request."""
+"""The example loops of the docs run as written for many steps. Every request contains the task."""
 
 import json
 from pathlib import Path
@@ -26,7 +26,7 @@ CODE = {**{example.name: example.code for example in EXAMPLES}, "contexts.md": l
 
 
 def user_texts(body: dict[str, Any]) -> list[str]:
-    """What a request holds as said by the user, in any provider's shape."""
+    """The user's texts in a request, in any provider's shape."""
     messages = body["messages"] if "messages" in body else body["input"]
     said = [message.get("content") for message in messages if message.get("role") == "user"]
     parts = [part for content in said for part in (content if isinstance(content, list) else [content])]

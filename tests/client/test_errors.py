@@ -1,4 +1,4 @@
-"""What goes wrong arrives as an exception that says what to do, and never tells the key."""
+"""Every failure is an exception that says what to do and does not contain the key."""
 
 import pickle
 import traceback

@@ -1,4 +1,4 @@
-"""Models that the server calls: the answer streams to the client and ends in the log, or an error does."""
+"""Model calls by the server: the client gets the response as a stream, and the log has it or the error."""
 
 import asyncio
 import json

@@ -102,7 +102,7 @@ def test_every_step_is_recorded_once_over_three_restarts(
 
 
 def after(steps: int, printed: Iterator[str]) -> None:
-    """Waits until the agent has gone on by a number of steps."""
+    """Waits until the agent has recorded a number of further steps."""
     first = int(next(printed))
     assert any(int(line) >= first + steps for line in printed)
 

@@ -1,4 +1,4 @@
-"""Both clients against the real application: what is sent arrives, and what is answered is understood."""
+"""Both clients against the real application: requests arrive, and responses are parsed."""
 
 import asyncio
 import zipfile
@@ -341,7 +341,7 @@ def test_figures_of_the_project_are_read_by_day(playhead: Playhead) -> None:
 def test_who_follows_gets_each_event_once_over_many_connections(
     live_server: LiveServer, playhead: Playhead, three: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """This server ends each response at once, so that each append needs another connection."""
+    """This server ends each stream at once, so the client opens a new connection for each append."""
     monkeypatch.setattr(http_messages, "RECONNECT_SECONDS", 0.0)
     everything = playhead.follow_events(after=playhead.events().items[0].cursor)
     assert [event.position for event in islice(everything, 6)] == [1, 2, 3, 4, 5, 6]

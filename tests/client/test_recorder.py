@@ -1,4 +1,4 @@
-"""The recorder: what an agent's loop does with it, and what is there again after a crash."""
+"""The recorder in an agent's loop, and what it can read after a crash."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Requests are sent again where that helps, and nothing is ever recorded twice."""
+"""Requests are retried where that can help, and nothing is recorded twice."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -36,7 +36,7 @@ def session_id(playhead: Playhead) -> UUID:
 
 @pytest.fixture
 def shaky(proxy: FaultyProxy, api_key: str, monkeypatch: pytest.MonkeyPatch) -> Playhead:
-    """A client that meets the proxy's faults, and does not really wait."""
+    """A client behind the proxy with faults. It skips the pauses between attempts."""
     monkeypatch.setattr("historyapp.client.sync_client.time.sleep", lambda seconds: None)
     return Playhead(proxy.url, api_key)
 

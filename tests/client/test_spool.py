@@ -1,4 +1,4 @@
-"""The file in which writes wait: in order, bounded, whole after any crash, and shared by processes."""
+"""The spool file: ordered, bounded, intact after any crash, and shared by processes."""
 
 import os
 import signal

@@ -40,7 +40,7 @@ def session_id(playhead: Playhead) -> UUID:
 
 @pytest.fixture
 def open_client(proxy: FaultyProxy, api_key: str, spool: Spool) -> Iterator[Open]:
-    """Clients whose way to the server can be broken."""
+    """Clients whose connection to the server a test can break."""
     opened: list[Playhead] = []
 
     def open() -> Playhead:

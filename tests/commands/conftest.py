@@ -13,7 +13,7 @@ class Ran:
     out: str
     err: str
     error: str = ""
-    """The sentence that it failed with; empty when it succeeded."""
+    """The error message; empty after success."""
 
 
 Run = Callable[..., Ran]

@@ -73,7 +73,7 @@ def test_rebuilding_mends_what_differs(run: Run, session: Session) -> None:
 def test_entries_without_totals_by_model_are_reported_and_no_difference(
     run: Run, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As earlier versions wrote them. What they wrote with the session is mended."""
+    """Entries as earlier versions wrote them. The session's own totals are repaired."""
     metadata = {"model": "gpt-5", "usage": {"input_tokens": 7, "output_tokens": 2}}
     with monkeypatch.context() as earlier:
         dump = Totals.dump

@@ -90,7 +90,7 @@ def up(home: Path) -> Iterator[Up]:
 
 @pytest.fixture(scope="module")
 def shared_up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    """For tests that leave it running: a start takes one and a half seconds."""
+    """A server for tests that leave it running, because a start takes 1.5 seconds."""
     yield from _up(copy_migrated(tmp_path_factory.mktemp("shared") / "home"))
 
 
@@ -187,7 +187,7 @@ def test_neither_web_process_nor_worker_outlives_it(up: Up) -> None:
 
 
 def compress(up: Up) -> psutil.Process:
-    """Has a session compressed, and gives the worker process that did it."""
+    """Compresses a session. Returns the worker process that did it."""
     key = re.findall(r"API key +(\S+)", up.printed)[0]
     address = f"http://127.0.0.1:{up.port}/api/v1"
     with httpx.Client(base_url=address, headers={"Authorization": f"Bearer {key}"}, timeout=30) as api:

@@ -52,7 +52,7 @@ def session(*bodies: Body) -> list[Entry]:
 
 
 def told(operations: Iterable[Operation]) -> list[Entry]:
-    """What an importer told of the file's sessions, as one session without its rewinds."""
+    """The entries that an importer found in a file, as one session without its rewinds."""
     return session(*(op.draft.body for op in operations if isinstance(op, Append)))
 
 

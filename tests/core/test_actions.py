@@ -46,7 +46,7 @@ def test_thoughts_may_be_missing_text_or_structured() -> None:
 
 
 class Plan(BaseModel):
-    """Thoughts as an agent models them."""
+    """An agent's own model of thoughts."""
 
     observation: str
     steps: list[str]

@@ -1,4 +1,4 @@
-"""Whatever the text: chunks hold to their limit, lose nothing, and condensing ends after few calls."""
+"""For any text: chunks keep their limit and lose nothing, and condensing ends after few model calls."""
 
 from itertools import pairwise
 from time import process_time
@@ -98,7 +98,7 @@ def test_reach_is_at_least_a_character_and_within_its_tokens(text: str, start: i
 
 
 class Summariser:
-    """Answers each chunk in a fixed way and keeps what it was asked."""
+    """Summarises each chunk in a fixed way and keeps the chunks."""
 
     def __init__(self, share: float) -> None:
         self.share = share

@@ -1,4 +1,4 @@
-"""What a compaction took away is gone; what it kept is not."""
+"""Which entries a compaction removes, and which it keeps."""
 
 import json
 from typing import Any

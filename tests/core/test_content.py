@@ -15,7 +15,7 @@ PDF = {"type": "document", "source": {"type": "text", "media_type": "text/plain"
 
 
 def written(name: str, content: Any) -> Any:
-    """Content as a format writes it in a user's message; nothing where it says nothing."""
+    """Content as a format writes it in a user's message; empty if the content is empty."""
     items = FORMATS[name].write(InputMessage(0, content)).items
     return items[0]["content"] if items else []
 

@@ -1,4 +1,4 @@
-"""Comparing contexts: by segment, by their first bytes, by what a cache makes of them."""
+"""Comparing contexts: by segment, by their first bytes, and by the effect on a prompt cache."""
 
 import pytest
 from hypothesis import given

@@ -25,7 +25,7 @@ ACTS = ModelOutput(use_tool=UseTool(name="ls", arguments={"at": "."}))
 
 
 def shape(*bodies: Body) -> list[str]:
-    """Turns with what answered their calls and what else came back, and asides, in a word each."""
+    """Turns with the results of their calls and other results, and asides, each as one word."""
     words = []
     for item in conversation_parts(session(*bodies)):
         if isinstance(item, Turn):
@@ -72,7 +72,7 @@ def test_parallel_results_without_ids_keep_the_order_of_their_calls() -> None:
 
 
 def test_a_result_that_answers_nothing_is_told_apart() -> None:
-    """It stands with the step during which it came; the same result twice is told once."""
+    """It is shown at the step during which it came. A repeated result is shown once."""
     early, turn = conversation_parts(
         session(result("a", "early"), calls("a"), result("x"), *[result("a", "1")] * 2)
     )

@@ -1,4 +1,4 @@
-"""What is kept of a step is bounded, comes back from storage as it was, and tells what later steps need."""
+"""Excerpts of steps are bounded, survive storage unchanged, and keep what later steps need."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -109,7 +109,7 @@ def test_one_line_is_the_beginning_without_breaks() -> None:
 
 
 def answered(*outputs: str) -> Excerpt:
-    """The excerpt of a step whose results came one by one, of two tokens each."""
+    """The excerpt of a step whose results came one after another. Each has two tokens."""
     found = begin_excerpt(ModelOutput(tool_calls=(ToolCall(id="1", name="ls"),)), 10)
     for output in outputs:
         found = continue_excerpt(found, [ToolResult(status="success", outputs=output)], 2)

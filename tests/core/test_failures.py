@@ -133,7 +133,7 @@ def test_a_program_that_shows_text_fails_by_its_own_words() -> None:
     ],
 )
 def test_programs_that_show_text_fail_by_what_their_runner_or_shell_says(outputs: str, expected: str) -> None:
-    """An exit code of 1 says that they found nothing."""
+    """Their exit code 1 means that they found nothing."""
     assert rule(outputs, "grep -rn x src") == expected
 
 

@@ -1,4 +1,4 @@
-"""The core answers as the earlier episodic history did, for every recorded list of operations."""
+"""The core gives the results of the earlier episodic history, for every recorded list of operations."""
 
 from collections.abc import Iterator
 from dataclasses import replace

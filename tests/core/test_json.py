@@ -1,4 +1,4 @@
-"""Any text goes in and comes out, as Python itself writes and reads it."""
+"""Any text can be written as JSON and read again, as with Python's own module."""
 
 import json
 import time

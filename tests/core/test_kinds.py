@@ -1,4 +1,4 @@
-"""What every kind of entry keeps to: a class says what a model and a person read of it."""
+"""Rules for every kind of entry: its class defines what a model and a person read."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""spaCy is loaded once, reads any text without loss, and says so where a model is missing."""
+"""spaCy is loaded once and reads any text without loss. A missing model is reported."""
 
 import subprocess
 import sys

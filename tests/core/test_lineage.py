@@ -1,4 +1,4 @@
-"""Lineages: short lists of spans that behave like the lists of positions they stand for."""
+"""Lineages: short lists of spans that behave like lists of positions."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""A likely loop is told from rows, and ordinary work is none."""
+"""A likely loop is recognised from rows, and ordinary work is not taken for one."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What `/messages` gives beside the inherited texts, which the golden records hold."""
+"""What `/messages` returns in addition to the inherited texts, which the golden records test."""
 
 from historyapp.core.entries import Body, ModelInput
 from historyapp.core.messages import EpisodicMessages, episodic_messages

@@ -1,4 +1,4 @@
-"""Names marked where they stand in a text."""
+"""Marking names in a text."""
 
 from hypothesis import given
 from hypothesis import strategies as st

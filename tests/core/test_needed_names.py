@@ -7,7 +7,7 @@ from tests.core.entries import entry
 
 
 def run(*steps: tuple[str, str]) -> list[Episode]:
-    """Steps of a path that is read and what comes back."""
+    """Steps, each with the path that it reads and the result."""
     entries: list[Entry] = []
     for number, (path, outputs) in enumerate(steps):
         output = ModelOutput(use_tool=UseTool(name="read", arguments={"path": path}))

@@ -12,7 +12,7 @@ CALLS = 2_000
 
 
 class Counted(str):
-    """An id that counts how often any of its kind is hashed or compared."""
+    """An id that counts how often ids of this class are hashed or compared."""
 
     __slots__ = ()
     looks = 0

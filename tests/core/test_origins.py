@@ -1,4 +1,4 @@
-"""A name of an action is found where it stood before, in its own spelling or in another one."""
+"""A name in an action is found in earlier entries, in the same or another spelling."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def result(text: Any) -> ToolResults:
 
 
 def match(name: str, text: str) -> str | None:
-    """How a result with the text has the name."""
+    """How a result with this text matches the name."""
     keys = {mention.key for mention in mentions_of(result(text)).mentions}
     return next((way.match for way in lookups(name) if all(key in keys for key in way.keys)), None)
 

@@ -1,4 +1,4 @@
-"""What a result comes to, as the row of its step says."""
+"""The facts of a result that the row of its step shows."""
 
 import time
 from typing import Any

@@ -1,4 +1,4 @@
-"""Previews of results: what the tool said, in whatever shape."""
+"""Previews of results, in every form that tools use."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The one token figure and the one money figure."""
+"""The token figure and the money figure that all pages show."""
 
 from historyapp.core.prices import Price, Prices
 from historyapp.core.projection import Totals

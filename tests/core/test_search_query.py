@@ -1,4 +1,4 @@
-"""A query is read as it is meant, or refused with what to change."""
+"""A query is parsed as the user means it, or refused with what to change."""
 
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta

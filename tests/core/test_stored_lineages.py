@@ -29,7 +29,7 @@ class Session:
 
 
 class Log:
-    """What sessions store. Places that are stored once never change."""
+    """What sessions store. A stored lineage never changes."""
 
     def __init__(self) -> None:
         self.stored: dict[tuple[str, int], Lineage] = {}

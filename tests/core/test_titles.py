@@ -1,4 +1,4 @@
-"""Titles that begin alike are shown by the part that tells them apart."""
+"""Titles with the same beginning are shown by the part that differs."""
 
 from historyapp.core.titles import distinct_parts
 

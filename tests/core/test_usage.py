@@ -1,4 +1,4 @@
-"""Tokens and money, whoever reported them."""
+"""Tokens and money, as providers and harnesses report them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The window of a request: what the agent itself compacted, cleared or forgot is not in it."""
+"""The window of a request excludes what the agent compacted, cleared or forgot."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime

@@ -44,7 +44,7 @@ def charlie(db: None) -> Client:
 
 @pytest.fixture
 def session(project: Project) -> Session:
-    """Five steps, of which the third failed; the first was asked for."""
+    """Five steps. The third failed, and an input from a person precedes the first."""
     session = create_session(project, names={"title": "Repair the totals", "agent": "demo", "model": "gpt-5"})
     drafts = [said("Repair the totals, please.")]
     for number in range(1, 6):

@@ -9,7 +9,7 @@ from historyapp.services.append import append, apply_tail
 from historyapp.services.sessions import create_session
 
 ERROR_EVERY = 50
-"""Every so many steps one ends in an error."""
+"""One in this many steps ends in an error."""
 
 _NUMBERS = "WITH RECURSIVE step(n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM step WHERE n < %s)"
 _ENTRIES = f"""

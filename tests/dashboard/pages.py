@@ -1,4 +1,4 @@
-"""Asking for pages and fragments, and reading them as people do."""
+"""Requests pages and fragments, and reads their visible text."""
 
 import re
 from html import unescape
@@ -8,7 +8,7 @@ from django.test import Client
 
 
 def fragment(client: Client, path: str, *, target: str = "") -> Any:
-    """What htmx gets for an element of the page."""
+    """The response that htmx gets for an element of the page."""
     return client.get(path, headers={"hx-request": "true", "hx-target": target})
 
 

@@ -52,7 +52,7 @@ def choose(client: Client, action: str, *sessions: Session, **more: Any) -> Any:
 
 
 def confirm(client: Client, page: Any) -> Any:
-    """The form of the page that asks, sent as it is."""
+    """Submits the confirmation page without changes."""
     previews = page.context["possible"]
     seen = {f"seen-{preview.session.pk}": preview.confirmation for preview in previews}
     sessions = [preview.session for preview in previews]

@@ -1,4 +1,4 @@
-"""Odd runs show something sensible on the session page, its steps, the overview and the ledger."""
+"""Unusual runs are shown sensibly on the session page, its steps, the overview and the ledger."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -33,7 +33,7 @@ def called(name: str, arguments: Any, outputs: Any, **more: Any) -> list[EntryDr
 
 
 def pages(client: Client, session: Session) -> dict[str, str]:
-    """Each page and the panel of the first step, as text; all of them answer."""
+    """Each page and the panel of the first step as text. All of them must load."""
     found = {name: client.get(reverse(name, args=[session.pk])) for name in ("session", "overview", "ledger")}
     found["step"] = fragment(client, reverse("step", args=[session.pk, 1]))
     assert {name: page.status_code for name, page in found.items()} == dict.fromkeys(found, 200)

@@ -1,4 +1,4 @@
-"""Two strategies on the same steps: both are shown, and nothing is kept until one is used."""
+"""Comparing two strategies on the same steps: contexts use neither until a person chooses one."""
 
 import re
 

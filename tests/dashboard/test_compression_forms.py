@@ -1,4 +1,4 @@
-"""Pressing Compress: what it will cost is told first, and what cannot be done is told in one sentence."""
+"""The form behind Compress: it shows the cost first, or says in one sentence why nothing can be done."""
 
 from typing import Any
 from uuid import UUID
@@ -22,7 +22,7 @@ from tests.services.drafts import act
 
 @pytest.fixture
 def woken(monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
-    """The runs to which workers were called."""
+    """The runs for which workers were woken."""
     found: list[UUID] = []
     monkeypatch.setattr(enqueue, "wake", found.append)
     return found

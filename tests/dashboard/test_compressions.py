@@ -1,4 +1,4 @@
-"""Compression runs: what was done is told in figures and sentences, and what failed can be tried again."""
+"""Pages of compression runs: figures and sentences say what was done, and failed items can be retried."""
 
 from uuid import uuid4
 

@@ -1,4 +1,4 @@
-"""The context panel: what the model is sent after a step, under any terms; the session's ledger."""
+"""The context panel: what the model is sent after a step, with any options; the session's ledger."""
 
 import re
 
@@ -245,7 +245,7 @@ def test_a_long_session_issues_the_queries_of_a_short_one(alice: Client, project
 
 
 def _queries(client: Client, path: str) -> int:
-    """How many queries a fragment needs."""
+    """The number of queries that a fragment issues."""
     with CaptureQueriesContext(connection) as captured:
         assert fragment(client, path).status_code == 200
     return len(captured)

@@ -1,4 +1,4 @@
-"""The diff of a What if: what changed since the step before, what a cache makes of it, what was billed."""
+"""The diff of a What if: changes since the step before, the effect on a prompt cache, and the bill."""
 
 import re
 

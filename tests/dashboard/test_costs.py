@@ -38,7 +38,7 @@ class Lasting(NamedTuple):
 
 @pytest.fixture(scope="module")
 def lasting(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Lasting]:
-    """Made once for all tests, which only look at it."""
+    """Created once for all tests, which only read it."""
     with django_db_blocker.unblock(), transaction.atomic():
         project = Project.objects.create(name="Alice's project")
         sessions = [long_session(project, steps) for steps in (SHORT, LONG)]

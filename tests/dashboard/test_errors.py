@@ -1,4 +1,4 @@
-"""Errors are pages in our style, and one sentence where a fragment was asked for."""
+"""Errors are pages in our style. A request for a fragment gets one sentence."""
 
 from typing import Any
 

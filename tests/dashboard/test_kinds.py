@@ -1,4 +1,4 @@
-"""What stands between two steps is on the session's page, whatever kind it is."""
+"""The session's page shows entries of every kind between two steps."""
 
 import pytest
 from django.test import Client

@@ -149,7 +149,7 @@ def test_scripts_shorten_turns_by_the_same_rule() -> None:
 
 
 def record(project: Project, *times: tuple[float, float]) -> History:
-    """Steps by when their outputs and their results came."""
+    """Steps, given by the times of their outputs and results."""
     session = create_session(project)
     drafts = [(draft(act("ls").body, after(a)), draft(ok().body, after(b))) for a, b in times]
     append(project, session.pk, [each for pair in drafts for each in pair])

@@ -1,4 +1,4 @@
-"""The palette's results: what is found, for whom, with how many queries, and that titles stay inert."""
+"""The palette's results: what is found, who finds it, the number of queries, and that titles stay text."""
 
 from typing import Any
 

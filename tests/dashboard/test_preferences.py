@@ -1,4 +1,4 @@
-"""Light, dark, or what the system says."""
+"""The theme: light, dark, or the system's."""
 
 import pytest
 from django.test import Client

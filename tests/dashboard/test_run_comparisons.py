@@ -1,4 +1,4 @@
-"""Two runs side by side: where they went different ways, and how one gets there."""
+"""Two runs side by side: where they diverge, and how a person reaches the page."""
 
 from uuid import uuid4
 
@@ -26,7 +26,7 @@ def did(project: Project, *names: str) -> Session:
 
 
 def forked(project: Project, session: Session) -> Session:
-    """A fork after the second of five steps, which goes another way in the fourth."""
+    """A fork after the second of five steps. Its fourth step differs."""
     other = fork(project, session.pk, at_step=2)
     append(
         project, other.pk, [act("read_file", path="file-3.txt"), ok(outputs="found"), act("write_file"), ok()]

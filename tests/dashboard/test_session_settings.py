@@ -1,4 +1,4 @@
-"""The form of a session's settings holds every one of them, and says what is wrong where it is wrong."""
+"""The form of a session's settings has every setting and shows each error at its field."""
 
 import re
 

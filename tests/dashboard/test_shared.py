@@ -118,7 +118,7 @@ FRAGMENTS = (
     f"/steps?around=1&text={PERSONS}",
 )
 ECHOES = re.compile(f'(?:find|text)={PERSONS}|find={CUT}|value="(?:{PERSONS}|{CUT})"|text {PERSONS}')
-"""What was looked for, as pages repeat it."""
+"""The search text, which pages repeat."""
 
 
 @pytest.mark.parametrize(

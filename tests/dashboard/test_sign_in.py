@@ -65,7 +65,7 @@ def test_16_threads_may_sign_in_with_passwords_at_once() -> None:
 
 
 def at_once(calls: Sequence[Callable[[], Any]]) -> list[int]:
-    """The statuses of calls that begin together, each in a thread of its own."""
+    """The statuses of requests that start at the same time, each in its own thread."""
     start = Barrier(len(calls))
 
     def carry_out(call: Callable[[], Any]) -> int:

@@ -1,4 +1,4 @@
-"""The panel of a step: everything in it is inert text, long parts are folded, the rest is a request away."""
+"""The panel of a step: everything in it is plain text; long parts are folded and loaded on demand."""
 
 import json
 import re
@@ -60,7 +60,7 @@ def shown(client: Client, session: Session, number: int = 1) -> str:
 
 
 def pace(client: Client, session: Session, number: int) -> dict[str, Any] | None:
-    """What the panel tells a replay of a step."""
+    """The data for a replay in the panel of a step."""
     found = re.search(r'data-pace="([^"]*)"', panel(client, session, number))
     assert found is not None
     return json.loads(unescape(found[1])) if found[1] else None

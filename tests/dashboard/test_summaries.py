@@ -27,7 +27,7 @@ def form(session: Session, query: str = "") -> str:
 
 
 def marks(client: Client, address: str) -> dict[str, str]:
-    """What the rows say of summaries, by step."""
+    """The summary marks of the rows, by step."""
     rows = re.findall(
         r'data-step="(\d+)"(?:(?!</li>).)*class="mark"\s+title="([^"]*)"',
         html(client.get(address)),

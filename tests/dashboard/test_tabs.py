@@ -1,4 +1,4 @@
-"""The tabs of a session's page: whatever is in the registry is on the page, private, and costs the same."""
+"""The tabs of a session's page: each registered tab is on the page, private, and of constant cost."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""How values and labels read."""
+"""How values and labels are worded."""
 
 import ast
 import re

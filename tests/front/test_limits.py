@@ -1,4 +1,4 @@
-"""Who a client is, and what it may use at once."""
+"""How clients are identified, and what one client may use at a time."""
 
 from contextlib import ExitStack
 from uuid import uuid4

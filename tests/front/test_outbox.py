@@ -1,4 +1,4 @@
-"""An outbox keeps order, counts what waits in files, and breaks off what nobody reads."""
+"""An outbox keeps the order, counts bytes that wait in files, and aborts responses that nobody reads."""
 
 import asyncio
 import threading

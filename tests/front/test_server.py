@@ -1,4 +1,4 @@
-"""A server holds for everybody although some clients stall: with real sockets, against ``playhead up``."""
+"""Stalled clients do not slow down others: with real sockets, against ``playhead up``."""
 
 import json
 import os
@@ -63,7 +63,7 @@ class Server:
         )
 
     def connect(self, text: str, *, buffer: int = 0) -> socket.socket:
-        """A connection on which this has been sent."""
+        """A connection on which these bytes have been sent."""
         client = socket.socket()
         if buffer:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
@@ -87,7 +87,7 @@ class Server:
         assert added.status_code == 201, added.text
 
     def check(self, session: str) -> None:
-        """Health, a read and an append are answered although other clients stall."""
+        """Checks that health, a read and an append get responses while other clients stall."""
         begun = time.monotonic()
         assert httpx.get(f"http://127.0.0.1:{self.port}/healthz").text == "ok\n"
         assert self.api.get(f"/sessions/{session}").status_code == 200
@@ -95,7 +95,7 @@ class Server:
         assert time.monotonic() - begun < STALL
 
     def stop(self) -> float:
-        """The seconds that a SIGTERM takes."""
+        """The seconds from SIGTERM to the end of the server."""
         begun = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
         assert self.process.wait(30) == 0

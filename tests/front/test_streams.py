@@ -1,4 +1,4 @@
-"""Each change reaches everybody who follows it, once and in order, however they join and however slow."""
+"""Each change reaches every subscriber once and in order, whenever it joins and however slow it is."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""Unread responses share the disk, and slow readers of one client hold neither it nor the threads."""
+"""Unread responses share the disk. Slow readers of one client cannot use up the disk or the threads."""
 
 import asyncio
 import os

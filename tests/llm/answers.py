@@ -1,4 +1,4 @@
-"""Answers of all kinds for the properties, and what each API makes of them, without a wire."""
+"""Random model responses for property tests, and how each API writes them, without a network."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -43,13 +43,13 @@ def answers(draw: st.DrawFn) -> Answer:
 
 
 def resized(answer: Answer) -> st.SearchStrategy[tuple[Answer, Answer]]:
-    """The answer, and the same cut into other pieces."""
+    """The response, and the same response split into other pieces."""
     return _SIZES.map(lambda sizes: (answer, replace(answer, sizes=sizes)))
 
 
 @dataclass(frozen=True)
 class Wire:
-    """How the loopback words an answer for one API."""
+    """How the loopback writes a response for one API."""
 
     whole: Callable[[Answer, int, str, int], Json]
     events: Callable[[Answer, int, str, int], Iterator[Event]]
@@ -71,7 +71,7 @@ def read(provider: str, events: Iterable[Json]) -> list[ModelOutputDelta]:
 
 
 def told(provider: str, answer: Answer) -> list[ModelOutputDelta]:
-    """The deltas of an answer that is streamed without faults."""
+    """The deltas of a response that is streamed without faults."""
     # The SDKs drop pings.
     events = [data for name, data in WIRES[provider].events(answer, 1, "model", 100) if name != "ping"]
     return read(provider, events)
@@ -82,5 +82,5 @@ def collected(provider: str, answer: Answer) -> Completion:
 
 
 def whole(provider: str, answer: Answer) -> dict[str, Any]:
-    """The same answer as the API gives it unstreamed."""
+    """The same response, not streamed."""
     return WIRES[provider].whole(answer, 1, "model", 100)

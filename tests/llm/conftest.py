@@ -28,10 +28,10 @@ class Api:
     model: str
     context: Mapping[str, Any]
     half_way: int
-    """Events after which some of a text has been said."""
+    """Events after which a part of the text has been sent."""
 
     def request(self, *, tools: bool = False, **more: Any) -> ModelRequest:
-        """Its request, with or without a tool in the provider's shape."""
+        """A request in this API's shape, with or without a tool."""
         shape = FORMATS[PROVIDERS[self.name].format]
         context = {**self.context, **({"tools": shape.tools([TOOL])} if tools else {})}
         return ModelRequest(self.model, context, **more)
@@ -73,7 +73,7 @@ def api(request: pytest.FixtureRequest) -> Api:
 
 @dataclass
 class Caller:
-    """Calls models without ever sleeping; ``waits`` holds what would have been slept."""
+    """Calls models without sleeping; ``waits`` has the pauses."""
 
     waits: list[float] = field(default_factory=list)
     limits: TimeLimits = field(default_factory=lambda: TimeLimits(connect=5, read=5, total=30))

@@ -1,4 +1,4 @@
-"""One answer, one output, however it was cut into pieces."""
+"""One response gives one output, however it was split into pieces."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A failed call says what was asked where and how often, what came back, and nothing secret."""
+"""The error of a failed call names model, address, attempts and response, and contains no secret."""
 
 import socket
 

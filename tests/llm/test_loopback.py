@@ -1,4 +1,4 @@
-"""The loopback refuses what the providers refuse; else its other tests would prove nothing."""
+"""The loopback refuses what the providers refuse. Otherwise other tests would prove nothing."""
 
 import http.client
 import json

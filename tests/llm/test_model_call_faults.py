@@ -1,4 +1,4 @@
-"""What goes wrong with calls, and what is made of it: waited out, begun anew, or told in clear words."""
+"""Failures of model calls: some are waited out, some are retried, and the others are reported clearly."""
 
 import pytest
 

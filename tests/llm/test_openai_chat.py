@@ -1,4 +1,4 @@
-"""Chat completions: OpenAI's own, and what compatible servers make of them."""
+"""Chat completions of OpenAI and of compatible servers."""
 
 from typing import Any
 

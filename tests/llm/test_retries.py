@@ -1,4 +1,4 @@
-"""When a call is made again."""
+"""When a model call is retried."""
 
 from collections.abc import Generator
 
@@ -42,7 +42,7 @@ def test_a_requested_wait_that_is_too_long_ends_the_retries() -> None:
 
 
 class Script:
-    """Attempts that say and raise what they are told to; ``closed`` counts those that were ended."""
+    """Scripted attempts, which yield and raise in order; ``closed`` counts the closed ones."""
 
     def __init__(self, *attempts: list[ModelOutputDelta | ModelCallError]) -> None:
         self.attempts = list(attempts)

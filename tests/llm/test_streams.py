@@ -1,4 +1,4 @@
-"""Listening in a thread of its own: nothing is lost, and silence is told."""
+"""Reading a stream in a separate thread: nothing is lost, and pauses are reported."""
 
 import threading
 from collections.abc import Generator

@@ -1,4 +1,4 @@
-"""The database itself refuses to change the log, whatever way is tried."""
+"""The database itself refuses every kind of change to the log."""
 
 import sqlite3
 from collections.abc import Callable

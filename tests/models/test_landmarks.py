@@ -1,4 +1,4 @@
-"""The next step of a kind: what counts, in both directions, as of a position, and at what cost."""
+"""The next step of a kind: which steps count, in both directions, as of a position, and the cost."""
 
 from typing import Any
 

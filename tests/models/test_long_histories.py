@@ -1,4 +1,4 @@
-"""What a read costs does not grow with the rewinds, takes and forks of a session: queries and rows."""
+"""The queries and rows of a read do not grow with the rewinds, takes and forks of a session."""
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -30,12 +30,12 @@ class Lasting(NamedTuple):
     rewound: Session
     """Of 90 rewinds, in blocks of four spans."""
     forked: Session
-    """The eightieth of a fork of forks."""
+    """The fork at depth 80, in a chain of forks."""
 
 
 @pytest.fixture(scope="module")
 def lasting(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Lasting]:
-    """Made once for all tests, which only look at it."""
+    """Created once for all tests, which only read it."""
     with django_db_blocker.unblock(), transaction.atomic():
         project = Project.objects.create(name="p")
         deep = forked(project, 80)

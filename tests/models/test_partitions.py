@@ -166,7 +166,7 @@ def test_privileges_on_the_tables_stay() -> None:
 
 @pytest.mark.usefixtures("filled")
 def test_an_append_that_has_begun_ends_before_its_tables_are_locked() -> None:
-    """It would wait for the migration, and the migration for it: PostgreSQL would end one of them."""
+    """Otherwise the append and the migration would wait for each other, and PostgreSQL would end one."""
     (session,) = fetch("SELECT session_id FROM historyapp_entry LIMIT 1")[0]
     writer = connection.get_new_connection(connection.get_connection_params())
     writer.execute("SELECT 1 FROM historyapp_session WHERE id = %s FOR UPDATE", [session])

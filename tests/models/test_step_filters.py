@@ -198,7 +198,7 @@ def test_every_filter_uses_its_index(project: Project) -> None:
 
 
 def _plan(statement: str) -> str:
-    """How the database reads what a statement asks for."""
+    """The query plan of a statement."""
     with connection.cursor() as cursor:
         explain = "EXPLAIN " if connection.vendor == "postgresql" else "EXPLAIN QUERY PLAN "
         cursor.execute(explain + statement)

@@ -41,7 +41,7 @@ def talk(project: Project, steps: int) -> Session:
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Positions of the entries that are read meanwhile."""
+    """The positions of the entries that the block reads."""
     positions: list[int] = []
     given = sql._entry
 
@@ -55,7 +55,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.fixture(scope="module")
 def talks(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[list[Session]]:
-    """A short and a long one, with summaries. Made once for all policies."""
+    """A short and a long session, with summaries. Created once for all policies."""
     with django_db_blocker.unblock(), transaction.atomic():
         project = Project.objects.create(name="Bob's")
         made = []

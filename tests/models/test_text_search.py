@@ -1,4 +1,4 @@
-"""A text is found wherever it stands in what is live, with and without blocks, also in forks and takes."""
+"""A text is found in every live entry, with and without blocks, also in forks and takes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Appending: all or nothing, in turn, and only what fits."""
+"""Appends are all or nothing, one after another, and only up to the limits."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime

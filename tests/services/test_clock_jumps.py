@@ -50,7 +50,7 @@ PAST, FUTURE = -400 * DAY, 400 * DAY
 
 @pytest.fixture
 def jump(monkeypatch: pytest.MonkeyPatch) -> Jump:
-    """Sets the wall clock forwards or backwards, from what it really is."""
+    """Sets the wall clock forwards or backwards from the real time."""
     offset = timedelta()
     now, seconds = timezone.now, time.time
     monkeypatch.setattr(timezone, "now", lambda: now() + offset)

@@ -60,7 +60,7 @@ def imported(project: Project, text: str) -> list[Session]:
 
 
 def contents(session: Session) -> dict[str, object]:
-    """All that a session is, but for ids and times of its making."""
+    """Everything of a session, except ids and creation times."""
     entries = session.entries.order_by("position")
     names = ("title", "agent", "model", "status", "tags", "settings", "metadata", "head", "steps", "errors")
     return {

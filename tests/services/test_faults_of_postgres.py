@@ -1,4 +1,4 @@
-"""On PostgreSQL, a full disk, a read-only server and a lost connection each have their own answer."""
+"""On PostgreSQL, a full disk, a read-only server and a lost connection each have their own error."""
 
 import io
 import socket
@@ -96,7 +96,7 @@ def test_a_connection_that_broke_between_requests_is_not_noticed(run: Agent) -> 
 
 @pytest.fixture
 def stopped_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Nobody listens at the database's address any more."""
+    """The connection leads to an address at which no server listens."""
     connection.close()
     with socket.socket() as taken, monkeypatch.context() as patch:
         taken.bind(("127.0.0.1", 0))

@@ -31,7 +31,7 @@ Damage = Callable[[bytearray, random.Random], None]
 
 
 class Sound(NamedTuple):
-    """A sound file and what finds its way around in it."""
+    """An intact database file, with a key, a cookie and a session of it."""
 
     file: Path
     key: str

@@ -1,4 +1,4 @@
-"""Writing notes while others do."""
+"""Writing notes concurrently."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress

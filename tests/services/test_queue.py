@@ -30,7 +30,7 @@ def test_queues_are_separate() -> None:
 
 
 def test_looking_into_an_empty_queue_is_one_read() -> None:
-    """An idle worker must not take SQLite's write lock ten times a second."""
+    """Otherwise an idle worker would take SQLite's write lock ten times a second."""
     with CaptureQueriesContext(connection) as queries:
         assert take("ours") is None
     (query,) = queries.captured_queries

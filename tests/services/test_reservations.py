@@ -123,7 +123,7 @@ def test_a_retry_that_does_not_fit_is_refused(project: Project, session: Session
 
 
 def attempts(payer: Payer, count: int) -> int:
-    """How many of so many calls were let through. Every second one is settled at its full estimate."""
+    """The number of calls that were allowed. Every second call is settled at its full estimate."""
     made = 0
     for number in range(count):
         with short_connection():

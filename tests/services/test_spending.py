@@ -1,4 +1,4 @@
-"""A project's list of models holds for every paid call, and leave that was withdrawn ends waiting work."""
+"""A project's list of models applies to every paid call. Withdrawn permission ends waiting work."""
 
 from collections.abc import Callable
 

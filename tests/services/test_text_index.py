@@ -1,4 +1,4 @@
-"""Text blocks follow from the log alone, whoever makes them and in however many goes."""
+"""Text blocks depend only on the log, not on who makes them or in how many parts."""
 
 from datetime import timedelta
 

@@ -70,7 +70,7 @@ moves = st.one_of(
 
 @dataclass
 class Plain:
-    """What a session should be: for each head that it ever had, the entries live then."""
+    """The expected session: the live entries for each head that it ever had."""
 
     paths: dict[int, list[Entry]] = field(default_factory=lambda: {0: []})
     rewinds: list[int] = field(default_factory=list)

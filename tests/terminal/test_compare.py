@@ -13,7 +13,7 @@ from tests.terminal.conftest import Playhead
 
 @pytest.fixture
 def forked(project: Project, session_id: UUID) -> Session:
-    """A fork after the first step, which then goes another way."""
+    """A fork after the first step. Its later steps differ."""
     made = fork(project, session_id, at_step=1)
     append(
         project, made.pk, [act("test", command="go test ./..."), ok(outputs="PASS"), act("push"), failed()]

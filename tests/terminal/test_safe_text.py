@@ -1,4 +1,4 @@
-"""No text of an agent reaches a terminal as a command to it."""
+"""Text of an agent never controls the terminal."""
 
 import json
 import unicodedata

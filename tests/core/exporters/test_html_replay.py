@@ -1,4 +1,4 @@
-"""The file that replays a session: all of it is there, and nothing that an agent wrote is markup."""
+"""The HTML replay contains the whole session, and text of an agent is never markup."""
 
 import base64
 import hashlib
@@ -70,7 +70,7 @@ def shell(command: str, id: str = "a") -> ModelOutput:
 
 
 EMPTY = Page(written([]))
-"""What stands in every file."""
+"""Texts that every file contains."""
 
 
 def test_a_step_holds_what_happened_in_it() -> None:

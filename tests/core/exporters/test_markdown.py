@@ -30,7 +30,7 @@ def written(entries: list[Entry], **fields: Any) -> str:
 
 
 def blocks(text: str, kind: str) -> list[str]:
-    """What a reader sees of one kind of Markdown token."""
+    """The visible text of each Markdown token of one kind."""
     return [token.content for token in MarkdownIt().parse(text) if token.type == kind]
 
 

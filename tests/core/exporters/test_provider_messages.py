@@ -1,4 +1,4 @@
-"""Both exports of provider messages: they are what their importers read."""
+"""The importers can read both exports of provider messages."""
 
 import json
 from typing import Any

@@ -91,7 +91,7 @@ def place_of(path: Path) -> Place:
 
 
 def standing(request: Request, text: str) -> list[Path]:
-    """Where a text stands, alone or within another."""
+    """The paths of a text, alone or within another text."""
     return [path for path, value in nodes(request) if isinstance(value, str) and text in value]
 
 

@@ -1,4 +1,4 @@
-"""Contexts at random, of sessions in any order that agents may ever write them."""
+"""Random contexts, of sessions with entries in every order that agents can write."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -69,7 +69,7 @@ SESSIONS = st.one_of(
 
 
 def context(name: str, said: Iterable[ConversationPart], live_screen: str = "", **fields: Any) -> Context:
-    """A context of everything that is given, as a format writes it."""
+    """A context of all the given entries, as a format writes it."""
     screen = FORMATS[name].write(InputMessage(0, live_screen, "live_screen")) if live_screen.strip() else None
     parts = tuple(map(RequestMeter(name).write, said))
     return Context(parts, Manifest(policy="test", max_tokens=None, tokens=0), live_screen=screen, **fields)
@@ -81,7 +81,7 @@ def of(name: str, *bodies: Body, **fields: Any) -> Context:
 
 
 def messages_of(found: Context) -> list[Item]:
-    """What is said in a context that was written for ``openai_chat``, as its messages."""
+    """The messages of a context in the format ``openai_chat``."""
     return [item for part in found.parts for item in part.items]
 
 

@@ -12,7 +12,7 @@ IMAGE_TYPES = {"image/png", "image/jpeg", "image/gif", "image/webp"}
 
 
 class Refused(AssertionError):
-    """What a provider would answer with 400."""
+    """A request that a provider would refuse with 400."""
 
 
 def refuse_unless(true: object, why: str, what: Any = "") -> None:

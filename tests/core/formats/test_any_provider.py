@@ -1,4 +1,4 @@
-"""What every provider asks, of every format, and that the checks refuse a format that is broken."""
+"""Every format keeps the rules of all providers, and the checks refuse a broken format."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -85,7 +85,7 @@ class ResultsOfTheUser(OpenAIChat):
 
 
 class WithoutIds(OpenAIChat):
-    """And results as the user's text: as a format for a provider without ids may be broken."""
+    """A broken format for a provider without ids: it also writes results as the user's text."""
 
     def fields(self, context: Context, items: list[Item]) -> dict[str, Any]:
         functions = [

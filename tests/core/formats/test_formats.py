@@ -1,4 +1,4 @@
-"""Rules that hold for every format and whatever a policy hands over (DESIGN 7)."""
+"""Rules for every format, with any output of a policy (DESIGN 7)."""
 
 import json
 import re

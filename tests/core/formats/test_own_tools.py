@@ -1,4 +1,4 @@
-"""The tools that providers have made themselves: the list is dated, and is that of the installed SDKs."""
+"""The list of providers' own tools is dated and equals that of the installed SDKs."""
 
 import typing
 from collections.abc import Iterator

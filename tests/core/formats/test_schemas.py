@@ -1,4 +1,4 @@
-"""Which schemas of tools are none."""
+"""Which schemas of tools are invalid."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What is rendered fits the types that the official SDKs declare for requests."""
+"""Rendered requests match the request types of the official SDKs."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""A validator that lets broken requests pass proves nothing: each of its rules refuses something."""
+"""Each rule of a validator refuses something. Otherwise the validator would prove nothing."""
 
 from typing import Any
 

@@ -14,7 +14,7 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 
 
 def mutilate(value: Any, draw: st.DrawFn) -> Any:
-    """The same JSON with one value somewhere in it replaced or left out."""
+    """The same JSON, with one value at a random place replaced or left out."""
     if not isinstance(value, (dict, list)) or not value or draw(st.integers(0, 4)) == 0:
         return draw(VALUES)
     if isinstance(value, list):

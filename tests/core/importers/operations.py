@@ -1,4 +1,4 @@
-"""What tests ask of the operations that an importer gave."""
+"""Functions for tests that read the operations of an importer."""
 
 import io
 import tracemalloc
@@ -42,7 +42,7 @@ def rewinds(operations: list[Operation]) -> list[tuple[int, int]]:
 
 
 def live(operations: list[Operation]) -> list[Any]:
-    """What is live at the end of a single session, following the rewinds as the log does."""
+    """The entries that are live at the end of a single session, after its rewinds."""
     log: list[list[Any]] = [[]]
     for op in operations:
         if isinstance(op, Append):
@@ -57,7 +57,7 @@ def metadata(operations: list[Operation]) -> list[dict[str, Any]]:
 
 
 def check(operations: Iterable[Operation]) -> Counter[str]:
-    """What holds for every reading of every file; gives the number of calls and results."""
+    """Checks rules for any file and any reading. Returns the number of calls and results."""
     announced: set[str] = set()
     positions: Counter[str] = Counter()
     called: set[tuple[str, str | None]] = set()

@@ -48,7 +48,7 @@ def lines(*records: Any) -> str:
 
 
 def read(importer: Importer, data: Any, name: str = "run.json", folder: str = "") -> list[Operation]:
-    """What a file holds. Checks that it is told as every importer must."""
+    """Reads a file. Checks the rules that every importer keeps."""
     operations = list(importer.read(source(data, name, folder)))
     check(operations, importer.name)
     return operations
@@ -103,7 +103,7 @@ def calls_in(operations: Iterable[Operation]) -> int:
 
 
 def check(operations: Iterable[Operation], format: str) -> None:
-    """What holds for the operations of every importer, however broken its file is."""
+    """Checks rules for the operations of every importer, also for broken files."""
     called: dict[str, set[str | None]] = defaultdict(set)
     for operation in operations:
         match operation:

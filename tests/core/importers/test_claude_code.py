@@ -245,7 +245,7 @@ def test_a_result_names_the_sub_agent_that_it_comes_from() -> None:
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:
-    """The file's records, read apart from the importer: glued ones too, repeated ones once."""
+    """The file's records, read without the importer. Includes glued records, and repeated ones once."""
     found, seen = [], set()
     for line in path.read_text("utf-8").splitlines():
         at = 0

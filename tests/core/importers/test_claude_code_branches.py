@@ -191,7 +191,7 @@ def test_a_compaction_keeps_the_history_live() -> None:
 
 @st.composite
 def trees(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """A conversation in which people go back to the end of earlier turns, or go on with what they left."""
+    """A conversation in which people return to earlier turns, or continue an abandoned branch."""
     records: list[dict[str, Any]] = []
     ends: list[int | None] = [None]
     for turn in range(draw(st.integers(1, 8))):

@@ -1,4 +1,4 @@
-"""Positions by record id: as a dictionary would hold them, whatever was put away since."""
+"""Positions by record id: the same as in a dictionary, also after some were moved to disk."""
 
 import pytest
 from hypothesis import given
@@ -12,7 +12,7 @@ IDS = st.sampled_from([*"abcdefghij", "", "\ud800", "\0", "é", "x" * 5_000])
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few are held in memory, and many ids share a hash."""
+    """Holds few positions in memory, and many ids have the same hash."""
     monkeypatch.setattr(claude_code_places, "_NEWEST", 3)
     monkeypatch.setattr(claude_code_places, "_SLOTS", 4)
 

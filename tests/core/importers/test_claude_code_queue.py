@@ -42,7 +42,7 @@ BEGINNING = (user(1, None, "Fix it"), assistant(2, 1, call("t")))
 
 
 def told(*lines: dict[str, Any]) -> list[str]:
-    """What an importer reads in a file, in a few words for each entry."""
+    """The entries that an importer reads in a file, in a few words each."""
     return [_told(body) for body in bodies(read(*lines))]
 
 
@@ -160,7 +160,7 @@ def test_an_operation_without_words_does_not_end_the_import(content: Any) -> Non
 
 
 def _removed(path: Path) -> list[str]:
-    """The prompts of a file that a running turn took, read in the plainest way."""
+    """The prompts of a file that a running turn took, read without the importer."""
     queued: list[str] = []
     taken: list[str] = []
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():

@@ -32,7 +32,7 @@ from tests.shared import SHARED, needs
 CORPUS = SHARED / "corpus" / "codex_rollout"
 FILES = sorted(CORPUS.glob("**/*.jsonl")) or [CORPUS]
 HOSTED = ("web_search_call", "image_generation_call")
-"""Calls that the provider carries out. They count where the file has what came back."""
+"""Calls that the provider carries out. They count if the file has their result."""
 CALLS = ("function_call", "custom_tool_call", "tool_search_call")
 RESULTS = ("function_call_output", "custom_tool_call_output", "tool_search_output", "function_result")
 

@@ -1,4 +1,4 @@
-"""What every importer in the registry keeps to, whatever file it is given."""
+"""Rules that every registered importer keeps for any file."""
 
 from itertools import takewhile
 from typing import Any

@@ -1,4 +1,4 @@
-"""Whatever is wrong with a file: what is readable is told, the rest is named, and nothing else happens."""
+"""Damaged files: readable records are imported, the others are listed, and nothing else happens."""
 
 import copy
 import json
@@ -18,7 +18,7 @@ from tests.core.importers.samples import DOCUMENTS, FILES, LINES
 from tests.examples import examples, thorough
 
 EVERY = [5, thorough(1)]
-"""Of the wrong values at all places, one in so many: each place gets two or three of the twelve."""
+"""One in this many wrong values is tried: each place gets two or three of the twelve."""
 
 
 @pytest.mark.parametrize(("name", "data"), FILES)

@@ -1,4 +1,4 @@
-"""No file makes an importer take more than linear time, whatever the file holds and however it is linked."""
+"""No file makes an importer take more than linear time, whatever its content and links are."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""How runs end, and what is worth a look."""
+"""How runs end, and which findings an overview lists."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Random sessions in which every text can be told apart, and what a context of them must account for."""
+"""Random sessions with distinct texts, and what a context of them must contain or list."""
 
 import re
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ KINDS = ("input", "output", "output", "results", "results", "results", "instruct
 
 @dataclass
 class Session:
-    """What was recorded, and where each text belongs."""
+    """A session, and the entry of each text."""
 
     live: list[Entry] = field(default_factory=list)
     head: int = 0
@@ -59,7 +59,7 @@ class Session:
         self.live.append(entry(self.head, body))
 
     def rewind(self, back: int) -> None:
-        """Takes the newest entries away; positions go on, as after a rewind or in a fork."""
+        """Removes the newest entries. Positions continue, as after a rewind or in a fork."""
         gone = self.live[len(self.live) - min(back, len(self.live)) :]
         self.live = self.live[: len(self.live) - len(gone)]
         positions = {each.position for each in gone}
@@ -129,7 +129,7 @@ def a_result(draw: st.DrawFn, made: Session, filler: int) -> ToolResult:
 
 
 def current_marks(made: Session) -> set[str]:
-    """The texts that a context has to account for: of instructions and notebooks, the newest ones."""
+    """The texts that a context must contain or list. Of instructions and notebooks, only the newest."""
     newest = {e.kind: e.position for e in made.live if e.kind in ("system_instruction", "memory_notebook")}
     old = {e.position for e in made.live if e.kind in newest and e.position != newest[e.kind]}
     return {mark for mark, position in made.marks.items() if position not in old}

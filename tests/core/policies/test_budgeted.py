@@ -72,7 +72,7 @@ BRISK = session([lines(number, 3) for number in range(1, 151)])
 
 
 def context(recorded: Recorded, budget: int | None, step: int | None = None) -> Context:
-    """As before ``step`` (default: after the last one)."""
+    """The context before ``step`` (default: after the last step)."""
     step = step or len(recorded.episodes) + 1
     return BUDGETED.choose(past_of(recorded).before(step), SessionSettings(max_tokens=budget), METER)
 

@@ -1,4 +1,4 @@
-"""Results made to fit."""
+"""Clipping results to a size."""
 
 from collections import Counter
 from dataclasses import replace

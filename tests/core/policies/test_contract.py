@@ -1,4 +1,4 @@
-"""What every policy in the registry keeps to, whatever the session, the budget and the format (DESIGN 6)."""
+"""Rules that every registered policy keeps for any session, budget and format (DESIGN 6)."""
 
 from typing import Any
 
@@ -145,7 +145,7 @@ def test_a_step_in_flight_is_shown_without_an_invented_result(name: str, format:
 @EVERY
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_result_that_comes_late_is_told_as_text(name: str, format: str) -> None:
-    """Of an abandoned step, of one before, of a call that nobody knows; one that came twice is told once."""
+    """Results of an abandoned step, an earlier step and an unknown call. A repeated result appears once."""
     entries = session(
         calls("a"), calls("b"), result("a", "found x_y"), result("b", "fine"), result("b", "fine"),
         result("zzz", "found z_z"), calls("c"), result("b", "found b_b"), result("c", "done"),

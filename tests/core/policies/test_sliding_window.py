@@ -17,7 +17,7 @@ def steps(count: int) -> list[Body]:
 
 
 def summary(first: int, last: int, text: str = "it went well", level: int = 2) -> Summary:
-    """Of steps whose output stands at 2n."""
+    """A summary of steps whose output is at position 2n."""
     return Summary(f"{first}-{last}", 2 * first, 2 * last + 1, first, last, text, level)
 
 

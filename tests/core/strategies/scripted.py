@@ -11,7 +11,7 @@ from tests.core.entries import session
 
 
 class Model:
-    """Gives its answers in turn, the last one again and again. An answer may be made from the prompt."""
+    """Gives its responses in turn and repeats the last one. A response may be a function of the prompt."""
 
     def __init__(self, *answers: str | Callable[[SummaryPrompt], str]) -> None:
         self._answers = list(answers)

@@ -1,4 +1,4 @@
-"""What every strategy keeps to, whatever the steps."""
+"""Rules that every strategy keeps for any steps."""
 
 import json
 from functools import cache
@@ -80,7 +80,7 @@ def test_it_takes_any_steps(strategy: Strategy, entries: list[Entry], inputs: li
 
 
 def check_size(strategy: Strategy, episodes: tuple[Episode, ...]) -> None:
-    """What is made of the steps, without the user's own words, is no larger than the steps."""
+    """Checks that summaries, without the user's own words, are no larger than their steps."""
     _, made = split_words(strategy.write(Material(episodes), resources()).text)
     own = sum(count_tokens(text) for episode in episodes for text in step_texts(episode))
     assert count_tokens(made.strip()) <= max(1, own)

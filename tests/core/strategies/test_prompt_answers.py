@@ -1,4 +1,4 @@
-"""Answers that cannot be used: requested once more with their fault, then an error of one sentence."""
+"""Unusable responses of a model: the request is repeated once and names the fault; then it is an error."""
 
 from collections.abc import Callable
 

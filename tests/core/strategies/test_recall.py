@@ -1,4 +1,4 @@
-"""Real sessions: what later steps take from the past stands in the extracts; see ``bench/extracting.py``."""
+"""Real sessions: extracts keep the names that later steps use. See ``bench/extracting.py``."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A shortened text keeps its most telling lines and counts the others."""
+"""A shortened text keeps its most informative lines and gives the number of the others."""
 
 import pytest
 from hypothesis import given

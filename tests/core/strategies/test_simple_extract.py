@@ -1,4 +1,4 @@
-"""Without a model a step keeps its call, its outcome, its names and what tells how it ended."""
+"""Without a model, the extract of a step keeps its call, outcome and names, and how it ended."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The user's own words come through every stage as they were."""
+"""The user's own words stay unchanged in every stage."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Folding."""
+"""Folding of long texts."""
 
 from hypothesis import given
 from hypothesis import strategies as st

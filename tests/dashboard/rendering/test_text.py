@@ -1,4 +1,4 @@
-"""What agents wrote is safe to look at."""
+"""Text of agents is safe to display."""
 
 import re
 from html import unescape

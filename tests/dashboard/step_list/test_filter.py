@@ -94,7 +94,7 @@ def test_an_empty_list_says_that_nothing_matches(alice: Client, session: Session
 
 
 def chips(response: object) -> list[str]:
-    """The chips that are on, with where they lead; others without."""
+    """The chips: those that are on with their address, the others without."""
     part = html(response).partition('class="chips"')[2].partition("</ul>")[0]
     shown = []
     for chip in part.split("<li>")[1:]:

@@ -1,4 +1,4 @@
-"""A row of the step list says in two lines what was tried and what came of it."""
+"""A row of the step list shows the action and its result in two lines."""
 
 import pytest
 from django.test import Client

@@ -7,7 +7,7 @@ from historyapp.core.entries import ToolResult
 
 
 def called(name: str, arguments: Any, outputs: Any = None, **fields: Any) -> RecordedCall:
-    """A call that was answered with success, or with what ``fields`` say."""
+    """A call whose result is a success, unless ``fields`` say otherwise."""
     result = ToolResult.model_validate({"status": "success", "outputs": outputs, **fields})
     return RecordedCall(name, arguments, result)
 

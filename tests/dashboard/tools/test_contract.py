@@ -1,4 +1,4 @@
-"""Every view shows what its calls hold, whatever that is."""
+"""Every tool view shows the whole content of its calls."""
 
 import json
 import re
@@ -41,7 +41,7 @@ def drawn(call: RecordedCall, view: ToolView | None = None) -> tuple[Card, dict[
 
 
 def everything(card: Card, blocks: dict[str, Block]) -> str:
-    """All texts of a card, also those that are a request away."""
+    """All texts of a card, including those that are loaded on demand."""
     words = [card.title, card.badge, *card.facts]
     for value in card.values:
         words += [value.label, value.text]

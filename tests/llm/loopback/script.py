@@ -1,4 +1,4 @@
-"""What the loopback answers with: an answer, or one of the ways in which a provider fails."""
+"""What the loopback responds with: a model's response, or one of the failures of providers."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a model says, in no provider's words."""
+    """A model's response, independent of the provider."""
 
     text: str = ""
     thoughts: str = ""
@@ -47,7 +47,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Refusal:
-    """An error instead of an answer, in the provider's shape."""
+    """An error instead of a response, in the provider's shape."""
 
     status: int
     message: str = "The server had an error while processing your request."

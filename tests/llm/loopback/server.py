@@ -1,4 +1,4 @@
-"""The HTTP server in its thread: who asks, whether that is allowed, and what goes over the wire."""
+"""The HTTP server in its thread: it checks requests and sends responses."""
 
 import json
 import select
@@ -17,12 +17,12 @@ from tests.llm.loopback.script import Answer, Broken, Raw, Refusal, Step
 from tests.llm.loopback.wire import Event, Json
 
 WRONG_KEY = "sk-wrong-0123456789"
-"""The key that nobody accepts; all others are welcome."""
+"""The key that is refused. All others are accepted."""
 
 
 @dataclass
 class Recorded:
-    """One request, and whether its sender went away before it was answered."""
+    """One request, and whether its client disconnected before the response."""
 
     path: str
     headers: dict[str, str]
@@ -32,7 +32,7 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Dialect:
-    """How one endpoint answers."""
+    """How one endpoint responds."""
 
     whole: Callable[[Answer, int, str, int], Json]
     events: Callable[[Answer, int, str, int], Iterator[Event]]
@@ -63,12 +63,12 @@ def _refused(rules: Rules, body: Json) -> Refusal | None:
 
 
 def tokens(body: Json) -> int:
-    """What the loopback takes for the input's tokens."""
+    """The loopback's count of the input tokens."""
     return len(json.dumps(body)) // 4
 
 
 class Loopback:
-    """Answers with the scripted ``steps`` in their order, then with what ``default`` makes of the request."""
+    """Responds with the scripted ``steps`` in order, then with the result of ``default``."""
 
     def __init__(self, port: int = 0) -> None:
         self.steps: deque[Step] = deque()
@@ -115,7 +115,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients that go away are what the tests are about."""
+        """Ignores connection errors: tests disconnect clients on purpose."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 

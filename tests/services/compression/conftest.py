@@ -23,13 +23,13 @@ Compress = Callable[..., CompressionRun]
 
 @pytest.fixture(autouse=True)
 def _short_rests(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker takes its session for a busy one at first, and would rest for a second in every run."""
+    """Shortens rests: a worker first assumes a busy session and would rest for a second in every run."""
     monkeypatch.setattr(run, "BUSY_WRITE_PAUSE", 0.05)
 
 
 @pytest.fixture
 def record(project: Project) -> Record:
-    """A session with so many finished steps, each about a file of its own."""
+    """A session with a number of finished steps, each about another file."""
 
     def record(steps: int) -> Session:
         session = create_session(project)
@@ -44,7 +44,7 @@ def record(project: Project) -> Record:
 
 @pytest.fixture
 def compress(project: Project) -> Compress:
-    """A whole run, carried out here and now."""
+    """A whole run, carried out in the test."""
 
     def compress(session: Session, **wish: Any) -> CompressionRun:
         asked = RunRequest(**{"strategy": "episode_summary", "model": "gpt-5-mini", **wish})

@@ -1,4 +1,4 @@
-"""When a session is compressed by itself, and that an append only compares."""
+"""When a session is compressed automatically. An append only compares two numbers."""
 
 import pytest
 

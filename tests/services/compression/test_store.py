@@ -53,7 +53,7 @@ def test_finishing_takes_as_many_queries_with_many_summaries_as_with_few(
 
 
 def _summarise(session: Session, times: int) -> None:
-    """A digest, and below it summaries of steps and ranges, so many times."""
+    """Stores summaries of steps and ranges and a digest of them, a number of times."""
     for level, last_position in [(1, 9), (2, 9), (3, 15)] * times:
         Summary.objects.create(
             session=session,

@@ -1,4 +1,4 @@
-"""How strategies' metered reach a model, and what happens when it does not answer as it should."""
+"""How strategies call a model, and what happens when it does not respond as it should."""
 
 import time
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ MODELS = ("gpt-5-mini", "openai_responses:gpt-5-mini", "claude-haiku-4-5")
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
-    """No pause and no limit of another test, and none left behind."""
+    """Resets pauses and limits before and after the test."""
     summarise._limiter.cache_clear()
     yield
     cache.clear()
@@ -44,7 +44,7 @@ def fresh() -> Iterator[None]:
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """What would have been slept between attempts."""
+    """The pauses between attempts, which tests skip."""
     slept: list[float] = []
     quick = partial(RetryPolicy, sleep=slept.append, random=lambda: 0.0)
     monkeypatch.setattr(summarise, "RetryPolicy", quick)

@@ -41,7 +41,7 @@ SUB = of_agent(user(11, None, "find it"), assistant(12, 11, call("u")), answer(1
 
 
 def echoes(*lines: dict[str, Any]) -> list[dict[str, Any]]:
-    """What the main file tells of a sub-agent, without its results' content."""
+    """The main file's records of a sub-agent, without the content of results."""
     told = []
     for number, line in enumerate(lines, start=30):
         data = {"type": "agent_progress", "agentId": "a1", "message": line}

@@ -1,4 +1,4 @@
-"""Importing again adds nothing, a grown file adds what is new, and nothing that was read is lost."""
+"""Importing a file again adds nothing, a grown file adds its new entries, and nothing is lost."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime

@@ -39,7 +39,7 @@ PLAYHEAD = IMPORTERS["playhead_jsonl"]
 
 @pytest.fixture(scope="module")
 def parsers() -> Iterator[ParserProcess]:
-    """One process for all tests that leave one behind: each takes half a second to start."""
+    """One process for all tests that do not end it: a start takes half a second."""
     with ParserProcess() as process:
         yield process
 

@@ -1,4 +1,4 @@
-"""A receiver that private addresses are allowed for, a webhook to it, and a worker that works in the test."""
+"""A receiver at an allowed private address, a webhook to it, and a worker that runs in the test."""
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""A target of webhooks on this machine: it keeps what arrives and answers as it is told."""
+"""A target of webhooks on this machine. It keeps requests and responds as a test defines."""
 
 import json
 import threading
@@ -33,7 +33,7 @@ class Arrived:
 
 @dataclass
 class Told:
-    """What to answer."""
+    """The response to send."""
 
     status: int = 204
     body: bytes = b""

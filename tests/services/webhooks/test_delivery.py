@@ -20,7 +20,7 @@ from tests.services.webhooks.receiver import Arrived, Receiver, Told
 
 
 def run_once(project: Project, title: str = "") -> Session:
-    """Three events: a session begins, a step of it fails, it ends."""
+    """Causes three events: a session begins, one of its steps fails, it ends."""
     session = create_session(project, names={"title": title})
     append(project, session.pk, [said("go"), act("make"), failed()])
     change_session(project, session.pk, {"status": "finished"})

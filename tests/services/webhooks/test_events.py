@@ -1,4 +1,4 @@
-"""Each event is found once, from rows, however much was recorded at once."""
+"""Each event is found once, from rows, however many entries were recorded at once."""
 
 import pytest
 from django.db import connection

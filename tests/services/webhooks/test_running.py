@@ -147,7 +147,7 @@ ALL_ENDED = (
 
 
 def _kill_after(server: Server, receiver: Receiver, count: int) -> None:
-    """Kills the worker when so many requests have arrived, which it then waits for an answer to."""
+    """Kills the worker after a number of requests, while it waits for the response to the last one."""
     end = time.monotonic() + SECONDS
     while len(receiver.arrived) < count:
         assert time.monotonic() < end, f"{len(receiver.arrived)} requests arrived"

@@ -1,4 +1,4 @@
-"""An attempt reaches only addresses that are allowed, follows nothing, and ends in bounded time."""
+"""An attempt reaches only allowed addresses, follows no redirect, and ends in bounded time."""
 
 import socket
 import time

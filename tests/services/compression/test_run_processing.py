@@ -1,4 +1,4 @@
-"""Several workers' tasks that share this process's calls of a model."""
+"""How a worker processes a run: cancellation, a silent provider, a deleted run, other workers."""
 
 import threading
 from uuid import UUID, uuid4

@@ -1,4 +1,4 @@
-"""What the official SDKs return becomes entries, with nothing lost that the next request needs."""
+"""Responses of the official SDKs become entries that keep all that the next request needs."""
 
 from typing import Any
 

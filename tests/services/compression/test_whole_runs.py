@@ -1,4 +1,4 @@
-"""What a compression run leaves behind, and what it never does."""
+"""What a compression run summarises, stores, retries and costs."""
 
 import threading
 from collections.abc import Callable
