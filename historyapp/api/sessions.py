@@ -61,6 +61,8 @@ class SettingsIn(SessionSettings):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
+    llm_name: Name = SessionSettings().llm_name
+    spacy_language_model: Name = SessionSettings().spacy_language_model
     policy: str = Field(default="budgeted", json_schema_extra={"enum": list(POLICIES)})
     format: str | None = Field(default=None, json_schema_extra={"enum": [*FORMATS, None]})
 

@@ -218,7 +218,9 @@ class ImportJob:
 
     def _settings(self, start: SessionStart) -> dict[str, Any]:
         try:
-            settings = dump_settings(load_settings(start.settings))
+            given = start.settings.items()
+            texts = {name: clean(text)[:200] for name, text in given if isinstance(text, str)}
+            settings = dump_settings(load_settings({**start.settings, **texts}))
             if settings.get("llm_name", LOCAL) != LOCAL and self.project.paid_automatic_compression:
                 del settings["llm_name"]  # a file must not choose a model that the project pays for
                 self.report.skip(Skipped(1, "the session's settings: llm_name: choose it in Playhead"))

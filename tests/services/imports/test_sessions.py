@@ -53,6 +53,14 @@ def test_a_session_is_made_with_its_first_entry_and_reported_in_the_file_s_order
     assert sorted(Session.objects.values_list("title", flat=True)) == ["a run", "b"]
 
 
+def test_settings_have_text_that_every_database_stores(project: Project, script: Script) -> None:
+    settings = {"llm_name": "my \x00\ud800" + "x" * 300, "window_size": 3}
+    script.operations = [SessionStart("s", settings=settings), *texts("a")]
+    assert import_file(project, source("", "run.jsonl"), format="script").error == ""
+    stored = Session.objects.get().settings
+    assert stored == {"llm_name": "my \ufffd\ufffd" + "x" * 195, "window_size": 3}
+
+
 def test_a_session_has_a_most_of_tags_wherever_it_comes_from(project: Project, script: Script) -> None:
     script.operations = [SessionStart("s", tags=tuple(f"tag {n}" for n in range(60))), *texts("a")]
     assert import_file(project, source("", "run.jsonl"), format="script").error == ""
