@@ -156,7 +156,11 @@ def test_what_agents_write_is_text(alice: Client, project: Project, view: str) -
     drafts = [draft(SystemInstruction(text=ATTACK)), draft(MemoryNotebook(content=ATTACK)), said(ATTACK)]
     for _ in range(2):
         drafts += [act(ATTACK, path=ATTACK), ok(outputs=ATTACK)]
+    drafts.append(draft(ModelOutput(text=ATTACK), model=ATTACK))
     append(project, session.pk, drafts)
+    block = reverse("context-block", args=[session.pk, "json"])
+    for odd in (f"{block}?step=3", address(session, f"?step=3&mode=what_if&view={view}")):
+        assert fragment(alice, odd).status_code == 200
     for format in FORMATS:
         page = html(alice.get(address(session, f"?step=2&view={view}&format={format}&model=<script>")))
         assert "<script>alert" not in page

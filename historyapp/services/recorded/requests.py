@@ -14,6 +14,7 @@ from historyapp.core.json import dump_json
 from historyapp.core.manifest import Manifest, Segment
 from historyapp.core.request_tokens import Part, RequestTokens, count_request, factor_for
 from historyapp.core.settings import known_window, window_of
+from historyapp.core.text import clean
 from historyapp.core.tokens import count_tokens
 from historyapp.core.usage import Usage, cost_of, usage_of
 from historyapp.core.windows import LogRow, Window, find_window
@@ -152,9 +153,9 @@ def billed_cost(output: LogRow, model: str) -> int | None:
 
 
 def model_of(history: History, output: LogRow) -> str:
-    """The model that made an output, otherwise the session's; may be empty."""
+    """The model that made an output, otherwise the session's; may be empty. A database can look it up."""
     named = output.metadata.get("model")
-    return named if isinstance(named, str) and named else history.session.model
+    return clean(named) if isinstance(named, str) and named else history.session.model
 
 
 def _output(history: History, position: int) -> LogRow:
