@@ -133,6 +133,9 @@ def split_lines(text: str) -> Iterator[str]:
     """The text's lines. Long ones come in parts of at most 200 characters, which end at a comma or blank."""
     half = LONGEST_LINE // 2
     for line in text.split("\n"):
+        if len(line) <= LONGEST_LINE:
+            yield line
+            continue
         start = 0
         while len(line) - start > LONGEST_LINE:
             window = line[start : start + LONGEST_LINE]

@@ -25,7 +25,7 @@ _BLANKED = bytes.maketrans(_SEPARATING.encode(), b" " * len(_SEPARATING))
 
 def identifiers(text: str) -> list[str]:
     """Each identifier of the text once, in the order in which they first stand there."""
-    found = dict.fromkeys(map(_name_in, _runs(text)))
+    found = dict.fromkeys(map(_name_in, dict.fromkeys(_runs(text))))
     found.pop("", None)
     return list(found)
 
@@ -42,13 +42,12 @@ def new_identifiers(lines: Sequence[str]) -> Iterator[list[str]]:
         found_runs = [_runs(line) for line in lines]
     for found in found_runs:
         new = []
-        for run in found:
-            if run not in runs:
-                runs.add(run)
-                name = _name_in(run)
+        if not runs.issuperset(found):
+            for name in map(_name_in, found):
                 if name not in names:
                     names.add(name)
                     new.append(name)
+            runs.update(found)
         yield new
 
 

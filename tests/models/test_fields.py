@@ -1,8 +1,10 @@
 """Long bodies are stored compressed in SQLite; reading gives the same values."""
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +13,9 @@ from django.db import IntegrityError, connection
 from django.db.migrations import RunSQL
 from hypothesis import given
 from hypothesis import strategies as st
+from zstandard import ZstdCompressor
 
-from historyapp.models import Entry, Episode, Project
+from historyapp.models import Entry, Episode, Project, fields
 from historyapp.models.fields import pack, pack_all, unpack
 from historyapp.models.history import History
 from historyapp.services.append import append
@@ -32,6 +35,18 @@ LONG = "The parser drops the last line when the file does not end in a newline. 
 @given(st.text() | st.text().map(lambda text: text * 50))
 def test_unpacking_reverses_packing(text: str) -> None:
     assert unpack(pack(text)) == text
+
+
+@pytest.mark.parametrize("level", [1, 3])
+def test_texts_that_an_earlier_version_compressed_are_read(level: int) -> None:
+    assert unpack(ZstdCompressor(level=level).compress(LONG.encode())) == LONG
+
+
+def test_the_dictionary_of_stored_texts_stays_the_same() -> None:
+    content = Path(fields.__file__).with_name("texts.zdict").read_bytes()
+    assert hashlib.sha256(content).hexdigest() == (
+        "7b028aee66f8a3842d362d151839c7198d33c5c8ddb23b93ca4543f6dbaef8e8"
+    )
 
 
 @given(st.lists(st.text(max_size=30) | st.text(max_size=30).map(lambda text: text * 50)))
