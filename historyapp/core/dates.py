@@ -15,6 +15,11 @@ def known_time(moment: datetime | None) -> datetime | None:
     return None if moment == UNDATED else moment
 
 
+def utc_text(moment: datetime) -> str:
+    """A time in UTC as JSON has it, to the millisecond: 2026-11-25T19:30:00.250Z."""
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 def duration_text(span: timedelta) -> str:
     """How long something took: 340 ms, 2.1 s, 3 min 20 s, 2 h 5 min, 5 days 20 h.
 

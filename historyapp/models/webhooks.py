@@ -23,6 +23,8 @@ EVENTS: tuple[str, ...] = get_args(EventName)
 TEST_EVENT = "webhook.test"
 BOTH_SECRETS = timedelta(days=1)
 """The time after a rotation during which the old secret also signs."""
+LONGEST_CLAIM = timedelta(hours=1)
+"""A claim that expires later than this was made before the clock was set back."""
 _DUE = (
     "SELECT webhook.id FROM historyapp_webhook webhook WHERE webhook.state = 'active' "
     "AND (webhook.claimed_until IS NULL OR webhook.claimed_until < %s OR webhook.claimed_until > %s) "
@@ -31,14 +33,12 @@ _DUE = (
     "WHERE change.project_id = webhook.project_id "
     "AND (change.transaction_id, change.id) > (webhook.transaction_id, webhook.change_id)))"
 )
-_LONGEST_CLAIM = timedelta(hours=1)
-"""A claim that expires later than this was made before the clock was set back."""
 
 
 class WebhookQuerySet(models.QuerySet["Webhook"]):
     def due(self, now: datetime) -> Sequence[UUID]:
         """Webhooks with changes to read or deliveries to send that no worker has claimed."""
-        moments = [now, now + _LONGEST_CLAIM, now, now]
+        moments = [now, now + LONGEST_CLAIM, now, now]
         rows = fetch_all(_DUE, [connection.ops.adapt_datetimefield_value(moment) for moment in moments])
         return [as_uuid(id) for (id,) in rows]
 

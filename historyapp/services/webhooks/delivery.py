@@ -16,7 +16,9 @@ from django.conf import settings
 from django.db.models import Q
 from django.utils import timezone
 
+from historyapp.core.dates import utc_text
 from historyapp.models import Webhook, WebhookDelivery
+from historyapp.models.webhooks import LONGEST_CLAIM
 from historyapp.services.audit import add_audit_record
 from historyapp.services.transactions import writing
 from historyapp.services.webhooks.fan_out import add_deliveries
@@ -34,7 +36,6 @@ OFF_AFTER, OFF_FAILURES = timedelta(days=3), 10
 """A webhook is switched off when all attempts in this time have failed and there were at least this many."""
 MIN_CLAIM = 15
 """The least length of a claim, in seconds: sending one attempt and storing it takes less."""
-LONGEST_CLAIM = timedelta(hours=1)
 TURN_SECONDS = 20.0
 """Another webhook gets its turn after this many seconds."""
 AT_ONCE = 20
@@ -46,16 +47,21 @@ MAX_LOGGED = 10
 
 
 def process_webhook(webhook_id: UUID, should_stop: Callable[[], bool]) -> None:
-    """Reads the feed and sends due deliveries, until none is left, the target fails or the turn ends."""
+    """Reads the feed and sends due deliveries, until none is left or the turn ends.
+
+    If the target needs a pause, the rest of the feed is read, and nothing more is sent.
+    """
     claim = uuid4()
     webhook = _claim(webhook_id, claim)
     if webhook is None:
         return
     end = time.monotonic() + TURN_SECONDS
+    sent: int | None = 0
     try:
         while not should_stop() and time.monotonic() < end:
             has_more = add_deliveries(webhook, claim)
-            sent = _send_due(webhook, claim, lambda: should_stop() or time.monotonic() >= end)
+            if sent is not None:
+                sent = _send_due(webhook, claim, lambda: should_stop() or time.monotonic() >= end)
             if not sent and not has_more:
                 break
     finally:
@@ -89,11 +95,11 @@ def _release(webhook: Webhook, claim: UUID) -> None:
             own.update(claim=None, claimed_until=None, next_at=next_at)
 
 
-def _send_due(webhook: Webhook, claim: UUID, should_stop: Callable[[], bool]) -> int:
+def _send_due(webhook: Webhook, claim: UUID, should_stop: Callable[[], bool]) -> int | None:
     """Sends the first due delivery of each session. Returns how many arrived.
 
-    Stops if the target cannot be reached or asks for a pause. After any other error it continues with the
-    other sessions.
+    Stops and returns None if the target cannot be reached or asks for a pause, or the claim is lost. After
+    any other error it continues with the other sessions.
     """
     due = WebhookDelivery.objects.first_of_sessions(webhook).filter(due_at__lte=timezone.now())
     arrived = 0
@@ -104,7 +110,7 @@ def _send_due(webhook: Webhook, claim: UUID, should_stop: Callable[[], bool]) ->
         begun = timezone.now()
         attempt = send(webhook.url, headers_of(delivery, begun), delivery.body)
         if not _store(delivery, claim, attempt, begun) or attempt.status in _PAUSES:
-            return 0
+            return None
         arrived += attempt.succeeded
     return arrived
 
@@ -145,7 +151,7 @@ _CHANGED = (
 
 def _note_attempt(delivery: WebhookDelivery, attempt: Attempt, begun: datetime) -> None:
     entry = {
-        "at": begun.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "at": utc_text(begun),
         "status": attempt.status,
         "milliseconds": attempt.milliseconds,
         "error": attempt.error,

@@ -157,7 +157,7 @@ def prune_deliveries(older_than: timedelta) -> int:
     ended = WebhookDelivery.objects.filter(created_at__lt=before).exclude(state=WebhookDelivery.State.PENDING)
     while ids := list(ended.order_by("created_at").values_list("pk", flat=True)[:_PRUNED_AT_ONCE]):
         with writing():
-            deleted += WebhookDelivery.objects.filter(pk__in=ids).delete()[0]
+            deleted += ended.filter(pk__in=ids).delete()[0]  # not one that is redelivered meanwhile
     return deleted
 
 

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.utils import timezone
 
+from historyapp.core.dates import utc_text
 from historyapp.core.json import dump_json
 from historyapp.models import Webhook, WebhookDelivery
 from historyapp.models.changes import Cursor, changes_since, newest_cursor
@@ -72,10 +73,8 @@ def _delivery(webhook: Webhook, event: FoundEvent) -> WebhookDelivery:
 
 def body_of(webhook: Webhook, event: str, at: datetime, data: Mapping[str, Any]) -> str:
     """The body of a delivery, in ASCII: its bytes must not change between attempts."""
-    timestamp = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return dump_json(
-        {"type": event, "timestamp": timestamp, "data": {"project": str(webhook.project_id), **data}}
-    )
+    fields = {"project": str(webhook.project_id), **data}
+    return dump_json({"type": event, "timestamp": utc_text(at), "data": fields})
 
 
 def test_delivery(webhook: Webhook, key: str) -> WebhookDelivery:

@@ -13,13 +13,13 @@ from django.conf import settings
 from historyapp.core.errors import AddressNotAllowed, Invalid
 
 RESOLVE_SECONDS = 5.0
+"""The limit for looking up a name, which has no time limit of its own."""
 MAX_ADDRESSES = 3
 """The number of a host's addresses that are tried."""
 _NAT64 = ip_network("64:ff9b::/96")
 _PORTS = {"http": 80, "https": 443}
 _SAFE = "%/:@!$&'()*+,;=?~[]"
 _resolvers = ThreadPoolExecutor(8, thread_name_prefix="webhook names")
-"""The limit in seconds for looking up a name, which has no time limit of its own."""
 
 
 class TargetRefused(Exception):
@@ -51,9 +51,8 @@ def parse_target(text: str) -> WebhookTarget:
     """
     try:
         url = urlsplit(text)
-        host = (
-            (url.hostname or "").encode("idna").decode() if ":" not in (url.hostname or "") else url.hostname
-        )
+        host = url.hostname or ""
+        host = host if ":" in host else host.encode("idna").decode()
         port = url.port or _PORTS.get(url.scheme, 0)
     except ValueError:
         raise Invalid("The URL cannot be read. Use https://host/path.") from None

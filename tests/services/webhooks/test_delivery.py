@@ -1,5 +1,6 @@
 """What happens reaches a target in order, with the same id at every attempt, until it has arrived."""
 
+from contextlib import AbstractContextManager
 from datetime import timedelta
 
 import pytest
@@ -9,10 +10,11 @@ from historyapp.models import AuditRecord, Change, Project, Session, Webhook, We
 from historyapp.models.changes import ChangeKind
 from historyapp.services.append import append
 from historyapp.services.sessions import change_session, create_session
+from historyapp.services.transactions import writing
 from historyapp.services.webhooks import delivery as delivering
-from historyapp.services.webhooks import fan_out
+from historyapp.services.webhooks import endpoints, fan_out
 from historyapp.services.webhooks.delivery import RETRY_SECONDS, process_webhook
-from historyapp.services.webhooks.endpoints import change_webhook, redeliver, send_test
+from historyapp.services.webhooks.endpoints import change_webhook, prune_deliveries, redeliver, send_test
 from historyapp.services.webhooks.sending import Attempt
 from tests.services.drafts import act, failed, said
 from tests.services.webhooks.conftest import Work
@@ -109,6 +111,34 @@ def test_a_target_says_how_long_to_wait(
     work()
     made.refresh_from_db()
     assert timedelta(minutes=14) < made.due_at - timezone.now() < timedelta(minutes=16)
+
+
+def test_a_target_that_needs_a_pause_gets_no_other_delivery_while_the_feed_is_read(
+    project: Project, receiver: Receiver, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fan_out, "PAGE", 1)
+    receiver.answer = lambda _: Told(503)
+    for _ in range(4):
+        create_session(project)
+    work()
+    assert (len(receiver.arrived), WebhookDelivery.objects.count()) == (1, 4)
+
+
+def test_a_delivery_that_is_sent_again_is_not_deleted(
+    project: Project, webhook: Webhook, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send_test(project, webhook.pk)
+    work()
+    message = WebhookDelivery.objects.get().message_id
+
+    def redeliver_before() -> AbstractContextManager[None]:
+        monkeypatch.undo()
+        redeliver(project, webhook.pk, message)
+        return writing()
+
+    monkeypatch.setattr(endpoints, "writing", redeliver_before)
+    assert prune_deliveries(timedelta(0)) == 0
+    assert WebhookDelivery.objects.get().state == "pending"
 
 
 def test_a_killed_worker_sends_the_same_id_again(
