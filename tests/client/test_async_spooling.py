@@ -57,7 +57,7 @@ def test_writes_of_an_outage_arrive_once_and_in_order(
         assert (await recorder.say("go")).spooled
         assert (await recorder.after_parse(LOOK)).spooled
         assert (await recorder.after_execute("fine")).spooled
-        with pytest.raises(ServerUnavailable, match=r"cannot be spooled, and 3 writes wait"):
+        with pytest.raises(ServerUnavailable, match=r"cannot be spooled\. 3 writes wait"):
             await recorder.context()
         proxy.faults = []
         assert await client.flush(20) == 0
