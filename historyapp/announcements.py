@@ -28,10 +28,10 @@ def announce_changes() -> None:
     threading.Thread(target=_announce, args=(changed,), name="announcements", daemon=True).start()
 
 
-def listen(heard: Callable[[], None]) -> None:
+def listen(notify: Callable[[], None]) -> None:
     """Calls a function in another thread whenever another process has changed something."""
     if settings.REDIS_URL:
-        threading.Thread(target=_listen, args=(heard,), name="announced changes", daemon=True).start()
+        threading.Thread(target=_listen, args=(notify,), name="announced changes", daemon=True).start()
 
 
 def _announce(changed: threading.Event) -> None:
@@ -48,7 +48,7 @@ def _announce(changed: threading.Event) -> None:
             _wait_after(error)
 
 
-def _listen(heard: Callable[[], None]) -> None:
+def _listen(notify: Callable[[], None]) -> None:
     from redis import RedisError
 
     while True:
@@ -57,7 +57,7 @@ def _listen(heard: Callable[[], None]) -> None:
                 channel.subscribe(CHANNEL)
                 while True:
                     if channel.get_message(timeout=60) is not None:
-                        heard()
+                        notify()
         except (RedisError, OSError) as error:
             _wait_after(error)
 

@@ -52,17 +52,19 @@ def index_imports(reports: Iterable[FileReport]) -> None:
     request_text_index([one.id for one in sessions if one.counts.entries >= BLOCK_ENTRIES])
 
 
-def not_requested(what: str, sessions: Iterable[UUID], seconds: float = ASK_SECONDS) -> list[UUID]:
+def not_requested(index_kind: str, sessions: Iterable[UUID], seconds: float = ASK_SECONDS) -> list[UUID]:
     """The sessions whose index this process has not requested within the last ``seconds``. Records the
     request."""
     now = time.monotonic()
     with _lock:
         for old in [
-            key for key, requested_at in _asked.items() if key[0] == what and now - requested_at >= seconds
+            key
+            for key, requested_at in _asked.items()
+            if key[0] == index_kind and now - requested_at >= seconds
         ]:
             del _asked[old]
-        ids = [id for id in sessions if (what, id) not in _asked]
-        _asked.update({(what, id): now for id in ids})
+        ids = [id for id in sessions if (index_kind, id) not in _asked]
+        _asked.update({(index_kind, id): now for id in ids})
     return ids
 
 

@@ -39,8 +39,8 @@ class OneLine(logging.Formatter):
         record.asctime = self.formatTime(record, self.datefmt)
         line = self.formatMessage(record)
         if found := exception_of(record):
-            kind, places = found
-            line += f" [{kind}{f' at {places}' if places else ''}]"
+            kind, locations = found
+            line += f" [{kind}{f' at {locations}' if locations else ''}]"
         return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
 
 

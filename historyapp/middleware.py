@@ -55,12 +55,12 @@ def log_request(request: HttpRequest, response: HttpResponseBase, seconds: float
     """Logs an answered request by its route and ids. Addresses and queries can hold tokens."""
     match, key = request.resolver_match, getattr(request, "auth", None)
     method, route = meters.known_method(request.method), meters.route_of(request)
-    taken = round(seconds * 1000, 1)
+    milliseconds = round(seconds * 1000, 1)
     fields: dict[str, object] = {
         "method": method,
         "route": route,
         "status": response.status_code,
-        "ms": taken,
+        "ms": milliseconds,
         "address": request.META.get("REMOTE_ADDR", ""),
     }
     if key is not None:
@@ -71,7 +71,9 @@ def log_request(request: HttpRequest, response: HttpResponseBase, seconds: float
         with suppress(ValueError):  # any other text in an address can be a token
             fields[name] = str(UUID(str(value)))
     message = "%s %s: %s in %s ms, request %s"
-    log.info(message, method, route, response.status_code, taken, request_id.get(), extra={"fields": fields})
+    log.info(
+        message, method, route, response.status_code, milliseconds, request_id.get(), extra={"fields": fields}
+    )
 
 
 class ApiMiddleware:

@@ -193,8 +193,8 @@ def _description(location: Location, height: str, takes: Sequence[Take]) -> str:
 
 
 def _hits(bars: Sequence[TimelineBar], steps: Sequence[int]) -> list[str]:
-    places = (place_of(bars, step + 0.5) for step in steps)
-    return list(dict.fromkeys(f"{100 * place:.1f}%" for place in places if place is not None))
+    positions = (place_of(bars, step + 0.5) for step in steps)
+    return list(dict.fromkeys(f"{100 * place:.1f}%" for place in positions if place is not None))
 
 
 def _context_path(bars: Sequence[TimelineBar]) -> str:

@@ -50,8 +50,8 @@ def _questions(call: RecordedCall) -> list[_Question]:
     """The questions of a call; empty where it has none, or one of them has another shape."""
     several = call.fields.get("questions")
     if not isinstance(several, list):
-        asked = _question(call.fields) if call.name.lower() in _ASKERS else None
-        return [asked] if asked else []
+        single = _question(call.fields) if call.name.lower() in _ASKERS else None
+        return [single] if single else []
     if not 0 < len(several) <= _MAX_QUESTIONS:
         return []
     field_names = {*_QUESTION, *_OPTIONS, *_SEVERAL, "header", "id"}

@@ -47,9 +47,9 @@ def bulk(request: PersonRequest) -> HttpResponse:
     bulk_request = BulkRequest(
         kind, sessions, _tag(request, kind), _text(request, "strategy"), _text(request, "model")
     )
-    who = spender(request, project)
+    payer = spender(request, project)
     if kind == BulkAction.Kind.COMPRESS:
-        found = estimate_compressions(project, bulk_request, who)
+        found = estimate_compressions(project, bulk_request, payer)
         shown = {"estimate": found, "request": bulk_request, "strategies": STRATEGIES.values()}
         if "agreed" not in request.POST or not found.sessions:
             return _answer(request, project, "_bulk_compress.html", shown)
@@ -58,7 +58,7 @@ def bulk(request: PersonRequest) -> HttpResponse:
             check_cost(found, cost, accepts_unknown=was_unknown)
         except Conflict:  # the cost has risen since it was shown
             return _answer(request, project, "_bulk_compress.html", shown | {"has_grown": True})
-    action = start_bulk_action(project, bulk_request, actor=actor(request), spender=who)
+    action = start_bulk_action(project, bulk_request, actor=actor(request), spender=payer)
     if not process_bulk_action(action.pk, _after(AT_ONCE_SECONDS), enqueue.wake):
         enqueue.wake_bulk_action(action.pk)
     if not request.htmx:

@@ -99,10 +99,10 @@ def _form_page(
     status: int = 200,
     refusal: str = "",
 ) -> HttpResponse:
-    estimates, who = [], spender(request, session.project)
+    estimates, payer = [], spender(request, session.project)
     for number in range(len(form.sides)):
         try:
-            estimates.append(_estimate(session, form.run_requests()[number], who))
+            estimates.append(_estimate(session, form.run_requests()[number], payer))
         except Invalid as error:
             estimates.append(StrategyEstimate(refusal=error.detail))
     shown: dict[str, Any] = {
@@ -120,12 +120,12 @@ def _form_page(
     return render(request, part, shown)
 
 
-def _estimate(session: Session, run_request: RunRequest, who: Spender) -> StrategyEstimate:
+def _estimate(session: Session, run_request: RunRequest, payer: Spender) -> StrategyEstimate:
     """What a strategy would cost. Those who may not spend are told before they start it."""
     found = estimate(session, run_request)
     if found.calls:
         try:
-            who.check(f"A compression with {found.model}")
+            payer.check(f"A compression with {found.model}")
         except SpendForbidden as error:
             return StrategyEstimate(found, forbidden=error.detail)
     return StrategyEstimate(found)

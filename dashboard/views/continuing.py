@@ -56,11 +56,11 @@ def _after(location: Location) -> StartingPoint:
     return _point(location, row, row.last_position)
 
 
-def _point(location: Location, row: Episode | None, position: int, asked: str = "") -> StartingPoint:
+def _point(location: Location, row: Episode | None, position: int, input_text: str = "") -> StartingPoint:
     """The place after a step (None: before the first one) and, if there is one, after the newest input."""
     steps = row.number if row else 0
-    if asked:
-        return StartingPoint(location, steps, position, "input", asked)
+    if input_text:
+        return StartingPoint(location, steps, position, "input", input_text)
     if row is None:
         return StartingPoint(location, 0, position, "nothing", "")
     newest: Newest = "result" if row.tool_names else "answer"
@@ -86,8 +86,8 @@ def continue_session(request: PersonRequest, session_id: UUID) -> HttpResponse:
 
 
 def _take_action(request: PersonRequest, location: Location) -> HttpResponse:
-    session, way = location.session, request.POST.get("way")
-    if way == "rewind":
+    session, choice = location.session, request.POST.get("way")
+    if choice == "rewind":
         session = rewind(
             session.project,
             session.pk,
@@ -96,8 +96,8 @@ def _take_action(request: PersonRequest, location: Location) -> HttpResponse:
             actor=actor(request),
             expected_position=read_number(request.POST, "expected_position"),
         ).session
-    elif way in ("fork-before", "fork-after"):
-        point = _before(location) if way == "fork-before" else _after(location)
+    elif choice in ("fork-before", "fork-after"):
+        point = _before(location) if choice == "fork-before" else _after(location)
         session = fork(session.project, session.pk, at_position=point.position, actor=actor(request))
     else:
         raise Invalid("Choose fork-before, fork-after or rewind.")

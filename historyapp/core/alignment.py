@@ -78,13 +78,13 @@ def common_subsequence(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tup
     while end < shortest - start and a[-1 - end] == b[-1 - end]:
         end += 1
     width = len(b) - end - start
-    places = defaultdict[Hashable, int](int)
+    positions_of = defaultdict[Hashable, int](int)
     for place in range(width):
-        places[b[start + place]] |= 1 << place
+        positions_of[b[start + place]] |= 1 << place
     full = row = (1 << width) - 1
     rows: list[int] = []
     for value in a[start : len(a) - end]:
-        matching = row & places.get(value, 0)
+        matching = row & positions_of.get(value, 0)
         row = ((row + matching) | (row - matching)) & full
         rows.append(row)
     middle = [(start + in_a, start + in_b) for in_a, in_b in _traced(rows, width)]

@@ -85,10 +85,10 @@ def _unquoted(text: str) -> str:
         text.replace("2>&1", "").replace("&>", ">").replace('\\"', "").replace("\\'", "").replace("\\\n", " ")
     )
     while rest:
-        places = [place for place in (rest.find("'"), rest.find('"')) if place >= 0]
-        if not places:
+        quotes = [place for place in (rest.find("'"), rest.find('"')) if place >= 0]
+        if not quotes:
             break
-        start = min(places)
+        start = min(quotes)
         end = rest.find(rest[start], start + 1)
         if end < 0:
             break

@@ -126,11 +126,11 @@ def image_data(part: dict[str, Any]) -> tuple[str, str] | None:
     return (media_type, data) if media_type in IMAGE_TYPES and BASE64.fullmatch(data) else None
 
 
-def has_texts(value: Any, *ways: tuple[str, ...]) -> bool:
-    """Whether an object has a text in each field of at least one of the groups ``ways``."""
+def has_texts(value: Any, *key_sets: tuple[str, ...]) -> bool:
+    """Whether an object has a text in each field of at least one of the groups ``key_sets``."""
     if not isinstance(value, dict):
         return False
-    return any(all(isinstance(value.get(name), str) and value[name] for name in way) for way in ways)
+    return any(all(isinstance(value.get(name), str) and value[name] for name in keys) for keys in key_sets)
 
 
 def arguments_of(raw: Any) -> Any:

@@ -153,11 +153,11 @@ def _calls(message: dict[str, Any], blocks: list[dict[str, Any]]) -> Iterator[di
         found = [{"function": message["function_call"]}]
     found += [block for block in blocks if block.get("type") in ("tool_use", *_RESPONSE_CALLS)]
     calls = [call for call in map(call_fields, found) if text(call.get("name"))]
-    taken = {call.get("id") for call in calls}
+    used_ids = {call.get("id") for call in calls}
     number = 0
     for call in calls:
         id = text(call.get("id"))
         while not id:
             number += 1
-            id = "" if f"call_{number}" in taken else f"call_{number}"
+            id = "" if f"call_{number}" in used_ids else f"call_{number}"
         yield {"id": id, "name": call["name"], "arguments": arguments_of(call.get("arguments"))}

@@ -121,9 +121,9 @@ def _task_fact(text: str) -> str:
     return f"{changed[1]} updated" if changed else ""
 
 
-def _count(number: int, thing: str, more: str = "") -> str:
-    several = "" if number == 1 else "es" if thing.endswith("ch") else "s"
-    return f"{number:,}{more} {thing}{several}"
+def _count(number: int, noun: str, more: str = "") -> str:
+    several = "" if number == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{number:,}{more} {noun}{several}"
 
 
 def _lines_read(requested: tuple[int, ...], text: str) -> str:
@@ -187,16 +187,16 @@ def _found(text: str) -> str:
 def _places(text: str) -> str:
     """The number of matches or files that the lines of a search name. Nothing for a single one, because its
     line says more."""
-    read, places = text[:_SEARCHED], list[str]()
+    read, paths = text[:_SEARCHED], list[str]()
     if _MARKED_PLACE.search(read):
         found = (_PLACE.match(line) for line in read.split("\n") if not line.startswith(_NOTES))
-        places = [place[1] for place in found if place]
-    if len(places) > 1:
-        return f"{_count(len(places), 'match', _more(text))} in {_count(len(set(places)), 'file')}"
+        paths = [place[1] for place in found if place]
+    if len(paths) > 1:
+        return f"{_count(len(paths), 'match', _more(text))} in {_count(len(set(paths)), 'file')}"
     numbered = len(_NUMBERED.findall(f"\n{read}"))
     if numbered > 1:
         return _count(numbered, "match", _more(text))
-    files = 0 if places else _number_of_paths(read)
+    files = 0 if paths else _number_of_paths(read)
     return _count(files, "file", _more(text)) if files > 1 else ""
 
 

@@ -33,10 +33,10 @@ def snippet_of(passages: Sequence[Passage], terms: Sequence[Term]) -> Snippet | 
     best: tuple[int, Passage, str, int] | None = None
     for passage in passages:
         for part in searched_parts(passage.text):
-            places = [place for term in terms if (place := _first_place(part, term)) is not None]
-            if places and (best is None or len(places) > best[0]):
-                best = len(places), passage, part, min(places)
-                if len(places) == len(terms):
+            offsets = [place for term in terms if (place := _first_place(part, term)) is not None]
+            if offsets and (best is None or len(offsets) > best[0]):
+                best = len(offsets), passage, part, min(offsets)
+                if len(offsets) == len(terms):
                     return _cut(*best[1:], terms)
     if best is not None:
         return _cut(*best[1:], terms)

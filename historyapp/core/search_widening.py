@@ -49,8 +49,8 @@ def widen_query(text: str) -> str:
             groups.setdefault(_kind(word), []).append(_written(word))
         elif word.facet:
             everywhere.append(_written(word))
-        elif not word.is_quoted and (meant := _as_filter(word.text.lower().strip(_MARKS), words)):
-            groups.setdefault(meant[0], []).append(meant[1])
+        elif not word.is_quoted and (as_filter := _as_filter(word.text.lower().strip(_MARKS), words)):
+            groups.setdefault(as_filter[0], []).append(as_filter[1])
         elif word.is_quoted or (word.text.lower() not in _FILLERS and tokens_of(word.text)):
             groups.setdefault(place, []).append(_written(word))
     if not 1 < len(groups) <= MAX_GROUPS:

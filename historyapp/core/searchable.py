@@ -128,11 +128,11 @@ _TEXTS: dict[str, Callable[[Mapping[str, Any]], Iterable[tuple[str, str]]]] = {
 
 def dump_passages(found: Iterable[Passage]) -> str:
     """Passages in one text: a line of JSON that says where each stands, then their texts."""
-    places, texts = [], []
+    headers, texts = [], []
     for position, step, field, text in found:
-        places.append((position, step, _CODE[field], len(text)))
+        headers.append((position, step, _CODE[field], len(text)))
         texts.append(text)
-    return f"{dump_json(places)}\n{''.join(texts)}"
+    return f"{dump_json(headers)}\n{''.join(texts)}"
 
 
 def load_passages(stored: str, needle: str = "") -> list[Passage]:
@@ -141,12 +141,12 @@ def load_passages(stored: str, needle: str = "") -> list[Passage]:
     Args:
         needle: in lower case. Passages without it are left out.
     """
-    places, _, joined = stored.partition("\n")
+    headers, _, joined = stored.partition("\n")
     folded = lowered(joined)
     if needle not in folded:
         return []
     found, start = list[Passage](), 0
-    for position, step, code, length in json.loads(places):
+    for position, step, code, length in json.loads(headers):
         if needle in folded[start : start + length]:
             found.append(Passage(position, step, FIELDS[code], joined[start : start + length]))
         start += length

@@ -144,5 +144,5 @@ async def _receive(
 
 
 def _too_large(most: int, limits: Limits) -> TooLarge:
-    which = "PLAYHEAD_MAX_BODY" if most == limits.max_body else "the limit of a form"
-    return TooLarge(f"The body is larger than {most:,} bytes ({which}). Send less.", max_body=most)
+    limit_name = "PLAYHEAD_MAX_BODY" if most == limits.max_body else "the limit of a form"
+    return TooLarge(f"The body is larger than {most:,} bytes ({limit_name}). Send less.", max_body=most)

@@ -114,18 +114,18 @@ class Clients:
 
     def _check(self, client: bytes, factor: int, size: int, is_long: bool) -> None:
         limits = self._limits
-        whose = "This address" if factor > 1 else "This API key, or this address if it sends no key,"
+        subject = "This address" if factor > 1 else "This API key, or this address if it sends no key,"
         if self._requests.get(client, 0) >= factor * limits.client_requests:
-            most, what = factor * limits.client_requests, "requests at once (PLAYHEAD_CLIENT_REQUESTS)"
+            most, limit_name = factor * limits.client_requests, "requests at once (PLAYHEAD_CLIENT_REQUESTS)"
         elif is_long and self._calls.get(client, 0) >= min(factor, CALLS_PER_ADDRESS) * limits.client_calls:
             most = min(factor, CALLS_PER_ADDRESS) * limits.client_calls
-            what = "model calls, exports and imports at once (PLAYHEAD_CLIENT_CALLS)"
+            limit_name = "model calls, exports and imports at once (PLAYHEAD_CLIENT_CALLS)"
         elif size and (used := self._bytes.get(client, 0)) > 0 and used + size > factor * limits.client_bytes:
-            most, what = factor * limits.client_bytes, "bytes of bodies at once (PLAYHEAD_CLIENT_BYTES)"
+            most, limit_name = factor * limits.client_bytes, "bytes of bodies at once (PLAYHEAD_CLIENT_BYTES)"
         else:
             return
         raise TooManyRequests(
-            f"{whose} has reached the limit of {most:,} {what}. "
+            f"{subject} has reached the limit of {most:,} {limit_name}. "
             "Wait until some of these requests have ended, then retry.",
             retry_after=RETRY_SECONDS,
         )

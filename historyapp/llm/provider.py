@@ -124,8 +124,8 @@ class Provider:
             raise Invalid("The request is not representable in JSON, or is nested too deep.") from None
         return body
 
-    def _response_broken(self, what: str) -> ResponseBroken:
-        return ResponseBroken(f"{self.title} {what}.", provider=self.title, retryable=True)
+    def _response_broken(self, fault: str) -> ResponseBroken:
+        return ResponseBroken(f"{self.title} {fault}.", provider=self.title, retryable=True)
 
 
 def _listed(names: Collection[str]) -> str:

@@ -43,12 +43,12 @@ def add_common_arguments(
         )
 
 
-def whole_number(what: str, least: int, most: int) -> Callable[[str], int]:
-    """The ``type`` of an argument: a whole number within bounds. ``what``: a noun, such as "a port"."""
+def whole_number(description: str, least: int, most: int) -> Callable[[str], int]:
+    """The ``type`` of an argument: a whole number within bounds. ``description``: such as "a port"."""
 
     def parse(text: str) -> int:
         if not text.isdecimal() or not least <= int(text) <= most:
-            raise argparse.ArgumentTypeError(f"{text!r} is not {what} ({least} to {most})")
+            raise argparse.ArgumentTypeError(f"{text!r} is not {description} ({least} to {most})")
         return int(text)
 
     return parse

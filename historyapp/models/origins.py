@@ -361,10 +361,10 @@ def flagged_steps(spans: Spans, limit: int) -> list[StepNames]:
     return list(StepNames.objects.filter(reduce(or_, within)).order_by("position")[:limit])
 
 
-def steps_that_named(lineage: Lineage, what: Flag) -> list[int]:
+def steps_that_named(lineage: Lineage, flag: Flag) -> list[int]:
     """The numbers of the indexed live steps that named unseen or gone names."""
     spans, _ = indexed_spans(lineage, 1, lineage.last)
-    return [row.number for row in flagged_steps(spans, MAX_FLAGGED) if getattr(row, what)]
+    return [row.number for row in flagged_steps(spans, MAX_FLAGGED) if getattr(row, flag)]
 
 
 class EntrySize(NamedTuple):

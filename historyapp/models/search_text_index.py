@@ -47,11 +47,13 @@ def clear_words() -> None:
 
 def vector(tokens: str) -> str:
     """Tokens with their positions, as a ``tsvector`` literal for PostgreSQL."""
-    places: dict[str, list[int]] = {}
+    positions_by_token: dict[str, list[int]] = {}
     for place, token in enumerate(tokens.split(" "), 1):
         if token != GAP:
-            places.setdefault(token, []).append(place)
-    return " ".join([f"'{token}':{','.join(map(str, at[:_MAX_PLACES]))}" for token, at in places.items()])
+            positions_by_token.setdefault(token, []).append(place)
+    return " ".join(
+        [f"'{token}':{','.join(map(str, at[:_MAX_PLACES]))}" for token, at in positions_by_token.items()]
+    )
 
 
 def match_value(terms: Sequence[Term], *alternatives: Sequence[str]) -> str:

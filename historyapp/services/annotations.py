@@ -49,9 +49,9 @@ def check_expected(session: Session, expected: Mapping[str, Any]) -> None:
     changed = [name for name, value in expected.items() if _comparable(value) != _comparable(current[name])]
     if changed:
         found = {name: current[name] for name in changed}
-        what = " and the ".join(_WORDS[name] for name in changed)
+        fields = " and the ".join(_WORDS[name] for name in changed)
         raise Conflict(
-            f"Somebody else has changed the {what} of this session since you read it. Read the session "
+            f"Somebody else has changed the {fields} of this session since you read it. Read the session "
             "again, "
             "then repeat the change with the current values in expected.",
             current=found,
@@ -77,8 +77,8 @@ def with_tags(tags: Sequence[str], *, add: Sequence[str] = (), remove: Sequence[
     """
     for tag in add:
         check_tag(tag)
-    gone = set(remove)
-    found = list(dict.fromkeys([tag for tag in [*tags, *add] if tag not in gone]))
+    removed = set(remove)
+    found = list(dict.fromkeys([tag for tag in [*tags, *add] if tag not in removed]))
     if len(found) > max(MAX_TAGS, len(tags)):
         raise Invalid(
             f"A session has at most {MAX_TAGS} tags; this one would have {len(found)}. Remove some first."

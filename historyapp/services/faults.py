@@ -113,8 +113,8 @@ def fault_of(error: BaseException | None) -> StorageFailed | None:
 def _is_unreadable_text(cause: BaseException) -> bool:
     """Whether text in the file is not UTF-8: in a row, or in a damaged schema that SQLite quotes."""
     if isinstance(cause, UnicodeDecodeError):
-        places = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(cause.__traceback__)]
-        return places[-1:] in ([base.__file__], [run_sql.__file__])
+        files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(cause.__traceback__)]
+        return files[-1:] in ([base.__file__], [run_sql.__file__])
     return "Could not decode to UTF-8" in str(cause)
 
 

@@ -88,14 +88,14 @@ def forget_responses(project: Project, purged: Collection[UUID]) -> None:
     The keys stay, so that a repeated request is refused and does not create the session again. Rows of
     earlier versions do not name their sessions, so all of them are emptied.
     """
-    gone = {str(id) for id in purged}
-    if not gone:
+    purged_ids = {str(id) for id in purged}
+    if not purged_ids:
         return
     rows = IdempotencyKey.objects.filter(project=project).exclude(status=_PURGED)
     concerned = [
         pk
         for pk, sessions in rows.values_list("pk", "sessions").iterator()
-        if sessions is None or not gone.isdisjoint(sessions.split())
+        if sessions is None or not purged_ids.isdisjoint(sessions.split())
     ]
     for first in range(0, len(concerned), _PER_STATEMENT):
         some = concerned[first : first + _PER_STATEMENT]

@@ -77,9 +77,9 @@ def _print_comparison(output: Output, found: JsonObject, pairs: list[JsonObject]
         output.line("The runs do not differ." if counts["complete"] else "These pairs do not differ.")
         return
     place = found["first_divergence"] or found["first_difference"]
-    what = "The runs diverge" if found["first_divergence"] else "The runs first differ"
+    heading = "The runs diverge" if found["first_divergence"] else "The runs first differ"
     steps = [f"step {place[side]:,} of {side.upper()}" for side in ("a", "b") if place[side] is not None]
-    output.line((f"{what} at {' and '.join(steps)}.", "bold"))
+    output.line((f"{heading} at {' and '.join(steps)}.", "bold"))
     output.line()
     first = next((n for n, pair in enumerate(pairs) if pair["change"] != "same"), 0)
     shown = pairs if options.all else pairs[max(0, first - BEFORE) : first + SHOWN]

@@ -88,8 +88,8 @@ def _show_steps(server: Server, output: Output, options: Namespace, session: Jso
 def print_head(output: Output, session: JsonObject) -> None:
     """Prints a session's description and figures in a few lines."""
     output.line((safe_line(session["title"]) or "(untitled)", "bold"))
-    who = ", ".join(filter(None, (session["agent"], session["model"])))
-    output.line((session["id"], "dim"), f"  {safe_line(who)}")
+    agent_and_model = ", ".join(filter(None, (session["agent"], session["model"])))
+    output.line((session["id"], "dim"), f"  {safe_line(agent_and_model)}")
     figures = [f"{session[name]:,} {name}" for name in ("steps", "errors", "tokens")]
     if session["cost"]:
         figures.append(f"${session['cost']:,.2f}")

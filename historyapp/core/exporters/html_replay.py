@@ -175,10 +175,10 @@ def _step(held: _PendingStep, next_at: datetime | None, after: list[Any] | None 
     is_turn = any(item["heading"] == PERSON for item in held.before)
     row = [kind, title, _came(episode, likely), "likely" if likely else episode.status, took, is_turn]
     answers: list[list[ToolResult]] = [[] for _ in calls]
-    places = {call.id: index for index, call in reversed([*enumerate(calls)])}
+    index_by_id = {call.id: index for index, call in reversed([*enumerate(calls)])}
     for result, ids in episode.received:
-        if ids and ids[0] in places:
-            answers[places[ids[0]]].append(result)
+        if ids and ids[0] in index_by_id:
+            answers[index_by_id[ids[0]]].append(result)
     content = {
         "number": episode.number,
         "time": began,

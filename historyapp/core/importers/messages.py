@@ -106,17 +106,17 @@ class Calls:
     def begin(self, calls: Iterable[SourceCall]) -> tuple[tuple[ToolCall, ...], dict[str, str]]:
         """The calls of the next output, and the source's ids of those that got another one."""
         self._outputs += 1
-        taken: set[str] = set()
+        used_ids: set[str] = set()
         begun: list[ToolCall] = []
         renamed: dict[str, str] = {}
         for number, (source_id, name, arguments) in enumerate(calls, start=1):
             own_id = source_id if isinstance(source_id, str) else ""
             id = own_id or f"{self._session}-{self._outputs}-{number}"
-            if id in taken:
+            if id in used_ids:
                 id = f"{self._session}-{self._outputs}-{number}"
-            while id in taken:
+            while id in used_ids:
                 id += "-"
-            taken.add(id)
+            used_ids.add(id)
             if own_id and id != own_id:
                 renamed[id] = own_id
             called = name if isinstance(name, str) else ""

@@ -164,7 +164,7 @@ class Notes:
 
     def _take(self, room: int, messages: set[str]) -> tuple[list[Note], int]:
         """The best lines that fit, in their order, and the room that is left."""
-        taken: list[Note] = []
+        chosen: list[Note] = []
         waiting: list[_Entry] = []
         opened: set[int] = set()
         misfits = 0
@@ -198,10 +198,10 @@ class Notes:
             opened.add(candidate.at)
             self._known.update(names)
             self._shown += f" {candidate.text}"
-            taken.append(Note(candidate.at, candidate.line, candidate.text, price))
+            chosen.append(Note(candidate.at, candidate.line, candidate.text, price))
         self._heap += waiting
         heapify(self._heap)
-        return sorted(taken), room
+        return sorted(chosen), room
 
     def _names(self, room: int, messages: set[str]) -> list[str]:
         """The names with the highest scores of the noted steps, where only a name fits."""

@@ -85,15 +85,15 @@ class Command(PlayheadCommand):
 
     def _find(self, paths: list[Path]) -> list[TranscriptFile]:
         """The files at the paths, by default in the folders of Claude Code and Codex."""
-        places = paths or default_folders()
-        if not places:
+        sources = paths or default_folders()
+        if not sources:
             raise CommandError(
                 "Name a file or folder. There are no sessions of Claude Code or Codex on this machine."
             )
-        where = ", ".join(printable(str(place)) for place in places)
+        where = ", ".join(printable(str(place)) for place in sources)
         if not paths:
             self.stderr.write(f"Reading {where}.")
-        files = list(find_transcripts(places))
+        files = list(find_transcripts(sources))
         if not files:
             raise CommandError(f"There are no transcripts in {where}.")
         return files

@@ -220,15 +220,15 @@ def _store(additions: Sequence[_FiguresChange]) -> None:
             for row in CountedSession.objects.select_for_update().filter(pk__in=ids).order_by("pk")
         }
         valid = [one for one in additions if _is_unchanged(one, locked)]
-        gone = [one.was.pk for one in valid if one.removes and one.was is not None]
-        SessionDay.objects.filter(session_id__in=gone).delete()
+        removed_ids = [one.was.pk for one in valid if one.removes and one.was is not None]
+        SessionDay.objects.filter(session_id__in=removed_ids).delete()
         own = {one.now.pk: one.own for one in valid if one.now is not None}
         agents: Agents = defaultdict(DayFigures)
         for one in valid:
             for place, figures in one.agents.items():
                 agents[place] = agents[place].plus(figures)
         add_to_days(own, agents)
-        CountedSession.objects.filter(pk__in=[id for id in gone if id not in own]).delete()
+        CountedSession.objects.filter(pk__in=[id for id in removed_ids if id not in own]).delete()
         CountedSession.objects.bulk_create(
             [one.now for one in valid if one.now is not None],
             update_conflicts=True,

@@ -48,12 +48,12 @@ def _add(statements: tuple[str, str], rows: Iterable[tuple[tuple[Any, ...], Figu
     if not some:
         return
     add, drop = statements
-    places = [[*map(_value, owner), *map(_value, key)] for owner, key, _ in some]
+    keys = [[*map(_value, owner), *map(_value, key)] for owner, key, _ in some]
     with connection.cursor() as cursor:
         cursor.executemany(
-            add, [[*place, *figures] for place, (_, _, figures) in zip(places, some, strict=True)]
+            add, [[*place, *figures] for place, (_, _, figures) in zip(keys, some, strict=True)]
         )
-        less = [place for place, (_, _, figures) in zip(places, some, strict=True) if min(figures) < 0]
+        less = [place for place, (_, _, figures) in zip(keys, some, strict=True) if min(figures) < 0]
         if less:
             cursor.executemany(drop, less)
 

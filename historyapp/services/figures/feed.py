@@ -100,8 +100,8 @@ def _count_existing(progress: FiguresProgress, should_stop: Callable[[], bool]) 
     ids = list(sessions.order_by("pk").values_list("pk", flat=True)[:SESSIONS_AT_ONCE])
     if not ids:
         counted = CountedSession.objects.filter(project=project)
-        gone = counted.exclude(pk__in=Session.objects.filter(project=project).values("pk"))
-        progress.is_complete = _count_all(project, list(gone.values_list("pk", flat=True)), should_stop)
+        deleted = counted.exclude(pk__in=Session.objects.filter(project=project).values("pk"))
+        progress.is_complete = _count_all(project, list(deleted.values_list("pk", flat=True)), should_stop)
     elif _count_all(project, ids, should_stop):
         progress.counted_to = ids[-1]
     _save(progress)
