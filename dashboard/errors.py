@@ -57,6 +57,6 @@ def plain_page(request: HttpRequest, error: PlayheadError, *, is_shared: bool = 
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Django's handler of what no view has caught, such as a fault while the person is looked up."""
+    """Django's handler of exceptions that no view has caught, for example while the user is looked up."""
     fault = _fault(sys.exc_info()[1]) or find_damage()
     return plain_page(request, fault) if fault else defaults.server_error(request)

@@ -48,7 +48,7 @@ class TextHits:
     in_takes: list[TakeHit]
     """The first ones."""
     is_indexed: bool
-    """False while workers still make the index; searching goes on meanwhile, in smaller parts."""
+    """False while workers still build the index. Until then, one request searches a smaller part."""
 
     @property
     def numbers(self) -> list[int]:
@@ -56,7 +56,7 @@ class TextHits:
 
     @property
     def listed(self) -> list[StepHit]:
-        """The steps to list: those around the playhead where there are many."""
+        """The steps to list. If there are many, only those around the playhead."""
         start = max(0, min(self.place - LISTED // 2, len(self.steps) - LISTED))
         return self.steps[start : start + LISTED]
 

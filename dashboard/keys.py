@@ -7,10 +7,10 @@ from historyapp.models.visibility import Visibility
 
 
 class Key(NamedTuple):
-    """One key and what it does."""
+    """A key and its action."""
 
     key: str
-    """As ``KeyboardEvent.key`` has it. None needs AltGr on a common layout, and none has a modifier."""
+    """The value of ``KeyboardEvent.key``. No key needs AltGr on a common layout, or a modifier."""
     action: str
     """What the scripts call it, or one of :data:`dashboard.jumps.JUMPS`."""
 

@@ -37,7 +37,7 @@ class Location:
     timeline: TimelineForm = WHOLE_RUN
     """How the timeline is drawn."""
     find: str = ""
-    """The text that is looked for in the session; empty: none."""
+    """The text to find in the session; empty: none."""
     session: Session = field(init=False)
     as_of: int | None = field(init=False)
     steps: int = field(init=False)
@@ -117,7 +117,7 @@ class Location:
         return self.address.removesuffix(self.find_parameter)
 
     def address_of_take(self, take: Take) -> str:
-        """The address of a take: as of when it was live, at its first step (the last if it has none)."""
+        """The address of a take: as of when it was live, at its first step (the last step if it has none)."""
         return f"{self.url}?as_of={take.as_of}&step={take.after_step + 1 if take.steps else -1}"
 
     @cached_property

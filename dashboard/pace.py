@@ -68,7 +68,7 @@ class Pace:
     text_from: int = 0
     """When the text begins to appear, in the model call as it is shown."""
     text_for: int = 0
-    """How long the text takes to appear; 0: it has none."""
+    """How long the text takes to appear; 0 if the step has no text."""
 
     @property
     def shown(self) -> int:

@@ -53,7 +53,7 @@ class PairStretch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ComparedSide:
-    """One run with what its links need."""
+    """One run, with the data for its links."""
 
     run: ComparedRun
     location: Location

@@ -16,7 +16,7 @@ from historyapp.services.search.results import Results
 MAX_VALUES = 8
 """Values of a facet that are shown."""
 FACETS = {"status": "Outcome", "tool": "Tool", "agent": "Agent", "model": "Model", "tag": "Tag"}
-"""Names in a query, and what people read."""
+"""Names in a query, and their labels."""
 
 
 class FacetLink(NamedTuple):

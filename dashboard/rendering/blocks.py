@@ -14,7 +14,7 @@ from dashboard.rendering.tree import tree
 HEAD_LINES, HEAD_CHARACTERS = 40, 4_000
 """The most lines and characters that are shown of one block before it is opened."""
 LONG = 10_000
-"""Hidden characters from which a text has a link to a page of its own."""
+"""A text with at least this many hidden characters has a link to a page of its own."""
 PAGE_CHARACTERS = 60_000
 """Characters added each time a reader opens more."""
 STEP_CHARACTERS = 16_000

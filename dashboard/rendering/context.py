@@ -1,4 +1,4 @@
-"""A context for people: what fills its budget, its contents, the request, and its changes."""
+"""A context as people see it: the use of its budget, its contents, the request, and its changes."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -162,7 +162,7 @@ def _is_text(content: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FirstDifference:
-    """Where two requests differ first: the end of what they share, and how each continues."""
+    """The first difference of two requests: the end of the shared part, and how each continues."""
 
     shared: str
     before: str

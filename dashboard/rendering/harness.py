@@ -29,7 +29,7 @@ class MessagePart(NamedTuple):
 
 
 def message_parts(text: str) -> list[MessagePart]:
-    """A message as the sender's words and the additions, in their order. Nothing is left out."""
+    """A message, split into the sender's text and the additions, in order. Nothing is left out."""
     return [part for part in _parts(text) if part.text.strip()]
 
 

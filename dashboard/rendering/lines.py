@@ -19,7 +19,7 @@ TASK_MARKS = {
     "[x] ": "done", "[>] ": "in progress", "[-] ": "dropped", "[ ] ": "to do", "(x) ": "chosen",
     "( ) ": "not chosen",
 }  # fmt: skip
-"""How a line of a list of tasks or of options begins, and what that means."""
+"""The marks at the beginning of a task or an option, and their meanings."""
 _HUNK = re.compile(r"@@ -(\d{1,9})(?:,\d{1,9})? \+(\d{1,9})(?:,\d{1,9})? @@")
 _PLACE = re.compile(r"(?P<mark>[:-])(?P<line>\d{1,7})(?P=mark)")
 _LINE_ONLY = re.compile(r"\s{0,9}(?P<line>\d{1,7})(?:[:→\t-])")

@@ -1,6 +1,6 @@
-"""Edits as diffs: what two texts differ in, and the files that a patch changes.
+"""Edits as diffs: the differences of two texts, and the files that a patch changes.
 
-Reads unified diffs, also those of git, and the patches of ``apply_patch``. Other texts are no patches.
+Reads unified diffs, also those of git, and the patches of ``apply_patch``. Other texts are not patches.
 """
 
 import difflib
@@ -47,7 +47,7 @@ class Patch:
 
 
 def parse_patch(text: str) -> Patch | None:
-    """The patch that a text holds, or None where it holds none."""
+    """The patch in a text, or None."""
     lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
     patch = _apply_patch(lines) if _BEGIN in text else _unified(lines)
     return patch if any(file.lines or file.note for file in patch.files) else None

@@ -1,4 +1,4 @@
-"""A recorded request for people: one number, one bar with its table, and what each figure means."""
+"""A recorded request as people see it: its size, a bar with a table, and an explanation of each figure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -143,7 +143,7 @@ def message_rows(found: Sequence[RequestMessage]) -> list[MessageRow]:
 
 
 def message_text(content: Mapping[str, Any]) -> str:
-    """What a message says; anything without a text of its own as JSON."""
+    """The text of a message. Content without a text is shown as JSON."""
     match content:
         case {"kind": "model_output"}:
             actions = [*content.get("tool_calls", []), content.get("use_tool")]

@@ -38,7 +38,7 @@ INPUTS = 20
 CALLS = 20
 """The most parallel tool calls shown at once."""
 MAX_HEADLINE = 90
-"""The most characters of what a step tried, in its heading."""
+"""The most characters of a step's action in its heading."""
 MAX_FOLDERS = 3
 """The most parts of a path in the heading of a step."""
 SUMMARIES = 10
@@ -123,7 +123,7 @@ class StepView:
     row: Episode
     inputs: list[InputView]
     inputs_after: list[InputView]
-    """Inputs after the newest step; empty for other steps, as the next step shows them."""
+    """Inputs after the newest step. Empty for other steps, because the next step shows them."""
     thought: Block | None
     text: Block | None
     calls: list[CallView]
@@ -246,7 +246,7 @@ def _covering(history: History, row: Episode) -> list[Summary]:
 def load_inputs(
     history: History, after: int = 0, before: int | None = None, folder: Folder | None = None
 ) -> list[InputView]:
-    """The newest inputs, instructions and notes between two positions; none where they may not be seen."""
+    """The newest inputs, instructions and notes between two positions. Empty if they are hidden."""
     if not history.visible.inputs:
         return []
     folder, views = folder or Folder(), []

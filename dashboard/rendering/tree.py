@@ -87,7 +87,7 @@ class Tree:
 
 
 def _columns(rows: list[Any]) -> tuple[str, ...]:
-    """The columns of a list of like objects without further levels; none where it is no table."""
+    """The columns of a list of similar flat objects. Empty if the list is not a table."""
     first = rows[0]
     if len(rows) < 2 or not isinstance(first, Mapping) or not 1 < len(first) <= MAX_COLUMNS:
         return ()

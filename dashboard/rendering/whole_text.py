@@ -29,7 +29,7 @@ MAX_MARKED = 1_000
 
 @dataclass(frozen=True, slots=True)
 class FoundLine:
-    """A line with the text to find, cut to what is around the first match."""
+    """A line that contains the text to find, cut to the part around the first match."""
 
     number: int
     """From 1."""

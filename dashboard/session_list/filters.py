@@ -105,7 +105,7 @@ class SessionFilters:
         return any(True for _ in self.given())
 
     def hidden(self, *left_out: str) -> list[tuple[str, str]]:
-        """Names and values that a form sends beside its own fields."""
+        """Names and values that a form sends in addition to its own fields."""
         order = [("sort", str(self.order))] if self.order else []
         return [(name, value) for name, value in (*self.given(), *order) if name not in left_out]
 

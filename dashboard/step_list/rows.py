@@ -233,7 +233,7 @@ def _search(location: Location, *, after: int = 0, before: int | None = None) ->
 
 
 def _matches(search: StepSearch) -> _Matches:
-    """The next matches, and where to go on."""
+    """The next matches, and the step at which to continue."""
     found = search.find(AROUND)
     if not search.history.visible.is_shared:  # what strangers look for makes no work for others
         request_text_index(search.unindexed)

@@ -28,7 +28,7 @@ def content(location: Location) -> dict[str, Any]:
 
 
 def _kinds(ledger: SessionLedger) -> list[tuple[str, int, int]]:
-    """Kinds of tokens: their name, how many, and what they cost in millionths of a dollar."""
+    """Kinds of tokens: name, number, and cost in millionths of a dollar."""
     used, costs = ledger.totals.usage, ledger.costs
     return [
         ("uncached input", used.uncached, round(costs.uncached)),

@@ -36,7 +36,7 @@ SOURCES = {
 
 @register.simple_tag
 def step_links(location: Location, steps: Sequence[int], most: int = 3) -> SafeString:
-    """The first steps as links; a dash where there are none."""
+    """The first steps as links; a dash if there are none."""
     if not steps:
         return format_html('<span class="none">–</span>')
     pairs = [(location.address_of(step), f"{step:,}") for step in steps[:most]]

@@ -52,7 +52,7 @@ def session_title(session: Session, begins: int) -> SafeString:
     """A session's title.
 
     Args:
-        begins: where the part begins that tells it apart from others; what is before it is shortened.
+        begins: the start of the part that differs from other titles. The text before it is shortened.
     """
     if not begins:
         return format_html("<bdi>{}</bdi>", visible(str(session)))

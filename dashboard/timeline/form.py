@@ -52,7 +52,7 @@ class TimelineForm:
         return replace(self, first=0, last=0)
 
     def zoomed(self, step: int, steps: int, factor: float) -> "TimelineForm":
-        """With a part around a step that is ``factor`` times as long as what is shown now."""
+        """The form with a part around a step that is ``factor`` times as long as the shown part."""
         shown = self.last - self.first + 1 if self.last else steps
         size = max(SMALLEST_WINDOW, round(shown * factor))
         if size >= steps:

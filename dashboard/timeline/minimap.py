@@ -115,7 +115,7 @@ def _lines(shares: Sequence[StepShare], counts: Sequence[int], steps: int, start
 
 
 def _slices(location: Location, form: TimelineForm) -> Iterator[MapSlice]:
-    """Links to parts as long as the shown one; where all is shown, to each slice alone."""
+    """Links to parts that are as long as the shown one. If all is shown, links to single slices."""
     steps = location.steps
     for number in range(SLICES):
         first, end = steps * number // SLICES + 1, steps * (number + 1) // SLICES

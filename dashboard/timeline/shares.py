@@ -134,7 +134,7 @@ def _increase(before: StepSample | None, row: StepSample, name: str) -> int:
 
 
 def _with_usage(history: History, shares: list[StepShare], rows: Sequence[StepSample]) -> list[StepShare]:
-    """The shares with what their model calls used, where both of their ends are known."""
+    """The shares with the usage of their model calls, if both of their ends are known."""
     totals = {row.number: Totals.load(row.entry_totals) for row in rows if row.entry_totals is not None}
     prices, model = price_list(), history.session.model
     found: list[StepShare] = []

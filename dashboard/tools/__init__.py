@@ -18,7 +18,7 @@ from dashboard.tools.web import WEB
 TOOL_VIEWS: dict[str, ToolView] = {
     view.name: view for view in (EDIT, SHELL, QUESTION, PLAN, SUBAGENT, READ, SEARCH, WEB, MCP, DEFAULT)
 }
-"""In the order in which they are asked; the last one fits every call."""
+"""Tool views by name, in the order in which they are tried. The last one fits every call."""
 
 
 def view_of(call: RecordedCall) -> ToolView:

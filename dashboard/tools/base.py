@@ -20,13 +20,13 @@ MAX_PARTS = 20
 
 @dataclass(frozen=True)
 class RecordedCall:
-    """A tool call with its result, as the views read it."""
+    """A tool call with its result, as views get it."""
 
     name: str
     arguments: Any
     """An object, or the text that the model wrote."""
     result: ToolResult | None = None
-    """None: none was recorded."""
+    """None: no result was recorded."""
 
     @cached_property
     def subject(self) -> CallSubject:
@@ -38,7 +38,7 @@ class RecordedCall:
         return self.arguments if isinstance(self.arguments, Mapping) else {}
 
     def text_of(self, *names: str) -> str:
-        """The first of these arguments that is a text; empty where there is none."""
+        """The first of these arguments that is a text; empty if none is."""
         values = (self.fields.get(name) for name in names)
         return next((value for value in values if isinstance(value, str) and value), "")
 
@@ -109,15 +109,15 @@ class CallBlocks:
     def answered(
         self, key: str, text: str, language: str = TERMINAL, label: str = "", **more: Unpack[BlockOptions]
     ) -> Block:
-        """A text of the response."""
+        """A text of the result."""
         return self.folder.block(self._key("result", key), text, language, label, **more)
 
     def tree(self, key: str, value: Any, label: str = "") -> Block:
-        """A JSON value of the response."""
+        """A JSON value of the result."""
         return tree_block(self.folder, self._key("result", key), value, label)
 
     def image(self, key: str, part: Any) -> Block | None:
-        """An image of the response; None where the part is none."""
+        """An image of the result, or None if the part is not an image."""
         return image_block(self.folder, self._key("result", key), part)
 
 

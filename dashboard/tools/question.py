@@ -47,7 +47,7 @@ def draw(call: RecordedCall, make: CallBlocks) -> Card:
 
 
 def _questions(call: RecordedCall) -> list[_Question]:
-    """The questions of a call; empty where it has none, or one of them has another shape."""
+    """The questions of a call; empty if it has none, or if one of them has another shape."""
     several = call.fields.get("questions")
     if not isinstance(several, list):
         single = _question(call.fields) if call.name.lower() in _ASKERS else None

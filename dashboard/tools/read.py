@@ -33,7 +33,7 @@ def draw(call: RecordedCall, make: CallBlocks) -> Card:
 
 
 def _code(call: RecordedCall, make: CallBlocks, text: str, key: str) -> list[Block]:
-    """Code with its numbers; what stands around it, as text."""
+    """Code with its line numbers, and the surrounding text."""
     found = None if call.has_failed else numbered_code(text)
     if found is None:
         return [make.answered(key, text)]

@@ -23,7 +23,7 @@ _SCRIPTS = ("const ", "let ", "await ", "text(", "//")
 
 
 def command_of(call: RecordedCall) -> str:
-    """The command line, or the script; empty where there is none."""
+    """The command line or the script; empty if there is none."""
     if isinstance(call.arguments, str):
         return call.arguments
     for value in (call.fields.get(name) for name in COMMANDS):

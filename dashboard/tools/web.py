@@ -1,4 +1,4 @@
-"""Pages and searches of the web: the address or query, and what came back as Markdown or as a list."""
+"""Web pages and web searches: the address or query, and the result as Markdown or as a list."""
 
 from collections.abc import Mapping
 

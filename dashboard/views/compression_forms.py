@@ -121,7 +121,7 @@ def _form_page(
 
 
 def _estimate(session: Session, run_request: RunRequest, payer: Spender) -> StrategyEstimate:
-    """What a strategy would cost. Those who may not spend are told before they start it."""
+    """The cost of a strategy. A person who may not spend money is told so before starting it."""
     found = estimate(session, run_request)
     if found.calls:
         try:

@@ -77,7 +77,7 @@ def _read_uuid(query: QueryDict, name: str) -> UUID | None:
 @signed_in
 @require_safe
 def progress(request: PersonRequest) -> HttpResponse:
-    """The progress of the runs named by ``run``, which replaces what the page shows of them.
+    """The progress of the runs named by ``run``, which replaces their rows in the page.
 
     Triggers ``run-ended`` in the page when one of them has ended. Without htmx: the list.
     """

@@ -28,7 +28,7 @@ KEPT = 50
 @signed_in
 @require_http_methods(["GET", "HEAD", "POST"])
 def rewind(request: PersonRequest, session_id: UUID) -> HttpResponse:
-    """The form, with what the chosen step would cut off; POST rewinds."""
+    """The form, with a preview of what the rewind would cut off. POST rewinds."""
     session = find_session(request, session_id)
     step = read_number(request.POST if request.method == "POST" else request.GET, "step")
     if request.method == "POST":
@@ -61,7 +61,7 @@ def rewind(request: PersonRequest, session_id: UUID) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "HEAD", "POST"])
 def undo(request: PersonRequest, session_id: UUID, position: int) -> HttpResponse:
-    """The confirmation page; POST restores what was live before the rewind at a position."""
+    """The confirmation page. POST restores the steps that the rewind at a position cut off."""
     session = find_session(request, session_id)
     if request.method == "POST":
         rewound = undo_rewind(session.project, session.pk, position, actor=actor(request))

@@ -130,7 +130,7 @@ def _later_rows(comparison: RunComparison, at: str) -> dict[str, object]:
 
 
 def _form(request: PersonRequest, texts: list[str], refusal: str = "", status: int = 200) -> HttpResponse:
-    """The form, with what the session that is given is likely to be compared with."""
+    """The form, with runs that a person is likely to compare with the given session."""
     mine = projects(request)
     session = _session_of(request, texts)
     context = {

@@ -1,4 +1,4 @@
-"""Saving a search of all sessions, and renaming and deleting what was saved."""
+"""Saving a search of all sessions, and renaming and deleting saved searches."""
 
 from urllib.parse import urlencode
 from uuid import UUID

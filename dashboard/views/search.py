@@ -54,7 +54,7 @@ def search_sessions(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_safe
 def suggest(request: PersonRequest) -> HttpResponse:
-    """The options of the search's list of suggestions, for what is typed."""
+    """The suggestions for the typed text, as options of the search field's list."""
     text = clean(request.GET.get("q", ""))[:MAX_CHARACTERS]
     project = current_project(request, projects(request))
     start, found = suggestions(project.pk, text)

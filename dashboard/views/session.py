@@ -86,7 +86,7 @@ def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
 
 
 def _searched_to(request: PersonRequest) -> int:
-    """The position after which a search goes on."""
+    """The position after which a search continues."""
     return max(0, read_number(request.GET, "find_after") or 0)
 
 

@@ -1,4 +1,4 @@
-"""Bookmarks and notes of people and agents on steps. They stand beside the log and never change it.
+"""Bookmarks and notes of people and agents on steps. They are not in the log and never change it.
 
 A note belongs to the position of the step's output in its session. All entries before an entry are the same
 in every lineage, so the step has the same number wherever it is live. A fork shows the notes of shared steps.
