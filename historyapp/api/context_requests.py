@@ -18,7 +18,7 @@ FORMAT = (
     "`openai_chat`."
 )
 MODEL = "The model whose tokens are counted. Default: the session's `model`."
-MAX_TOKENS = "Budget of the whole request in tokens. Default: the session's setting."
+MAX_TOKENS_DESCRIPTION = "Budget of the whole request in tokens. Default: the session's setting."
 
 PolicyName = Annotated[str, Field(max_length=100, json_schema_extra={"examples": list(POLICIES)})]
 FormatName = Annotated[str, Field(max_length=100, json_schema_extra={"examples": list(FORMATS)})]
@@ -36,7 +36,7 @@ class ContextBody(RequestBody):
 
     policy: PolicyName | None = Field(default=None, description=POLICY)
     format: FormatName | None = Field(default=None, description=FORMAT)
-    max_tokens: Position | None = Field(default=None, description=MAX_TOKENS + " Null: no limit.")
+    max_tokens: Position | None = Field(default=None, description=MAX_TOKENS_DESCRIPTION + " Null: no limit.")
     tools: list[dict[Text, Any]] = Field(
         default_factory=list,
         max_length=500,

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from historyapp.api.auth import ApiRequest, find_session
 from historyapp.api.context_requests import (
     FORMAT,
-    MAX_TOKENS,
+    MAX_TOKENS_DESCRIPTION,
     MODEL,
     POLICY,
     ContextIn,
@@ -130,7 +130,7 @@ class ContextFilter(BaseModel):
     policy: PolicyName | None = Field(default=None, description=POLICY)
     format: FormatName | None = Field(default=None, description=FORMAT)
     model: ModelName | None = Field(default=None, description=MODEL)
-    max_tokens: QueryPosition | None = Field(default=None, description=MAX_TOKENS)
+    max_tokens: QueryPosition | None = Field(default=None, description=MAX_TOKENS_DESCRIPTION)
     as_of: AsOf = None
 
 
