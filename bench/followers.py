@@ -8,7 +8,7 @@ from uuid import UUID
 
 from bench.machinery import KEY
 from historyapp.client import Playhead
-from historyapp.client.errors import PlayheadError
+from historyapp.core.errors import PlayheadError
 
 Place = tuple[UUID, int]
 """Session and position of an entry."""

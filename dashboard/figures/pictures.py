@@ -9,6 +9,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.timeline.bars import percent
 from historyapp.core.day_figures import DayFigures
+from historyapp.core.usage import MICRO
 from historyapp.services.figures.project_figures import GroupFigures
 
 HEIGHT = 96
@@ -50,7 +51,7 @@ def _failed(day: GroupFigures) -> int:
 
 
 def _dollars(micros: int) -> str:
-    return f"${micros / 1_000_000:,.2f}"
+    return f"${micros / MICRO:,.2f}"
 
 
 _DRAWN = (

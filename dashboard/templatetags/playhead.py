@@ -21,7 +21,7 @@ from dashboard.rendering.text import visible
 from dashboard.tools.mcp import mcp_parts
 from historyapp.core.dates import duration_text, known_time
 from historyapp.core.results import NO_OUTPUT
-from historyapp.core.usage import MICRO
+from historyapp.core.usage import rounded_dollars
 from historyapp.models import Episode, Session
 from historyapp.services.faults import current
 from historyapp.wire.problems import StorageFailed
@@ -313,7 +313,7 @@ def since(time: datetime) -> SafeString:
 @register.filter
 def dollars(micros: int) -> str:
     """Millionths of a dollar as dollars."""
-    return f"${micros / MICRO:,.2f}" if micros >= 10_000 else f"${micros / MICRO:.4f}"
+    return rounded_dollars(micros)
 
 
 @register.filter

@@ -18,6 +18,7 @@ from historyapp.models.recent import active_sessions
 from historyapp.models.session_filters import facet_counts
 from historyapp.models.session_folds import folded_under, top_level
 from historyapp.models.session_lists import Order, page_of
+from historyapp.models.sessions import SessionQuerySet
 from historyapp.services.bulk.progress import progress_of
 from historyapp.services.preferences import keep_list_preference
 
@@ -45,12 +46,11 @@ def sessions(request: PersonRequest) -> HttpResponse:
     after = newest_cursor(project.pk)  # read before the list, so that the page reloads any later change
     filters, choice = SessionFilters.read(request.GET), choice_of(request.user)
     order = filters.order or choice.order
-    found = filters.apply(Session.objects.filter(project=project))
+    found = _listed(filters, project.pk)
     if not filters.has_filters:
         found = top_level(found)
-    listed = found.select_related("forked_from", "spawned_by", "annotation").defer(*UNLISTED)
     page = page_of(
-        listed, order, f"{project.pk} {filters.query}", cursor=request.GET.get("cursor", ""), limit=PAGE
+        found, order, f"{project.pk} {filters.query}", cursor=request.GET.get("cursor", ""), limit=PAGE
     )
     begins = distinct_parts([session.title for session in page.sessions])
     context = {
@@ -85,15 +85,20 @@ def sessions(request: PersonRequest) -> HttpResponse:
     return render(request, "_session_results.html" if is_fragment else "sessions.html", context)
 
 
+def _listed(filters: SessionFilters, project: UUID) -> SessionQuerySet:
+    """The sessions that match, with the columns that a row shows."""
+    found = filters.apply(Session.objects.filter(project=project))
+    return found.select_related("forked_from", "spawned_by", "annotation").defer(*UNLISTED)
+
+
 @signed_in
 @require_safe
 def folded_sessions(request: PersonRequest, session_id: UUID) -> HttpResponse:
     """A session's row, opened: those of its forks and sub-agents follow it."""
     parent = find_session(request, session_id)
     choice, filters = choice_of(request.user), SessionFilters(parent=parent.pk)
-    found = filters.apply(Session.objects.filter(project=parent.project_id))
-    listed = found.select_related("forked_from", "spawned_by", "annotation").defer(*UNLISTED)
-    page = page_of(listed, choice.order, filters.query, limit=PAGE)
+    found = _listed(filters, parent.project_id)
+    page = page_of(found, choice.order, filters.query, limit=PAGE)
     begins = distinct_parts([session.title for session in page.sessions])
     context = {
         "parent": parent,

@@ -17,8 +17,8 @@ from historyapp.wire.base import ResponseModel
 
 A = TypeVar("A", bound=ResponseModel)
 Content = ResponseModel | dict[str, Any] | str
-"""The content of a response. A string is already JSON."""
-"""A response model, or the same fields as JSON values if they come unchanged from storage."""
+"""A response model; the same fields as JSON values if they come unchanged from storage; or a text that is
+already JSON."""
 
 REPLAYED = {"Idempotency-Replayed": "true"}
 """Headers of a stored response to a repeated request."""

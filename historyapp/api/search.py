@@ -13,7 +13,6 @@ from historyapp.api.cursors import Cursor, decode_cursor, encode_cursor
 from historyapp.api.fields import Line, iso
 from historyapp.api.problems import raises
 from historyapp.api.responses import json_response
-from historyapp.core.dates import known_time
 from historyapp.core.errors import Invalid
 from historyapp.core.search_query import MAX_CHARACTERS
 from historyapp.core.search_snippets import Snippet
@@ -85,7 +84,7 @@ def suggest_searches(request: ApiRequest, filter: Query[SuggestionParameters]) -
 
 
 def _item(hit: SearchHit, snippet: Snippet | None) -> dict[str, Any]:
-    found, moment = hit.found, known_time(hit.found.at)
+    found = hit.found
     return {
         "session": str(hit.session.pk),
         "title": hit.session.title,
@@ -97,7 +96,7 @@ def _item(hit: SearchHit, snippet: Snippet | None) -> dict[str, Any]:
         "marks": snippet.marks if snippet else (),
         "status": found.status,
         "tools": found.tools,
-        "at": iso(moment) if moment else None,
+        "at": iso(found.at),
         "live": hit.live,
         "recorded_in": str(found.owner),
     }

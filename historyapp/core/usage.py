@@ -105,6 +105,11 @@ def cost_of(metadata: Mapping[str, Any]) -> int:
     return round(cost * MICRO)
 
 
+def rounded_dollars(micros: int) -> str:
+    """Millionths of a dollar as dollars with two decimals; below a cent with four: ``$0.0015``."""
+    return f"${micros / MICRO:,.2f}" if micros >= MICRO // 100 else f"${micros / MICRO:.4f}"
+
+
 def dollar_text(micros: int) -> str:
     """Millionths of a dollar as exact dollars, with two to six decimals: ``$5.00``, ``$0.0015``."""
     whole, decimals = f"{micros / MICRO:,.6f}".split(".")

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from django.db import DatabaseError, connection
+from django.db import Error, connection
 
 from historyapp.event_streams import Reader, Subscription, cursor_text, event_text, still_allowed
 from historyapp.models.changes import ChangeKind, ChangePage, Cursor, changes_since, progress
@@ -175,7 +175,7 @@ class Streams:
         except CursorExpired:
             stream.end()  # the reader reconnects and gets the error
             return ""
-        except DatabaseError as error:
+        except Error as error:
             await _wait_after(error)
             return cursor_text(stream.cursor)
         feed = self._feeds[subscription.project]
@@ -188,7 +188,7 @@ class Streams:
         while self._feeds:
             try:
                 await self._poll()
-            except DatabaseError as error:
+            except Error as error:
                 self._progress = None
                 await _wait_after(error)
             await asyncio.sleep(GATHER_SECONDS)
@@ -238,11 +238,11 @@ def _reading(read: Callable[[], Any]) -> Any:
     """Calls a function that reads the database. Reopens the connection after an error."""
     try:
         return read()
-    except DatabaseError:
+    except Error:
         connection.close()
         raise
 
 
-async def _wait_after(error: DatabaseError) -> None:
+async def _wait_after(error: Error) -> None:
     log.warning("Event streams are waiting for the database: %s", error)
     await asyncio.sleep(RETRY_SECONDS)

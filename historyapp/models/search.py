@@ -7,7 +7,7 @@ session or, if a rewind cut it off there, in a fork. A page reads a bounded numb
 import json
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -23,6 +23,7 @@ from historyapp.core.lineage import Lineage, Span
 from historyapp.core.search_documents import day_tokens, project_token, session_token
 from historyapp.core.search_query import SearchQuery, SessionCondition
 from historyapp.core.searchable import Passage, passages
+from historyapp.core.usage import MICRO
 from historyapp.models.entries import Entry, in_spans
 from historyapp.models.fields import as_uuid, on_sqlite
 from historyapp.models.search_text_index import match_value
@@ -71,7 +72,6 @@ _READ_COST, _FOUND_COST = 20.0, 1.0
 LAST = 2**62
 _LOOKUPS = {"model": "model__icontains", "agent": "agent__icontains", "title": "title__icontains"}
 _OPERATORS = {">": "gt", "<": "lt"}
-_MICRO = 1_000_000
 
 
 class FoundStep(NamedTuple):
@@ -273,14 +273,20 @@ class ProjectSearch:
 
 @contextmanager
 def limit_statements(seconds: float) -> Iterator[None]:
-    """Cancels statements of the block that take too long.
+    """Ends the block when its statements take too long, each alone or all together.
 
     Raises:
-        SearchTooSlow: if a statement was cancelled.
+        SearchTooSlow: if a statement was cancelled, or would begin after the time is over.
     """
     end = time.monotonic() + seconds
+
+    def execute_in_time(execute: Callable[..., Any], *arguments: Any) -> Any:
+        if time.monotonic() > end:
+            raise OperationalError("no time is left for another statement")
+        return execute(*arguments)
+
     try:
-        with transaction.atomic():
+        with transaction.atomic(), connection.execute_wrapper(execute_in_time):
             if on_sqlite():
                 connection.connection.set_progress_handler(lambda: time.monotonic() > end, 10_000)
             else:
@@ -309,7 +315,7 @@ def _condition(condition: SessionCondition) -> Q:
         return Q(tags_text__contains=f"\n{value}\n")
     if name in _LOOKUPS:
         return Q(**{_LOOKUPS[name]: value})
-    number = float(value) * (_MICRO if name == "cost" else 1)
+    number = float(value) * (MICRO if name == "cost" else 1)
     return Q(**{f"{name}__{_OPERATORS[condition.operator]}": min(number, 2.0**62)})
 
 

@@ -4,7 +4,7 @@ import re
 from argparse import Namespace
 
 from historyapp.management.exit_codes import FAILED
-from historyapp.terminal.output import STYLES, Column, Output, note
+from historyapp.terminal.output import STYLES, Column, Output, dollars_text, note
 from historyapp.terminal.safe_text import safe_line
 from historyapp.terminal.server import MAX_ITEMS, JsonObject, Server
 from historyapp.terminal.sessions import find_session
@@ -91,7 +91,7 @@ def _print_comparison(output: Output, found: JsonObject, pairs: list[JsonObject]
 def _totals(name: str, side: JsonObject) -> list[str]:
     totals = side["totals"]
     figures = [f"{totals[figure]:,}" for figure in ("steps", "errors", "tokens")]
-    money = "" if totals["money"] is None else f"${totals['money']:,.2f}"
+    money = "" if totals["money"] is None else dollars_text(totals["money"])
     seconds = "" if totals["seconds"] is None else f"{totals['seconds']:,.0f}"
     at = "" if side["as_of"] is None else f"@{side['as_of']}"
     return [f"{name} {side['session'][:13]}{at}", side["title"], *figures, money, seconds]

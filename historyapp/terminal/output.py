@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from historyapp.core import dates
+from historyapp.core.usage import MICRO, rounded_dollars
 from historyapp.terminal.safe_text import safe_json, safe_line
 
 PIPE_WIDTH = 200
@@ -92,8 +94,9 @@ def duration_text(begun: str | None, ended: str | None) -> str:
     """The duration between two times of the API; empty if one is unknown."""
     if not begun or not ended:
         return ""
-    seconds = (datetime.fromisoformat(ended) - datetime.fromisoformat(begun)).total_seconds()
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 120 else f"{minutes / 60:.1f} h"
+    return dates.duration_text(datetime.fromisoformat(ended) - datetime.fromisoformat(begun))
+
+
+def dollars_text(dollars: float) -> str:
+    """An amount of money, rounded as on the pages."""
+    return rounded_dollars(round(dollars * MICRO)) if dollars else "$0.00"

@@ -4,7 +4,7 @@ import re
 from argparse import Namespace
 
 from historyapp.terminal.errors import CommandFailed, WrongUsage
-from historyapp.terminal.output import Column, Output, duration_text, note, short_ids, time_text
+from historyapp.terminal.output import Column, Output, dollars_text, duration_text, note, short_ids, time_text
 from historyapp.terminal.safe_text import safe_line
 from historyapp.terminal.server import JsonObject, Server, at
 
@@ -46,7 +46,7 @@ def list_sessions(server: Server, output: Output, options: Namespace) -> None:
     rows = []
     for id, item in zip(ids, items, strict=True):
         figures = [f"{item[name]:,}" for name in ("steps", "errors", "tokens")]
-        cost = f"${item['cost']:,.2f}" if item["cost"] else ""
+        cost = dollars_text(item["cost"]) if item["cost"] else ""
         ended, spent = item["last_entry_at"], duration_text(item["created_at"], item["last_entry_at"])
         texts = [item["title"], item["agent"], item["status"]]
         rows.append([id, *texts, *figures, cost, time_text(ended), spent])

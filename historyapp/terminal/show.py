@@ -6,7 +6,7 @@ from argparse import ArgumentTypeError, Namespace
 from typing import Any, NamedTuple
 
 from historyapp.terminal.errors import WrongUsage
-from historyapp.terminal.output import STYLES, Column, Output, duration_text, note, time_text
+from historyapp.terminal.output import STYLES, Column, Output, dollars_text, duration_text, note, time_text
 from historyapp.terminal.safe_text import safe_line, safe_text
 from historyapp.terminal.server import JsonObject, Server, at
 from historyapp.terminal.sessions import find_session
@@ -92,7 +92,7 @@ def print_head(output: Output, session: JsonObject) -> None:
     output.line((session["id"], "dim"), f"  {safe_line(agent_and_model)}")
     figures = [f"{session[name]:,} {name}" for name in ("steps", "errors", "tokens")]
     if session["cost"]:
-        figures.append(f"${session['cost']:,.2f}")
+        figures.append(dollars_text(session["cost"]))
     output.line((session["status"], STYLES.get(session["status"], "")), f"  {', '.join(figures)}")
     if session["tags"]:
         output.line(f"tags: {safe_line(', '.join(session['tags']))}")

@@ -6,9 +6,11 @@ from urllib.parse import urlencode
 import pytest
 
 from historyapp.models import SearchStep, Session
+from historyapp.models.search import limit_statements
 from historyapp.models.search_text_index import words_of_session
 from historyapp.services.projections import rebuild
 from historyapp.services.search import index as search_index
+from historyapp.wire.problems import SearchTooSlow
 from tests.api.agent import Agent
 
 
@@ -301,3 +303,9 @@ def test_archived_sessions_and_takes_are_not_suggested(alice: Agent, run: Agent,
     assert suggested(alice, "Ensu") == ["EnsureSetup"]
     run.patch("", {"status": "archived"})
     assert suggested(alice, "Ensu") == suggested(alice, "title:") == []
+
+
+@pytest.mark.django_db
+def test_many_short_statements_end_in_time_too() -> None:
+    with pytest.raises(SearchTooSlow), limit_statements(0):
+        Session.objects.exists()

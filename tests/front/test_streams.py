@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
 import pytest
-from django.db import OperationalError
+from django.db import Error, InterfaceError, OperationalError
 
 from historyapp.event_streams import Reader, Subscription
 from historyapp.front import streams
@@ -28,6 +28,7 @@ class Database:
         self.page = 1000
         self.oldest = START
         self.fails = 0
+        self.error: type[Error] = OperationalError
         self.allowed = {READER}
 
     def add(self, session: UUID = SESSION, kind: str = "entries", count: int = 1) -> None:
@@ -39,7 +40,7 @@ class Database:
         assert project == PROJECT
         if self.fails:
             self.fails -= 1
-            raise OperationalError("no database")
+            raise self.error("no database")
         if cursor < self.oldest:
             raise CursorExpired("gone")
         rows = self.changes[cursor.id : cursor.id + self.page]
@@ -192,7 +193,10 @@ def test_a_reader_who_may_no_longer_read_is_sent_away(database: Database) -> Non
     run(scenario)
 
 
-def test_streams_resume_after_a_database_error_without_gaps(database: Database) -> None:
+@pytest.mark.parametrize("error", [OperationalError, InterfaceError])
+def test_streams_resume_after_a_database_error_without_gaps(database: Database, error: type[Error]) -> None:
+    database.error = error
+
     async def scenario(all_streams: Streams) -> None:
         follower = Follower(all_streams)
         await asyncio.sleep(0.05)

@@ -1,6 +1,8 @@
 """Counts figures by day again and compares them with the stored ones, for ``rebuild-projections``."""
 
 from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
 from uuid import UUID
 
 from django.db.models import F, Value
@@ -57,9 +59,9 @@ def rebuild_days(project: Project, *, check_only: bool = False) -> int:
     return len(missing)
 
 
-def _added_up(project: UUID, rows: object) -> Agents:
+def _added_up(project: UUID, rows: Iterable[tuple[Any, ...]]) -> Agents:
     total: Agents = defaultdict(lambda: NO_FIGURES)
-    for row in rows:  # type: ignore[attr-defined]
+    for row in rows:
         place = project, row[0], FiguresKey(*row[1:_FIGURES_AT])
         total[place] = total[place].plus(DayFigures(*row[_FIGURES_AT:]))
     return total
