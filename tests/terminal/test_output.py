@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from historyapp.terminal.output import dollars_text, duration_text
+
 ROOT = Path(__file__).parents[2]
 SCRIPT = """
 from historyapp.terminal.output import Column, Output
@@ -79,3 +81,9 @@ def test_wide_characters_take_two_columns() -> None:
     printed = on_a_terminal(NO_COLOR="1", TERM="dumb")
     head, first, second = printed.splitlines()[-3:]
     assert first.index("success") + 5 == second.index("error") == head.index("Status")
+
+
+def test_durations_and_money_read_as_on_the_pages() -> None:
+    assert duration_text("2026-01-05T09:30:00Z", "2026-01-05T09:33:20Z") == "3 min 20 s"
+    assert duration_text(None, "2026-01-05T09:33:20Z") == ""
+    assert [dollars_text(dollars) for dollars in (0, 0.0015, 1234.5)] == ["$0.00", "$0.0015", "$1,234.50"]
