@@ -123,16 +123,19 @@ class ImportJob:
 
     def _writer(self, id: str) -> SessionWriter:
         """The writer of an announced session. The session is created with its first entry."""
-        if id not in self.writers:
-            start = self.starts[id]
+        missing = dict[str, SessionStart]()
+        parent: str | None = id
+        while parent in self.starts and parent not in self.writers and parent not in missing:
+            start = missing[parent] = self.starts[parent]
+            parent = start.forked_from[0] if start.forked_from else None
+        for start in reversed(missing.values()):  # a file may have a long chain of forks
             try:
                 with writing():
                     source = self._source(start)
             except IntegrityError as error:
-                raise Conflict(
-                    f"Another import of {id} is under way. Import the file again later."
-                ) from error
-            self.writers[id] = SessionWriter(start, source)
+                detail = f"Another import of {start.session} is under way. Import it again later."
+                raise Conflict(detail) from error
+            self.writers[start.session] = SessionWriter(start, source)
         return self.writers[id]
 
     def _source(self, start: SessionStart) -> ImportSource:

@@ -61,6 +61,12 @@ def test_settings_have_text_that_every_database_stores(project: Project, script:
     assert stored == {"llm_name": "my \ufffd\ufffd" + "x" * 195, "window_size": 3}
 
 
+def test_a_long_chain_of_forks_is_imported(project: Project, script: Script) -> None:
+    forks = [SessionStart(f"f{n}", forked_from=(f"f{n - 1}" if n else "s", 1)) for n in range(1000)]
+    report = read(project, script, *texts("a"), *forks, *texts("b", session="f999"))
+    assert (report.error, Session.objects.count()) == ("", 1001)
+
+
 def test_a_session_has_a_most_of_tags_wherever_it_comes_from(project: Project, script: Script) -> None:
     script.operations = [SessionStart("s", tags=tuple(f"tag {n}" for n in range(60))), *texts("a")]
     assert import_file(project, source("", "run.jsonl"), format="script").error == ""
