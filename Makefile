@@ -3,7 +3,6 @@
 VENV := .venv/bin
 PIP := $(VENV)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile
 PYTEST := $(VENV)/python -m pytest -q --durations 25
-PARALLEL := --dist loadfile --no-loadscope-reorder --numprocesses
 ALL := -m "" --hypothesis-profile all
 # What can differ on PostgreSQL: these issue 96 % of all statements. See docs/development.md.
 # The test of plans is first: later ones leave statistics by which PostgreSQL reads a small table as a whole.
@@ -20,49 +19,41 @@ POSTGRES := tests/api/test_plans.py \
   --ignore tests/services/compression/test_summarise.py --ignore tests/services/compression/test_totals.py \
   --ignore tests/services/compression/test_writers.py --ignore tests/commands/test_compress.py
 
-# What waits for servers, workers and browsers much of the time: it takes longest, so the rest runs beside it
-# with what it leaves of the processors.
+# What waits for servers, workers and browsers much of the time. The rest runs beside it, with what it leaves of
+# the processors.
 WAITING := tests/browser tests/client tests/commands tests/front/test_server.py tests/services/test_kills.py \
   tests/services/webhooks/test_running.py $(wildcard tests/test_*.py)
 
-# These often sleep, others rarely do. The others come last, when nothing else keeps the processors busy.
-SLEEPING := tests/llm tests/services tests/models tests/front
-SQLITE := $(SLEEPING) $(filter-out $(SLEEPING) $(WAITING),$(patsubst %/__init__.py,%,$(wildcard tests/*/__init__.py)))
+# These often sleep, others rarely do. They come last, where two processes begin.
+SLEEPING := tests/front tests/models tests/services tests/llm
+OTHERS := $(filter-out $(SLEEPING) $(WAITING),$(patsubst %/__init__.py,%,$(wildcard tests/*/__init__.py)))
 
-.PHONY: up setup test test-all test-waiting test-sqlite test-postgres tests/statements.txt lint bench lock
+.PHONY: up setup test test-all test-sqlite test-postgres tests/statements.txt lint bench lock
 
 up: .venv/base.stamp  ## start Playhead: make up [HOST=0.0.0.0] [PORT=9000]
 	@exec $(VENV)/python manage.py up $(if $(HOST),--host $(HOST)) $(if $(PORT),--port $(PORT))
 
 setup: .venv/dev.stamp  ## everything that development needs
 
-# They run side by side, and each collects its own tests only: two cores are never idle.
+# They run side by side: two cores are never idle.
 test: .venv/dev.stamp  ## everything that CI runs
-	@$(MAKE) --jobs 4 --output-sync=target test-waiting lint test-sqlite test-postgres
+	@$(MAKE) --jobs 3 --output-sync=target test-sqlite lint test-postgres
 
 test-all: .venv/dev.stamp lint  ## every variant and example, and all that may reach a database on PostgreSQL too
-	@$(MAKE) test-waiting test-sqlite SELECTED='$(ALL)'
-	@$(MAKE) test-postgres SELECTED='$(ALL) --ignore tests/browser $(PARALLEL) 2' POSTGRES=tests
+	@$(MAKE) test-sqlite SELECTED='$(ALL)'
+	@$(MAKE) test-postgres SELECTED='$(ALL) --ignore tests/browser --processes 2 0' POSTGRES=tests
 
-# Modules are compiled once, even where the environment forbids it. Otherwise each of the many processes that
-# begin at the same time would compile the same ones. If the collection fails, the tests themselves say why.
-test-waiting test-sqlite test-postgres .venv/compiled.stamp: export PYTHONDONTWRITEBYTECODE =
+# Modules are compiled once, even where the environment forbids it.
+test-sqlite test-postgres: export PYTHONDONTWRITEBYTECODE =
 
-.venv/compiled.stamp: .venv/dev.stamp
-	@-$(VENV)/python -m pytest --quiet --collect-only >/dev/null
-	@touch $@
-
-test-waiting: .venv/compiled.stamp
+test-sqlite: .venv/dev.stamp
 	$(VENV)/python -m tests.browser.chromium
-	$(PYTEST) $(PARALLEL) 4 $(WAITING) $(SELECTED)
+	$(PYTEST) --processes 4 2 $(WAITING) $(OTHERS) $(SLEEPING) $(SELECTED)
 
-test-sqlite: .venv/compiled.stamp
-	nice -n 5 $(PYTEST) $(PARALLEL) 2 $(SQLITE) $(WAITING:%=--ignore %) $(SELECTED)
-
-test-postgres: .venv/compiled.stamp
+test-postgres: .venv/dev.stamp
 	$(PYTEST) --database postgres $(POSTGRES) $(or $(SELECTED),--without-repeats -m "not slow and not thorough")
 
-tests/statements.txt: .venv/compiled.stamp  ## lists again which tests repeat what others test on PostgreSQL
+tests/statements.txt: .venv/dev.stamp  ## lists again which tests repeat what others test on PostgreSQL
 	$(VENV)/python -m tests.statements $(POSTGRES)
 
 # Nobody reads mypy's cache after CI, and to write it takes a sixth of its time.

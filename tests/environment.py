@@ -39,8 +39,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        return  # the controlling process has prepared the environment
     global _folder
     _folder = Path(tempfile.mkdtemp(prefix="playhead-tests-"))
     for name in ("ALLOWED_HOSTS", "DATABASE_URL", "DEBUG", "PLAYHEAD_API_KEY", "PLAYHEAD_BASE_URL"):
@@ -58,27 +56,23 @@ def pytest_configure() -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Iterator[None]:
-    """One worker compiles what is new, tests above all; the others wait for that and load what it wrote."""
-    if "PYTEST_XDIST_WORKER" not in os.environ:
-        yield
-        return
-    done = Path(os.environ["PLAYHEAD_HOME"]).with_name("compiled")
-    with done.with_suffix(".lock").open("w") as lock:
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
+    """The first process compiles what is new, tests above all; others wait for it and load what it wrote."""
+    folder = session.config.rootpath / ".pytest_cache"
+    folder.mkdir(exist_ok=True)
+    with (folder / "compiling.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if done.exists():
-            fcntl.flock(lock, fcntl.LOCK_UN)
         yield
-        done.touch()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Runs slow tests first, so that no worker is left with one at the end.
+    """Runs files with slow tests first, so that no process is left with one at the end.
 
     On PostgreSQL, only tests that can use the database run. The others would give the same result again.
     ``--without-repeats`` leaves out more.
     """
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
     if config.getoption("database") == "postgres":
         _deselect(config, items, _cannot_reach_the_database)
     if config.getoption("without_repeats"):

@@ -1,0 +1,209 @@
+"""A pytest plugin that runs tests in several processes and collects them once: ``pytest --processes 4 2``.
+
+One process collects the tests and then forks the others. Each process of pytest-xdist imports and collects
+all tests again, which took a fifteenth of the processor time of a whole run.
+
+A process runs one file after another. The first number is how many processes take files from the start of
+the list, the second is how many take files from its end. If the command line names tests that wait first and
+tests that compute last, both kinds run side by side until all are done; the former have priority.
+"""
+
+import multiprocessing
+import os
+import signal
+import warnings
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkProcess
+from typing import Any
+
+import pytest
+from _pytest.capture import CaptureManager
+
+_FORK = multiprocessing.get_context("fork")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--processes",
+        nargs=2,
+        type=int,
+        metavar=("FROM_START", "FROM_END"),
+        help="how many processes take files from the start of the list, and how many from its end",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    numbers = session.config.getoption("processes")
+    if not numbers or session.testsfailed or session.config.option.collectonly:
+        return None
+    _Pool(session).run(*numbers)
+    return True
+
+
+@dataclass
+class _Worker:
+    process: ForkProcess
+    takes_first: bool
+    test: str = ""
+    """The node id of the newest test that it started."""
+
+
+class _Pool:
+    """The processes that run tests, seen from the one that collected them."""
+
+    def __init__(self, session: pytest.Session) -> None:
+        self._session = session
+        self._files = [list(items) for _, items in groupby(session.items, key=lambda item: item.path)]
+        self._untaken = deque(range(len(self._files)))
+        self._workers: dict[Connection, _Worker] = {}
+
+    def run(self, from_start: int, from_end: int) -> None:
+        """Runs the tests until none is left.
+
+        Raises:
+            session.Failed: as many tests have failed as ``--maxfail`` allows.
+            session.Interrupted: a plugin stopped the session.
+        """
+        _temporary_folders(self._session.config).getbasetemp()  # those of the workers are in it
+        try:
+            for number in range(from_start + from_end):
+                self._fork(f"gw{number}", takes_first=number < from_start)
+            while self._workers:
+                for connection in wait(list(self._workers)):
+                    assert isinstance(connection, Connection)
+                    self._receive(connection)
+                if self._session.shouldfail:
+                    raise self._session.Failed(self._session.shouldfail)
+                if self._session.shouldstop:
+                    raise self._session.Interrupted(self._session.shouldstop)
+        finally:
+            for worker in self._workers.values():
+                os.kill(worker.process.pid or 0, signal.SIGINT)
+                worker.process.join()
+
+    def _fork(self, name: str, *, takes_first: bool) -> None:
+        ours, theirs = _FORK.Pipe()
+        unneeded = [ours, *self._workers]
+        process = _FORK.Process(target=_run_files, args=(self._session, self._files, name, theirs, unneeded))
+        process.start()
+        if not takes_first:
+            os.setpriority(os.PRIO_PROCESS, process.pid or 0, 5)
+        theirs.close()
+        self._workers[ours] = _Worker(process, takes_first)
+
+    def _receive(self, connection: Connection) -> None:
+        """Gives a worker the file that it asks for, or passes on what it reports."""
+        worker, hook = self._workers[connection], self._session.config.hook
+        try:
+            kind, value = connection.recv()
+        except EOFError:
+            self._bury(connection)
+            return
+        match kind:
+            case "next":
+                take = self._untaken.popleft if worker.takes_first else self._untaken.pop
+                connection.send(take() if self._untaken else None)
+            case "start":
+                worker.test = value
+            case "report":
+                report = hook.pytest_report_from_serializable(config=self._session.config, data=value)
+                hook.pytest_runtest_logreport(report=report)
+            case "warning":
+                hook.pytest_warning_recorded.call_historic(kwargs=value)
+
+    def _bury(self, connection: Connection) -> None:
+        """Removes a worker that has ended. If it crashed, its newest test has failed."""
+        worker = self._workers.pop(connection)
+        worker.process.join()
+        if worker.process.exitcode:
+            crash = pytest.TestReport(
+                nodeid=worker.test,
+                location=(worker.test.partition("::")[0], None, worker.test),
+                keywords={},
+                outcome="failed",
+                longrepr=f"The process ended with exit code {worker.process.exitcode} during this test.",
+                when="call",
+            )
+            self._session.config.hook.pytest_runtest_logreport(report=crash)
+
+
+class _Reporter:
+    """A plugin of a worker: it sends what the terminal and the plugins of the collecting process show."""
+
+    def __init__(self, config: pytest.Config, pool: Connection) -> None:
+        self._config = config
+        self._pool = pool
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self._pool.send(("start", nodeid))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        data = self._config.hook.pytest_report_to_serializable(config=self._config, report=report)
+        self._pool.send(("report", data))
+
+    def pytest_warning_recorded(
+        self,
+        warning_message: warnings.WarningMessage,
+        when: str,
+        nodeid: str,
+        location: tuple[str, int, str] | None,
+    ) -> None:
+        warning = {"warning_message": warning_message, "when": when, "nodeid": nodeid, "location": location}
+        self._pool.send(("warning", warning))
+
+
+def _run_files(
+    session: pytest.Session,
+    files: list[list[pytest.Item]],
+    name: str,
+    pool: Connection,
+    unneeded: Iterable[Connection],
+) -> None:
+    """Runs files that the pool gives, until it gives no more."""
+    for connection in unneeded:
+        connection.close()
+    _become_a_worker(session.config, name, pool)
+    run = session.config.hook.pytest_runtest_protocol
+    items = _next_file(files, pool)
+    try:
+        while items:
+            for item, following in pairwise(items):
+                run(item=item, nextitem=following)
+            # What a file's last test tears down depends on the test after it.
+            last, items = items[-1], _next_file(files, pool)
+            run(item=last, nextitem=items[0] if items else None)
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        vars(session)["_setupstate"].teardown_exact(None)  # ends what fixtures have started
+
+
+def _next_file(files: list[list[pytest.Item]], pool: Connection) -> list[pytest.Item]:
+    """The tests of a file that no worker has taken; none if all are taken."""
+    pool.send(("next", None))
+    number = pool.recv()
+    return [] if number is None else files[number]
+
+
+def _become_a_worker(config: pytest.Config, name: str, pool: Connection) -> None:
+    """Gives a forked process its own reporter, captured output, temporary folder and database."""
+    vars(config)["workerinput"] = {"workerid": name}  # pytest-django adds it to the database's name
+    config.pluginmanager.unregister(name="terminalreporter")
+    config.pluginmanager.register(_Reporter(config, pool))
+    capture = config.pluginmanager.get_plugin("capturemanager")
+    assert isinstance(capture, CaptureManager)
+    capture.stop_global_capturing()  # all workers would write into one file
+    capture.start_global_capturing()
+    capture.suspend_global_capture()
+    folders = _temporary_folders(config)
+    folders._basetemp = folders.getbasetemp() / name
+    folders._basetemp.mkdir()
+
+
+def _temporary_folders(config: pytest.Config) -> Any:
+    """What makes the ``tmp_path`` of tests."""
+    return vars(config)["_tmp_path_factory"]
