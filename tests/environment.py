@@ -65,14 +65,19 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
         yield
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Runs files with slow tests first, so that no process is left with one at the end.
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    """Keeps files in the order of the command line, but those with slow tests come first.
 
+    pytest-django sorts the tests of all files by their use of the database; that order stays within a file.
     On PostgreSQL, only tests that can use the database run. The others would give the same result again.
     ``--without-repeats`` leaves out more.
     """
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
+    files = sorted(dict.fromkeys(item.path for item in items), key=lambda path: path not in slow)
+    yield
+    place = {path: number for number, path in enumerate(files)}
+    items.sort(key=lambda item: place[item.path])
     if config.getoption("database") == "postgres":
         _deselect(config, items, _cannot_reach_the_database)
     if config.getoption("without_repeats"):

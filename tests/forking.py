@@ -49,8 +49,10 @@ def forked_playhead(folder: Path, environment: Mapping[str, str]) -> Iterator[No
 
 def _fork_for_each(listening: socket.socket) -> None:
     from historyapp import wsgi  # noqa: F401 it is what takes long
+    from historyapp.core.vocabularies import tokenizer
     from historyapp.urls import urlpatterns  # noqa: F401
 
+    tokenizer("o200k_base")
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them: their programs get the exit codes
     while True:
         program, _ = listening.accept()
