@@ -23,18 +23,27 @@ class Follower:
     failed: str = ""
     """The error that ended the stream."""
 
-    def start(self, port: int) -> None:
-        threading.Thread(target=self._run, args=(port,), daemon=True).start()
+    _client: Playhead | None = None
 
-    def _run(self, port: int) -> None:
+    def start(self, port: int) -> None:
+        self._client = Playhead(f"http://127.0.0.1:{port}", KEY)
+        threading.Thread(target=self._run, args=(self._client,), daemon=True).start()
+
+    def stop(self) -> None:
+        """Closes the client, so that the thread ends with its next request."""
+        if self._client:
+            self._client.close()
+
+    def _run(self, client: Playhead) -> None:
         try:
-            with Playhead(f"http://127.0.0.1:{port}", KEY) as playhead:
-                for event in playhead.follow_events(after="0-0"):
-                    if event.first_position is not None and event.position is not None:
-                        positions = range(event.first_position, event.position + 1)
-                        self.received.update((event.session, position) for position in positions)
+            for event in client.follow_events(after="0-0"):
+                if event.first_position is not None and event.position is not None:
+                    positions = range(event.first_position, event.position + 1)
+                    self.received.update((event.session, position) for position in positions)
         except PlayheadError as error:
             self.failed = f"{type(error).__name__}: {error}"
+        except RuntimeError:
+            return  # the client is closed
 
     def lost(self, expected: set[Place], seconds: float) -> int:
         """How many entries no event has announced; waits for the last ones."""

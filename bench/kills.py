@@ -292,6 +292,7 @@ def kill_under_writers(
         compare_all(outcome, writers)
     finally:
         stopping.set()
+        outcome.follower.stop()
         worker.kill()
         server.stop()
     outcome.failed_starts = server.failed_starts
