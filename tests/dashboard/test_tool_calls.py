@@ -113,7 +113,7 @@ def test_an_image_of_a_result_is_served_as_what_it_is(alice: Client, empty: Sess
 def test_only_images_are_served_as_images(alice: Client, empty: Session) -> None:
     step(empty, "x", {}, [{"type": "image", "media_type": "image/png", "data": "PHN2Zz4="}, GIF, "text"])
     page = panel(alice, empty)
-    assert "An image that cannot be shown" in page
+    assert "This image cannot be shown" in page
     for key in ("result-0-part0", "thought", "nothing"):
         assert alice.get(reverse("image", args=[empty.pk, 1, key])).status_code == 404
     assert alice.get(reverse("image", args=[empty.pk, 1, "result-0-part1"])).status_code == 200
