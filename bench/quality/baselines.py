@@ -11,7 +11,7 @@ from historyapp.core.conversation import InputMessage, input_messages
 from historyapp.core.episodes import Episode
 from historyapp.core.policies.base import Unit, unit_position
 from historyapp.core.policies.clipping import without_reasoning
-from historyapp.core.rendering import progress_line
+from historyapp.core.progress import progress_line
 from historyapp.core.results import as_text
 
 MASK_BEYOND = 10

@@ -11,7 +11,13 @@ from historyapp.api.auth import ApiRequest
 from historyapp.api.fields import Moment, RecordRequest, RequestBody, SessionId
 from historyapp.api.problems import raises
 from historyapp.api.responses import json_response
-from historyapp.core.actions import ActionProposal, output_of
+from historyapp.core.actions import (
+    ActionError,
+    ActionInterrupted,
+    ActionProposal,
+    ActionSuccess,
+    output_of,
+)
 from historyapp.core.entries import (
     Body,
     EntryDraft,
@@ -25,7 +31,6 @@ from historyapp.core.entries import (
 from historyapp.core.errors import Conflict
 from historyapp.core.json import text_or_json
 from historyapp.core.rendering import JUDGED_STEP
-from historyapp.core.results import ActionError, ActionInterrupted, ActionSuccess
 from historyapp.core.text import Text
 from historyapp.services.actions import register_action, register_result
 from historyapp.services.append import AppendedEntries, append

@@ -10,7 +10,13 @@ from historyapp.client.outage import Raise, Wait
 from historyapp.client.recorder import Recorder
 from historyapp.client.spool import RefusedWrite, Spool
 from historyapp.client.sync_client import Playhead
-from historyapp.core.actions import ActionProposal
+from historyapp.core.actions import (
+    ActionError,
+    ActionInterrupted,
+    ActionProposal,
+    ActionSuccess,
+    from_exception,
+)
 from historyapp.core.entries import (
     DebugLog,
     EntryDraft,
@@ -33,7 +39,6 @@ from historyapp.core.errors import (
     PlayheadError,
     UnreadableTranscript,
 )
-from historyapp.core.results import ActionError, ActionInterrupted, ActionSuccess, from_exception
 from historyapp.core.settings import SessionSettings
 from historyapp.wire.compressions import ComparisonOut as Comparison
 from historyapp.wire.compressions import EstimateOut as Estimate

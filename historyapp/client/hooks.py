@@ -8,16 +8,16 @@ from uuid import UUID
 from historyapp.client.api_call import ApiCall, Id
 from historyapp.client.endpoints import entries, episodes, rewinds, sessions
 from historyapp.client.write_responses import Appended, Registered
-from historyapp.core.actions import ActionProposal
-from historyapp.core.entries import ModelInput, ToolCall, ToolResults
-from historyapp.core.json import depth_exceeds, dump_json
-from historyapp.core.results import (
+from historyapp.core.actions import (
     ActionError,
     ActionInterrupted,
+    ActionProposal,
     ActionSuccess,
     as_tool_result,
     from_exception,
 )
+from historyapp.core.entries import ModelInput, ToolCall, ToolResults
+from historyapp.core.json import depth_exceeds, dump_json
 from historyapp.wire.contexts import MessageOut
 from historyapp.wire.episodes import ToolCallOut
 from historyapp.wire.rewinds import RewindOut

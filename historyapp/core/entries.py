@@ -132,7 +132,7 @@ class UseTool(StoredModel):
 
 
 class ErrorDetails(StoredModel):
-    """A Python exception as data; see :func:`historyapp.core.results.from_exception`."""
+    """A Python exception as data; see :func:`historyapp.core.actions.from_exception`."""
 
     args: list[Any] = Field(default_factory=list)
     message: Text

@@ -21,8 +21,7 @@ from historyapp.core.formats.base import OVERHEAD, PRIMING
 from historyapp.core.json import dump_json, json_text
 from historyapp.core.manifest import LeftOut, Manifest, Segment
 from historyapp.core.policies.base import Past, Unit, unit_position
-from historyapp.core.progress import PROGRESS, fill, form_of
-from historyapp.core.rendering import progress_line
+from historyapp.core.progress import PROGRESS, fill, form_of, progress_line
 from historyapp.core.results import further_parts
 from historyapp.core.settings import SessionSettings
 from historyapp.core.tokens import TokenCounter

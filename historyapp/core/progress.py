@@ -5,7 +5,7 @@ from typing import Protocol
 
 from historyapp.core.episodes import Episode
 from historyapp.core.manifest import Form
-from historyapp.core.rendering import progress_line
+from historyapp.core.rendering import long_form
 from historyapp.core.settings import SessionSettings
 from historyapp.core.tokens import TokenCounter
 
@@ -25,6 +25,14 @@ class Steps(Protocol):
         ...
 
     def episodes_newest_first(self) -> Iterator[Episode]: ...
+
+
+def progress_line(episode: Episode, *, full: bool = False) -> str:
+    """``* Step N:`` with the summary, or with the long form if ``full`` or if there is no summary."""
+    if episode.summary is not None and not full:
+        return f"* Step {episode.number}: {episode.summary}"
+    text = long_form(episode).replace("\n", "\n  ").strip()
+    return f"* Step {episode.number}: {text}"
 
 
 def form_of(episode: Episode) -> Form:

@@ -74,11 +74,3 @@ def as_list(episodes: Iterable[Episode]) -> str:
 def as_paragraphs(episodes: Iterable[Episode]) -> str:
     """Long forms under a heading each, joined by blank lines."""
     return "\n\n".join(f"### Step {episode.number}: {long_form(episode)}\n" for episode in episodes)
-
-
-def progress_line(episode: Episode, *, full: bool = False) -> str:
-    """``* Step N:`` with the summary, or with the long form if ``full`` or if there is no summary."""
-    if episode.summary is not None and not full:
-        return f"* Step {episode.number}: {episode.summary}"
-    text = long_form(episode).replace("\n", "\n  ").strip()
-    return f"* Step {episode.number}: {text}"

@@ -1,13 +1,10 @@
-"""Results of actions: the three states an agent registers, and how they read as text (SEMANTICS A, B)."""
+"""Results as text: what a person and a model read of them (SEMANTICS A)."""
 
-from typing import Annotated, Any, Literal
-
-from pydantic import Field
+from typing import Any
 
 from historyapp.core.content import are_parts, plain_text
-from historyapp.core.entries import ErrorDetails, ModelOutput, StoredModel, ToolResult
-from historyapp.core.json import DUMP_ERRORS, depth_exceeds, dump_json
-from historyapp.core.text import Text, fenced
+from historyapp.core.entries import ModelOutput, ToolResult
+from historyapp.core.text import fenced
 
 NO_OUTPUT = "(no output)"
 _USUAL = {
@@ -17,62 +14,6 @@ _USUAL = {
     "interrupted_by_human": ("feedback",),
 }
 _LABELS = {"outputs": "Output", "reason": "Reason", "error": "Error", "feedback": "Feedback"}
-_DEEPEST = 100
-"""Levels of an exception's argument that is kept as it is: well within what the API takes."""
-
-
-class ActionSuccess(StoredModel):
-    status: Literal["success"] = "success"
-    outputs: Any = None
-
-
-class ActionError(StoredModel):
-    status: Literal["error"] = "error"
-    reason: Text
-    error: ErrorDetails | None = None
-
-
-class ActionInterrupted(StoredModel):
-    status: Literal["interrupted_by_human"] = "interrupted_by_human"
-    feedback: Text
-
-
-ActionResult = Annotated[ActionSuccess | ActionError | ActionInterrupted, Field(discriminator="status")]
-
-
-def from_exception(exception: BaseException) -> ErrorDetails:
-    """An exception as data. Works for every exception, also one whose ``str``, ``repr`` or ``args`` fail."""
-    try:
-        arguments = list(exception.args)
-    except Exception:  # noqa: BLE001 a class may have put anything in its place
-        arguments = []
-    args: list[Any] = []
-    for argument in arguments:
-        is_json = isinstance(argument, (str, int, float, bool, list, dict, type(None)))
-        try:
-            is_json = is_json and not depth_exceeds(argument, _DEEPEST) and bool(dump_json(argument))
-        except DUMP_ERRORS:
-            is_json = False
-        args.append(argument if is_json else _safely(repr, argument))
-    return ErrorDetails(
-        args=args,
-        message=_safely(str, exception),
-        exception_type=type(exception).__name__,
-        repr=_safely(repr, exception),
-    )
-
-
-def _safely(show: type[str] | Any, value: object) -> str:
-    try:
-        return str(show(value))
-    except Exception:  # noqa: BLE001 a broken __str__ or __repr__ may raise anything
-        return f"<{type(value).__name__} that cannot be shown>"
-
-
-def as_tool_result(result: ActionSuccess | ActionError | ActionInterrupted, tool_name: str) -> ToolResult:
-    """The result of a whole action, whatever calls it made."""
-    fields = result.model_dump(exclude_none=True)
-    return ToolResult(tool_name=tool_name, **fields)
 
 
 def result_text(result: ToolResult) -> str:

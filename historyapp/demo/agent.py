@@ -6,8 +6,8 @@ from typing import Any
 
 import httpx
 
+from historyapp.core.actions import from_exception
 from historyapp.core.json import dump_json
-from historyapp.core.results import from_exception
 from historyapp.demo.recorder import DemoRecorder
 from historyapp.demo.tools import FailedTests, Toolbox
 

@@ -4,11 +4,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from historyapp.core.actions import ActionProposal, output_of
+from historyapp.core.actions import (
+    ActionError,
+    ActionProposal,
+    ActionSuccess,
+    as_tool_result,
+    from_exception,
+    output_of,
+)
 from historyapp.core.entries import Body, Entry, ToolResult, ToolResults, UseTool
 from historyapp.core.episodes import Episode, group_episodes
 from historyapp.core.rendering import as_list, long_form
-from historyapp.core.results import ActionError, ActionSuccess, as_tool_result, from_exception
 
 __all__ = ["ActionError", "ActionProposal", "ActionSuccess", "EpisodicHistory", "UseTool", "from_exception"]
 

@@ -25,7 +25,7 @@ from historyapp.client import (
     from_exception,
 )
 from historyapp.client.hooks import recordable
-from historyapp.core.results import ActionResult
+from historyapp.core.actions import ActionResult
 from historyapp.models import Project
 from tests import golden
 from tests.api.conftest import key_for

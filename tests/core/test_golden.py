@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from historyapp.core.actions import ActionProposal, output_of
+from historyapp.core.actions import ActionProposal, ActionResult, as_tool_result, output_of
 from historyapp.core.conversation import InputMessage
 from historyapp.core.entries import Entry, ToolResults
 from historyapp.core.episodes import Episode, episode_of
 from historyapp.core.messages import episodic_messages
 from historyapp.core.progress import compile_progress
 from historyapp.core.rendering import as_list, as_paragraphs, long_form
-from historyapp.core.results import ActionResult, as_tool_result, result_text
+from historyapp.core.results import result_text
 from historyapp.core.settings import SessionSettings
 from tests.golden import COUNTERS, PATH, cases, records
 from tests.shared import needs

@@ -7,9 +7,8 @@ from typing import Any, Literal, TypeVar
 
 from historyapp.client.api_call import ApiCall, Id, Pages, drop_nulls, get, pages, path_of, post
 from historyapp.client.write_responses import Appended, Registered, SpoolableResponse
-from historyapp.core.actions import ActionProposal
+from historyapp.core.actions import ActionError, ActionInterrupted, ActionProposal, ActionSuccess
 from historyapp.core.entries import Body, EntryDraft, ModelOutput, dump_body
-from historyapp.core.results import ActionError, ActionInterrupted, ActionSuccess
 from historyapp.wire.entries import EntryOut, EntryPage
 
 NewEntry = Body | EntryDraft | Mapping[str, Any]

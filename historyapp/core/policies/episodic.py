@@ -14,8 +14,7 @@ from historyapp.core.episodes import Episode
 from historyapp.core.manifest import Segment
 from historyapp.core.policies.assembly import NO_ROOM, Assembly, ContextPart
 from historyapp.core.policies.base import NO_EXTRAS, Past, RequestExtras
-from historyapp.core.progress import PROGRESS, fill, form_of
-from historyapp.core.rendering import progress_line
+from historyapp.core.progress import PROGRESS, fill, form_of, progress_line
 from historyapp.core.settings import SessionSettings
 
 BEGINNING = 0

@@ -38,6 +38,8 @@ def test_the_whole_prompt_of_one_step() -> None:
     parts = [quoted("Fix it", "task"), quoted("Hurry", "user"), quoted(step, "step-1")]
     assert prompt.material == "\n\n".join(parts)
     assert prompt.answer_schema is None
+    assert "in one line" in prompt.instruction
+    assert "Keep the specific facts that the action gathered" in prompt.instruction
 
 
 @each
