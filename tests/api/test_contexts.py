@@ -65,7 +65,9 @@ def test_wrong_progress_is_refused(three: Agent, query: str, words: str) -> None
 
 def test_a_text_has_an_end(three: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contexts, "MAX_STEPS", 2)
-    assert_problem(three.get("/progress"), 422, "at most 2 steps, not 3", "Give from and to")
+    assert_problem(
+        three.get("/progress"), 422, "have 3 steps; at most 2", "Narrow the range with from and to"
+    )
     assert text(three, "?from=2").startswith("2. ")
 
 
