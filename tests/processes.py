@@ -168,6 +168,8 @@ def _run_files(
     for connection in unneeded:
         connection.close()
     _become_a_worker(session.config, name, pool)
+    # A shell lets the processes that it starts in the background ignore it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     run = session.config.hook.pytest_runtest_protocol
     items = _next_file(files, pool)
     try:

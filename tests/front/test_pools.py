@@ -46,6 +46,8 @@ def test_a_job_that_finds_no_thread_in_time_is_refused_and_never_runs(threads: i
         pool.submit(ANN, ran.append, refused.append)
         await asyncio.sleep(0.2)
         release.set()
+        while pool.is_busy:
+            await asyncio.sleep(0.01)
         pool.submit(ANN, ran.append, refused.append)
         while not ran:
             await asyncio.sleep(0.01)
