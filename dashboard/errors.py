@@ -52,7 +52,7 @@ def plain_page(request: HttpRequest, error: PlayheadError, *, is_shared: bool = 
         plain = "text/plain; charset=utf-8"
         return HttpResponse(error.detail, status=problem.status, content_type=plain, headers=headers)
     shown = {"title": problem.title, "message": error.detail, "is_shared": is_shared}
-    page = render_to_string("_plain_error.html", shown)
+    page = render_to_string("layout/_plain_error.html", shown)
     return HttpResponse(page, status=problem.status, headers=headers)
 
 

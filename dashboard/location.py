@@ -236,7 +236,7 @@ def render_fragment(
         return render(request, template, {"location": location, **shown})
     found = {"location": location, "session": location.session}
     context = (found if location.is_shared else page_context(request, location)) | {**shown, "part": template}
-    return render(request, "fragment_page.html", context, status=status)
+    return render(request, "layout/fragment_page.html", context, status=status)
 
 
 def read_number(query: QueryDict, name: str) -> int | None:

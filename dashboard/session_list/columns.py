@@ -23,7 +23,7 @@ class ListColumn(NamedTuple):
 
     @property
     def template(self) -> str:
-        return f"columns/{self.name}.html"
+        return f"session_list/columns/{self.name}.html"
 
     @property
     def first_order(self) -> Order:

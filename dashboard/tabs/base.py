@@ -34,5 +34,5 @@ class Tab:
     content: Callable[[Location], dict[str, Any]]
     """What the template shows for a session and a step. It must cost the same in a session of any length, and
     must load no bodies of steps that it does not show."""
-    template: str = "_tab_table.html"
+    template: str = "session/_tab_table.html"
     """Shows ``table``, a :class:`Table`."""

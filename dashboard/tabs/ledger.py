@@ -38,4 +38,4 @@ def _kinds(ledger: SessionLedger) -> list[tuple[str, int, int]]:
     ]
 
 
-LEDGER = Tab(name="ledger", title="Usage and cost", content=content, template="_ledger.html")
+LEDGER = Tab(name="ledger", title="Usage and cost", content=content, template="session/_ledger.html")

@@ -23,7 +23,7 @@ def annotation(request: PersonRequest, session_id: UUID) -> HttpResponse:
     session = find_session(request, session_id)
     if request.method != "POST":
         if "shown" in request.GET and request.htmx:
-            return render(request, "_annotation.html", {"session": session})
+            return render(request, "session/_annotation.html", {"session": session})
         return _form_page(request, session, form_of(session))
     form = read_annotation(request.POST)
     try:
@@ -35,7 +35,7 @@ def annotation(request: PersonRequest, session_id: UUID) -> HttpResponse:
         session = find_session(request, session_id)
         return _form_page(request, session, after_conflict(form, session), is_conflict=True)
     if request.htmx:
-        return render(request, "_annotation.html", {"session": session})
+        return render(request, "session/_annotation.html", {"session": session})
     return redirect(local_path(request, request.POST.get("next")))
 
 
@@ -50,8 +50,8 @@ def _form_page(
         "longest_name": LONGEST_SCORE_NAME,
     }
     if request.htmx:
-        return render(request, "_annotation_form.html", shown)
+        return render(request, "session/_annotation_form.html", shown)
     shown |= page_context(request, newest_step(session))
     back = request.POST.get("next") or request.GET.get("next") or request.headers.get("referer")
     shown["next"] = local_path(request, back)
-    return render(request, "annotation.html", shown, status=409 if is_conflict else 200)
+    return render(request, "session/annotation.html", shown, status=409 if is_conflict else 200)

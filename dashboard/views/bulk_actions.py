@@ -52,19 +52,19 @@ def bulk(request: PersonRequest) -> HttpResponse:
         found = estimate_compressions(project, bulk_request, payer)
         shown = {"estimate": found, "request": bulk_request, "strategies": STRATEGIES.values()}
         if "agreed" not in request.POST or not found.sessions:
-            return _answer(request, project, "_bulk_compress.html", shown)
+            return _answer(request, project, "bulk/_compress.html", shown)
         try:
             cost, was_unknown = _agreed(request)
             check_cost(found, cost, accepts_unknown=was_unknown)
         except Conflict:  # the cost has risen since it was shown
-            return _answer(request, project, "_bulk_compress.html", shown | {"has_grown": True})
+            return _answer(request, project, "bulk/_compress.html", shown | {"has_grown": True})
     action = start_bulk_action(project, bulk_request, actor=actor(request), spender=payer)
     if not process_bulk_action(action.pk, _after(AT_ONCE_SECONDS), enqueue.wake):
         enqueue.wake_bulk_action(action.pk)
     if not request.htmx:
         return redirect("bulk-action", action.pk)
     return _answer(
-        request, project, "_bulk_action.html", {"progress": progress_of(_find(request, action.pk))}
+        request, project, "bulk/_action.html", {"progress": progress_of(_find(request, action.pk))}
     )
 
 
@@ -86,7 +86,7 @@ def bulk_action(request: PersonRequest, bulk_id: UUID) -> HttpResponse:
     """The outcome for an action's sessions; for htmx without the page around it."""
     action = _find(request, bulk_id)
     shown = {"progress": progress_of(action), "is_page": "page" in request.GET or not request.htmx}
-    return _answer(request, action.project, "_bulk_action.html", shown)
+    return _answer(request, action.project, "bulk/_action.html", shown)
 
 
 @signed_in
@@ -96,7 +96,7 @@ def cancel_bulk(request: PersonRequest, bulk_id: UUID) -> HttpResponse:
     if not request.htmx:
         return redirect("bulk-action", bulk_id)
     action = _find(request, bulk_id)
-    return _answer(request, action.project, "_bulk_action.html", {"progress": progress_of(action)})
+    return _answer(request, action.project, "bulk/_action.html", {"progress": progress_of(action)})
 
 
 def _find(request: PersonRequest, id: UUID) -> BulkAction:
@@ -110,7 +110,7 @@ def _answer(request: PersonRequest, project: Project, part: str, shown: dict[str
     if request.htmx:
         return render(request, part, shown)
     page = {"project": project, "projects": projects(request), "part": part, "is_page": True}
-    return render(request, "bulk.html", page | shown)
+    return render(request, "bulk/page.html", page | shown)
 
 
 def _sessions(request: PersonRequest) -> list[UUID]:

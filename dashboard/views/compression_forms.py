@@ -115,9 +115,9 @@ def _form_page(
         "refusal": refusal,
     }
     if not request.htmx:
-        return render(request, f"{name}.html", shown, status=status)
-    part = f"_{name}_estimate.html" if request.htmx.target == "estimate" else f"_{name}.html"
-    return render(request, part, shown)
+        return render(request, f"compression/{name}.html", shown, status=status)
+    part = f"{name}_estimate" if request.htmx.target == "estimate" else name
+    return render(request, f"compression/_{part}.html", shown)
 
 
 def _estimate(session: Session, run_request: RunRequest, payer: Spender) -> StrategyEstimate:

@@ -28,7 +28,7 @@ from historyapp.services.strategy_comparisons import compare_strategies, find_co
 
 PAGE, ITEMS = 25, 50
 """Runs on one page of the list, and summaries on one page of a run."""
-FRAGMENTS = {"more": "_run_rows.html", "runs": "_runs.html"}
+FRAGMENTS = {"more": "compression/_run_rows.html", "runs": "compression/_runs.html"}
 """The template for each htmx target: older runs, or all runs after a change."""
 WATCHED = 60
 """Runs whose progress one request may ask for."""
@@ -63,7 +63,7 @@ def compressions(request: PersonRequest) -> HttpResponse:
     if request.htmx and request.htmx.target in FRAGMENTS:
         return render(request, FRAGMENTS[request.htmx.target], context)
     head = head_context(request, newest_step(session)) if session else {}
-    return render(request, "compressions.html", context | head)
+    return render(request, "compression/compressions.html", context | head)
 
 
 def _read_uuid(query: QueryDict, name: str) -> UUID | None:
@@ -92,7 +92,7 @@ def progress(request: PersonRequest) -> HttpResponse:
     mine = CompressionRun.objects.filter(pk__in=ids, project__members=request.user)
     runs = list(mine.select_related("session"))
     watched = [run for run in runs if run.active]
-    response = render(request, "_runs_progress.html", {"runs": runs, "watched": watched})
+    response = render(request, "compression/_runs_progress.html", {"runs": runs, "watched": watched})
     if len(watched) < len(runs):
         trigger_client_event(response, "run-ended")
     return response
@@ -122,7 +122,8 @@ def compression(request: PersonRequest, session_id: UUID, run_id: UUID) -> HttpR
         "is_first_page": not after,
         "joined": "joined" in request.GET,
     }
-    return render(request, "_run_items.html" if request.htmx else "compression.html", context)
+    template = "_run_items.html" if request.htmx else "compression.html"
+    return render(request, f"compression/{template}", context)
 
 
 @signed_in
@@ -142,7 +143,7 @@ def comparison(request: PersonRequest, session_id: UUID, comparison_id: UUID) ->
     }
     if request.htmx and start:
         context |= {"session": session, "location": newest_step(session)}
-        return render(request, "_strategy_rows.html", context)
+        return render(request, "compression/_strategy_rows.html", context)
     sides = []
     for letter, run in zip(LETTERS, runs, strict=True):
         run.session = session
@@ -158,7 +159,8 @@ def comparison(request: PersonRequest, session_id: UUID, comparison_id: UUID) ->
         "needed": [(name, letters[name.name]) for name in recall.names] if recall else [],
         "watched": [run for run in runs if run.active],
     }
-    return render(request, "_comparison.html" if request.htmx else "comparison.html", context)
+    template = "_comparison.html" if request.htmx else "comparison.html"
+    return render(request, f"compression/{template}", context)
 
 
 @signed_in

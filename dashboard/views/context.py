@@ -162,9 +162,9 @@ def context(request: PersonRequest, session_id: UUID) -> HttpResponse:
     if form.mode == "what_if":
         shown["saved"] = saved_what_ifs(location, form.options, load_settings(location.session.settings))
     if request.htmx:
-        return render_fragment(request, "_context.html", location, {"options": form, **shown})
+        return render_fragment(request, "context/_context.html", location, {"options": form, **shown})
     shown |= form_context(location, form)
-    return render_fragment(request, "_context_page.html", location, shown, status)
+    return render_fragment(request, "context/_page.html", location, shown, status)
 
 
 def _context(form: ContextForm) -> dict[str, Any]:
@@ -210,4 +210,4 @@ def context_block(request: PersonRequest, session_id: UUID, key: str) -> HttpRes
     if key not in blocks:
         raise NotFound(f"The request has no part {key[:50]}.")
     page = blocks[key].page(read_number(request.GET, "start") or 0)
-    return render_fragment(request, "_context_block_page.html", location, {"options": form, "shown": page})
+    return render_fragment(request, "context/_block_page.html", location, {"options": form, "shown": page})

@@ -82,7 +82,8 @@ def continue_session(request: PersonRequest, session_id: UUID) -> HttpResponse:
     if location.as_of is None and location.session.status != "archived":
         _, cut_off, steps = preview_rewind(location.history, Target(to_position=before.position))
         context |= {"cut_steps": steps, "cut_entries": len(cut_off)}
-    return render_fragment(request, "_continue.html", location, {"session": location.session, **context})
+    context["session"] = location.session
+    return render_fragment(request, "session/_continue.html", location, context)
 
 
 def _take_action(request: PersonRequest, location: Location) -> HttpResponse:
@@ -113,4 +114,4 @@ def connect(request: PersonRequest, session_id: UUID) -> HttpResponse:
     history = location.history
     end = _point(location, history.newest, history.session.head, history.tail.input_preview)
     context = page_context(request, location) | {"server": server, "point": end}
-    return render(request, "connect.html", context)
+    return render(request, "session/connect.html", context)

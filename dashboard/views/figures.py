@@ -24,5 +24,5 @@ def figures(request: PersonRequest) -> HttpResponse:
         "failures": newest_failures(project.pk),
     }
     if request.htmx and not request.htmx.history_restore_request:
-        return render(request, "_figures_live.html", context)
-    return render(request, "figures.html", context)
+        return render(request, "figures/_live.html", context)
+    return render(request, "figures/page.html", context)

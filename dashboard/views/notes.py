@@ -28,4 +28,4 @@ def note(request: PersonRequest, session_id: UUID, number: int) -> HttpResponse:
     if not request.htmx:
         return redirect(location.address)
     session.refresh_from_db(fields=["revision"])
-    return render(request, "_note_update.html", {"location": location})
+    return render(request, "step/_note_update.html", {"location": location})

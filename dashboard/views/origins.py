@@ -25,7 +25,7 @@ def origins(request: PersonRequest, session_id: UUID, number: int) -> HttpRespon
         found = origins_of(location.history, location.step)
     names = name_views(location, found)
     shown = {"origins": found, "names": names[:SHOWN], "more_names": names[SHOWN:]}
-    return render_fragment(request, "_origins.html", location, shown)
+    return render_fragment(request, "origins/_origins.html", location, shown)
 
 
 @signed_in
@@ -36,7 +36,7 @@ def origin_places(request: PersonRequest, session_id: UUID, number: int) -> Http
     index_names_of(location.history)
     name = clean(request.GET.get("name", ""))[:LONGEST]
     places = [place_view(location, place) for place in places_of(location.history, location.step, name)]
-    return render_fragment(request, "_origin_places.html", location, {"name": name, "places": places})
+    return render_fragment(request, "origins/_places.html", location, {"name": name, "places": places})
 
 
 @signed_in

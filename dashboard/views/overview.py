@@ -32,5 +32,5 @@ def overview(request: PersonRequest, session_id: UUID) -> HttpResponse:
         "after_shown": f"{SHOWN}:",
     }
     if request.htmx:
-        return render(request, "_overview_update.html", {**facts_context(location), **context})
-    return render(request, "overview.html", {**head_context(request, location), **context})
+        return render(request, "overview/_update.html", {**facts_context(location), **context})
+    return render(request, "overview/page.html", {**head_context(request, location), **context})

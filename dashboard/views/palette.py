@@ -23,12 +23,12 @@ def palette(request: PersonRequest) -> HttpResponse:
     groups = search(project, text, location, is_staff=request.user.is_staff)
     shown = {"groups": groups, "text": text, "in_dialog": bool(request.htmx)}
     if request.htmx:
-        return render(request, "_palette_results.html", shown)
+        return render(request, "palette/_results.html", shown)
     kept = [(name, request.GET[name]) for name in ("session", "step", "as_of") if request.GET.get(name)]
     page = {"project": project, "projects": mine, "location": location, "kept": kept}
     if location:
         page["session"] = location.session
-    return render(request, "palette.html", shown | page)
+    return render(request, "palette/page.html", shown | page)
 
 
 def _location(request: PersonRequest) -> Location | None:

@@ -54,7 +54,7 @@ def project_settings(request: PersonRequest) -> HttpResponse:
         "capped_sessions": capped_sessions(project),
         "list": project_links(project, request.GET),
     }
-    return render(request, "project_settings.html", context)
+    return render(request, "project/settings.html", context)
 
 
 @signed_in

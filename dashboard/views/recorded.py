@@ -36,4 +36,4 @@ def recorded_messages(request: PersonRequest, session_id: UUID) -> HttpResponse:
     start = max(0, end - (NEWEST if before is None else AT_ONCE))
     rows = message_rows(messages(found, start, end - start)) if found and end else []
     shown = {"rows": rows, "earlier": start}
-    return render_fragment(request, "_recorded_messages.html", location, shown)
+    return render_fragment(request, "context/_recorded_messages.html", location, shown)

@@ -55,7 +55,7 @@ def rewind(request: PersonRequest, session_id: UUID) -> HttpResponse:
         "entries": len(cut_off),
     }
     context = page_context(request, Location(history, after)) | {"preview": preview}
-    return render(request, "_rewind.html" if request.htmx else "rewind.html", context)
+    return render(request, "session/_rewind.html" if request.htmx else "session/rewind.html", context)
 
 
 @signed_in
@@ -73,7 +73,7 @@ def undo(request: PersonRequest, session_id: UUID, position: int) -> HttpRespons
         "cut_off": len(now.without(then)),
         "then": History(session, position - 1),
     }
-    return render(request, "undo.html", page_context(request, newest_step(session)) | context)
+    return render(request, "session/undo.html", page_context(request, newest_step(session)) | context)
 
 
 @signed_in

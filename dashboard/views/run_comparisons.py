@@ -51,11 +51,11 @@ def compare_sessions(request: PersonRequest) -> HttpResponse:
     at = request.GET.get("at", "")
     shown = _rows(comparison, at) | {"a": a, "b": b, "next_page": comparison_address(a, b)}
     if request.htmx:
-        return render(request, "_pair_rows.html", shown | _sides(comparison))
+        return render(request, "run_comparison/_pair_rows.html", shown | _sides(comparison))
     mine = projects(request)
     project = comparison.a.history.session.project
     context = {"projects": mine, "project": project, "swapped": comparison_address(b, a)}
-    return render(request, "run_comparison.html", shown | context | _sides(comparison))
+    return render(request, "run_comparison/page.html", shown | context | _sides(comparison))
 
 
 @signed_in
@@ -73,7 +73,7 @@ def compared_contexts(request: PersonRequest) -> HttpResponse:
         shown["contexts"] = context_changes(sides[0], sides[1], place)
     except Invalid as error:
         shown["refusal"] = error.detail
-    return render(request, "_compared_contexts.html", shown)
+    return render(request, "run_comparison/_compared_contexts.html", shown)
 
 
 def _compare_moment(request: PersonRequest, texts: list[str]) -> HttpResponse:
@@ -142,7 +142,7 @@ def _form(request: PersonRequest, texts: list[str], refusal: str = "", status: i
         "candidates": candidates(session) if session else [],
         "step": read_number(request.GET, "step") or "",
     }
-    return render(request, "choose_runs.html", context, status=status)
+    return render(request, "run_comparison/choose_runs.html", context, status=status)
 
 
 def _session_of(request: PersonRequest, texts: list[str]) -> Session | None:

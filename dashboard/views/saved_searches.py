@@ -55,4 +55,4 @@ def _page(request: PersonRequest, problem: str = "", status: int = 200) -> HttpR
         "q": request.POST.get("q", ""),
         "name": request.POST.get("name", ""),
     }
-    return render(request, "saved_searches.html", shown, status=status)
+    return render(request, "search/saved_searches.html", shown, status=status)

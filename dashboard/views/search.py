@@ -46,9 +46,9 @@ def search_sessions(request: PersonRequest) -> HttpResponse:
         except (Invalid, SearchTooSlow) as error:
             context["problem"], status = str(error), 422
     if request.htmx and not request.htmx.history_restore_request:
-        template = "_search_hits.html" if request.htmx.target == "more" else "_search_results.html"
+        template = "search/_hits.html" if request.htmx.target == "more" else "search/_results.html"
         return render(request, template, context)  # htmx does not show responses with an error status
-    return render(request, "search.html", context, status=status)
+    return render(request, "search/page.html", context, status=status)
 
 
 @signed_in
@@ -58,4 +58,4 @@ def suggest(request: PersonRequest) -> HttpResponse:
     text = clean(request.GET.get("q", ""))[:MAX_CHARACTERS]
     project = current_project(request, projects(request))
     start, found = suggestions(project.pk, text)
-    return render(request, "_search_suggestions.html", {"start": start, "suggestions": found})
+    return render(request, "search/_suggestions.html", {"start": start, "suggestions": found})

@@ -82,7 +82,7 @@ def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
         context["rows"], may_be_summarised = rows, rows.is_summarised(step)
     if step:
         context["step"] = load_step(history, step, may_be_summarised=may_be_summarised)
-    return render(request, "session_detail.html", context)
+    return render(request, "session/page.html", context)
 
 
 def _searched_to(request: PersonRequest) -> int:
@@ -98,7 +98,7 @@ def timeline(request: PersonRequest, session_id: UUID) -> HttpResponse:
     if not request.htmx:
         return redirect(location.address)
     drawn = draw_timeline(location, takes(location.history))
-    return render(request, "_timeline_update.html", {"location": location, "timeline": drawn})
+    return render(request, "timeline/_update.html", {"location": location, "timeline": drawn})
 
 
 @signed_in
@@ -109,7 +109,7 @@ def find(request: PersonRequest, session_id: UUID) -> HttpResponse:
     if not request.htmx:
         return redirect(location.address)
     found = find_in(location, _searched_to(request))
-    return render(request, "_found.html", {"found_text": found, "location": location})
+    return render(request, "session/_found.html", {"found_text": found, "location": location})
 
 
 @signed_in
@@ -131,7 +131,7 @@ def steps(request: PersonRequest, session_id: UUID) -> HttpResponse:
             found = matches_before(location, before)
         else:
             found = matches_around(location, around or 1)
-        return render(request, "_filtered_rows.html", {"found": found})
+        return render(request, "step_list/_filtered_rows.html", {"found": found})
     if after is not None:
         if folded:
             after = beyond_turn(location, folded, after)
@@ -144,7 +144,7 @@ def steps(request: PersonRequest, session_id: UUID) -> HttpResponse:
         first, last = (around or 1) - AROUND, (around or 1) + AROUND
     rows = step_rows(location, first, last, takes(location.history))
     rows = replace(rows, has_link_back=after is None, has_link_forward=before is None)
-    return render(request, "_episode_rows.html", {"rows": rows, "location": location})
+    return render(request, "step_list/_episode_rows.html", {"rows": rows, "location": location})
 
 
 @signed_in
@@ -155,7 +155,7 @@ def subagent_steps(request: PersonRequest, session_id: UUID) -> HttpResponse:
     if not request.htmx:
         return redirect(location.address_of(after + 1))
     rows = step_rows(location, after + 1, after + AROUND, [])
-    return render(request, "_subagent_steps.html", {"rows": rows, "location": location})
+    return render(request, "step_list/_subagent_steps.html", {"rows": rows, "location": location})
 
 
 @signed_in
@@ -174,7 +174,7 @@ def take(request: PersonRequest, session_id: UUID, position: int) -> HttpRespons
     then = Location(History(session, found.as_of, history.visible), found.after_step)
     rows = then.history.rows(found.after_step + 1, min(found.last_step, found.after_step + AROUND))
     mark_notes(then, rows)
-    return render(request, "_take_steps.html", {"location": then, "rows": rows, "take": found})
+    return render(request, "step_list/_take_steps.html", {"location": then, "rows": rows, "take": found})
 
 
 @signed_in
@@ -211,7 +211,7 @@ def news(request: PersonRequest, session_id: UUID) -> HttpResponse:
             "quick_chips": quick_chips(location),
             "active_chips": active_chips(location),
         }
-    return render(request, "_session_update.html", context)
+    return render(request, "session/_update.html", context)
 
 
 @signed_in
@@ -222,7 +222,7 @@ def tab(request: PersonRequest, session_id: UUID, name: str) -> HttpResponse:
     if request.htmx:
         return render(request, found.template, {"location": location, **found.content(location)})
     context = head_context(request, location) | {"tab": found, **found.content(location)}
-    return render(request, "tab_page.html", context)
+    return render(request, "session/tab_page.html", context)
 
 
 @signed_in

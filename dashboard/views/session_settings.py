@@ -46,4 +46,4 @@ def session_settings(request: PersonRequest, session_id: UUID) -> HttpResponse:
         "caps": cap_form(session.project, session),
         "is_owner": is_owner(request, session.project),
     }
-    return render(request, "session_settings.html", context, status=422 if errors else 200)
+    return render(request, "session/settings.html", context, status=422 if errors else 200)

@@ -71,7 +71,7 @@ def sessions(request: PersonRequest) -> HttpResponse:
     }
     is_fragment = bool(request.htmx) and not request.htmx.history_restore_request
     if is_fragment and request.htmx.target == "more":
-        return render(request, "_session_rows.html", context)
+        return render(request, "session_list/_rows.html", context)
     counts = facet_counts(filters.within(Session.objects.filter(project=project)), filters.criteria)
     context |= {
         "facets": facet_groups(filters, counts),
@@ -82,7 +82,7 @@ def sessions(request: PersonRequest) -> HttpResponse:
     if not is_fragment:
         running = BulkAction.objects.active().filter(project=project).order_by("-pk").first()
         context["progress"] = progress_of(running) if running else None
-    return render(request, "_session_results.html" if is_fragment else "sessions.html", context)
+    return render(request, "session_list/_results.html" if is_fragment else "session_list/page.html", context)
 
 
 def _listed(filters: SessionFilters, project: UUID) -> SessionQuerySet:
@@ -107,7 +107,7 @@ def folded_sessions(request: PersonRequest, session_id: UUID) -> HttpResponse:
         "folded": folded_under([parent.pk, *(session.pk for session in page.sessions)]),
         "older": page.cursor,
     }
-    return render(request, "_folded_rows.html", context)
+    return render(request, "session_list/_folded_rows.html", context)
 
 
 @signed_in

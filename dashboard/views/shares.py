@@ -36,13 +36,13 @@ def shares(request: PersonRequest, session_id: UUID) -> HttpResponse:
         "longest_days": LONGEST_DAYS,
     }
     if request.htmx:
-        return render(request, "_shares.html", context)
+        return render(request, "shares/_shares.html", context)
     if request.method == "GET" and (new := request.session.get(NEW)):
         made = ShareLink.objects.filter(pk=new, session=session_id).first()
         if made is not None:
             del request.session[NEW]
             context |= {"made": made, "made_path": share_path(made.pk)}
-    return render(request, "shares.html", context)
+    return render(request, "shares/page.html", context)
 
 
 @signed_in

@@ -31,7 +31,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         login(request, form.get_user())
         return redirect(to)
     context = {"form": form, "next": to, "command": link_command(request)}
-    response = render(request, "sign_in.html", context, status=422 if form.errors else 200)
+    response = render(request, "account/sign_in.html", context, status=422 if form.errors else 200)
     if form.retry_after:
         response.status_code, response["Retry-After"] = 429, str(form.retry_after)
     return response
@@ -43,12 +43,12 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
     """Shows a button first, because programs that preview links would use up the link."""
     if request.method != "POST":
-        return render(request, "sign_in_by_link.html", {"minutes": SIGN_IN_MINUTES})
+        return render(request, "account/sign_in_by_link.html", {"minutes": SIGN_IN_MINUTES})
     try:
         user = use_sign_in_link(token)
     except NotFound as error:
         context = {"form": PasswordForm(request), "next": "/", "command": link_command(request)}
-        return render(request, "sign_in.html", context | {"problem": error.detail}, status=404)
+        return render(request, "account/sign_in.html", context | {"problem": error.detail}, status=404)
     login(request, user, backend=BACKEND)
     return redirect("sessions")
 

@@ -32,7 +32,7 @@ def step(request: PersonRequest, session_id: UUID, number: int) -> HttpResponse:
     if not request.htmx:
         return redirect(location.address)
     view = load_step(location.history, location.step)
-    response = render(request, "_step.html", {"location": location, "step": view})
+    response = render(request, "step/_step.html", {"location": location, "step": view})
     if request.GET.get("revision") == str(location.session.revision):
         response["Cache-Control"] = f"private, max-age={CACHED}"
     return response
@@ -45,7 +45,7 @@ def calls(request: PersonRequest, session_id: UUID, number: int) -> HttpResponse
     location = find_location(request, session_id, number)
     first_call = max(0, read_number(request.GET, "from") or 0)
     view = load_step(location.history, location.step, first_call)
-    return render_fragment(request, "_tool_calls.html", location, {"step": view})
+    return render_fragment(request, "step/_tool_calls.html", location, {"step": view})
 
 
 @signed_in
@@ -54,7 +54,7 @@ def raw(request: PersonRequest, session_id: UUID, number: int) -> HttpResponse:
     """The step's entries as the log holds them."""
     location = find_location(request, session_id, number)
     blocks = raw_blocks(location.history, location.step)
-    return render_fragment(request, "_raw.html", location, {"blocks": blocks})
+    return render_fragment(request, "step/_raw.html", location, {"blocks": blocks})
 
 
 @signed_in
@@ -68,10 +68,10 @@ def block(request: PersonRequest, session_id: UUID, number: int, key: str) -> Ht
     page = _find_block(location, key).page(read_number(request.GET, "start") or 0)
     chosen = request.GET.get("diff", "")
     if chosen not in DIFFS:
-        return render_fragment(request, "_block_page.html", location, {"shown": page})
+        return render_fragment(request, "step/_block_page.html", location, {"shown": page})
     request.COOKIES["diff"] = chosen
     shown = {"shown": page, "is_restyled": True}
-    response = render_fragment(request, "_block_page.html", location, shown)
+    response = render_fragment(request, "step/_block_page.html", location, shown)
     response.set_cookie("diff", chosen, max_age=YEAR, samesite="Lax", httponly=True)
     return response
 
@@ -92,7 +92,7 @@ def whole_text(request: PersonRequest, session_id: UUID, number: int, key: str) 
     first = max(0, read_number(query, "from") or 0)
     shown = WholeText(block.text, search_text, read_number(query, "start"), first)
     address = f"?{urlencode({'q': search_text})}{location.as_of_parameter}"
-    return render_fragment(request, "_whole_text.html", location, {"shown": shown, "address": address})
+    return render_fragment(request, "step/_whole_text.html", location, {"shown": shown, "address": address})
 
 
 @signed_in

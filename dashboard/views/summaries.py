@@ -52,7 +52,7 @@ def write_summary(request: PersonRequest, session_id: UUID) -> HttpResponse:
         "error": error,
         "longest": LONGEST,
     }
-    template = "_write_summary.html" if request.htmx else "write_summary.html"
+    template = "compression/_write_summary.html" if request.htmx else "compression/write_summary.html"
     return render(request, template, context, status=422 if error else 200)
 
 

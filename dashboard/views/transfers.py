@@ -28,7 +28,7 @@ def imports(request: PersonRequest) -> HttpResponse:
     project = current_project(request, mine)
     context = {"project": project, "projects": mine, "formats": IMPORTERS.values()}
     if request.method != "POST":
-        return render(request, "import.html", context)
+        return render(request, "project/import.html", context)
     reports = []
     format = request.POST.get("format") or None
     with PARSERS.lend() as process:
@@ -37,7 +37,7 @@ def imports(request: PersonRequest) -> HttpResponse:
             report = import_file(project, source, format=format, actor=actor(request), process=process)
             reports.append(report)
     index_imports(reports)
-    return render(request, "import.html", context | {"reports": reports, "is_empty": not reports})
+    return render(request, "project/import.html", context | {"reports": reports, "is_empty": not reports})
 
 
 @signed_in

@@ -64,7 +64,7 @@ def webhooks(request: PersonRequest) -> HttpResponse:
     waiting = waiting_counts(rows)
     listed = [(row, waiting.get(row.pk, 0)) for row in rows]
     context = {"project": project, "webhooks": listed, "form": form, "refusal": refusal, "all_events": EVENTS}
-    return _render(request, "webhooks.html", context, status=422 if refusal else 200)
+    return _render(request, "webhooks/page.html", context, status=422 if refusal else 200)
 
 
 @signed_in
@@ -84,13 +84,13 @@ def webhook(request: PersonRequest, webhook_id: UUID) -> HttpResponse:
             return redirect(reverse("webhook", args=[row.pk]) + "?saved=1")
     context = {"webhook": row, **_deliveries(request, row)}
     if request.htmx and request.htmx.target == "deliveries":
-        return render(request, "_deliveries.html", context)
+        return render(request, "webhooks/_deliveries.html", context)
     context |= {"project": row.project, "form": form, "refusal": refusal, "all_events": EVENTS}
     context |= {"saved": "saved" in request.GET, "old_secret_until": old_secret_until(row)}
     if request.session.get(_SHOWN_ONCE) == str(row.pk):
         del request.session[_SHOWN_ONCE]
         context["secret"] = secret_of(row.pk, row.generation)
-    return _render(request, "webhook.html", context, status=422 if refusal else 200)
+    return _render(request, "webhooks/webhook.html", context, status=422 if refusal else 200)
 
 
 def _deliveries(request: PersonRequest, row: Webhook) -> dict[str, Any]:
@@ -166,8 +166,8 @@ def delivery(request: PersonRequest, webhook_id: UUID, message: str) -> HttpResp
         "project": row.project,
     }
     if request.htmx and request.htmx.target == "attempts":
-        return render(request, "_attempts.html", context)
-    return _render(request, "delivery.html", context)
+        return render(request, "webhooks/_attempts.html", context)
+    return _render(request, "webhooks/delivery.html", context)
 
 
 @signed_in

@@ -79,7 +79,7 @@ def test_steps_with_the_text_that_is_looked_for_are_drawn(project: Project) -> N
     found = draw_timeline(location, [], [3, 4, 2_500]).minimap
     assert found is not None
     assert found.hits == "M0 6v6M1 6v6M500 6v6"
-    assert "map-hits" in render_to_string("_timeline_map.html", {"map": found})
+    assert "map-hits" in render_to_string("timeline/_map.html", {"map": found})
 
 
 def test_its_links_cover_the_run_and_keep_the_playhead_in_the_part(project: Project) -> None:
