@@ -61,10 +61,11 @@ def test_settings_have_text_that_every_database_stores(project: Project, script:
     assert stored == {"llm_name": "my \ufffd\ufffd" + "x" * 195, "window_size": 3}
 
 
-def test_a_long_chain_of_forks_is_imported(project: Project, script: Script) -> None:
-    forks = [SessionStart(f"f{n}", forked_from=(f"f{n - 1}" if n else "s", 1)) for n in range(1000)]
-    report = read(project, script, *texts("a"), *forks, *texts("b", session="f999"))
-    assert (report.error, Session.objects.count()) == ("", 1001)
+@pytest.mark.parametrize("length", [50, pytest.param(1000, marks=pytest.mark.thorough)])
+def test_a_long_chain_of_forks_is_imported(project: Project, script: Script, length: int) -> None:
+    forks = [SessionStart(f"f{n}", forked_from=(f"f{n - 1}" if n else "s", 1)) for n in range(length)]
+    report = read(project, script, *texts("a"), *forks, *texts("b", session=f"f{length - 1}"))
+    assert (report.error, Session.objects.count()) == ("", length + 1)
 
 
 def test_a_session_has_a_most_of_tags_wherever_it_comes_from(project: Project, script: Script) -> None:
