@@ -12,6 +12,7 @@ from historyapp.models.fields import uuid_value
 from historyapp.models.history import History
 from historyapp.models.samples import steps_at
 from historyapp.models.sessions import Session
+from historyapp.models.sql import fetch_all
 
 MAX_STARTED = 20
 """The most sub-agents of one page of the step list. The overview has more."""
@@ -26,6 +27,15 @@ _RELATIVES = " UNION ALL ".join(
     _NEWEST.format(relation=relation, column=column)
     for relation, column in (("fork", "forked_from_id"), ("subagent", "spawned_by_id"))
 )
+
+_STARTED_BY = """
+WITH RECURSIVE chain (id) AS (
+    SELECT id FROM historyapp_session WHERE id = %s
+    UNION
+    SELECT session.spawned_by_id FROM chain JOIN historyapp_session AS session ON session.id = chain.id
+)
+SELECT 1 FROM chain WHERE id = %s
+"""
 
 
 class Relatives(NamedTuple):
@@ -43,6 +53,11 @@ def relatives_of(session: Session) -> Relatives:
     for row in rows:
         (found.forks if row.relation == "fork" else found.subagents).append(row)
     return Relatives(found.forks[::-1], found.subagents[::-1])
+
+
+def is_started_by(session: UUID, ancestor: UUID) -> bool:
+    """Whether a session is the other one, or was started by it as a sub-agent, directly or through others."""
+    return bool(fetch_all(_STARTED_BY, [uuid_value(session), uuid_value(ancestor)]))
 
 
 def started_by(history: History, rows: Sequence[Episode], columns: Sequence[str]) -> dict[int, list[Session]]:

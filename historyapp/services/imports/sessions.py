@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +21,7 @@ from historyapp.core.settings import load_settings
 from historyapp.core.text import clean, preview
 from historyapp.llm.router import LOCAL
 from historyapp.models import ImportSource, Project, Session
+from historyapp.models.relatives import is_started_by
 from historyapp.services.annotations import import_annotation
 from historyapp.services.append import lock_session
 from historyapp.services.compression.start import set_thresholds
@@ -128,6 +130,8 @@ class ImportJob:
         while parent in self.starts and parent not in self.writers and parent not in missing:
             start = missing[parent] = self.starts[parent]
             parent = start.forked_from[0] if start.forked_from else None
+        if parent in missing:  # a file may name a session as its own ancestor
+            missing[start.session] = self.starts[start.session] = replace(start, forked_from=None)
         for start in reversed(missing.values()):  # a file may have a long chain of forks
             try:
                 with writing():
@@ -249,21 +253,11 @@ class ImportJob:
             return
         imported = others.filter(source_id=source.spawned_by).order_by("variant").first()
         parent = imported.session_id if imported else _uuid(source.spawned_by)
-        if parent is None or source.session_id in self._with_ancestors(parent):
+        if parent is None or is_started_by(parent, source.session_id):
             return  # a file may name a session as its own ancestor
         if imported or Session.objects.filter(pk=parent, project=self.project).exists():
             Session.objects.filter(pk=source.session_id).update(spawned_by=parent)
             touch(parent)
-
-    def _with_ancestors(self, session: UUID) -> set[UUID]:
-        """The session, the session that started it as a sub-agent, and so on."""
-        found: set[UUID] = set()
-        above: UUID | None = session
-        while above is not None and above not in found:
-            found.add(above)
-            own = Session.objects.filter(pk=above, project=self.project)
-            above = own.values_list("spawned_by", flat=True).first()
-        return found
 
 
 @contextmanager

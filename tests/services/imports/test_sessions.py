@@ -68,6 +68,16 @@ def test_a_long_chain_of_forks_is_imported(project: Project, script: Script, len
     assert (report.error, Session.objects.count()) == ("", length + 1)
 
 
+@pytest.mark.parametrize("parents", ["a", "ba", "bca"])
+def test_a_session_that_is_forked_from_itself_is_imported_without_a_parent(
+    project: Project, script: Script, parents: str
+) -> None:
+    forks = [SessionStart(id, forked_from=(parent, 1)) for id, parent in zip("abc", parents, strict=False)]
+    report = read(project, script, *forks, *texts("x", session="a"), *texts("y", session=forks[-1].session))
+    assert (report.error, Session.objects.count()) == ("", len(forks))
+    assert Session.objects.filter(forked_from=None).count() == 1
+
+
 def test_a_session_has_a_most_of_tags_wherever_it_comes_from(project: Project, script: Script) -> None:
     script.operations = [SessionStart("s", tags=tuple(f"tag {n}" for n in range(60))), *texts("a")]
     assert import_file(project, source("", "run.jsonl"), format="script").error == ""
