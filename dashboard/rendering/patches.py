@@ -54,9 +54,9 @@ def parse_patch(text: str) -> Patch | None:
 
 
 def _apply_patch(lines: list[str]) -> Patch:
-    patch, file, has_begun = Patch(), FilePatch(""), False
+    patch, has_begun = Patch(), False
     for line in lines:
-        head = next((head for head in _HEADS if line.startswith(head)), "")
+        head = next((head for head in _HEADS if line.startswith(head) and line[len(head) :].strip()), "")
         if line.startswith(_BEGIN):
             has_begun = True
         elif not has_begun or line.startswith(_END):
@@ -64,12 +64,14 @@ def _apply_patch(lines: list[str]) -> Patch:
             if not line.startswith(_END) and line:
                 patch.others.append(line)
         elif head:
-            file = FilePatch(line.removeprefix(head), _HEADS[head])
-            patch.files.append(file)
+            patch.files.append(FilePatch(line.removeprefix(head), _HEADS[head]))
+        elif not patch.files:
+            patch.others.append(line)
         elif line.startswith("*** Move to: "):
-            file.note = f"moved to {line.removeprefix('*** Move to: ')}"
+            patch.files[-1].note = f"moved to {line.removeprefix('*** Move to: ')}"
         elif line != "*** End of File":
-            file.lines.append(line if line[:1] in ("+", "-", " ") or line.startswith("@@") else f" {line}")
+            is_change = line[:1] in ("+", "-", " ") or line.startswith("@@")
+            patch.files[-1].lines.append(line if is_change else f" {line}")
     return patch
 
 

@@ -28,6 +28,13 @@ def test_what_is_moved_or_deleted_says_so() -> None:
     assert files(text) == [("a", "deleted", ""), ("b", "moved to c", "@@\n-x\n+y")]
 
 
+def test_lines_before_the_first_named_file_are_kept() -> None:
+    patch = parse_patch("*** Begin Patch\n*** Add File: \n+x = 1\n*** Add File: b\n+y\n*** End Patch")
+    assert patch is not None
+    assert patch.others == ["*** Add File: ", "+x = 1"]
+    assert [(file.path, file.lines) for file in patch.files] == [("b", ["+y"])]
+
+
 def test_a_patch_of_git_has_a_path_without_its_side() -> None:
     assert files(DIFF) == [("src/a.py", "", "@@ -40,3 +40,3 @@ def f():\n before\n-old\n+new\n after")]
 
