@@ -8,7 +8,7 @@ import re
 from contextlib import ExitStack
 from functools import cache
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 from historyapp.core.text import clean
 
@@ -22,6 +22,7 @@ LONGEST_RUN = 100
 reading all of it."""
 _MODEL = re.compile(r"[a-z]{2,3}(?:_[A-Za-z0-9]+)+")
 _RUN = re.compile(rf"(\S{{{LONGEST_RUN}}})\S")
+_HOW = "docs/compression.md says how to install one."
 _loading = Lock()
 
 
@@ -72,16 +73,46 @@ class SpacyLanguage:
         return self._pipeline(_RUN.sub(r"\1 ", text))
 
 
+class _Loaded(NamedTuple):
+    language: SpacyLanguage
+    fault: str = ""
+    """Why the model cannot be used, as a sentence; empty if it can."""
+    rules: str = ""
+    """The language whose rules replace the model."""
+
+
 def load_language(name: str) -> tuple[SpacyLanguage, str]:
     """The model of this name, and an empty note; where it is not installed, the blank pipeline of its
     language with rules for sentence ends, and a note that says so.
     """
+    found = _loaded(name)
+    if not found.fault:
+        return found.language, ""
+    note = (
+        f"{found.fault} Sentences are found by the rules for {found.rules!r}; names of people, places and "
+        f"organisations are not found. {_HOW}"
+    )
+    return found.language, note
+
+
+def chunking_note(name: str) -> str:
+    """What to say where long texts were cut with the model of this name; empty if it is installed."""
+    found = _loaded(name)
+    if not found.fault:
+        return ""
+    return (
+        f"{found.fault} Steps too long for one request were cut at sentence ends that the rules for "
+        f"{found.rules!r} find. {_HOW}"
+    )
+
+
+def _loaded(name: str) -> _Loaded:
     with _loading:
         return _load(name)
 
 
 @cache
-def _load(name: str) -> tuple[SpacyLanguage, str]:
+def _load(name: str) -> _Loaded:
     import spacy
 
     fault = "is not installed"
@@ -94,16 +125,11 @@ def _load(name: str) -> tuple[SpacyLanguage, str]:
         else:
             if not {"parser", "senter", "sentencizer"} & set(pipeline.pipe_names):
                 pipeline.add_pipe("sentencizer", first=True)
-            return SpacyLanguage(pipeline, has_names="ner" in pipeline.pipe_names), ""
+            return _Loaded(SpacyLanguage(pipeline, has_names="ner" in pipeline.pipe_names))
     code = name[:2].lower()
     try:
         pipeline = spacy.blank(code)
     except (ImportError, ValueError):  # spaCy does not know the language, or lacks a package for it
         code, pipeline = "en", spacy.blank("en")
     pipeline.add_pipe("sentencizer")
-    note = (
-        f"The spaCy model {name[:100]!r} {fault}. Sentences are found by the rules for "
-        f"{code!r}; names of people, places and organisations are not found. "
-        "docs/compression.md says how to install one."
-    )
-    return SpacyLanguage(pipeline, has_names=False), note
+    return _Loaded(SpacyLanguage(pipeline, has_names=False), f"The spaCy model {name[:100]!r} {fault}.", code)

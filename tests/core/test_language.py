@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from historyapp.core import language
-from historyapp.core.language import SpacyLanguage, load_language
+from historyapp.core.language import SpacyLanguage, chunking_note, load_language
 
 ENGLISH = "en_core_web_sm"
 
@@ -20,6 +20,14 @@ def test_a_model_that_is_not_installed_is_replaced_by_rules_and_a_note() -> None
     assert found.sentences("It failed. Why? Nobody knows!") == ["It failed.", " Why?", " Nobody knows!"]
     assert found.names("Ada Lovelace lived in London.") == []
     assert note.startswith("The spaCy model 'en_core_web_sm' is not installed. ")
+
+
+def test_texts_for_a_model_that_are_cut_without_it_have_a_note_of_their_own() -> None:
+    note = chunking_note(ENGLISH)
+    assert note.startswith(
+        "The spaCy model 'en_core_web_sm' is not installed. Steps too long for one request"
+    )
+    assert "names of people" not in note
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from historyapp.models.changes import ChangeKind
 from historyapp.models.history import History
 from historyapp.services.changes import note_change, note_run
 from historyapp.services.compression.start import set_thresholds_after
-from historyapp.services.compression.summarise import ItemResult
+from historyapp.services.compression.summarise import ItemResult, add_note
 from historyapp.services.statements import update_items
 from historyapp.services.summaries import touch
 from historyapp.services.totals import count_end, count_model_calls
@@ -53,6 +53,8 @@ def store(run_id: UUID, owner: UUID, results: Sequence[ItemResult]) -> int:
                     item.text = result.draft.text
         changed = set() if run.trial else _create_summaries(run, mine, head)
         update_items([item for item, _ in mine])
+        for note in dict.fromkeys(result.note for _, result in mine if result.note):
+            add_note(run, note)
         _add_figures(run, [item for item, _ in mine], results)
         answered = run.done or any(result.draft for result in results)
         last = next((r for r in results if r.fatal or (r.unreachable and not answered)), None)
