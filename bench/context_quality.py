@@ -2,15 +2,19 @@
 
 No model is called. Run it with a folder of transcripts in any format that can be imported:
 ``python -m bench.context_quality FOLDER``. docs/context-quality.md says what the figures mean.
+
+A third of the projects, chosen by a hash of their names, are left out unless ``--untouched`` asks for them
+alone: look at these once a policy is finished, and never to choose between two.
 """
 
 import argparse
-import sys
 from collections.abc import Iterable
+from multiprocessing import get_context
 from pathlib import Path
 
 from bench.quality.baselines import BASELINES
 from bench.quality.corpus import Recorded, load
+from bench.quality.intervals import Interval, difference, mean_interval
 from bench.quality.measure import Serve, Tally, play
 from bench.quality.prices import ANTHROPIC, OPENAI
 from bench.quality.served import budgeted
@@ -18,20 +22,23 @@ from bench.quality.targets import FIRST_STEP, Target, targets
 from historyapp.core.prices import load_prices
 
 BUDGETS = (1024, 2048, 4096, 8192)
-POLICIES: dict[str, Serve] = {**BASELINES, "budgeted": budgeted}
+OURS = "budgeted"
+POLICIES: dict[str, Serve] = {**BASELINES, OURS: budgeted}
 Case = tuple[Recorded, dict[int, list[Target]]]
+Results = dict[tuple[int, str], list[Tally]]
+"""The tallies of all sessions by budget and policy."""
 
 
 def main(arguments: list[str] | None = None) -> None:
     options = _options(arguments)
     sessions = [s for s in load(options.folder, options.cache) if len(s.episodes) >= FIRST_STEP]
-    cases: list[Case] = [(session, targets(session)) for session in sessions]
+    cases = [(session, needs) for session in sessions if (needs := targets(session))]
+    cases = [case for case in cases if case[0].is_untouched == options.untouched]
+    results = _results(cases, options.budgets)
     print(f"Prices as of {load_prices().as_of}: {OPENAI} and {ANTHROPIC}, dollars for 1,000 requests.")
-    _table("All files", cases, options.budgets)
-    _table("Files set aside while the policy was developed", _half(cases, held_out=True), options.budgets)
-    if options.formats:
-        for name in dict.fromkeys(session.format for session in sessions):
-            _table(name, [case for case in cases if case[0].format == name], options.budgets)
+    _report("All", cases, results, range(len(cases)))
+    for name in dict.fromkeys(session.format for session, _ in cases):
+        _report(name, cases, results, [at for at, case in enumerate(cases) if case[0].format == name])
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
@@ -39,43 +46,77 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("folder", type=Path, help="transcripts, including subfolders")
     parser.add_argument("--budgets", type=int, nargs="+", default=BUDGETS)
     parser.add_argument("--cache", type=Path, help="a file that stores parsed transcripts")
-    parser.add_argument("--formats", action="store_true", help="also a table for each transcript format")
+    parser.add_argument("--untouched", action="store_true", help="only the projects that nobody looked at")
     return parser.parse_args(arguments)
 
 
-def _half(cases: Iterable[Case], *, held_out: bool) -> list[Case]:
-    return [case for case in cases if case[0].held_out == held_out]
+_cases: list[Case] = []
 
 
-def _table(title: str, cases: list[Case], budgets: Iterable[int]) -> None:
-    wanted = sum(len(some) for _, needs in cases for some in needs.values())
-    print(f"\n## {title}: {len(cases)} sessions, {wanted:,} identifiers\n")
-    if not wanted:
+def _results(cases: list[Case], budgets: Iterable[int]) -> Results:
+    """Two processes measure: forked, because the transcripts are in memory already."""
+    _cases[:] = cases
+    keys = [(budget, name) for budget in budgets for name in POLICIES]
+    jobs = [(at, budget, name) for at in range(len(cases)) for budget, name in keys]
+    with get_context("fork").Pool(2) as pool:
+        tallies = iter(pool.starmap(_play, jobs, chunksize=len(keys)))
+    found: Results = {key: [] for key in keys}
+    for _, budget, name in jobs:
+        found[budget, name].append(next(tallies))
+    return found
+
+
+def _play(at: int, budget: int, name: str) -> Tally:
+    recorded, needs = _cases[at]
+    return play(recorded, POLICIES[name], budget, needs)
+
+
+def _report(title: str, cases: list[Case], results: Results, rows: Iterable[int]) -> None:
+    rows = list(rows)
+    if not rows:
         return
+    decisions = sum(len(next(iter(results.values()))[at].recall) for at in rows)
+    projects = len({cases[at][0].project for at in rows})
+    print(f"\n## {title}: {decisions} steps of {len(rows)} sessions in {projects} projects\n")
     print("| budget | policy | recall | grounded | tokens | from cache | OpenAI | Anthropic |")
     print("|---|---|---|---|---|---|---|---|")
-    for budget in budgets:
-        for name, serve in POLICIES.items():
-            print(_row(budget, name, _played(cases, serve, budget)))
-            sys.stdout.flush()
+    for (budget, name), tallies in results.items():
+        print(_row(budget, name, [tallies[at] for at in rows]))
+    print(f"\n{OURS} compared with each baseline, in points; bold where the 95 % interval excludes zero\n")
+    print("| budget | baseline | recall | grounded |\n|---|---|---|---|")
+    for (budget, name), tallies in results.items():
+        if name != OURS:
+            ours = [results[budget, OURS][at] for at in rows]
+            print(_differences(budget, name, ours, [tallies[at] for at in rows]))
 
 
-def _played(cases: Iterable[Case], serve: Serve, budget: int) -> Tally:
-    total = Tally()
-    for recorded, needs in cases:
-        total.add(play(recorded, serve, budget, needs))
-    return total
+def _row(budget: int, name: str, tallies: list[Tally]) -> str:
+    def mean(figure: str) -> float:
+        shares = [tally.share(figure) for tally in tallies]
+        return sum(share.total for share in shares) / max(1, sum(share.count for share in shares))
 
-
-def _row(budget: int, name: str, tally: Tally) -> str:
-    requests = max(1, tally.requests)
-    over = f" ({tally.over} over budget)" if tally.over else ""
+    over = sum(tally.over for tally in tallies)
     figures = (
-        f"{tally.recall:.1f} %", f"{tally.grounding:.1f} %", f"{tally.tokens / requests:,.0f}",
-        f"{tally.cache:.0f} %", f"{tally.openai / requests / 1000:.3f}",
-        f"{tally.anthropic / requests / 1000:.2f}",
-    )  # fmt: skip
-    return f"| {budget:,} | {name}{over} | {' | '.join(figures)} |"
+        *(_percent(mean_interval([tally.share(f) for tally in tallies])) for f in ("recall", "grounded")),
+        f"{mean('tokens'):,.0f}",
+        f"{100 * mean('cached') / max(1.0, mean('tokens')):.0f} %",
+        f"{mean('openai') / 1000:.3f}",
+        f"{mean('anthropic') / 1000:.2f}",
+    )
+    return f"| {budget:,} | {name}{f' ({over} over budget)' if over else ''} | {' | '.join(figures)} |"
+
+
+def _percent(found: Interval) -> str:
+    return f"{100 * found.mean:.1f} % ({100 * found.low:.0f}–{100 * found.high:.0f})"
+
+
+def _differences(budget: int, name: str, ours: list[Tally], theirs: list[Tally]) -> str:
+    cells = []
+    for figure in ("recall", "grounded"):
+        found = difference([t.share(figure) for t in ours], [t.share(figure) for t in theirs])
+        text = f"{100 * found.mean:+.1f} ({100 * found.low:+.1f} to {100 * found.high:+.1f})"
+        cells.append(f"**{text}**" if found.excludes_zero else text)
+    return f"| {budget:,} | {name} | {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":

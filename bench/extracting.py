@@ -6,13 +6,13 @@ can be imported: ``python -m bench.extracting FOLDER``. See docs/context-quality
 
 import argparse
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from time import process_time
 
 from bench.machinery import machine, report
 from bench.quality.corpus import Recorded, load
-from bench.quality.measure import Tally
 from bench.quality.targets import FIRST_STEP, Target, is_grounded, occurrences, targets
 from historyapp.core.entries import text_of
 from historyapp.core.episodes import Episode
@@ -48,6 +48,24 @@ def beginning(episode: Episode, tokens: int) -> str:
     return text[:least]
 
 
+@dataclass(slots=True)
+class Found:
+    """How many identifiers texts contain."""
+
+    wanted: int = 0
+    found: int = 0
+    grounded: int = 0
+
+    @property
+    def recall(self) -> float:
+        """Per cent, like ``grounding``."""
+        return 100 * self.found / max(1, self.wanted)
+
+    @property
+    def grounding(self) -> float:
+        return 100 * self.grounded / max(1, self.wanted)
+
+
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="transcripts, including subfolders")
@@ -57,7 +75,7 @@ def main(arguments: list[str] | None = None) -> None:
     speed([episode for session in sessions for episode in session.episodes])
     cases: list[Case] = [(session, targets(session)) for session in sessions]
     _table("All files", cases)
-    _table("Files set aside while the strategy was developed", [case for case in cases if case[0].held_out])
+    _table("Projects that nobody looked at", [case for case in cases if case[0].is_untouched])
 
 
 def speed(episodes: list[Episode]) -> None:
@@ -85,12 +103,12 @@ def _table(title: str, cases: list[Case]) -> None:
             print(f"| {budget} | {name} | {figures} |", flush=True)
 
 
-def recall(cases: Iterable[Case], write: Write, budget: int) -> tuple[Tally, Tally]:
+def recall(cases: Iterable[Case], write: Write, budget: int) -> tuple[Found, Found]:
     """How many of the identifiers that each step takes from the past are in the texts of the steps before it.
 
     The first tally counts all identifiers, the second only those that appear in no input.
     """
-    whole, without_inputs = Tally(), Tally()
+    whole, without_inputs = Found(), Found()
     for recorded, needs in cases:
         texts = [write(episode, budget) + "\n" for episode in recorded.episodes] if needs else []
         ends = list(accumulate(map(len, texts)))
@@ -109,7 +127,7 @@ def _inputs_before(recorded: Recorded, before: int) -> str:
     return "\n".join(text_of(getattr(entry.body, "content", "")) for entry in inputs)
 
 
-def _look(tallies: Iterable[Tally], target: Target, text: str) -> None:
+def _look(tallies: Iterable[Found], target: Target, text: str) -> None:
     spots = occurrences(target.name, text)[:_SPOTS]
     for tally in tallies:
         tally.wanted += 1

@@ -6,15 +6,24 @@ from dataclasses import replace
 from bench.quality.corpus import Recorded
 from bench.quality.costs import cost_of, messages_of, tokens_of
 from bench.quality.measure import Serve
+from bench.quality.targets import arguments_of
 from historyapp.core.context import Item
 from historyapp.core.conversation import InputMessage, input_messages
+from historyapp.core.entries import text_of
 from historyapp.core.episodes import Episode
+from historyapp.core.identifiers import identifiers
 from historyapp.core.policies.base import Unit, unit_position
 from historyapp.core.policies.clipping import without_reasoning
 from historyapp.core.progress import progress_line
-from historyapp.core.results import as_text
+from historyapp.core.results import as_text, returned_text
 
 MASK_BEYOND = 10
+NAMES = 0.5
+"""Share of the budget for a list of names."""
+USED = 4.0
+HALF_LIFE = 24
+"""Entries after which the score of a name that did not appear again is halved."""
+SEEN = "Seen so far: "
 FULL_STEPS = 4
 MASK = "[output of step {} left out]"
 PROGRESS = "## Progress on your Task so far\n"
@@ -62,9 +71,45 @@ def episodic(recorded: Recorded, step: int, budget: int) -> list[Item]:
     return [{"role": "user", "content": PROGRESS + "\n\n".join(lines)}, *messages] if lines else messages
 
 
+def names_and_newest(recorded: Recorded, step: int, budget: int) -> list[Item]:
+    """A list of all names seen so far, by use and recency, in half of the budget, then *newest clipped*."""
+    end = recorded.episodes[step - 1].first_position
+    scores: dict[str, float] = {}
+    for number, (_, names, score) in enumerate(entry for entry in _names(recorded) if entry[0] < end):
+        for name in names:
+            scores[name] = scores.get(name, 0.0) + score * 2.0 ** (number / HALF_LIFE)
+    found, message = sorted(scores, key=lambda name: -scores[name])[: budget // 2], None
+    while found and message is None:
+        written: Item = {"role": "user", "content": SEEN + " ".join(found)}
+        if cost_of(written) <= NAMES * budget:
+            message = written
+        found = found[: len(found) * 19 // 20]
+    listed = [message] if message else []
+    return [*listed, *newest_clipped(recorded, step, budget - _cost(listed))]
+
+
+_listed: dict[int, tuple[Recorded, list[tuple[int, list[str], float]]]] = {}
+
+
+def _names(recorded: Recorded) -> list[tuple[int, list[str], float]]:
+    """``(position, names, score of each)`` for inputs, calls and results, oldest first."""
+    if id(recorded) not in _listed:
+        entries = [(entry.position, [text_of(entry.body.content)], 1.0) for entry in recorded.inputs]  # type: ignore[union-attr]
+        for episode in recorded.episodes:
+            entries.append((episode.first_position, [*arguments_of(episode.output)], USED))
+            entries.append((episode.last_position, [*map(returned_text, episode.results)], 1.0))
+        named = [
+            (at, list(dict.fromkeys(name for text in texts for name in identifiers(text))), score)
+            for at, texts, score in sorted(entries, key=lambda entry: entry[0])
+        ]
+        _listed[id(recorded)] = recorded, named
+    return _listed[id(recorded)][1]
+
+
 BASELINES: dict[str, Serve] = {
     "newest that fit": newest,
     "newest clipped": newest_clipped,
+    "names and newest": names_and_newest,
     "masked beyond 10": masked,
     "episodic": episodic,
 }

@@ -1,11 +1,12 @@
 """Transcripts without a database: the live entries of each session, grouped into steps."""
 
 import pickle
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from historyapp.core.entries import Entry, ModelInput, text_of
 from historyapp.core.episodes import Episode, group_episodes
@@ -14,6 +15,8 @@ from historyapp.core.importers import detect
 from historyapp.core.importers.base import Append, RewindTo, SessionStart, Source
 
 _NO_TIME = datetime(2026, 1, 1, tzinfo=UTC)
+_BENCHMARK = re.compile(r"([A-Za-z0-9-]+)__([A-Za-z0-9-]+)-\d+")
+"""The name of a task of SWE-bench, ``django__django-13964``, in a file's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +32,21 @@ class Recorded:
     """Instructions and notebooks."""
 
     @property
-    def held_out(self) -> bool:
-        """Whether the file is in the half that was set aside while the policy was developed."""
-        return sha256(self.file.encode()).digest()[0] % 2 == 1
+    def project(self) -> str:
+        """What the agent worked on: the name of a benchmark task, or what comes before ``__`` in the file's
+        name, or else the file's folder and the beginning of its name.
+        """
+        path = PurePath(self.file)
+        task = _BENCHMARK.search(path.name) if self.format in ("mini_swe_agent", "swe_agent") else None
+        if task:
+            return "__".join(task.groups())
+        name, mark, _ = path.name.partition("__")
+        return name if mark else f"{path.parent}/{path.name.partition('-')[0]}"
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether its project is in the third that nobody looked at while policies were developed."""
+        return sha256(self.project.encode()).digest()[0] % 3 == 0
 
 
 @dataclass(slots=True)

@@ -1,79 +1,80 @@
-"""Replays sessions against a policy, and adds up what its contexts contained and what they would cost."""
+"""Builds a policy's contexts before some steps of a session, and measures what they contain and cost."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 
 from bench.quality.corpus import Recorded
 from bench.quality.costs import cost_of, fixed_cost, readable, text_of_message, tokens_of
+from bench.quality.intervals import Share
 from bench.quality.prices import paid
 from bench.quality.targets import FIRST_STEP, Target, is_grounded, occurrences
 from historyapp.core.context import Item
 
 Serve = Callable[[Recorded, int, int], list[Item]]
 """A policy. Takes a session, the number of the next step, and the budget in tokens."""
+DECISIONS = 16
+"""The most steps of one session that are measured, spread evenly: long sessions must not outweigh others."""
 _SPOTS = 200  # occurrences of a name in a context that are checked
 
 
 @dataclass(slots=True)
 class Tally:
-    """Sums over contexts. Add them up with :meth:`add`."""
+    """Figures of one session. Each list has one value for each measured step."""
 
-    wanted: int = 0
-    found: int = 0
-    grounded: int = 0
-    requests: int = 0
+    recall: list[float] = field(default_factory=list)
+    """The share of the identifiers that the step needs, like ``grounded``."""
+    grounded: list[float] = field(default_factory=list)
+    tokens: list[int] = field(default_factory=list)
+    cached: list[int] = field(default_factory=list)
+    openai: list[float] = field(default_factory=list)
+    """US dollars for a million such requests, like ``anthropic``."""
+    anthropic: list[float] = field(default_factory=list)
     over: int = 0
-    tokens: int = 0
-    cached: int = 0
-    openai: float = 0.0
-    anthropic: float = 0.0
+    """Contexts that exceeded the budget."""
 
-    def add(self, other: "Tally") -> None:
-        for each in fields(self):
-            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
-
-    @property
-    def recall(self) -> float:
-        """Per cent, like ``grounding`` and ``cache``."""
-        return 100 * self.found / max(1, self.wanted)
-
-    @property
-    def grounding(self) -> float:
-        return 100 * self.grounded / max(1, self.wanted)
-
-    @property
-    def cache(self) -> float:
-        return 100 * self.cached / max(1, self.tokens)
+    def share(self, figure: str) -> Share:
+        values: list[float] = getattr(self, figure)
+        return Share(sum(values), len(values))
 
 
-def play(recorded: Recorded, serve: Serve, budget: int, wanted: dict[int, list[Target]]) -> Tally:
-    """Replays one session from its seventh step on. Prices include instructions; the budget does not."""
+def measured_steps(needs: dict[int, list[Target]]) -> list[int]:
+    """The steps that are measured, of those that need earlier identifiers."""
+    steps = sorted(needs)
+    few = min(DECISIONS, len(steps))
+    return [steps[(2 * number + 1) * len(steps) // (2 * few)] for number in range(few)]
+
+
+def play(recorded: Recorded, serve: Serve, budget: int, needs: dict[int, list[Target]]) -> Tally:
+    """Measures one session. Prices include instructions; the budget does not.
+
+    What a provider has cached is the beginning that the context shares with that of the step before.
+    """
     tally = Tally()
     fixed = fixed_cost(recorded)
-    previous: list[Item] = []
-    for step in range(FIRST_STEP, len(recorded.episodes) + 1):
+    for step in measured_steps(needs):
         messages = serve(recorded, step, budget)
         sizes = list(map(cost_of, messages))
-        tally.requests += 1
-        tally.tokens += fixed + sum(sizes)
-        tally.over += sum(sizes) > budget
-        repeated = fixed + _shared(previous, messages, sizes) if step > FIRST_STEP else 0
+        before = serve(recorded, step - 1, budget) if step > FIRST_STEP else None
+        repeated = 0 if before is None else fixed + _shared(before, messages, sizes)
         bill = paid(fixed + sum(sizes), repeated)
-        tally.cached += bill.cached
-        tally.openai += bill.openai
-        tally.anthropic += bill.anthropic
-        previous = messages
-        _look(tally, wanted.get(step, []), messages)
+        tally.tokens.append(fixed + sum(sizes))
+        tally.over += sum(sizes) > budget
+        tally.cached.append(bill.cached)
+        tally.openai.append(bill.openai)
+        tally.anthropic.append(bill.anthropic)
+        _look(tally, needs[step], messages)
     return tally
 
 
 def _look(tally: Tally, targets: list[Target], messages: list[Item]) -> None:
-    text = "\n".join(map(readable, messages)) if targets else ""
+    text = "\n".join(map(readable, messages))
+    found = grounded = 0
     for target in targets:
         spots = occurrences(target.name, text)[:_SPOTS]
-        tally.wanted += 1
-        tally.found += bool(spots)
-        tally.grounded += bool(spots) and is_grounded(target, text, spots)
+        found += bool(spots)
+        grounded += bool(spots) and is_grounded(target, text, spots)
+    tally.recall.append(found / len(targets))
+    tally.grounded.append(grounded / len(targets))
 
 
 def _shared(before: list[Item], now: list[Item], sizes: list[int]) -> int:

@@ -20,7 +20,7 @@ LONGEST_LINE = 200
 """Characters; longer lines are split."""
 _LONGEST_CALL = 240
 _KEPT = 1200  # characters of result lines
-_OTHERS = 600  # characters of further names
+_OTHERS = 2000  # characters of further names
 MAX_LINES_READ = 1000
 """Of a text; what comes behind them is not ranked."""
 _CHARACTERS_READ = MAX_LINES_READ * (LONGEST_LINE + 1)

@@ -1,7 +1,8 @@
 """The best mix of steps within a hard budget on the whole request, with a beginning that stays the same.
 
 A context is: every input, summaries of the oldest steps, notes on later ones, the newer steps as messages,
-names that stand nowhere else, the newest step. Where a provider caches nothing, part of the budget is saved.
+lines and names that stand nowhere else, the newest step. No part can starve another: inputs, notes, older
+messages and the newest step each have a share.
 ``cuts`` says where notes end and messages begin, ``notes`` which lines are chosen, ``clipping``
 how a step is made to fit. How well this works is measured in docs/context-quality.md.
 """
@@ -30,23 +31,27 @@ from historyapp.core.policies.cuts import CutPlan, first_outlined, plan_cuts
 from historyapp.core.policies.notes import Note, Notes, covered_steps, notes_text
 from historyapp.core.settings import SessionSettings
 
-INPUTS = 0.7
-"""Share of the budget up to which inputs stay verbatim; the rest must hold the newest step."""
+INPUTS = 0.3
+"""Share of the room up to which inputs stay verbatim, if not everything fits. Above it the longest are
+clipped."""
 EARLIER_INPUTS = 40
 """The most inputs before the outlined steps that are read, in addition to the first."""
 MIN_INPUT = 6
 """Tokens below which no input can be shortened."""
-FRESH = 0.08
-"""Share of the room for names that appear nowhere else. Each request pays for them in full."""
+FRESH = 0.2
+"""Share of the room for lines and names that appear nowhere else, even where the newest step is clipped for
+them. Each request pays for them in full."""
+MAX_FRESH = 0.3
+"""The most they get, where the newest step is short."""
+FRESH_LINES = 0.4
+"""Share of it for lines; names get the rest."""
 MIN_FRESH = 20
 """Tokens below which no message of names is made."""
 CACHEABLE = 1280
 """The smallest budget in tokens with which caching can work: providers cache an unchanged beginning of 1,024
 tokens or more, and with smaller budgets notes and inputs do not reach that length."""
-LINES = 0.2
-"""Below ``CACHEABLE``, the share for lines of what inputs and the newest step leave; names get the rest."""
-THRIFT = 0.62
-"""Below ``CACHEABLE``, the share of the room that is used: each token is paid in full at each call."""
+UNCACHED_NEWEST = 0.4
+"""Below ``CACHEABLE``, the share for the newest step of what inputs leave, where it does not fit in full."""
 UNLIMITED = 1_000_000
 """The number of tokens used as the budget if there is none."""
 _HEADING = "Notes on steps {} to {}. Each can be fetched in full by its number.\n"
@@ -141,7 +146,7 @@ def _add_parts(assembly: Assembly, material: _Material) -> int:
     """Adds each part in its best form. Returns how many of the first parts the next context will
     start with.
     """
-    inputs = _inputs(assembly, material, int(INPUTS * max(0, material.room)))
+    inputs = _inputs(assembly, material)
     for part in inputs:
         assembly.add(part)
     if not material.steps:
@@ -150,7 +155,7 @@ def _add_parts(assembly: Assembly, material: _Material) -> int:
     room = material.room - assembly.parts_tokens
     planned = plan_cuts(material.steps, max(1, room))
     episodes = material.past.bodies(material.steps[planned.start :])
-    notes = Notes(material.steps, identifiers("\n".join(_texts(assembly.parts))))
+    notes = Notes(material.steps, identifiers(_shown(assembly)))
     # Notes come before the messages: a part stands after those of the same position that were added earlier.
     noted = _add_notes(assembly, material, planned, notes)
     for episode in episodes[:-1]:
@@ -159,14 +164,15 @@ def _add_parts(assembly: Assembly, material: _Material) -> int:
             whole = _clipped_part(assembly, episode, planned.step)
         assembly.add(whole)
     left = material.room - assembly.parts_tokens
-    fresh = min(left, int(FRESH * material.room)) if planned.start else 0
     _, newest = _newest(assembly, material, episodes[-1])
-    fits = newest.segment.tokens <= left
-    _add_newest(assembly, episodes[-1], newest, left if fits else left - fresh)
+    beside = min(left - newest.segment.tokens, int(MAX_FRESH * room))
+    fresh = min(left, max(beside, int(FRESH * room))) if planned.start else 0
+    _add_newest(assembly, episodes[-1], newest, left - fresh)
     if planned.start:
-        room = min(fresh, material.room - assembly.parts_tokens)
-        if names := _latest(assembly, material, notes, (_FRESH, []), room):
-            assembly.add(names, before_newest=True)
+        fresh = min(int(MAX_FRESH * material.room), material.room - assembly.parts_tokens)
+        chosen = notes.fresh_lines(len(material.steps) - 1, _shown(assembly), int(FRESH_LINES * fresh))
+        if latest := _latest(assembly, material, notes, (_FRESH, chosen), fresh):
+            assembly.add(latest, before_newest=True)
     _list_missing(assembly, material.steps[: planned.start], noted)
     return sum(part.position < episodes[-1].first_position for part in assembly.parts)
 
@@ -175,21 +181,21 @@ def _add_uncached_parts(assembly: Assembly, material: _Material) -> int:
     """Adds parts without regard to caching: all steps if they fit, otherwise notes chosen for
     each request.
     """
-    input_tokens = sum(assembly.part(entry).segment.tokens for entry in material.inputs)
-    if not material.steps or not plan_cuts(material.steps, max(1, material.room - input_tokens)).cuts:
+    if _all_fits(material, sum(assembly.part(entry).segment.tokens for entry in material.inputs)):
         return _add_parts(assembly, material)
-    room = int(THRIFT * material.room)
-    inputs = _inputs(assembly, material, room // 2)
-    for part in inputs:
+    room = material.room
+    for part in _inputs(assembly, material):
         assembly.add(part)
-    _add_digests(assembly, replace(material, room=room))
+    _add_digests(assembly, material)
+    notes = Notes(material.steps, identifiers(_shown(assembly)))
     newest, whole = _newest(assembly, material)
     left = room - assembly.parts_tokens
-    _add_newest(assembly, newest, whole, left if whole.segment.tokens <= left else left // 2)
-    notes = Notes(material.steps, identifiers("\n".join(_texts(assembly.parts[:-1]))))
+    _add_newest(
+        assembly, newest, whole, left if whole.segment.tokens <= left // 2 else int(UNCACHED_NEWEST * left)
+    )
     at = len(material.steps) - 1
     left = room - assembly.parts_tokens
-    chosen, _ = notes.lines(at, at, int(LINES * left))
+    chosen = notes.fresh_lines(at, _shown(assembly), int(FRESH_LINES * left))
     if last := newest.number - 1:
         noted = _latest(assembly, material, notes, (_HEADING.format(1, last), chosen), left)
         gone = _note(_GONE.format(last), (1, last), newest.first_position, material.meter)
@@ -198,10 +204,15 @@ def _add_uncached_parts(assembly: Assembly, material: _Material) -> int:
     return sum(part.position < newest.first_position for part in assembly.parts)
 
 
-def _inputs(assembly: Assembly, material: _Material, room: int) -> list[ContextPart]:
-    """Every input verbatim; where they take more than their room, the longest are clipped."""
+def _inputs(assembly: Assembly, material: _Material, room: int | None = None) -> list[ContextPart]:
+    """Every input verbatim; where they take more than their room, the longest are clipped.
+
+    ``room``: their share of the whole room, if it is not given.
+    """
     whole = [assembly.part(entry) for entry in material.inputs]
     sizes = [part.segment.tokens for part in whole]
+    if room is None:
+        room = material.room if _all_fits(material, sum(sizes)) else int(INPUTS * max(0, material.room))
     if sum(sizes) <= room:
         return whole
     level = fair_share(sizes, room)
@@ -211,6 +222,11 @@ def _inputs(assembly: Assembly, material: _Material, room: int) -> list[ContextP
         part if part.segment.tokens <= level else _clipped_input(assembly, entry, level)
         for entry, part in zip(material.inputs, whole, strict=True)
     ]
+
+
+def _all_fits(material: _Material, input_tokens: int) -> bool:
+    """Whether all inputs and all steps can be there in full."""
+    return not material.steps or not plan_cuts(material.steps, max(1, material.room - input_tokens)).cuts
 
 
 def _clipped_input(assembly: Assembly, message: InputMessage, tokens: int) -> ContextPart:
@@ -307,7 +323,7 @@ def _latest(
     """
     heading, chosen = heading_and_lines
     text = heading + notes_text(material.steps, chosen, [])
-    shown = "\n".join((text, *_texts(assembly.parts)))
+    shown = f"{text}\n{_shown(assembly)}"
     newest = material.steps[-1]
     left = room - material.meter.text(text) - _AROUND
     names = notes.names_missing(len(material.steps) - 1, shown, left) if left >= MIN_FRESH else []
@@ -337,6 +353,10 @@ def _texts(parts: Iterable[ContextPart]) -> Iterator[str]:
     """What a model reads in parts, arguments included."""
     for part in parts:
         yield from texts_of(part.content)
+
+
+def _shown(assembly: Assembly) -> str:
+    return "\n".join(_texts(assembly.parts))
 
 
 def _newest_only(assembly: Assembly, material: _Material) -> int:

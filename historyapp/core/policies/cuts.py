@@ -14,15 +14,18 @@ PERIOD = 48
 """Steps. The replay begins one or two periods before the newest step, at a multiple of a period."""
 ROOM_OF_PERIOD = 16_384
 """Tokens of room. The period grows by its length for each of these: a large budget holds more steps."""
+NEWEST = 0.2
+"""Share of the room for the newest step, and for what stands nowhere else. Notes and older messages share the
+rest, once not everything fits."""
 NOTES = 0.85
-"""Share of the room that notes may take before they are all chosen again."""
+"""Share of their room that notes may take before they are all chosen again."""
 CHOSEN_ANEW = 0.75
 """Share of the notes' room that is used at once when they are all chosen again; the rest is for additions."""
-TAIL = 0.25
+TAIL = 0.3
 """Share of the room that older messages may fill before the next cut."""
-TAIL_KEPT = 0.12
+TAIL_KEPT = 0.15
 """Share of the room that a cut leaves to messages, the newest step included."""
-STEP = 0.12
+STEP = 0.2
 """Share of the room that one step gets among the messages once it is not the newest."""
 KEPT_OF_STEP = 0.25
 """Tokens of notes for each token of messages that a cut takes away."""
@@ -61,16 +64,17 @@ def first_outlined(newest: int, room: int = 0) -> int:
 
 def plan_cuts(steps: Sequence[StepOutline], room: int) -> CutPlan:
     """Replays the cuts over the outlined steps, oldest first. ``room``: tokens for steps and notes."""
+    whole_room = room if steps[0].number == 1 else 0
+    room = int((1 - NEWEST) * room)
     step = max(MIN_STEP, int(STEP * room))
     full = [outline.excerpt.output_tokens + outline.excerpt.result_tokens + FRAMING for outline in steps]
     aged = [min(size, step + FRAMING) for size in full]
     cuts: list[NotesCut] = []
     start = used = 0
     notes = 0.0
-    whole = steps[0].number == 1
     for at in range(len(steps)):
-        used += aged[at] if cuts or not whole else full[at]
-        if used <= (TAIL * room if cuts else room * whole):
+        used += aged[at] if cuts or not whole_room else full[at]
+        if used <= (TAIL * room if cuts else whole_room):
             continue
         kept, used = at, aged[at]  # the newest stays in any case
         while kept > start and used + aged[kept - 1] <= TAIL_KEPT * room:

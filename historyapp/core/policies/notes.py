@@ -2,29 +2,36 @@
 
 A line's score is the score of its identifiers, per token. An identifier scores higher the more often and the
 more recently the agent wrote it into arguments. One that was only read scores higher with fewer others beside
-it.
-The measurements behind the figures are in docs/context-quality.md.
+it. Scores are roughly the chance, in per cent, that the next action uses the identifier: they were counted in
+recorded sessions (``bench/quality/chances.py``; docs/context-quality.md has the counts).
 """
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Container, Iterable, Sequence
+from functools import lru_cache
 from heapq import heapify, heappop, heappush, nlargest
 from typing import NamedTuple
 
 from historyapp.core.excerpts import ExcerptLine, one_line
-from historyapp.core.identifiers import contains_name
+from historyapp.core.identifiers import contains_name, identifiers
 from historyapp.core.policies.base import StepOutline
 
-NAMES = 0.35
+NAMES = 0.4
 """Share of a note's room for names alone, after the lines."""
-HALF_LIFE = 16
-"""Steps after which the score of an identifier that was not mentioned again is halved."""
-USED = 4.0
-"""The score of an identifier in arguments; ``READ`` is the most for one that was only read."""
-READ = 0.5
-DIGEST = 2.0
+USED = 1.6
+"""The score of an identifier that the newest step wrote into its arguments, for the first time."""
+REPEATED = 0.9
+"""Exponent of the number of steps that wrote it."""
+READ = 1.0
+"""The score of an identifier that the newest step only read, times the root of the number of those read with
+it."""
+AGE = 0.85
+"""Exponent by which scores fall with the steps since an identifier was last written, or else last read."""
+SOURCE = 0.5
+"""Share of an identifier's score that the line where it first appeared keeps when the context has the bare
+identifier elsewhere."""
+DIGEST = 0.8
 """The score of a summary for each of its steps, in addition to its identifiers."""
-FEW = 8
-"""Identifiers in a result up to which each of them is likely to matter."""
 UNRESOLVED = 2.0
 """Factor for the lines of a failure until the same tool has succeeded."""
 MISFITS = 40
@@ -37,6 +44,7 @@ _CALL = -1
 _HEADING_CHARACTERS = 24
 _SPARE = 40  # names to try in case others are in the context already
 _MIN_NAME = 3  # tokens
+_WORD = re.compile(r"\w+")
 
 
 class Note(NamedTuple):
@@ -80,6 +88,10 @@ class Notes:
         self._read = 0
         self._offered = 0
         self._scores: dict[str, float] = {}
+        self._worth: dict[str, float] = {}
+        """The score of each name without its age."""
+        self._newest: dict[str, int] = {}
+        """The step whose distance is the age of each name."""
         self._uses: dict[str, int] = {}
         self._first: dict[str, tuple[int, int]] = {}
         self._heap: list[_Entry] = []
@@ -92,37 +104,61 @@ class Notes:
 
     def lines(self, at: int, start: int, room: int) -> tuple[list[Note], int]:
         """The same without names, and the room that is left."""
-        self._scan_to(at + 1)
-        for index in range(self._offered, start):
-            self._add_candidate(index)
-        self._offered = max(self._offered, start)
+        self._score_at(at)
+        self._offer(start)
         return self._take(room, set(self._named_in(start, at + 1)))
+
+    def fresh_lines(self, at: int, shown: str, room: int) -> list[Note]:
+        """Lines for step ``at``, the newest, that are not in ``shown``, also of steps given as messages."""
+        self._score_at(at)
+        self._offer(at)
+        named = set(identifiers(shown))
+        self._heap = [
+            e._replace(rank=-self._value(e.candidate, e.candidate.names, named)) for e in self._heap
+        ]
+        heapify(self._heap)
+        return self._take(room, named, shown)[0]
 
     def names_missing(self, at: int, shown: str, room: int) -> list[str]:
         """The names with the highest scores when step ``at`` is the newest that are not in ``shown``."""
-        self._scan_to(at + 1)
+        self._score_at(at)
         unseen = [name for name in self._scores if name not in self._known and name not in self._bare]
         return self._fitting(unseen, shown, room)
+
+    def _score_at(self, at: int) -> None:
+        """Scores all names in the steps up to ``at``, the newest."""
+        self._scan_to(at + 1)
+        newest = self._newest
+        ages = _ages(at + 1)
+        self._scores = {name: worth * ages[at - newest[name]] for name, worth in self._worth.items()}
 
     def _scan_to(self, end: int) -> None:
         """Reads the names in the steps up to ``end``."""
         for index in range(self._read, end):
             excerpt = self._steps[index].excerpt
-            # Newer scores grow instead of older ones shrinking: the order is the same; none is recomputed.
-            recent = 2.0 ** (index / HALF_LIFE)
             for name in excerpt.names:
-                self._uses[name] = self._uses.get(name, 0) + 1
-                self._scores[name] = USED * self._uses[name] ** 0.8 * recent
-            read = READ * min(1.0, FEW / (4 + excerpt.result_names)) * recent
+                uses = self._uses[name] = self._uses.get(name, 0) + 1
+                self._worth[name] = USED * uses**REPEATED
+                self._newest[name] = index
+            read = READ / max(2, excerpt.result_names) ** 0.5
             for place, line in enumerate(excerpt.lines):
                 for name in line.names:
-                    if name not in self._first:
-                        self._first[name] = index, place
-                    if name not in self._uses:
-                        self._scores[name] = max(read, self._scores.get(name, 0.0))
+                    self._first.setdefault(name, (index, place))
+                    self._read_name(name, index, read)
             for name in excerpt.others:
-                self._scores.setdefault(name, read)
+                self._read_name(name, index, read)
         self._read = max(self._read, end)
+
+    def _read_name(self, name: str, index: int, worth: float) -> None:
+        if name not in self._uses:
+            self._worth[name] = max(worth, self._worth.get(name, 0.0))
+            self._newest[name] = index
+
+    def _offer(self, start: int) -> None:
+        """Makes the lines of the steps before ``start`` candidates."""
+        for index in range(self._offered, start):
+            self._add_candidate(index)
+        self._offered = max(self._offered, start)
 
     def _add_candidate(self, index: int) -> None:
         """Makes the lines of a step candidates, each for the names that stand there first."""
@@ -147,23 +183,34 @@ class Notes:
             rank = -self._value(candidate, candidate.names)
             heappush(self._heap, _Entry(rank, candidate.at, candidate.line, candidate))
 
-    def _value(self, candidate: _Candidate, names: Iterable[str]) -> float:
-        """The score per token of the names that a candidate would add."""
+    def _value(self, candidate: _Candidate, names: Iterable[str], named: Container[str] = ()) -> float:
+        """The score per token of the names that a candidate would add.
+
+        ``named``: names that the context has elsewhere.
+        """
         step = self._steps[candidate.at]
         digest = step.digest if candidate.line == _DIGEST else None
         score = 0.0
         if digest:
-            score = DIGEST * (step.number - digest.first_step + 1) * 2.0 ** (candidate.at / HALF_LIFE)
+            score = DIGEST * (step.number - digest.first_step + 1) / (self._read - candidate.at) ** AGE
         for name in names:
             # The call repeats a name from an earlier result, whose line says more about it.
-            repeated = candidate.line == _CALL and name in self._first
-            score += self._scores.get(name, 0.0) * (0.5 if repeated else 1.0)
+            repeated = candidate.line == _CALL and (name in self._first or name in named)
+            score += self._scores.get(name, 0.0) * (SOURCE if repeated or name in named else 1.0)
         if candidate.at in self._unresolved:
             score *= UNRESOLVED
         return score / (candidate.tokens + _LINE_FRAMING)
 
-    def _take(self, room: int, messages: set[str]) -> tuple[list[Note], int]:
-        """The best lines that fit, in their order, and the room that is left."""
+    def _take(self, room: int, named: set[str], shown: str = "") -> tuple[list[Note], int]:
+        """The best lines that fit, in their order, and the room that is left.
+
+        Scores fall as steps are added, so an entry's rank is an upper bound: it is computed again when the
+        entry comes to the front.
+
+        Args:
+            named: names that stand in the context without the line where they first appeared.
+            shown: lines that it contains are left out.
+        """
         chosen: list[Note] = []
         waiting: list[_Entry] = []
         opened: set[int] = set()
@@ -180,18 +227,15 @@ class Notes:
                 if misfits > MISFITS:
                     break
                 continue
-            names = [n for n in candidate.names if n not in self._known]
-            if not names and candidate.line != _DIGEST:
-                continue  # dropped: all its names are known
-            names = [n for n in names if n not in messages]
-            if not names and candidate.line != _DIGEST:
+            names = tuple([name for name in candidate.names if name not in self._known])
+            if candidate.line == _CALL and named.issuperset(names):
                 waiting.append(entry)
                 continue
-            now = -self._value(candidate, names) if len(names) < len(candidate.names) else entry.rank
-            if self._heap and now > self._heap[0].rank:
-                heappush(
-                    self._heap, _Entry(now, entry.at, entry.line, candidate._replace(names=tuple(names)))
-                )
+            if candidate.line != _DIGEST and (not names or (shown and candidate.text in shown)):
+                continue  # dropped: it adds nothing
+            rank = -self._value(candidate, names, named)
+            if self._heap and rank > self._heap[0].rank:
+                heappush(self._heap, _Entry(rank, entry.at, entry.line, candidate._replace(names=names)))
                 continue
             room -= price
             misfits = 0
@@ -218,11 +262,14 @@ class Notes:
         """The names with the highest scores for their length that are not in ``shown``, as many as fit."""
         costs = {name: len(name) // 3 + 2 for name in names}
         likely = nlargest(room // 4 + _SPARE, costs, key=lambda name: self._scores[name] / costs[name])
+        words = set(_WORD.findall(shown))
         found: list[str] = []
         for name in likely:
             if room < _MIN_NAME:
                 break
-            if costs[name] <= room and not contains_name(name, shown):
+            # Most names are new, and then one of their words is: a search of the whole text takes far longer.
+            is_new = not words.issuperset(_WORD.findall(name)) or not contains_name(name, shown)
+            if costs[name] <= room and is_new:
                 room -= costs[name]
                 found.append(name)
         return found
@@ -233,6 +280,12 @@ class Notes:
             yield from step.excerpt.names
             for line in step.excerpt.lines[:3]:
                 yield from line.names
+
+
+@lru_cache(8)
+def _ages(count: int) -> list[float]:
+    """The factor of each age up to ``count`` steps."""
+    return [(1 + age) ** -AGE for age in range(count)]
 
 
 def _unresolved(steps: Sequence[StepOutline]) -> set[int]:

@@ -1,0 +1,76 @@
+"""How often the next action uses an identifier, by its age and use.
+
+Run it with a folder of transcripts: ``python -m bench.quality.chances FOLDER``. The scores of
+``historyapp/core/policies/notes.py`` follow these counts. Untouched projects are left out, and airline chats,
+whose names are like no others.
+"""
+
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from math import inf
+from pathlib import Path
+
+from bench.quality.corpus import Recorded, load
+from bench.quality.measure import measured_steps
+from bench.quality.served import past_of
+from bench.quality.targets import FIRST_STEP, targets
+
+AGES = (1, 2, 4, 8, 16, 48, inf)
+USES = (1, 2, 4, 8, inf)
+READ_TOGETHER = (4, 16, 64, 256, inf)
+Group = tuple[str, float, float]
+"""Whether it was used or only read, the upper ends of its age, and of its uses or those read with it."""
+
+
+def main(folder: Path) -> None:
+    seen: Counter[Group] = Counter()
+    used: defaultdict[Group, float] = defaultdict(float)
+    for recorded in load(folder):
+        is_airline = "airline" in recorded.project
+        if len(recorded.episodes) < FIRST_STEP or recorded.is_untouched or is_airline:
+            continue
+        needs = targets(recorded)
+        for step in measured_steps(needs):
+            names = {target.name for target in needs[step]}
+            for name, group in _groups(recorded, step):
+                seen[group] += 1
+                used[group] += (name in names) / len(names)  # a step counts once, whatever it needs
+    for kind, age, other in sorted(seen):
+        count = seen[kind, age, other]
+        chance = 100 * used[kind, age, other] / count
+        print(f"{kind}, age up to {age}, up to {other}: {chance:.2f} % of {count:,}")
+
+
+def _groups(recorded: Recorded, step: int) -> Iterator[tuple[str, Group]]:
+    """Each identifier that a policy knows before a step, and its group."""
+    uses: Counter[str] = Counter()
+    newest: dict[str, int] = {}
+    beside: dict[str, int] = {}
+    for outline in past_of(recorded).before(step).outline(1, step - 1):
+        excerpt = outline.excerpt
+        for name in excerpt.names:
+            uses[name] += 1
+            newest[name] = outline.number
+        for name in [*(name for line in excerpt.lines for name in line.names), *excerpt.others]:
+            if name not in uses:
+                newest[name] = outline.number
+                beside[name] = min(beside.get(name, excerpt.result_names), excerpt.result_names)
+    for name, number in newest.items():
+        age = _end(step - number, AGES)
+        yield (
+            name,
+            (
+                ("used", age, _end(uses[name], USES))
+                if uses[name]
+                else ("read", age, _end(beside[name], READ_TOGETHER))
+            ),
+        )
+
+
+def _end(value: float, ends: Sequence[float]) -> float:
+    return next(end for end in ends if value <= end)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
