@@ -10,6 +10,7 @@ from django.db import connection, transaction
 from hypothesis import settings
 from pytest_django.plugin import DjangoDbBlocker
 
+from historyapp.core import language
 from historyapp.models import changes
 from historyapp.static import StaticFilesMiddleware
 from tests.examples import register_profiles
@@ -19,6 +20,8 @@ MADE_BY_MIGRATIONS = ("django_content_type", "auth_permission", "historyapp_rele
 
 register_profiles()
 settings.load_profile("ci")
+# The default is the same without the extra: sentences by rules. Tests of the model name its package.
+language.SAME_MODELS.clear()
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ from django.http import QueryDict
 from pydantic import ValidationError
 
 from historyapp.core.formats import FORMATS
+from historyapp.core.language import installed_models
 from historyapp.core.policies import POLICIES
 from historyapp.core.settings import SessionSettings
 from historyapp.core.strategies import STRATEGIES
@@ -91,6 +92,8 @@ class SettingField:
     """Empty: the default."""
     default: str
     error: str
+    note: str = ""
+    """What the server knows about the values, in one sentence."""
 
 
 def read_settings(query: QueryDict) -> dict[str, Any]:
@@ -141,5 +144,12 @@ def form_groups(values: Mapping[str, Any], errors: Mapping[str, str]) -> list[tu
         value = setting.text(values[name]) if name in values else ""
         if value == default and setting.kind != "choice":
             value = ""
-        fields[name] = SettingField(setting, value, default, errors.get(name, ""))
+        note = _language_note() if name == "spacy_language_model" else ""
+        fields[name] = SettingField(setting, value, default, errors.get(name, ""), note)
     return [(title, [fields[setting.name] for setting in group]) for title, group in GROUPS.items()]
+
+
+def _language_note() -> str:
+    if models := installed_models():
+        return f"Installed: {', '.join(models)}."
+    return "No spaCy model is installed."

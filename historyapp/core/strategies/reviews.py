@@ -8,8 +8,8 @@ from typing import Any
 
 from historyapp.core.content import plain_text
 from historyapp.core.episodes import Episode
-from historyapp.core.excerpts import one_line
 from historyapp.core.strategies.base import Language
+from historyapp.core.strategies.lines import line_of
 
 LONGEST = 300
 """Characters of one field."""
@@ -59,7 +59,7 @@ def review_fields(episode: Episode, language: Language) -> dict[str, str]:
         found["Passed"] = "yes" if review.passed else "no"
     for field, source in (("Key results", outputs), ("Goal", review.analysis)):
         if field not in found and (text := plain_text(source)[:_READ].strip()):
-            found[field] = one_line(language.sentences(text[:LONGEST])[0], LONGEST)
+            found[field] = line_of(language.sentences(text[:LONGEST])[0], LONGEST)
     return {field: found[field] for field in _NAMES if found.get(field)}
 
 
@@ -75,7 +75,7 @@ def _stated_fields(text: Any) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, value in pairs:
         if field := _LABELS.get(re.sub(r"[\s_-]+", "_", name.strip().lower())):
-            found.setdefault(field, one_line(_shown(value), LONGEST))
+            found.setdefault(field, line_of(_shown(value), LONGEST))
     return found
 
 

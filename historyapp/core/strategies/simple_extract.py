@@ -11,7 +11,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from historyapp.core.entries import Body, ToolResults
 from historyapp.core.episodes import Episode
-from historyapp.core.rendering import long_form
 from historyapp.core.strategies.base import Material, Resources, Strategy, SummaryDraft
 from historyapp.core.strategies.facts import extract
 from historyapp.core.strategies.reviews import review_fields
@@ -22,7 +21,9 @@ from historyapp.core.tokens import TokenCounter, entry_text
 MAX_TOKENS = 100
 MIN_TOKENS = 10
 SHORTER = 0.75
-"""An extract has at most this share of the tokens of the step's long form and its review."""
+"""An extract has at most this share of the tokens of its step."""
+FEW_TOKENS = 40
+"""A step of so few words may stay as it is: an extract with up to as many tokens needs to save nothing."""
 _LONGEST_TOKEN = 128
 """Characters."""
 
@@ -54,11 +55,8 @@ def extract_steps(episodes: tuple[Episode, ...], resources: Resources, tokens: i
     originals = [step_texts(episode) for episode in episodes]
     texts = []
     for episode, original in zip(episodes, originals, strict=True):
-        # An extract that is hardly shorter than a short step would save nothing.
-        most = ceil(tokens / SHORTER)
-        reviews = map(entry_text, episode.reviews)
-        size = tokens_of([long_form(episode), *reviews], most, resources.count)
-        room = min(tokens, max(MIN_TOKENS, round(SHORTER * size)))
+        size = tokens_of(original, ceil(tokens / SHORTER), resources.count)
+        room = min(tokens, max(FEW_TOKENS, int(SHORTER * size)))
         text = extract(episode, room, resources.language, resources.count)
         texts.append(smaller_text(text, original, resources.count))
     if len(texts) == 1:

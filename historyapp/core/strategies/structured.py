@@ -7,11 +7,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from historyapp.core.episodes import Episode
-from historyapp.core.excerpts import one_line
 from historyapp.core.identifiers import identifiers, texts_in
 from historyapp.core.results import returned_text
 from historyapp.core.strategies.base import Material, Resources, Strategy, SummaryDraft
 from historyapp.core.strategies.facts import facts_of
+from historyapp.core.strategies.lines import line_of
 from historyapp.core.strategies.reviews import review_fields
 from historyapp.core.strategies.shortening import clip
 from historyapp.core.strategies.simple_extract import extract_steps, is_smaller, step_texts
@@ -56,26 +56,31 @@ def _row(episode: Episode, resources: Resources) -> dict[str, Any]:
     calls = output.tool_calls or ((output.use_tool,) if output.use_tool else ())
     arguments = " ".join(text for call in calls for text in texts_in(call.arguments))
     failed = [result for result in episode.results if result.status != "success"]
-    reason = one_line(" ".join(map(returned_text, failed)), LONGEST_OUTCOME)
+    reason = line_of(" ".join(map(returned_text, failed)), LONGEST_OUTCOME)
     named = identifiers(arguments[: 4 * LONGEST_TARGET])
+    target = line_of(" ".join(named) or arguments, LONGEST_TARGET)
     return {
         "step": episode.number,
-        "tool": one_line(", ".join(dict.fromkeys(call.name for call in calls)), LONGEST_TARGET) or "answer",
-        "target": one_line(" ".join(named) or arguments, LONGEST_TARGET),
+        "tool": line_of(", ".join(dict.fromkeys(call.name for call in calls)), LONGEST_TARGET) or "answer",
+        "target": target,
         "outcome": f"{episode.status}: {reason}" if reason else episode.status,
-        "facts": _facts(episode, resources),
+        "facts": _facts(episode, resources, set(identifiers(target))),
     }
 
 
-def _facts(episode: Episode, resources: Resources) -> list[str]:
-    """Review fields, then lines about the outcome, then names; the first lines where these are few."""
+def _facts(episode: Episode, resources: Resources, shown: set[str]) -> list[str]:
+    """Review fields, then lines about the outcome, then names; the first lines where these are few.
+
+    Names in ``shown`` are not repeated.
+    """
     fields = [f"{label}: {text}" for label, text in review_fields(episode, resources.language).items()]
     lines = facts_of(episode, resources.language).lines
     facts = [*fields, *(fact.text for fact in lines if fact.vital)]
     facts += [name for fact in lines if not fact.vital for name in fact.names]
     if len(facts) < 2:
         facts += [fact.text for fact in lines[:2]]
-    return [one_line(text, LONGEST_FACT) for text in dict.fromkeys(facts)][:MAX_FACTS]
+    chosen = [text for text in dict.fromkeys(facts) if text not in shown]
+    return [line_of(text, LONGEST_FACT) for text in chosen][:MAX_FACTS]
 
 
 def _fitted(rows: Sequence[dict[str, Any]], words: Sequence[str], room: int, style: Style) -> str:

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from historyapp.core.language import load_language
+from historyapp.core.language import chunking_note, load_language
 from historyapp.core.strategies import STRATEGIES
-from historyapp.core.strategies.base import Complete, Material, Resources, SummaryDraft
+from historyapp.core.strategies.base import Complete, Language, Material, Resources, SummaryDraft
 from historyapp.core.strategies.digests import write_digest
 from historyapp.core.tokens import count_tokens
 
@@ -32,13 +32,31 @@ class Written(NamedTuple):
     draft: SummaryDraft
     tokens: int
     """Of its text."""
+    note: str = ""
+    """That the texts for the model were cut without a spaCy model; empty if they were not."""
+
+
+class _WatchedLanguage:
+    """A language that tells whether it was asked for sentences."""
+
+    def __init__(self, language: Language) -> None:
+        self._language = language
+        self.split = False
+
+    def sentences(self, text: str) -> list[str]:
+        self.split = True
+        return self._language.sentences(text)
+
+    def names(self, text: str) -> list[str]:
+        return self._language.names(text)
 
 
 def write(request: WriteRequest, complete: Complete | None) -> Written:
     """The summary that the request asks for, written here. Raises what strategies raise."""
     strategy = STRATEGIES[request.strategy]
+    language = _WatchedLanguage(load_language(request.language)[0])
     resources = Resources(
-        load_language(request.language)[0],
+        language,
         complete,
         window=request.window,
         max_length=request.max_length,
@@ -48,4 +66,6 @@ def write(request: WriteRequest, complete: Complete | None) -> Written:
         draft = strategy.write(request.source, resources)
     else:
         draft = write_digest(request.source, resources)
-    return Written(draft, count_tokens(draft.text))
+    # Without a model, the run has a note in any case.
+    note = chunking_note(request.language) if complete and language.split else ""
+    return Written(draft, count_tokens(draft.text), note)

@@ -24,6 +24,7 @@ from historyapp.core.entries import ModelInput, text_of
 from historyapp.core.settings import load_settings
 from historyapp.core.strategies import STRATEGIES
 from historyapp.core.strategies.base import Material
+from historyapp.core.strategies.digests import numbered
 from historyapp.models import CompressionItem, CompressionRun, Summary
 from historyapp.models.episodes import Episode
 from historyapp.models.history import History
@@ -303,12 +304,18 @@ def read_jobs(run: CompressionRun, items: Sequence[CompressionItem]) -> list[Job
     for item in items:
         if item.parts:
             parts = Summary.objects.filter(pk__in=item.parts).order_by("first_position", "level", "id")
-            digests.append(Job(item, [summary.text for summary in parts]))
+            digests.append(Job(item, [_part_text(summary) for summary in parts]))
         elif neighbours and item.first_step == neighbours[-1][-1].last_step + 1:
             neighbours[-1].append(item)
         else:
             neighbours.append([item])
     return [job for some in neighbours for job in _read_neighbours(history, some, task)] + digests
+
+
+def _part_text(summary: Summary) -> str:
+    """A summary's text for a digest. That of a single step names the step, which contexts add otherwise."""
+    single = summary.first_step == summary.last_step
+    return numbered(summary.text, summary.first_step) if single else summary.text
 
 
 def _read_neighbours(history: History, items: Sequence[CompressionItem], task: str) -> Iterator[Job]:

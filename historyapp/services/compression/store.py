@@ -10,21 +10,21 @@ from django.utils import timezone
 
 from historyapp.core.policies.base import visible_summaries
 from historyapp.core.settings import load_settings
-from historyapp.core.strategies import STRATEGIES
 from historyapp.core.text import preview
 from historyapp.models import CompressionItem, CompressionRun, Session, Summary
 from historyapp.models.changes import ChangeKind
 from historyapp.models.history import History
 from historyapp.services.changes import note_change, note_run
 from historyapp.services.compression.start import set_thresholds_after
-from historyapp.services.compression.summarise import ItemResult
+from historyapp.services.compression.summarise import ItemResult, add_note
 from historyapp.services.statements import update_items
 from historyapp.services.summaries import touch
 from historyapp.services.totals import count_end, count_model_calls
 from historyapp.services.transactions import writing
 
 HIGHEST_LEVEL = 10
-"""The highest level of digests of digests."""
+"""The highest level of digests of digests. Further digests have it too: of summaries with the same end and
+level, contexts use the newest."""
 FIX = "Fix this, then retry, or choose another model or strategy."
 MAX_READ = 1000
 """A digest considers at most this many summaries, from the newest back."""
@@ -53,6 +53,8 @@ def store(run_id: UUID, owner: UUID, results: Sequence[ItemResult]) -> int:
                     item.text = result.draft.text
         changed = set() if run.trial else _create_summaries(run, mine, head)
         update_items([item for item, _ in mine])
+        for note in dict.fromkeys(result.note for _, result in mine if result.note):
+            add_note(run, note)
         _add_figures(run, [item for item, _ in mine], results)
         answered = run.done or any(result.draft for result in results)
         last = next((r for r in results if r.fatal or (r.unreachable and not answered)), None)
@@ -189,22 +191,22 @@ def abort_run(run_id: UUID, reason: str) -> None:
 def _add_digest(session: Session, run: CompressionRun) -> bool:
     """Adds an item that digests the oldest summaries, if the summaries are too long in total."""
     failed = run.items.filter(level__gte=3, state=CompressionItem.State.FAILED)
-    if not run.done or run.trial or STRATEGIES[run.strategy].covers != "batch" or failed.exists():
+    if not run.done or run.trial or failed.exists():
         return False
     longest = load_settings(session.settings).max_summary_length
-    ranges = _live_ranges(session, run)
-    length = sum(len(summary.text) for summary in ranges)
-    if length <= longest or len(ranges) < 2:
+    summaries = _visible_summaries(session, run)
+    length = sum(len(summary.text) for summary in summaries)
+    if length <= longest or len(summaries) < 2:
         return False
     parts: list[Summary] = []
-    for summary in ranges:  # until half of the length is left for the digest and later summaries
-        if len(parts) >= 2 and length <= longest // 2:
+    # The digest takes up to half of the length. A quarter is left for later summaries, so that not every run
+    # needs another digest.
+    for summary in summaries:
+        if len(parts) >= 2 and length <= longest // 4:
             break
         parts.append(summary)
         length -= len(summary.text)
-    level = max(3, max(part.level for part in parts) + 1)
-    if level > HIGHEST_LEVEL:
-        return False
+    level = min(HIGHEST_LEVEL, max(3, max(part.level for part in parts) + 1))
     CompressionItem.objects.create(
         run=run,
         number=run.total + 1,
@@ -221,14 +223,14 @@ def _add_digest(session: Session, run: CompressionRun) -> bool:
     return True
 
 
-def _live_ranges(session: Session, run: CompressionRun) -> list[Summary]:
-    """The live summaries of ranges that no digest covers, oldest first.
+def _visible_summaries(session: Session, run: CompressionRun) -> list[Summary]:
+    """The live summaries of steps and ranges that no digest covers, oldest first.
 
     Summaries of steps after the run's are left to a later run, because a digest is stored as of its run's
     head.
     """
     lineage, then = History(session).lineage, session.lineage(run.head)
-    ranges = Summary.objects.filter(level__gte=2)
-    newest_first = visible_summaries(partial(ranges.newest_first, lineage), min(lineage.last, run.head) + 1)
+    read = partial(Summary.objects.newest_first, lineage)
+    newest_first = visible_summaries(read, min(lineage.last, run.head) + 1)
     live = (each for each in newest_first if then.contains(str(each.session_id), each.last_position))
     return list(islice(live, MAX_READ))[::-1]

@@ -72,6 +72,8 @@ class ItemResult:
     error: str = ""
     tokens: int = 0
     """Tokens of the draft."""
+    note: str = ""
+    """For the run's note."""
     usage: ItemUsage = ItemUsage()
     fatal: bool = False
     """Whether every other item would fail for the same reason: no key, an unknown model, a reached cap."""
@@ -91,9 +93,7 @@ class Summariser:
         if note:
             with writing():
                 locked = CompressionRun.objects.select_for_update().get(pk=run.pk)
-                if note not in locked.note:  # several workers may find the same error
-                    locked.note = " ".join(filter(None, (locked.note, note)))
-                    locked.save(update_fields=("note",))
+                add_note(locked, note)
         self._request = WriteRequest(
             run.strategy,
             [],
@@ -116,8 +116,8 @@ class Summariser:
                 # Half of the length is left for later summaries: otherwise the next one would need another
                 # digest.
                 request = replace(request, max_length=max(1, request.max_length // 2))
-            draft, tokens = self._writer.write(request, model.complete if model else None)
-            result = ItemResult(item.pk, draft, tokens=tokens)
+            written = self._writer.write(request, model.complete if model else None)
+            result = ItemResult(item.pk, written.draft, tokens=written.tokens, note=written.note)
         except SummaryTookTooLong as error:
             log.warning(
                 "Item %s (%s) of the run %s: %s", item.number, _steps(item), item.run_id, error.detail
@@ -155,6 +155,13 @@ def _is_fatal(error: PlayheadError) -> bool:
     if isinstance(error, LimitReached):
         return not error.retryable
     return isinstance(error, (KeyRefused, Invalid, CapReached, SpendForbidden))
+
+
+def add_note(run: CompressionRun, note: str) -> None:
+    """Adds a sentence to the note of a locked run, unless it is there: several workers may find the same."""
+    if note not in run.note:
+        run.note = " ".join(filter(None, (run.note, note)))
+        run.save(update_fields=("note",))
 
 
 class MeteredModel:

@@ -14,7 +14,13 @@ from historyapp.core.episodes import Episode, group_episodes
 from historyapp.core.errors import Invalid
 from historyapp.core.strategies import MANUAL, STRATEGIES, strategy_named
 from historyapp.core.strategies.base import Material, Strategy, SummaryDraft
-from historyapp.core.strategies.simple_extract import step_texts
+from historyapp.core.strategies.simple_extract import (
+    FEW_TOKENS,
+    MIN_TOKENS,
+    SHORTER,
+    ExtractOptions,
+    step_texts,
+)
 from historyapp.core.strategies.user_words import split_words
 from historyapp.core.text import clean
 from historyapp.core.tokens import count_tokens
@@ -93,6 +99,16 @@ def test_an_extract_is_never_larger_than_the_steps(strategy: Strategy, entries: 
     if episodes := tuple(group_episodes(entries)):
         check_size(strategy, episodes[:1])
         check_size(strategy, episodes)
+
+
+@settings(max_examples=examples(300))
+@given(LIVE, st.integers(MIN_TOKENS, 200), st.integers(1, 600))
+def test_an_extract_keeps_to_its_share_of_each_step(entries: list[Entry], tokens: int, length: int) -> None:
+    available = resources(options=ExtractOptions(max_tokens=tokens), max_length=length)
+    for episode in group_episodes(entries):
+        _, made = split_words(STRATEGIES["simple_extract"].write(Material((episode,)), available).text)
+        own = sum(count_tokens(text) for text in step_texts(episode))
+        assert count_tokens(made.strip()) <= min(tokens, max(FEW_TOKENS, SHORTER * own))
 
 
 @each

@@ -4,7 +4,7 @@ import pytest
 
 from historyapp.core.strategies import STRATEGIES
 from historyapp.core.strategies.base import Material
-from historyapp.core.strategies.digests import write_digest
+from historyapp.core.strategies.digests import numbered, write_digest
 from tests.core.strategies.scripted import Model, called, resources, steps
 
 TEXTS = [f"Step {n} changed src/file_{n}.py.\nThen it looked about for a while." for n in range(40)]
@@ -66,3 +66,14 @@ def test_a_text_that_only_begins_like_a_json_table_stays_unchanged(text: str) ->
 def test_a_digest_is_never_too_long_and_never_empty(max_length: int) -> None:
     for texts in ([], [""], TEXTS, ["x" * 100_000], [summary("words " * 3_000)]):
         assert 0 < len(write_digest(texts, resources(max_length=max_length)).text) <= max_length
+
+
+def test_the_summary_of_a_step_gets_its_number_behind_the_user_s_words() -> None:
+    assert numbered("Read it.", 3) == "Step 3: Read it."
+    text = numbered(summary("Use tabs,\nplease"), 3)
+    assert text.startswith("The user said: ```\nUse tabs,\nplease\n```\nStep 3: read_file:")
+
+
+@pytest.mark.parametrize("text", ["", '{"steps": [{"step": 3}]}'])
+def test_an_empty_summary_and_a_table_get_no_number(text: str) -> None:
+    assert numbered(text, 3) == text

