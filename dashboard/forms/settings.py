@@ -28,7 +28,7 @@ class Setting:
     label: str
     help: str
     unit: str = ""
-    kind: Literal["text", "number", "choice", "switch"] = "number"
+    kind: Literal["text", "long_text", "number", "choice", "switch"] = "number"
     choices: tuple[tuple[str, str], ...] = ()
     """Value and label."""
 
@@ -66,6 +66,10 @@ GROUPS = {
         Setting("llm_name", "Summary model",
                 "A model name, provider:name, or local, which needs no API key and costs nothing.",
                 kind="text"),
+        Setting("summary_instruction", "Summary instruction",
+                "For the strategy ai_summary: what the model is to do, in up to 2,000 characters. The form "
+                "of the answer is added. Leave empty to use the project's instruction or the default.",
+                kind="long_text"),
         Setting("compression_batch_size", "Batch size",
                 "Compress once this many older steps accumulate. A range summary covers the same number "
                 "of steps.",
@@ -100,7 +104,9 @@ def read_settings(query: QueryDict) -> dict[str, Any]:
     """The values that a form sends, by setting; empty fields are left out."""
     values: dict[str, Any] = {}
     for name, setting in SETTINGS.items():
-        text = clean(query.get(name, "")).strip()[:LONGEST]
+        text = query.get(name, "").strip()
+        if setting.kind != "long_text":
+            text = clean(text)[:LONGEST]
         if setting.kind == "switch":
             values[name] = text == "on"
         elif name == "max_tokens" and query.get(NO_LIMIT):
@@ -113,14 +119,21 @@ def read_settings(query: QueryDict) -> dict[str, Any]:
 def find_errors(values: Mapping[str, Any]) -> dict[str, str]:
     """What is wrong with each invalid setting, in one sentence."""
     names: list[str] = []
+    reasons: dict[str, str] = {}
     try:
         SessionSettings.model_validate(dict(values))
     except ValidationError as error:
-        names = [str(fault["loc"][0]) for fault in error.errors()]
+        for fault in error.errors():
+            names.append(name := str(fault["loc"][0]))
+            if "error" in fault.get("ctx", {}):
+                reasons[name] = f"It {fault['ctx']['error']}"
     for name, known in (("compression_strategy", STRATEGIES), ("policy", POLICIES), ("format", FORMATS)):
         if values.get(name) and values[name] not in known:
             names.append(name)
-    return {name: _requirement(SETTINGS[name]) for name in names}
+    return {
+        name: reasons[name] if SETTINGS[name].kind == "long_text" else _requirement(SETTINGS[name])
+        for name in names
+    }
 
 
 def _requirement(setting: Setting) -> str:
@@ -136,11 +149,19 @@ def _requirement(setting: Setting) -> str:
     return f"Enter a whole number from {least:,} to {most:,}."
 
 
-def form_groups(values: Mapping[str, Any], errors: Mapping[str, str]) -> list[tuple[str, list[SettingField]]]:
-    """The form's groups of fields, each with its title. A value that is the default is left empty."""
+def form_groups(
+    values: Mapping[str, Any], errors: Mapping[str, str], instruction: str
+) -> list[tuple[str, list[SettingField]]]:
+    """The form's groups of fields, each with its title. A value that is the default is left empty.
+
+    Args:
+        instruction: the summary instruction of a session without its own.
+    """
     fields = {}
     for name, setting in SETTINGS.items():
         default = setting.text(SessionSettings.model_fields[name].default)
+        if name == "summary_instruction":
+            default = instruction
         value = setting.text(values[name]) if name in values else ""
         if value == default and setting.kind != "choice":
             value = ""

@@ -20,8 +20,9 @@ from dashboard.access import (
 from dashboard.forms.caps import cap_form, capped_sessions, key_forms, save_caps
 from dashboard.share_list import project_links
 from historyapp.core.errors import NotFound
+from historyapp.core.strategies.ai_summary import TASK
 from historyapp.models import ApiKey
-from historyapp.services.projects import change_project, read_models
+from historyapp.services.projects import change_project, read_instruction, read_models
 from historyapp.services.transactions import writing
 
 
@@ -38,6 +39,7 @@ def project_settings(request: PersonRequest) -> HttpResponse:
         changes = {
             "paid_automatic_compression": "paid_automatic_compression" in request.POST,
             "allowed_models": read_models(request.POST.get("allowed_models", "").splitlines()),
+            "summary_instruction": read_instruction(request.POST.get("summary_instruction", "")),
         }
         with writing():
             save_caps(request, project)
@@ -48,6 +50,7 @@ def project_settings(request: PersonRequest) -> HttpResponse:
         "projects": mine,
         "is_owner": owner,
         "saved": "saved" in request.GET,
+        "default_instruction": TASK,
         "models": "\n".join(project.allowed_models),
         "caps": cap_form(project),
         "keys": key_forms(project),

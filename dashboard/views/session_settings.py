@@ -13,6 +13,7 @@ from dashboard.forms.settings import find_errors, form_groups, read_settings
 from dashboard.location import newest_step
 from dashboard.session_head import head_context
 from historyapp.core.settings import SessionSettings, load_settings
+from historyapp.core.strategies.ai_summary import TASK
 from historyapp.services.compression.request import model_note
 from historyapp.services.sessions import change_session
 
@@ -39,7 +40,7 @@ def session_settings(request: PersonRequest, session_id: UUID) -> HttpResponse:
     stored = load_settings(session.settings)
     context = {
         **head_context(request, newest_step(session)),
-        "groups": form_groups(values, errors),
+        "groups": form_groups(values, errors, session.project.summary_instruction or TASK),
         "errors": errors,
         "saved": "saved" in request.GET,
         "note": model_note(stored, session.project),

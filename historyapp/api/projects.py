@@ -11,6 +11,7 @@ from historyapp.api.fields import RequestBody
 from historyapp.api.problems import raises
 from historyapp.api.responses import fill, json_response
 from historyapp.core.errors import Invalid
+from historyapp.core.settings import Instruction
 from historyapp.models import Project
 from historyapp.services.caps import project_caps, set_caps
 from historyapp.services.projects import MAX_MODELS, change_project, read_models
@@ -34,6 +35,10 @@ class ProjectPatch(RequestBody):
         default=None,
         max_length=MAX_MODELS,
         description="The only models that may be called, with or without `provider:`. Null or empty: all.",
+    )
+    summary_instruction: Instruction | None = Field(
+        default=None,
+        description="What `ai_summary` asks of the model in sessions without their own. Null: the default.",
     )
     paid_automatic_compression: bool = Field(
         default=False, description="Whether automatic compression may call a provider's model."
@@ -61,6 +66,8 @@ def patch_project(request: ApiRequest, changes: ProjectPatch) -> HttpResponse:
         fields["allowed_models"] = read_models(fields["allowed_models"] or ())
     if changes.paid_automatic_compression:
         Spender(request.auth).check("Paid automatic compression")
+    if "summary_instruction" in fields:
+        fields["summary_instruction"] = fields["summary_instruction"] or ""
     with writing():
         set_caps(request.auth.project, limits, actor=actor(request))
         project = change_project(request.auth.project, fields, actor=actor(request))
@@ -68,4 +75,5 @@ def patch_project(request: ApiRequest, changes: ProjectPatch) -> HttpResponse:
 
 
 def _project(project: Project) -> ProjectOut:
-    return fill(ProjectOut, project, caps=[cap_out(cap) for cap in project_caps(project)])
+    caps = [cap_out(cap) for cap in project_caps(project)]
+    return fill(ProjectOut, project, caps=caps, summary_instruction=project.summary_instruction or None)

@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
+from unicodedata import category
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
     ValidationError,
     ValidatorFunctionWrapHandler,
+    WithJsonSchema,
     field_validator,
 )
 
@@ -32,6 +35,44 @@ Source: OpenAI documentation, "Models", and Claude documentation, "Models overvi
 documentation, "Gemini models", on 2026-11-24."""
 
 
+LONGEST_INSTRUCTION = 2_000
+"""Characters."""
+
+
+def checked_instruction(text: str) -> str:
+    """An instruction for the summary model, without blank space around it, its lines ended by line feeds.
+
+    Raises:
+        ValueError: for one that is empty, too long, or holds characters that are no text; its subject is the
+            instruction.
+    """
+    size = len(text)
+    text = text.replace("\r\n", "\n").replace("\r", "\n").strip()
+    if not text:
+        raise ValueError("is empty. Leave it out or use null for the default instruction.")
+    if size > LONGEST_INSTRUCTION:
+        raise ValueError(f"has {size:,} characters. Use at most {LONGEST_INSTRUCTION:,}.")
+    if found := next((sign for sign in text if category(sign) in ("Cc", "Cs") and sign not in "\n\t"), None):
+        raise ValueError(f"holds the character U+{ord(found):04X}, which is no text. Remove it.")
+    return text
+
+
+_TEXT = r"[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"
+Instruction = Annotated[
+    str,
+    AfterValidator(checked_instruction),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": LONGEST_INSTRUCTION,
+            "pattern": rf"^{_TEXT}*[^\s\x00-\x1f\x7f-\x9f]{_TEXT}*$",
+        }
+    ),
+]
+"""What the summary model is asked."""
+
+
 class SessionSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -51,6 +92,8 @@ class SessionSettings(BaseModel):
     compression_strategy: str = "episode_summary"
     max_summary_length: int = Field(default=8000, ge=1, le=10_000_000)
     """In characters; longer summaries are summarised again."""
+    summary_instruction: Instruction | None = None
+    """What ``ai_summary`` asks of the model; null: what the project says, or else the default."""
     compress_automatically: bool = True
     policy: str = "budgeted"
     """A name in the registry ``core/policies``; services check it."""

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from historyapp.core.errors import Invalid
+from historyapp.core.settings import checked_instruction
 from historyapp.llm.router import LOCAL, ProviderRouter
 from historyapp.models import CompressionRun, Project
 from historyapp.services.audit import add_audit_record
@@ -28,6 +29,18 @@ def read_models(names: Iterable[str]) -> list[str]:
     for model in models:
         ProviderRouter().route(model)
     return list(models)
+
+
+def read_instruction(text: str) -> str:
+    """A summary instruction as stored; empty for the default.
+
+    Raises:
+        Invalid: when it is too long or holds characters that are no text.
+    """
+    try:
+        return checked_instruction(text) if text.strip() else ""
+    except ValueError as error:
+        raise Invalid(f"The summary instruction {error}") from None
 
 
 def change_project(project: Project, changes: Mapping[str, Any], *, actor: str = "") -> Project:

@@ -12,6 +12,7 @@ CAP = {
 PROJECT = {
     "id": "0197c7d0-0b1e-7d3a-8a55-3c1f0a9e7b42", "name": "Default", "created_at": AT,
     "paid_automatic_compression": False, "allowed_models": ["gpt-5-mini", "anthropic:claude-haiku-4-5"],
+    "summary_instruction": None,
     "caps": [CAP],
 }  # fmt: skip
 

@@ -20,4 +20,7 @@ class ProjectOut(ResponseModel):
         description="Whether automatic compression may call a provider's model. If not, it uses `local`."
     )
     allowed_models: list[str] = Field(description="The models that may be called; empty: all.")
+    summary_instruction: str | None = Field(
+        description="What `ai_summary` asks of the model in sessions without their own. Null: the default."
+    )
     caps: list[CapOut] = Field(description="The project's own caps; `GET /caps` lists all caps.")

@@ -79,6 +79,9 @@ class SettingsOut(ResponseModel):
     compression_share: float | None = Field(description="Share of `max_tokens`; null: none.")
     compression_strategy: str
     max_summary_length: int
+    summary_instruction: str | None = Field(
+        description="What `ai_summary` asks of the model. Null: what the project says, or else the default."
+    )
     compress_automatically: bool
     policy: str
     format: str | None = Field(description="The format of contexts. Null: that of the model's provider.")

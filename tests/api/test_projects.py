@@ -42,3 +42,18 @@ def test_an_agents_key_cannot_turn_spending_on(recorder: Agent, project: Project
     assert refused["scope"] == "admin"
     project.refresh_from_db()
     assert not project.paid_automatic_compression
+
+
+def test_a_key_with_admin_sets_and_removes_the_summary_instruction(alice: Agent) -> None:
+    assert alice.get("/project")["summary_instruction"] is None
+    changed = alice.patch("/project", {"summary_instruction": " Keep paths.\r\n"})
+    assert changed["summary_instruction"] == "Keep paths."
+    assert alice.patch("/project", {"summary_instruction": None})["summary_instruction"] is None
+
+
+@pytest.mark.parametrize("wrong", ["", " \n", "x" * 2_001, "a\x00", "\u202a\x1b[31m", 5, ["x"]])
+def test_a_summary_instruction_that_cannot_be_used_is_refused(alice: Agent, wrong: object) -> None:
+    refused = alice.patch("/project", {"summary_instruction": wrong})
+    assert_problem(refused, 422)
+    assert refused["errors"][0]["loc"][:2] == ["body", "summary_instruction"]
+    assert alice.get("/project")["summary_instruction"] is None

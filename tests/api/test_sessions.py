@@ -95,6 +95,11 @@ def test_a_taken_id_is_a_conflict(alice: Agent, charlie: Agent) -> None:
         {"settings": {"llm_name": "\ud800"}},
         {"settings": {"llm_name": "x" * 201}},
         {"settings": {"spacy_language_model": "a\x00b"}},
+        {"settings": {"summary_instruction": ""}},
+        {"settings": {"summary_instruction": "\n "}},
+        {"settings": {"summary_instruction": "x" * 2_001}},
+        {"settings": {"summary_instruction": "a\x00b"}},
+        {"settings": {"summary_instruction": "\ud800"}},
         {"settings": {"unknown": 1}},
         {"metadata": []},
     ],
@@ -315,3 +320,10 @@ def test_a_strategy_that_there_is_not_is_refused_with_those_there_are(alice: Age
         assert "simple_extract" in refused["strategies"]
     known = alice.patch(f"/sessions/{session_id}", {"settings": {"compression_strategy": "structured"}})
     assert known["settings"]["compression_strategy"] == "structured"
+
+
+def test_the_error_of_a_long_summary_instruction_gives_the_limit(alice: Agent) -> None:
+    refused = alice.post("/sessions", {"settings": {"summary_instruction": "x" * 2_001}})
+    assert "summary_instruction has 2,001 characters. Use at most 2,000." in refused["detail"]
+    kept = alice.post("/sessions", {"settings": {"summary_instruction": "Keep paths."}})
+    assert kept["settings"]["summary_instruction"] == "Keep paths."

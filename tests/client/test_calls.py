@@ -50,7 +50,12 @@ FILLED: Mapping[str, Any] = {
     "key_points": ["x"],
     "metadata": {"x": 1},
     "limits": CAPS,
-    "changes": {"allowed_models": [], "paid_automatic_compression": True, **CAPS},
+    "changes": {
+        "allowed_models": [],
+        "paid_automatic_compression": True,
+        "summary_instruction": None,
+        **CAPS,
+    },
 }
 DOCUMENT = api.get_openapi_schema()
 

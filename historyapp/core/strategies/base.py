@@ -69,6 +69,8 @@ class Resources:
     """Longest summary, in characters."""
     count: TokenCounter = count_tokens
     options: BaseModel = field(default_factory=lambda: NoOptions())
+    instruction: str = ""
+    """Replaces the strategy's own task for the model, where it allows that; empty: its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,8 @@ class Strategy:
     write: Callable[[Material, Resources], SummaryDraft]
     """Raises :class:`NotSummarised`, and what ``Resources.complete`` raises."""
     options: type[BaseModel] = NoOptions
+    takes_instruction: bool = False
+    """Whether ``Resources.instruction`` replaces its task."""
     instruction_tokens: int = 0
     """Of one prompt without its material; for estimates."""
     answer_tokens: int = 0

@@ -26,6 +26,8 @@ class WriteRequest:
     """Longest summary, in characters."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Of the strategy."""
+    instruction: str = ""
+    """See ``Resources``."""
 
 
 class Written(NamedTuple):
@@ -61,6 +63,7 @@ def write(request: WriteRequest, complete: Complete | None) -> Written:
         window=request.window,
         max_length=request.max_length,
         options=strategy.options.model_validate(request.options),
+        instruction=request.instruction,
     )
     if isinstance(request.source, Material):
         draft = strategy.write(request.source, resources)

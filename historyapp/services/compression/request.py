@@ -11,6 +11,7 @@ from historyapp.core.errors import Invalid
 from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.core.strategies import STRATEGIES, strategy_named
 from historyapp.core.strategies.base import Strategy
+from historyapp.core.tokens import count_tokens
 from historyapp.core.usage import Usage
 from historyapp.llm.router import LOCAL, PROVIDERS, ProviderRouter
 from historyapp.models import Project, Session
@@ -141,7 +142,10 @@ def estimate(session: Session, request: RunRequest, as_of: int | None = None) ->
     batch = resolved.settings.compression_batch_size if strategy.covers == "batch" else 1
     summaries = -(-len(steps) // batch)
     calls = summaries if resolved.calls_provider else 0
-    tokens_in = tokens + calls * strategy.instruction_tokens if resolved.calls_provider else 0
+    instruction = strategy.instruction_tokens
+    if strategy.takes_instruction:
+        instruction += count_tokens(instruction_of(resolved.settings, session.project))
+    tokens_in = tokens + calls * instruction if resolved.calls_provider else 0
     tokens_out = calls * strategy.answer_tokens
     prices = price_list()
     price = prices.of(model.name)
@@ -208,6 +212,11 @@ def _with_key(model: str) -> str:
     route = ProviderRouter().route(model)
     route.provider.sdk()
     return f"{route.provider.name}:{route.model}"
+
+
+def instruction_of(settings: SessionSettings, project: Project) -> str:
+    """What a session or its project asks of the summary model; empty: the strategy's own task."""
+    return settings.summary_instruction or project.summary_instruction
 
 
 def choose_automatic_model(chosen: ChosenModel, project: Project) -> ChosenModel:

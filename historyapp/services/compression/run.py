@@ -96,7 +96,7 @@ class _RunWorker:
     """One task's part of a run. Only its own thread uses the database; pool threads make the summaries."""
 
     def __init__(self, run_id: UUID, stopping: Callable[[], bool], writer: Writer) -> None:
-        self._run = CompressionRun.objects.select_related("session").get(pk=run_id)
+        self._run = CompressionRun.objects.select_related("session__project").get(pk=run_id)
         self._stopping = stopping
         self._summariser = Summariser(self._run, writer)
         calls_model = self._summariser.calls_model

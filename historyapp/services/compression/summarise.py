@@ -37,6 +37,7 @@ from historyapp.llm.retries import RetryPolicy
 from historyapp.llm.router import LOCAL, ProviderRouter
 from historyapp.models import CompressionItem, CompressionRun
 from historyapp.models.compressions import AUTOMATIC
+from historyapp.services.compression.request import instruction_of
 from historyapp.services.compression.writers import SummaryTookTooLong, Writer, WriterFault
 from historyapp.services.prices import price_list
 from historyapp.services.reservations import Reservation, reserve, short_connection
@@ -101,6 +102,7 @@ class Summariser:
             window=settings.PLAYHEAD_MODEL_WINDOW,
             max_length=chosen.max_summary_length,
             options=run.options,
+            instruction=instruction_of(chosen, run.session.project),
         )
         self._logged: set[object] = set()
         automatic = run.actor == AUTOMATIC

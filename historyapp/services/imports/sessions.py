@@ -227,10 +227,15 @@ class ImportJob:
         try:
             given = start.settings.items()
             texts = {name: clean(text)[:200] for name, text in given if isinstance(text, str)}
+            texts.pop("summary_instruction", None)
             settings = dump_settings(load_settings({**start.settings, **texts}))
             if settings.get("llm_name", LOCAL) != LOCAL and self.project.paid_automatic_compression:
                 del settings["llm_name"]  # a file must not choose a model that the project pays for
                 self.report.skip(Skipped(1, "the session's settings: llm_name: choose it in Playhead"))
+            if settings.pop("summary_instruction", None):  # nor what a model is told
+                self.report.skip(
+                    Skipped(1, "the session's settings: summary_instruction: set it in Playhead")
+                )
             return settings
         except ValidationError as error:
             wrong = error.errors(include_url=False, include_input=False)[0]

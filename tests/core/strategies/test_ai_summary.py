@@ -1,9 +1,12 @@
 """A batch becomes one summary with key points, asked for by a schema."""
 
 import json
+from hashlib import sha256
 from typing import Any
 
+from historyapp.core.quoting import DATA_NOTE
 from historyapp.core.strategies import STRATEGIES
+from historyapp.core.strategies.ai_summary import AI_SUMMARY, INSTRUCTION, TASK
 from historyapp.core.strategies.base import Material, SummaryDraft
 from tests.core.strategies.scripted import Model, called, resources, steps
 
@@ -84,3 +87,21 @@ def test_characters_that_no_database_stores_are_replaced() -> None:
     written, _ = write({"summary": "It is \x00 done.", "goal": "\x00"})
     assert written.text == "It is \ufffd done.\n- Goal: \ufffd"
     assert written.key_points == ("Goal: \ufffd",)
+
+
+def test_the_default_instruction_stays_byte_for_byte() -> None:
+    assert (
+        sha256(INSTRUCTION.encode()).hexdigest()
+        == "e5259c218e4aa96a4e130c5b18dfdeb9d5839465704f7fc1c01bdb0a87ff91b8"
+    )
+
+
+def test_an_instruction_of_one_s_own_replaces_the_task_and_nothing_else() -> None:
+    model = Model('{"summary": "It read src/a_b.py."}')
+    for own in ("", "Keep every path."):
+        AI_SUMMARY.write(Material(steps(called())), resources(model, instruction=own))
+    default, changed = (prompt.instruction for prompt in model.asked)
+    assert default == INSTRUCTION
+    assert changed == default.replace(f"{TASK} ", "Keep every path.\n\n")
+    assert model.asked[0].material == model.asked[1].material
+    assert DATA_NOTE in changed

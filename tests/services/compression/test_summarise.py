@@ -243,3 +243,24 @@ def test_with_an_anthropic_key_only_the_default_model_is_anthropic_s(
     assert "OPENAI_API_KEY" in chosen.note
     own = choose_model(STRATEGIES["episode_summary"], None, SessionSettings(llm_name="gpt-5.2"))
     assert own.name == "local"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_session_s_instruction_goes_before_the_project_s(
+    record: Record, compress: Compress, loopback: Loopback
+) -> None:
+    loopback.default = lambda _: Answer(text='{"summary": "It read a file."}')
+    for own, of_project, asked in (
+        ({}, "", "Summarise these steps of an AI agent's work"),
+        ({}, "Keep the migrations.", "Keep the migrations."),
+        ({"summary_instruction": "Keep the paths."}, "Keep the migrations.", "Keep the paths."),
+    ):
+        session = record(2)
+        session.settings = own
+        session.save()
+        session.project.summary_instruction = of_project
+        session.project.save()
+        assert compress(session, strategy="ai_summary", from_step=1, to_step=2).state == "succeeded"
+        system = str(loopback.requests[-1].body)
+        assert asked in system
+        assert ("Keep the migrations." in system) is (asked == "Keep the migrations.")
