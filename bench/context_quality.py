@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench.quality.baselines import BASELINES
 from bench.quality.corpus import Recorded, load
-from bench.quality.intervals import Interval, difference, mean_interval
+from bench.quality.intervals import Interval, Share, difference, mean, mean_interval
 from bench.quality.measure import Serve, Tally, play
 from bench.quality.prices import ANTHROPIC, OPENAI
 from bench.quality.served import budgeted
@@ -91,17 +91,17 @@ def _report(title: str, cases: list[Case], results: Results, rows: Iterable[int]
 
 
 def _row(budget: int, name: str, tallies: list[Tally]) -> str:
-    def mean(figure: str) -> float:
-        shares = [tally.share(figure) for tally in tallies]
-        return sum(share.total for share in shares) / max(1, sum(share.count for share in shares))
+    def shares(figure: str) -> list[Share]:
+        return [tally.share(figure) for tally in tallies]
 
     over = sum(tally.over for tally in tallies)
+    tokens, cached = mean(shares("tokens")), mean(shares("cached"))
     figures = (
-        *(_percent(mean_interval([tally.share(f) for tally in tallies])) for f in ("recall", "grounded")),
-        f"{mean('tokens'):,.0f}",
-        f"{100 * mean('cached') / max(1.0, mean('tokens')):.0f} %",
-        f"{mean('openai') / 1000:.3f}",
-        f"{mean('anthropic') / 1000:.2f}",
+        *(_percent(mean_interval(shares(figure))) for figure in ("recall", "grounded")),
+        f"{tokens:,.0f}",
+        f"{100 * cached / max(1.0, tokens):.0f} %",
+        f"{mean(shares('openai')) / 1000:.3f}",
+        f"{mean(shares('anthropic')) / 1000:.2f}",
     )
     return f"| {budget:,} | {name}{f' ({over} over budget)' if over else ''} | {' | '.join(figures)} |"
 

@@ -21,6 +21,7 @@ MASK_BEYOND = 10
 NAMES = 0.5
 """Share of the budget for a list of names."""
 USED = 4.0
+"""The score of a name in arguments; one that was read has 1."""
 HALF_LIFE = 24
 """Entries after which the score of a name that did not appear again is halved."""
 SEEN = "Seen so far: "
@@ -78,13 +79,11 @@ def names_and_newest(recorded: Recorded, step: int, budget: int) -> list[Item]:
     for number, (_, names, score) in enumerate(entry for entry in _names(recorded) if entry[0] < end):
         for name in names:
             scores[name] = scores.get(name, 0.0) + score * 2.0 ** (number / HALF_LIFE)
-    found, message = sorted(scores, key=lambda name: -scores[name])[: budget // 2], None
-    while found and message is None:
-        written: Item = {"role": "user", "content": SEEN + " ".join(found)}
-        if cost_of(written) <= NAMES * budget:
-            message = written
+    found = sorted(scores, key=lambda name: -scores[name])[: budget // 2]
+    listed: list[Item] = [{"role": "user", "content": SEEN + " ".join(found)}] if found else []
+    while _cost(listed) > NAMES * budget:
         found = found[: len(found) * 19 // 20]
-    listed = [message] if message else []
+        listed = [{"role": "user", "content": SEEN + " ".join(found)}] if found else []
     return [*listed, *newest_clipped(recorded, step, budget - _cost(listed))]
 
 

@@ -30,10 +30,10 @@ class Interval(NamedTuple):
 def mean_interval(sessions: Sequence[Share]) -> Interval:
     """The mean of all decisions of some sessions. NaN if there are none."""
     draw = random.Random(_SEED)
-    means = sorted(_mean(draw.choices(sessions, k=len(sessions))) for _ in range(DRAWS)) if sessions else []
+    means = sorted(mean(draw.choices(sessions, k=len(sessions))) for _ in range(DRAWS)) if sessions else []
     if not means:
         return Interval(*[float("nan")] * 3)
-    return Interval(_mean(sessions), means[int(0.025 * DRAWS)], means[int(0.975 * DRAWS) - 1])
+    return Interval(mean(sessions), means[int(0.025 * DRAWS)], means[int(0.975 * DRAWS) - 1])
 
 
 def difference(these: Sequence[Share], those: Sequence[Share]) -> Interval:
@@ -42,5 +42,6 @@ def difference(these: Sequence[Share], those: Sequence[Share]) -> Interval:
     return mean_interval([Share(one.total - other.total, one.count) for one, other in pairs])
 
 
-def _mean(sessions: Sequence[Share]) -> float:
+def mean(sessions: Sequence[Share]) -> float:
+    """The mean of all decisions; 0 if there are none."""
     return sum(share.total for share in sessions) / max(1, sum(share.count for share in sessions))

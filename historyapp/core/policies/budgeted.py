@@ -51,7 +51,7 @@ CACHEABLE = 1280
 """The smallest budget in tokens with which caching can work: providers cache an unchanged beginning of 1,024
 tokens or more, and with smaller budgets notes and inputs do not reach that length."""
 UNCACHED_NEWEST = 0.4
-"""Below ``CACHEABLE``, the share for the newest step of what inputs leave, where it does not fit in full."""
+"""Below ``CACHEABLE``, the share of what inputs leave for a newest step that takes more than half of it."""
 UNLIMITED = 1_000_000
 """The number of tokens used as the budget if there is none."""
 _HEADING = "Notes on steps {} to {}. Each can be fetched in full by its number.\n"
@@ -183,18 +183,16 @@ def _add_uncached_parts(assembly: Assembly, material: _Material) -> int:
     """
     if _all_fits(material, sum(assembly.part(entry).segment.tokens for entry in material.inputs)):
         return _add_parts(assembly, material)
-    room = material.room
     for part in _inputs(assembly, material):
         assembly.add(part)
     _add_digests(assembly, material)
     notes = Notes(material.steps, identifiers(_shown(assembly)))
     newest, whole = _newest(assembly, material)
-    left = room - assembly.parts_tokens
-    _add_newest(
-        assembly, newest, whole, left if whole.segment.tokens <= left // 2 else int(UNCACHED_NEWEST * left)
-    )
+    left = material.room - assembly.parts_tokens
+    fits = whole.segment.tokens <= left // 2
+    _add_newest(assembly, newest, whole, left if fits else int(UNCACHED_NEWEST * left))
     at = len(material.steps) - 1
-    left = room - assembly.parts_tokens
+    left = material.room - assembly.parts_tokens
     chosen = notes.fresh_lines(at, _shown(assembly), int(FRESH_LINES * left))
     if last := newest.number - 1:
         noted = _latest(assembly, material, notes, (_HEADING.format(1, last), chosen), left)

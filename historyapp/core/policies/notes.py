@@ -92,6 +92,7 @@ class Notes:
         """The score of each name without its age."""
         self._newest: dict[str, int] = {}
         """The step whose distance is the age of each name."""
+        self._scored_at = -1
         self._uses: dict[str, int] = {}
         self._first: dict[str, tuple[int, int]] = {}
         self._heap: list[_Entry] = []
@@ -127,6 +128,9 @@ class Notes:
 
     def _score_at(self, at: int) -> None:
         """Scores all names in the steps up to ``at``, the newest."""
+        if at == self._scored_at:
+            return
+        self._scored_at = at
         self._scan_to(at + 1)
         newest = self._newest
         ages = _ages(at + 1)
@@ -204,8 +208,9 @@ class Notes:
     def _take(self, room: int, named: set[str], shown: str = "") -> tuple[list[Note], int]:
         """The best lines that fit, in their order, and the room that is left.
 
-        Scores fall as steps are added, so an entry's rank is an upper bound: it is computed again when the
-        entry comes to the front.
+        Scores fall with age, so an entry's rank from an earlier cut is mostly too good: it is computed again
+        when the entry comes to the front. One whose names were used since may come too late; at the newest
+        step :meth:`fresh_lines` computes all ranks again.
 
         Args:
             named: names that stand in the context without the line where they first appeared.
