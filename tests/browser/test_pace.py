@@ -179,7 +179,9 @@ def test_a_replay_does_not_wait_for_other_parts_of_the_page(page: Page, project:
     page.goto(page_of(session))
     page.route("**/news?**", lambda route: None)  # never answered
     with page.expect_request("**/news?**"):
-        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        page.evaluate(
+            "document.dispatchEvent(new CustomEvent('playhead:change', {detail: {kind: 'entries'}}))"
+        )
     page.get_by_role("button", name="Play").click()
     expect_stopped_at(page, 4)
 
