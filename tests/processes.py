@@ -23,6 +23,8 @@ from typing import Any
 import pytest
 from _pytest.capture import CaptureManager
 
+STOP_SECONDS = 20
+"""What fixtures may take to end when the tests are stopped early."""
 _FORK = multiprocessing.get_context("fork")
 
 
@@ -84,6 +86,8 @@ class _Pool:
         finally:
             for worker in self._workers.values():
                 os.kill(worker.process.pid or 0, signal.SIGINT)
+                worker.process.join(STOP_SECONDS)
+                worker.process.kill()  # a test or a fixture may have caught the signal
                 worker.process.join()
 
     def _fork(self, name: str, *, takes_first: bool) -> None:

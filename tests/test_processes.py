@@ -97,3 +97,15 @@ def test_after_too_many_failures_fixtures_of_other_processes_end(tmp_path: Path)
     assert run_of_three.returncode == 1
     assert re.search(r"^.* 1 failed in", run_of_three.stdout, re.MULTILINE)
     assert ended.exists()
+
+
+def test_a_process_that_catches_the_signal_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text("import tests.processes\ntests.processes.STOP_SECONDS = 1\n")
+    (tmp_path / "test_a.py").write_text("import time\ndef test_fails(): time.sleep(1); assert 1 == 2\n")
+    catches = "signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(50)"
+    (tmp_path / "test_b.py").write_text(f"import signal, time\ndef test_waits(): {catches}\n")
+    stopped = run(tmp_path, "--processes", "1", "1", "-x")
+    assert stopped.returncode == 1
+    seconds = re.search(r" 1 failed in ([\d.]+)s", stopped.stdout)
+    assert seconds is not None
+    assert float(seconds[1]) < 40
