@@ -99,12 +99,12 @@ def find_session(request: PersonRequest, session_id: UUID) -> Session:
     """
     share = share_of(request)
     if share is not None:
-        found = Session.objects.filter(pk=session_id).filter(pk=share.session_id)
+        sessions = Session.objects.filter(pk=session_id).filter(pk=share.session_id)
     else:
-        found = Session.objects.filter(pk=session_id, project__members=request.user)
+        sessions = Session.objects.filter(pk=session_id, project__members=request.user)
     runs = CompressionRun.objects.active().filter(session=OuterRef("pk"), trial=False)
-    found = found.select_related("project", "forked_from", "spawned_by", "stale_outcomes", "annotation")
-    session = found.annotate(has_active_run=Exists(runs)).first()
+    sessions = sessions.select_related("project", "forked_from", "spawned_by", "stale_outcomes", "annotation")
+    session = sessions.annotate(has_active_run=Exists(runs)).first()
     if session is None:
         raise NotFound(f"There is no session {session_id}.")
     if share is not None and not share.with_inputs:

@@ -213,10 +213,10 @@ def _preview_rewind(session: Session) -> ActionPreview:
 
 
 def _rewind(request: PersonRequest, session: Session, confirmation: str) -> str:
-    found = _CONFIRMATION.fullmatch(confirmation)
-    if found is None:
+    match = _CONFIRMATION.fullmatch(confirmation)
+    if match is None:
         raise Invalid("The confirmation page did not show this session. Choose the action again.")
-    step, head = int(found[1]), int(found[2])
+    step, head = int(match[1]), int(match[2])
     rewind(
         session.project,
         session.pk,

@@ -97,15 +97,17 @@ def find_in(location: Location, after: int = 0) -> TextHits | None:
     """
     if not location.find or not location.steps:
         return None
-    found = TextSearch(location.history, location.find, with_takes=True).find(MAX_HITS, after)
+    result = TextSearch(location.history, location.find, with_takes=True).find(MAX_HITS, after)
     if not location.is_shared:  # people with a share link must not start background work
-        request_text_index(found.unindexed)
-    by_step = in_steps(found.hits, location.steps)
+        request_text_index(result.unindexed)
+    by_step = in_steps(result.hits, location.steps)
     steps = [
         StepHit(number, hits[0], sum(hit.match.times for hit in hits)) for number, hits in by_step.items()
     ]
     steps.sort(key=lambda step: step.number)
-    return TextHits(location, steps, after, found.more, _in_takes(location, found.hits), not found.unindexed)
+    return TextHits(
+        location, steps, after, result.more, _in_takes(location, result.hits), not result.unindexed
+    )
 
 
 def _in_takes(location: Location, hits: list[Hit]) -> list[TakeHit]:
@@ -117,7 +119,7 @@ def _in_takes(location: Location, hits: list[Hit]) -> list[TakeHit]:
     if not hidden:
         return []
     session_takes = takes(location.history)
-    found: list[TakeHit] = []
+    hits_in_takes: list[TakeHit] = []
     if location.is_shared:
         hidden = {key: hit for key, hit in hidden.items() if key[0] == location.session.pk}
     for (session, number), hit in sorted(hidden.items(), key=lambda item: item[1].match.position)[:LISTED]:
@@ -127,5 +129,5 @@ def _in_takes(location: Location, hits: list[Hit]) -> list[TakeHit]:
             place = f"{location.url}?as_of={cut.as_of}&step={max(1, number)}"
         else:
             place = f"{reverse('session', args=[session])}?as_of={position}&step=-1"
-        found.append(TakeHit(number, hit, f"{place}{location.find_parameter}"))
-    return found
+        hits_in_takes.append(TakeHit(number, hit, f"{place}{location.find_parameter}"))
+    return hits_in_takes

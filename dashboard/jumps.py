@@ -54,15 +54,15 @@ def find_jump(location: Location, name: str) -> JumpTarget:
     forwards, (search, words) = direction == "next", found_kind
     if not location.steps:
         return JumpTarget(name, None, None, "The session has no steps yet.")
-    found = search(location.history, location.step, forwards)
-    if found.step is not None:
-        return JumpTarget(name, found.step, None, "")
+    landmark = search(location.history, location.step, forwards)
+    if landmark.step is not None:
+        return JumpTarget(name, landmark.step, None, "")
     order = "later" if forwards else "earlier"
     if kind == "edit" and not landmarks.edited_file(location.history, location.step):
         return JumpTarget(name, None, None, f"Step {location.step:,} edits no file.")
-    if found.searched_to is not None:
-        reason = f"No {order} {words} up to step {found.searched_to:,}."
-        return JumpTarget(name, None, found.searched_to, reason)
+    if landmark.searched_to is not None:
+        reason = f"No {order} {words} up to step {landmark.searched_to:,}."
+        return JumpTarget(name, None, landmark.searched_to, reason)
     if location.is_counting and found_kind is _KINDS["error"]:
         reason = f"No {order} {words} is known yet: a worker still looks for them."
         return JumpTarget(name, None, None, reason)

@@ -234,8 +234,8 @@ def render_fragment(
     """A part of a session's page for htmx, where the status is 200; without htmx on a page of its own."""
     if request.htmx:
         return render(request, template, {"location": location, **shown})
-    found = {"location": location, "session": location.session}
-    context = (found if location.is_shared else page_context(request, location)) | {**shown, "part": template}
+    base = {"location": location, "session": location.session}
+    context = (base if location.is_shared else page_context(request, location)) | {**shown, "part": template}
     return render(request, "layout/fragment_page.html", context, status=status)
 
 

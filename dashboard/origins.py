@@ -61,9 +61,9 @@ def place_view(location: Location, place: NamePlace | None) -> PlaceView | None:
     return PlaceView(place, step, location.address_of(step))
 
 
-def name_views(location: Location, found: StepOrigins) -> list[NameView]:
+def name_views(location: Location, origins: StepOrigins) -> list[NameView]:
     """The names of the step's action, in their order."""
     return [
         NameView(name, place_view(location, name.first), place_view(location, name.first_given))
-        for name in found.names
+        for name in origins.names
     ]

@@ -242,7 +242,7 @@ def _shared_folder(paths: Sequence[str]) -> str:
     folder = ""
     for depth in range(1, 50):
         folders = {"/".join(path.split("/")[:depth]) + "/" for path in paths}
-        if len(folders) != 1 or not paths[0].startswith(found := folders.pop()):
+        if len(folders) != 1 or not paths[0].startswith(only_folder := folders.pop()):
             break
-        folder = found
+        folder = only_folder
     return folder

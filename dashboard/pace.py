@@ -165,11 +165,11 @@ def replay_time(history: History) -> ReplayTime:
     if size > 1:
         rows += history.sample([number - 1 for number in numbers if number > 1])
     times = {row.number: StepTimes(row.started_at, row.finished_at) for row in rows}
-    found: list[int] = []
+    shown_times: list[int] = []
     for number in reversed(numbers):
         pace = pace_of(times.get(number, _UNKNOWN), times.get(number - 1), None, Writing(0))
-        found += [pace.shown] if pace else []
-    is_known = len(found) * 2 > len(numbers)
+        shown_times += [pace.shown] if pace else []
+    is_known = len(shown_times) * 2 > len(numbers)
     return ReplayTime(
-        size, list(accumulate((size * shown for shown in found), initial=0)) if is_known else []
+        size, list(accumulate((size * shown for shown in shown_times), initial=0)) if is_known else []
     )

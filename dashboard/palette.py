@@ -85,8 +85,8 @@ def search(project: Project, text: str, location: Location | None, *, is_staff: 
 
 def _matching(items: Iterable[PaletteItem], words: Sequence[str]) -> list[PaletteItem]:
     """The items that have all words; first those whose name begins with them."""
-    found = [item for item in items if all(word in item.search_text for word in words)]
-    return sorted(found, key=lambda item: not item.search_text.startswith(" ".join(words)))
+    matching = [item for item in items if all(word in item.search_text for word in words)]
+    return sorted(matching, key=lambda item: not item.search_text.startswith(" ".join(words)))
 
 
 def _step(location: Location | None, text: str) -> Iterator[PaletteItem]:
@@ -131,12 +131,12 @@ def _sessions(project: Project, text: str, location: Location | None) -> Iterato
     listed = project_sessions.search(text).exclude(status=Session.Status.ARCHIVED)
     if location is not None and not text:  # it is open already
         listed = listed.exclude(pk=location.session.pk)
-    found = list(listed.newest_first()[:MAX_SESSIONS])
+    sessions = list(listed.newest_first()[:MAX_SESSIONS])
     digits = text.lower().replace("-", "")
     if _ID.fullmatch(text.lower()) and SHORTEST_ID <= len(digits) <= 32:
         between = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
-        found = [*project_sessions.filter(Q(id__range=between)).order_by("id")[:MAX_SESSIONS], *found]
-    for session in list(dict.fromkeys(found))[:MAX_SESSIONS]:
+        sessions = [*project_sessions.filter(Q(id__range=between)).order_by("id")[:MAX_SESSIONS], *sessions]
+    for session in list(dict.fromkeys(sessions))[:MAX_SESSIONS]:
         detail = f"{session.agent} · {session.steps:,} steps" if session.agent else f"{session.steps:,} steps"
         yield PaletteItem(str(session), reverse("session", args=[session.pk]), "history", detail)
 

@@ -99,20 +99,20 @@ def first_index(difference: int | None) -> int:
 def candidates(session: Session) -> list[Candidate]:
     """Likely candidates for a comparison: the parent, the takes, the forks, and the newest runs."""
     me = session.pk
-    found: list[Candidate] = []
+    runs: list[Candidate] = []
     if session.forked_from is not None:
-        found.append(_session("Parent", me, session.forked_from))
+        runs.append(_session("Parent", me, session.forked_from))
     for take in takes(History(session))[::-1][:CANDIDATES]:
         reference = RunReference(me, None, take.rewind.position)
         steps = f"{take.steps:,} step{'s' * (take.steps != 1)} cut off after step {take.after_step:,}"
-        found.append(Candidate("Take", steps, "", comparison_address(reference, me)))
+        runs.append(Candidate("Take", steps, "", comparison_address(reference, me)))
     forks = session.forks.order_by("-pk")[:CANDIDATES]
-    found += [_session("Fork", me, fork) for fork in forks]
+    runs += [_session("Fork", me, fork) for fork in forks]
     shown = [me, *(fork.pk for fork in forks)]
     shown += [session.forked_from_id] if session.forked_from_id else []
     newest = Session.objects.filter(project_id=session.project_id).exclude(pk__in=shown)
     newest = newest.exclude(status=Session.Status.ARCHIVED).newest_first()[:CANDIDATES]
-    return found + [_session("Session", me, other) for other in newest]
+    return runs + [_session("Session", me, other) for other in newest]
 
 
 def _session(kind: str, me: object, other: Session) -> Candidate:

@@ -45,23 +45,23 @@ class ShownHit(NamedTuple):
 class SearchResults:
     """One page of a search."""
 
-    found: Results
+    matches: Results
     text: str
 
     @property
     def hits(self) -> Iterator[ShownHit]:
-        for hit, snippet in self.found.hits:
+        for hit, snippet in self.matches.hits:
             yield _shown(hit, snippet)
 
     @property
     def query(self) -> str:
         """The query that matched."""
-        return self.found.wider or self.text
+        return self.matches.wider or self.text
 
     @property
     def facets(self) -> list[tuple[str, list[FacetLink]]]:
         """Each facet that divides the results, with its most frequent values."""
-        counted = self.found.page.facets
+        counted = self.matches.page.facets
         shown = []
         for name, title in FACETS.items():
             values = counted[name].most_common(MAX_VALUES) if name in counted else []
@@ -77,7 +77,7 @@ class SearchResults:
     @property
     def next(self) -> str:
         """The address of the next page, or empty."""
-        cursor = self.found.page.next
+        cursor = self.matches.page.next
         return "" if cursor is None else _address(self.query, cursor=str(cursor))
 
 
@@ -88,11 +88,11 @@ def _address(text: str, **fields: str) -> str:
 
 
 def _shown(hit: SearchHit, snippet: Snippet | None) -> ShownHit:
-    found = hit.found
-    step = min(found.step, hit.session.steps) if hit.live else found.step
+    row = hit.row
+    step = min(row.step, hit.session.steps) if hit.live else row.step
     address = f"{reverse('session', args=[hit.session.pk])}?step={step}"
     if not hit.live:  # a step that a rewind cut off is shown as it was then
-        address += f"&as_of={found.last}"
+        address += f"&as_of={row.last}"
     if snippet and snippet.marks:  # the session marks one text: the longest that matched
         first, last = max(snippet.marks, key=lambda mark: mark[1] - mark[0])
         address += f"&find={quote(snippet.text[first:last])}"
@@ -104,4 +104,4 @@ def _shown(hit: SearchHit, snippet: Snippet | None) -> ShownHit:
             end = last
         pieces.append((snippet.text[end:], False))
     field = snippet.field if snippet else ""
-    return ShownHit(hit.session, step, found.status, found.tools, address, hit.live, field, pieces)
+    return ShownHit(hit.session, step, row.status, row.tools, address, hit.live, field, pieces)

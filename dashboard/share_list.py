@@ -32,16 +32,16 @@ def session_links(session: Session, query: QueryDict) -> ShareList:
 
 def project_links(project: Project, query: QueryDict) -> ShareList:
     """The usable links to all sessions of a project."""
-    found = ShareLink.objects.usable(timezone.now()).filter(session__project=project)
-    return _page(found.select_related("session"), query, of_project=True)
+    links = ShareLink.objects.usable(timezone.now()).filter(session__project=project)
+    return _page(links.select_related("session"), query, of_project=True)
 
 
-def _page(found: ShareQuerySet, query: QueryDict, *, of_project: bool = False) -> ShareList:
+def _page(usable: ShareQuerySet, query: QueryDict, *, of_project: bool = False) -> ShareList:
     if before := query.get("links_before"):
         try:
-            found = found.filter(pk__lt=UUID(before))
+            usable = usable.filter(pk__lt=UUID(before))
         except ValueError:
             raise Invalid("links_before is not the ID of a link. Follow the links of the list.") from None
-    links = list(found.order_by("-pk")[: LINKS + 1])
+    links = list(usable.order_by("-pk")[: LINKS + 1])
     older = links[LINKS - 1].pk if len(links) > LINKS else None
     return ShareList(links[:LINKS], older, of_project)

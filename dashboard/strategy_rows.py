@@ -139,8 +139,8 @@ def _original(original: OriginalStep, marks: NameMarks) -> ShownOriginal:
 def _lines_with_names(text: str, names: Mapping[str, str]) -> Iterator[str]:
     """Parts of the lines of a text that have one of the names, each name and part once."""
     end = 0
-    found = {next(word_places(name, text), -1): name for name in names}
-    for at, name in sorted(found.items()):
+    names_by_place = {next(word_places(name, text), -1): name for name in names}
+    for at, name in sorted(names_by_place.items()):
         if at >= end:
             end = at + len(name) + LINE // 2
             start = max(text.rfind("\n", 0, at) + 1, at - LINE // 2)

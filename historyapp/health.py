@@ -59,11 +59,11 @@ def _table(database: str, rows: QuerySet[Any], *, may_be_empty: bool) -> str:
     if database != "ok":
         return "unknown"
     try:
-        found = rows.exists()  # fails if the tables are older than this version
+        has_rows = rows.exists()  # fails if the tables are older than this version
     except DatabaseError as error:
         log.error("The state of the queue or the workers cannot be read: %s", error)
         return "unavailable"
-    return "ok" if found or may_be_empty else "unavailable"
+    return "ok" if has_rows or may_be_empty else "unavailable"
 
 
 def _disk() -> str:

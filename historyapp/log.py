@@ -38,8 +38,8 @@ class OneLine(logging.Formatter):
         record.message = first_line(record)
         record.asctime = self.formatTime(record, self.datefmt)
         line = self.formatMessage(record)
-        if found := exception_of(record):
-            kind, locations = found
+        if trace := exception_of(record):
+            kind, locations = trace
             line += f" [{kind}{f' at {locations}' if locations else ''}]"
         return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
 
@@ -62,8 +62,8 @@ class JsonLine(logging.Formatter):
         }
         if id := request_id.get():
             line["request_id"] = id
-        if found := exception_of(record):
-            line["exception"], line["at"] = found
+        if trace := exception_of(record):
+            line["exception"], line["at"] = trace
         return json.dumps({**line, **getattr(record, "fields", {})})
 
 

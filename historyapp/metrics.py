@@ -95,8 +95,8 @@ def _work() -> Iterator[Metric]:
     due = Session.objects.filter(compression_due=True).count()
     yield _gauge("compression_sessions_due", "Sessions that wait for an automatic run.", due)
     runs = GaugeMetricFamily("playhead_compression_runs", "Active runs by state.", labels=("state",))
-    found = CompressionRun.objects.active().order_by().values_list("state").annotate(Count("id"))
-    numbers = dict(found)
+    counts = CompressionRun.objects.active().order_by().values_list("state").annotate(Count("id"))
+    numbers = dict(counts)
     for state in CompressionRun.ACTIVE:
         runs.add_metric((str(state),), numbers.get(state, 0))
     yield runs

@@ -36,14 +36,14 @@ def announced(folder: Path, address: str) -> Iterator[None]:
 
 def running_address(folder: Path) -> str | None:
     """The address of the newest server that runs on this folder, or None."""
-    found = []
+    addresses = []
     for path in folder.glob(_FILES):
         try:
             if _is_locked(path):
-                found.append((path.stat().st_mtime_ns, str(json.loads(path.read_text())["address"])))
+                addresses.append((path.stat().st_mtime_ns, str(json.loads(path.read_text())["address"])))
         except FileNotFoundError:
             continue  # its server has just ended
-    return max(found)[1] if found else None
+    return max(addresses)[1] if addresses else None
 
 
 def orphan_listens(folder: Path, port: int) -> bool:

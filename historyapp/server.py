@@ -42,8 +42,8 @@ def claim(host: str, port: int) -> tuple[str, int]:
     the first one's requests. A plain bind fails instead.
     """
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        family, kind, protocol, _, address = min(found, key=lambda info: info[0] != socket.AF_INET)
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        family, kind, protocol, _, address = min(addresses, key=lambda info: info[0] != socket.AF_INET)
         with socket.socket(family, kind, protocol) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)

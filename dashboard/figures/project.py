@@ -171,8 +171,8 @@ class FiguresPage:
         ]
         counts.append(("tokens", tokens_of(now.figures), tokens_of(before.figures)))
         days = self.query.days
-        found = [Trend(label, f"{count:,}", _compared(count, then, days)) for label, count, then in counts]
-        return [*found, _money(now, before, days)]
+        trends = [Trend(label, f"{count:,}", _compared(count, then, days)) for label, count, then in counts]
+        return [*trends, _money(now, before, days)]
 
 
 def _money(now: GroupFigures, before: GroupFigures, days: int) -> Trend:

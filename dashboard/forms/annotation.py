@@ -45,12 +45,12 @@ class AnnotationForm:
             Invalid: when the score is not a number.
         """
         edited = {name: value for name, value in self._written.items() if value != self.read[name]}
-        found: dict[str, Any] = _values(edited)
+        changes: dict[str, Any] = _values(edited)
         if self.added:
-            found["add_tags"] = self.added
+            changes["add_tags"] = self.added
         if self.dropped:
-            found["remove_tags"] = self.dropped
-        return found
+            changes["remove_tags"] = self.dropped
+        return changes
 
     def expected(self) -> dict[str, Any]:
         """The replaced values as they were when the form was rendered."""

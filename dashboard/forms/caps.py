@@ -84,5 +84,5 @@ def _capped(counters: CounterQuerySet) -> list[SpendingCounter]:
 
 
 def _fields(caps: list[Cap]) -> list[CapField]:
-    found = {cap.counter.period: cap for cap in caps}
-    return [CapField(period, label, found.get(period)) for period, label in PERIODS.items()]
+    by_period = {cap.counter.period: cap for cap in caps}
+    return [CapField(period, label, by_period.get(period)) for period, label in PERIODS.items()]

@@ -25,11 +25,11 @@ def image_block(folder: Folder, key: str, part: Any) -> Block | None:
     url = image.get("url")
     if isinstance(url, str) and not url.startswith("data:"):
         return folder.block(key, f"Image at {url[:500]} (not loaded)")
-    found = image_data(image)
-    if found is None or image_bytes(found[1][:64]) is None:
+    data = image_data(image)
+    if data is None or image_bytes(data[1][:64]) is None:
         return folder.block(key, "This image cannot be shown: it is not a PNG, JPEG, GIF or WebP file.")
-    kilobytes = len(found[1]) * 3 / 4 / 1024
-    return folder.block(key, found[1], IMAGE, f"{found[0]}, {kilobytes:,.1f} KB")
+    kilobytes = len(data[1]) * 3 / 4 / 1024
+    return folder.block(key, data[1], IMAGE, f"{data[0]}, {kilobytes:,.1f} KB")
 
 
 def image_bytes(data: str) -> tuple[str, bytes] | None:

@@ -134,8 +134,8 @@ def _diff(text: str, span: tuple[int, int], language: str) -> Iterator[_DiffLine
 
 
 def _hunk_numbers(header: str) -> tuple[int | None, int | None]:
-    found = _HUNK.match(header)
-    return (int(found[1]), int(found[2])) if found else (None, None)
+    match = _HUNK.match(header)
+    return (int(match[1]), int(match[2])) if match else (None, None)
 
 
 def _numbers_at(text: str, start: int) -> tuple[int | None, int | None]:
@@ -156,16 +156,16 @@ def matches(text: str) -> SafeString:
     """Matches of a search, below the file that they are in. Lines that name no file stay as they are."""
     rows, file = [], ""
     for line in _parts(text):
-        found = _PLACE.search(line) if not (file and line.startswith(f"{file}-")) else None
-        found = found or (_PLACE.match(line, len(file)) if file and line.startswith(file) else None)
+        match = _PLACE.search(line) if not (file and line.startswith(f"{file}-")) else None
+        match = match or (_PLACE.match(line, len(file)) if file and line.startswith(file) else None)
         only = _LINE_ONLY.match(line)
         if only:
             rows.append(_line("span", f"{only['line']:>5}", escape(line[only.end() : -1])))
-        elif found and found.start() and not _NO_PATH.intersection(line[: found.start()]):
-            if line[: found.start()] != file:
-                file = line[: found.start()]
+        elif match and match.start() and not _NO_PATH.intersection(line[: match.start()]):
+            if line[: match.start()] != file:
+                file = line[: match.start()]
                 rows.append(_line("b", "", escape(file)))
-            rows.append(_line("span", f"{found['line']:>5}", escape(line[found.end() : -1])))
+            rows.append(_line("span", f"{match['line']:>5}", escape(line[match.end() : -1])))
         else:
             rows.append(_line("span", "", escape(line[:-1])))
     return mark_safe("".join(rows))  # noqa: S308 the lines are escaped

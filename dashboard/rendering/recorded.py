@@ -69,7 +69,7 @@ class RecordedPanel:
 def draw_recorded(request: RecordedRequest, changes: RequestChanges | None) -> RecordedPanel:
     """The panel of a recorded request; reads the takes."""
     since = request.first_step - 1
-    found = [take for take in takes(request.history) if take.steps and take.after_step >= since]
+    recent_takes = [take for take in takes(request.history) if take.steps and take.after_step >= since]
     reported = request.reported
     absent = [unseen_note(request.tokens), window_note(request)]
     changed = change_note(request, changes)
@@ -87,7 +87,7 @@ def draw_recorded(request: RecordedRequest, changes: RequestChanges | None) -> R
         cost_note=cost_note(request, changes),
         change_note=changed,
         absent=[note for note in absent if note],
-        takes=found[-MAX_TAKES:],
+        takes=recent_takes[-MAX_TAKES:],
         source_note=source_note(request),
     )
 
@@ -132,10 +132,10 @@ class MessageRow:
     has_more: bool
 
 
-def message_rows(found: Sequence[RequestMessage]) -> list[MessageRow]:
+def message_rows(messages: Sequence[RequestMessage]) -> list[MessageRow]:
     """Messages as rows of a list."""
     rows = []
-    for message in found:
+    for message in messages:
         text = message_text(message.content)
         shown = shell_output(text[:SHOWN]).text if message.role == "tool" else text
         rows.append(MessageRow(message, preview(shown or text, 90), text[:SHOWN], len(text) > SHOWN))

@@ -39,9 +39,9 @@ def saved_what_ifs(
         "format": settings.format,
         "model": session.model,
     }
-    found = WhatIf.objects.filter(project_id=session.project_id)
+    what_ifs = WhatIf.objects.filter(project_id=session.project_id)
     rows = []
-    for what_if in sorted(found, key=lambda each: each.name.casefold()):
+    for what_if in sorted(what_ifs, key=lambda each: each.name.casefold()):
         chosen = WhatIfOptions(what_if.policy, what_if.max_tokens, what_if.format, what_if.model)
         chosen_values = {name: value for name, value in asdict(chosen).items() if value not in ("", None)}
         budget = "" if chosen.max_tokens is None else f"{chosen.max_tokens:,} tokens"

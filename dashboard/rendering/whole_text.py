@@ -67,7 +67,7 @@ class WholeText:
     @cached_property
     def _lines(self) -> list[tuple[int, int]]:
         """The numbers of the lines with the wanted text, and where the first match is."""
-        return list(_found(self._lowered, lowered(self.search_text))) if self.search_text else []
+        return list(_matching_lines(self._lowered, lowered(self.search_text))) if self.search_text else []
 
     @property
     def count(self) -> int:
@@ -79,7 +79,7 @@ class WholeText:
         return len(self._lines) > MAX_COUNTED
 
     @cached_property
-    def found(self) -> list[FoundLine]:
+    def listed(self) -> list[FoundLine]:
         """The lines to list."""
         counted = self._lines[: self.count]
         return [self._line(*line) for line in counted[self.first : self.first + MAX_LINES]]
@@ -107,7 +107,7 @@ class WholeText:
         """The start of the page: as requested, otherwise at the first listed line."""
         start = self.start
         if start is None:
-            start = self.found[0].start if self.found else 0
+            start = self.listed[0].start if self.listed else 0
         return max(0, min(start, len(self.text)))
 
     @cached_property
@@ -159,7 +159,7 @@ class WholeText:
         return "".join([*pieces, escape(shown[position:])])
 
 
-def _found(folded: str, needle: str) -> Iterator[tuple[int, int]]:
+def _matching_lines(folded: str, needle: str) -> Iterator[tuple[int, int]]:
     """The lines with the needle, one more than are counted: their numbers and their first matches."""
     number, position, at = 1, 0, folded.find(needle)
     for _ in range(MAX_COUNTED + 1):

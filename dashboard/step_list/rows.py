@@ -117,14 +117,14 @@ def summaries_by_step(location: Location, rows: list[Episode]) -> dict[int, Summ
     if not rows or not location.shows_inputs:
         return {}
     history, positions = location.history, (rows[0].first_position, rows[-1].last_position)
-    found = Summary.objects.defer("text", "key_points").covering(
+    summaries = Summary.objects.defer("text", "key_points").covering(
         history.session, history.lineage, positions, history.as_of
     )
-    found.sort(key=lambda summary: (summary.first_step - summary.last_step, summary.pk))
+    summaries.sort(key=lambda summary: (summary.first_step - summary.last_step, summary.pk))
     first, last = rows[0].number, rows[-1].number
     return {
         number: summary
-        for summary in found
+        for summary in summaries
         for number in range(max(first, summary.first_step), min(last, summary.last_step) + 1)
     }
 
@@ -202,24 +202,24 @@ def matches_around(location: Location, step: int) -> FilteredRows:
 
 def matches_after(location: Location, step: int) -> FilteredRows:
     """The next matches after a step."""
-    found = _matches(_search(location, after=step))
-    rows = _as_listed(location, found.rows, step)
-    later_step = min(location.steps, (found.rest or 0) + 1)
-    return FilteredRows(location, rows, later=found.rest, later_step=later_step)
+    matches = _matches(_search(location, after=step))
+    rows = _as_listed(location, matches.rows, step)
+    later_step = min(location.steps, (matches.rest or 0) + 1)
+    return FilteredRows(location, rows, later=matches.rest, later_step=later_step)
 
 
 def matches_before(location: Location, step: int) -> FilteredRows:
     """The last matches before a step."""
-    found = _matches(_search(location, before=step))
+    matches = _matches(_search(location, before=step))
     location.history.load([step])
-    rows = _as_listed(location, found.rows[::-1])
+    rows = _as_listed(location, matches.rows[::-1])
     turn = location.history.row(step).turn if rows and step <= location.steps else 0
     return FilteredRows(
         location,
         rows,
-        earlier=found.rest,
+        earlier=matches.rest,
         moved_turn=turn if rows and rows[-1].row.turn == turn else 0,
-        earlier_step=max(1, (found.rest or 1) - 1),
+        earlier_step=max(1, (matches.rest or 1) - 1),
     )
 
 
@@ -234,14 +234,14 @@ def _search(location: Location, *, after: int = 0, before: int | None = None) ->
 
 def _matches(search: StepSearch) -> _Matches:
     """The next matches, and the step at which to continue."""
-    found = search.find(AROUND)
+    result = search.find(AROUND)
     if not search.history.visible.is_shared:  # what strangers look for makes no work for others
         request_text_index(search.unindexed)
-    if found.more is None:
-        return _Matches(found.rows, None)
+    if result.more is None:
+        return _Matches(result.rows, None)
     # A search that stopped early has not compared the step at which it stopped. A match was compared.
-    is_match = bool(found.rows) and found.rows[-1].number == found.more.number
-    return _Matches(found.rows, found.more.number if is_match else found.more.number - search.within.step)
+    is_match = bool(result.rows) and result.rows[-1].number == result.more.number
+    return _Matches(result.rows, result.more.number if is_match else result.more.number - search.within.step)
 
 
 def _as_listed(location: Location, rows: list[Episode], listed_before: int = 0) -> list[MatchingStep]:
@@ -258,7 +258,7 @@ def _as_listed(location: Location, rows: list[Episode], listed_before: int = 0) 
     mark_notes(location, rows)
     subagents = subagents_in(history, rows)
     turn = rows_by_number[listed_before].turn if listed_before in rows_by_number else 0
-    found: list[MatchingStep] = []
+    listed: list[MatchingStep] = []
     for row in rows:
         head = None
         if row.turn != turn and (first := rows_by_number.get(row.turn_first)):
@@ -266,5 +266,5 @@ def _as_listed(location: Location, rows: list[Episode], listed_before: int = 0) 
             figures = figures_of(rows_by_number.get(first.number - 1), first, last) if last else None
             head = TurnHead(row.turn, first.input_preview, figures)
         turn = row.turn
-        found.append(MatchingStep(row, head, subagents.get(row.number, [])))
-    return found
+        listed.append(MatchingStep(row, head, subagents.get(row.number, [])))
+    return listed

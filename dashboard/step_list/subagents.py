@@ -28,11 +28,11 @@ def subagents_in(history: History, rows: Sequence[Episode]) -> dict[int, list[Su
     """
     if history.visible.is_shared:
         return {}
-    found: dict[int, list[SubagentRow]] = {}
+    by_step: dict[int, list[SubagentRow]] = {}
     for number, children in started_by(history, rows, _COLUMNS).items():
         for child in children:
             totals = child.live_tail.totals
             money = money_of(totals, child.model, price_list())
             row = SubagentRow(child, tokens_of(totals).shown, money.micros)
-            found.setdefault(number, []).append(row)
-    return found
+            by_step.setdefault(number, []).append(row)
+    return by_step

@@ -122,12 +122,12 @@ def draw_bars(
 def legend_of(bars: Sequence[TimelineBar], colour: str) -> Iterator[tuple[str, str]]:
     """Class and word of each colour that the bars use."""
     if colour == "outcome":
-        found = {bar.outcome for bar in bars}
+        outcomes = {bar.outcome for bar in bars}
         if any(bar.share.steps > 1 and bar.share.errors for bar in bars):
-            found.add("error")
+            outcomes.add("error")
         if any(bar.share.steps > 1 and bar.share.likely for bar in bars):
-            found.add("likely")
-        yield from ((f"outcome-{name}", word) for name, word in OUTCOMES.items() if name in found)
+            outcomes.add("likely")
+        yield from ((f"outcome-{name}", word) for name, word in OUTCOMES.items() if name in outcomes)
         return
     kinds = {bar.share.row.kind for bar in bars}
     yield from ((f"kind-{kind}", kind) for kind in KINDS if kind in kinds)

@@ -67,7 +67,7 @@ def draw_marks(location: Location, bars: Sequence[TimelineBar], takes: Sequence[
     """The marks of the part that the bars show, by kind; a bounded number of queries."""
     if not bars:
         return []
-    found = [
+    marks = [
         *_turns(location, bars),
         *_bookmarks(location, bars),
         *_compactions(location, bars),
@@ -76,8 +76,8 @@ def draw_marks(location: Location, bars: Sequence[TimelineBar], takes: Sequence[
         *_agents(location, bars),
     ]
     order = list(KIND_WORDS)
-    found.sort(key=lambda one: (order.index(one.kind), one.place))
-    groups = groupby(found, key=lambda one: (one.kind, int(SLOTS * one.place)))
+    marks.sort(key=lambda one: (order.index(one.kind), one.place))
+    groups = groupby(marks, key=lambda one: (one.kind, int(SLOTS * one.place)))
     return [_merged(list(group)) for _, group in groups]
 
 

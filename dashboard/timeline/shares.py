@@ -137,7 +137,7 @@ def _with_usage(history: History, shares: list[StepShare], rows: Sequence[StepSa
     """The shares with the usage of their model calls, if both of their ends are known."""
     totals = {row.number: Totals.load(row.entry_totals) for row in rows if row.entry_totals is not None}
     prices, model = price_list(), history.session.model
-    found: list[StepShare] = []
+    with_usage: list[StepShare] = []
     for share in shares:
         then, now = totals.get(share.first - 1), totals.get(share.last)
         if share.first == 1:
@@ -147,5 +147,5 @@ def _with_usage(history: History, shares: list[StepShare], rows: Sequence[StepSa
             before, after = (money_of(totals, model, prices).micros for totals in (then, now))
             cost = max(0, after - before)
             share = replace(share, cost=cost, context=round(sent / share.steps))
-        found.append(share)
-    return found
+        with_usage.append(share)
+    return with_usage

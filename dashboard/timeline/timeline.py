@@ -129,13 +129,13 @@ class Timeline:
     def legend(self) -> list[tuple[str, str]]:
         """Class and word of each colour that it uses."""
         bars = self.bars
-        found = list(legend_of(bars, self.location.timeline.colour))
+        legend = list(legend_of(bars, self.location.timeline.colour))
         if self.location.timeline.colour == "tool":
-            found += [("key-failed", "error")] if any(bar.share.errors for bar in bars) else []
-            found += [("key-likely", "likely failed")] if any(bar.share.likely for bar in bars) else []
-        found += [("key-context", "context")] if self.context else []
-        found += [("key-pause", "pause")] if self.pauses else []
-        return found + ([("key-take", "take")] if self.takes else [])
+            legend += [("key-failed", "error")] if any(bar.share.errors for bar in bars) else []
+            legend += [("key-likely", "likely failed")] if any(bar.share.likely for bar in bars) else []
+        legend += [("key-context", "context")] if self.context else []
+        legend += [("key-pause", "pause")] if self.pauses else []
+        return legend + ([("key-take", "take")] if self.takes else [])
 
     @property
     def signs(self) -> list[tuple[str, str]]:
@@ -213,7 +213,7 @@ def _context_path(bars: Sequence[TimelineBar]) -> str:
 
 def _falls(bars: Sequence[TimelineBar]) -> list[TimelineLabel]:
     """Where the context shrank to less than half: the largest drops that have room for a label, in order."""
-    found: list[tuple[int, TimelineBar, str]] = []
+    falls: list[tuple[int, TimelineBar, str]] = []
     before, compactions = 0, 0
     for bar in bars:
         size, compactions = bar.share.context, compactions + bar.share.compactions
@@ -221,10 +221,10 @@ def _falls(bars: Sequence[TimelineBar]) -> list[TimelineLabel]:
             # A compaction late in a share makes only the next one's average smaller.
             word = "compacted " if compactions else ""
             label = f"{word}{short_figure(before)} → {short_figure(size)}"
-            found.append((before - size, bar, label))
+            falls.append((before - size, bar, label))
         before, compactions = size or before, bar.share.compactions
     shown: list[tuple[TimelineBar, str]] = []
-    for _, bar, label in sorted(found, key=lambda fall: -fall[0]):
+    for _, bar, label in sorted(falls, key=lambda fall: -fall[0]):
         is_free = all(abs(bar.place.start - other.place.start) >= FALL_WIDTH for other, _ in shown)
         if is_free and len(shown) < MAX_FALLS:
             shown.append((bar, label))

@@ -57,8 +57,8 @@ def _questions(call: RecordedCall) -> list[_Question]:
     field_names = {*_QUESTION, *_OPTIONS, *_SEVERAL, "header", "id"}
     if not all(isinstance(one, Mapping) and field_names.issuperset(one) for one in several):
         return []
-    found = [_question(one) for one in several]
-    return [one for one in found if one] if all(found) else []
+    questions = [_question(one) for one in several]
+    return [one for one in questions if one] if all(questions) else []
 
 
 def _question(fields: Mapping[str, Any]) -> _Question | None:

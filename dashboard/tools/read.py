@@ -34,13 +34,13 @@ def draw(call: RecordedCall, make: CallBlocks) -> Card:
 
 def _code(call: RecordedCall, make: CallBlocks, text: str, key: str) -> list[Block]:
     """Code with its line numbers, and the surrounding text."""
-    found = None if call.has_failed else numbered_code(text)
-    if found is None:
+    numbered = None if call.has_failed else numbered_code(text)
+    if numbered is None:
         return [make.answered(key, text)]
     language = language_of(call.text_of(*PATHS))
-    code = make.answered(key, found.code, language, first_line=max(1, found.first_line))
-    before = [make.answered(f"{key}before", found.before)] if found.before.strip() else []
-    after = [make.answered(f"{key}after", found.after.strip("\n"))] if found.after.strip() else []
+    code = make.answered(key, numbered.code, language, first_line=max(1, numbered.first_line))
+    before = [make.answered(f"{key}before", numbered.before)] if numbered.before.strip() else []
+    after = [make.answered(f"{key}after", numbered.after.strip("\n"))] if numbered.after.strip() else []
     return [*before, code, *after]
 
 

@@ -49,13 +49,13 @@ def bulk(request: PersonRequest) -> HttpResponse:
     )
     payer = spender(request, project)
     if kind == BulkAction.Kind.COMPRESS:
-        found = estimate_compressions(project, bulk_request, payer)
-        shown = {"estimate": found, "request": bulk_request, "strategies": STRATEGIES.values()}
-        if "agreed" not in request.POST or not found.sessions:
+        bulk_estimate = estimate_compressions(project, bulk_request, payer)
+        shown = {"estimate": bulk_estimate, "request": bulk_request, "strategies": STRATEGIES.values()}
+        if "agreed" not in request.POST or not bulk_estimate.sessions:
             return _answer(request, project, "bulk/_compress.html", shown)
         try:
             cost, was_unknown = _agreed(request)
-            check_cost(found, cost, accepts_unknown=was_unknown)
+            check_cost(bulk_estimate, cost, accepts_unknown=was_unknown)
         except Conflict:  # the cost has risen since it was shown
             return _answer(request, project, "bulk/_compress.html", shown | {"has_grown": True})
     action = start_bulk_action(project, bulk_request, actor=actor(request), spender=payer)
@@ -74,9 +74,9 @@ def exports(request: PersonRequest) -> StreamingHttpResponse:
     """Each ``session`` as a file in one zip, in one of the export formats."""
     project = current_project(request, projects(request))
     format = request.POST.get("format") or "playhead_jsonl"
-    found = export_zip(project, _sessions(request), format, actor=actor(request))
-    response = StreamingHttpResponse(found.chunks, content_type="application/zip")
-    response["Content-Disposition"] = f'attachment; filename="{found.name}"'
+    export = export_zip(project, _sessions(request), format, actor=actor(request))
+    response = StreamingHttpResponse(export.chunks, content_type="application/zip")
+    response["Content-Disposition"] = f'attachment; filename="{export.name}"'
     return response
 
 
@@ -100,10 +100,10 @@ def cancel_bulk(request: PersonRequest, bulk_id: UUID) -> HttpResponse:
 
 
 def _find(request: PersonRequest, id: UUID) -> BulkAction:
-    found = BulkAction.objects.filter(pk=id, project__members=request.user).select_related("project").first()
-    if found is None:
+    action = BulkAction.objects.filter(pk=id, project__members=request.user).select_related("project").first()
+    if action is None:
         raise NotFound(f"There is no bulk action {id}.")
-    return found
+    return action
 
 
 def _answer(request: PersonRequest, project: Project, part: str, shown: dict[str, Any]) -> HttpResponse:

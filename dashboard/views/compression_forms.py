@@ -122,13 +122,13 @@ def _form_page(
 
 def _estimate(session: Session, run_request: RunRequest, payer: Spender) -> StrategyEstimate:
     """The cost of a strategy. A person who may not spend money is told so before starting it."""
-    found = estimate(session, run_request)
-    if found.calls:
+    run_estimate = estimate(session, run_request)
+    if run_estimate.calls:
         try:
-            payer.check(f"A compression with {found.model}")
+            payer.check(f"A compression with {run_estimate.model}")
         except SpendForbidden as error:
-            return StrategyEstimate(found, forbidden=error.detail)
-    return StrategyEstimate(found)
+            return StrategyEstimate(run_estimate, forbidden=error.detail)
+    return StrategyEstimate(run_estimate)
 
 
 def run_url(run: CompressionRun) -> str:

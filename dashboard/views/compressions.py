@@ -45,10 +45,10 @@ def compressions(request: PersonRequest) -> HttpResponse:
     project = current_project(request, mine)
     session_id, before = _read_uuid(request.GET, "session"), _read_uuid(request.GET, "cursor")
     session = find_session(request, session_id) if session_id else None
-    found = CompressionRun.objects.filter(project=project)
-    found = CompressionRun.objects.filter(session=session) if session else found
-    found = found.filter(pk__lt=before) if before else found
-    runs = list(found.newest_first().select_related("session")[: PAGE + 1])
+    shown = CompressionRun.objects.filter(project=project)
+    shown = CompressionRun.objects.filter(session=session) if session else shown
+    shown = shown.filter(pk__lt=before) if before else shown
+    runs = list(shown.newest_first().select_related("session")[: PAGE + 1])
     page = runs[:PAGE]
     context = {
         "project": session.project if session else project,
@@ -131,9 +131,9 @@ def compression(request: PersonRequest, session_id: UUID, run_id: UUID) -> HttpR
 def comparison(request: PersonRequest, session_id: UUID, comparison_id: UUID) -> HttpResponse:
     """Two runs side by side, in rows from that of step ``row`` on. htmx gets further or all rows."""
     session = find_session(request, session_id)
-    found = compare_strategies(session, find_comparison(session, comparison_id))
-    runs, recall, start = found.runs, found.recall, read_number(request.GET, "row") or 0
-    page = found.page(start, PAGE_OF_ROWS)
+    compared = compare_strategies(session, find_comparison(session, comparison_id))
+    runs, recall, start = compared.runs, compared.recall, read_number(request.GET, "row") or 0
+    page = compared.page(start, PAGE_OF_ROWS)
     letters = needed_letters(recall)
     context: dict[str, object] = {
         "runs": runs,

@@ -24,17 +24,21 @@ def jump(request: PersonRequest, session_id: UUID) -> HttpResponse:
         NotFound: without scripts, when there is no such step.
     """
     location = find_location(request, session_id)
-    found = find_jump(location, request.GET.get("to", ""))
+    jump_target = find_jump(location, request.GET.get("to", ""))
     if request.htmx:
-        answer = {"step": found.step, "searched_to": found.searched_to, "reason": found.reason}
-        if request.GET["to"] == "next-turn" and location.steps and found.searched_to is None:
-            last = location.history.row((found.step or location.steps + 1) - 1)
+        answer = {
+            "step": jump_target.step,
+            "searched_to": jump_target.searched_to,
+            "reason": jump_target.reason,
+        }
+        if request.GET["to"] == "next-turn" and location.steps and jump_target.searched_to is None:
+            last = location.history.row((jump_target.step or location.steps + 1) - 1)
             end = StepTimes(last.started_at, last.finished_at).end
             answer["ended"] = round(end.timestamp() * 1000) if end else None
         return JsonResponse(answer)
-    target = found.step or found.searched_to
+    target = jump_target.step or jump_target.searched_to
     if target is None:
-        raise NotFound(found.reason)
+        raise NotFound(jump_target.reason)
     return redirect(location.address_of(target))
 
 

@@ -20,11 +20,11 @@ from historyapp.services.names.origins import origins_of, places_of
 def origins(request: PersonRequest, session_id: UUID, number: int) -> HttpResponse:
     """The names of a step's action with their origins, and the lines of its results that were used."""
     location = find_location(request, session_id, number)
-    found = origins_of(location.history, location.step)
-    if not found.is_indexed and index_names_of(location.history):
-        found = origins_of(location.history, location.step)
-    names = name_views(location, found)
-    shown = {"origins": found, "names": names[:SHOWN], "more_names": names[SHOWN:]}
+    step_origins = origins_of(location.history, location.step)
+    if not step_origins.is_indexed and index_names_of(location.history):
+        step_origins = origins_of(location.history, location.step)
+    names = name_views(location, step_origins)
+    shown = {"origins": step_origins, "names": names[:SHOWN], "more_names": names[SHOWN:]}
     return render_fragment(request, "origins/_origins.html", location, shown)
 
 

@@ -29,11 +29,11 @@ def show_recorded(location: Location) -> dict[str, Any]:
 def recorded_messages(request: PersonRequest, session_id: UUID) -> HttpResponse:
     """The newest messages of the request, or those before number ``before``."""
     location = find_location(request, session_id)
-    found = recorded_request(location.history, location.step) if location.step else None
-    total = message_count(found) if found else 0
+    recorded = recorded_request(location.history, location.step) if location.step else None
+    total = message_count(recorded) if recorded else 0
     before = read_number(request.GET, "before")
     end = total if before is None else max(0, min(before, total))
     start = max(0, end - (NEWEST if before is None else AT_ONCE))
-    rows = message_rows(messages(found, start, end - start)) if found and end else []
+    rows = message_rows(messages(recorded, start, end - start)) if recorded and end else []
     shown = {"rows": rows, "earlier": start}
     return render_fragment(request, "context/_recorded_messages.html", location, shown)

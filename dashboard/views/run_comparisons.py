@@ -105,7 +105,7 @@ def _rows(comparison: RunComparison, at: str) -> dict[str, object]:
         for name, index in marks.items()
     }
     place = read_place(at)
-    found = {
+    context = {
         "landmarks": landmarks,
         "pair_at": None if divergence is None else comparison.steps_at(divergence),
         "difference_at": None if difference is None else comparison.steps_at(difference),
@@ -117,8 +117,8 @@ def _rows(comparison: RunComparison, at: str) -> dict[str, object]:
     elif place in comparison.steps.places[:-1]:
         index = comparison.steps.places.index(place)
     else:
-        return found | _later_rows(comparison, at)
-    return found | page_rows(comparison.steps, index, **marks) | {"skipped": index if not place else 0}
+        return context | _later_rows(comparison, at)
+    return context | page_rows(comparison.steps, index, **marks) | {"skipped": index if not place else 0}
 
 
 def _later_rows(comparison: RunComparison, at: str) -> dict[str, object]:

@@ -39,9 +39,9 @@ def search_sessions(request: PersonRequest) -> HttpResponse:
     status = 200
     if text:
         try:
-            found = search(project.pk, text, timezone.now(), PAGE, before, widen=True)
-            context["results"] = SearchResults(found, text)
-            if not found.is_up_to_date:
+            results = search(project.pk, text, timezone.now(), PAGE, before, widen=True)
+            context["results"] = SearchResults(results, text)
+            if not results.is_up_to_date:
                 request_search_index(project.pk)
         except (Invalid, SearchTooSlow) as error:
             context["problem"], status = str(error), 422
@@ -57,5 +57,5 @@ def suggest(request: PersonRequest) -> HttpResponse:
     """The suggestions for the typed text, as options of the search field's list."""
     text = clean(request.GET.get("q", ""))[:MAX_CHARACTERS]
     project = current_project(request, projects(request))
-    start, found = suggestions(project.pk, text)
-    return render(request, "search/_suggestions.html", {"start": start, "suggestions": found})
+    start, choices = suggestions(project.pk, text)
+    return render(request, "search/_suggestions.html", {"start": start, "suggestions": choices})

@@ -54,9 +54,9 @@ from historyapp.services.sessions import change_session
 def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
     location = find_location(request, session_id)
     history, step = location.history, location.step
-    found = takes(history)
+    cut_off = takes(history)
     found_text = find_in(location, _searched_to(request))
-    drawn = draw_timeline(location, found, found_text.numbers if found_text else ())
+    drawn = draw_timeline(location, cut_off, found_text.numbers if found_text else ())
     context: dict[str, Any] = {
         **head_context(request, location),
         "timeline": drawn,
@@ -76,9 +76,9 @@ def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
     # The list is read first: it holds the row of the step.
     may_be_summarised = True
     if location.filter.query:
-        context["found"] = matches_around(location, step)
+        context["matches"] = matches_around(location, step)
     else:
-        rows = step_rows(location, step - AROUND, step + AROUND, found)
+        rows = step_rows(location, step - AROUND, step + AROUND, cut_off)
         context["rows"], may_be_summarised = rows, rows.is_summarised(step)
     if step:
         context["step"] = load_step(history, step, may_be_summarised=may_be_summarised)
@@ -108,8 +108,8 @@ def find(request: PersonRequest, session_id: UUID) -> HttpResponse:
     location = find_location(request, session_id)
     if not request.htmx:
         return redirect(location.address)
-    found = find_in(location, _searched_to(request))
-    return render(request, "session/_found.html", {"found_text": found, "location": location})
+    hits = find_in(location, _searched_to(request))
+    return render(request, "session/_found.html", {"found_text": hits, "location": location})
 
 
 @signed_in
@@ -126,12 +126,12 @@ def steps(request: PersonRequest, session_id: UUID) -> HttpResponse:
         return redirect(location.address_of(max(1, after or before or around or 1)))
     if location.filter.query:
         if after is not None:
-            found = matches_after(location, after)
+            matches = matches_after(location, after)
         elif before is not None:
-            found = matches_before(location, before)
+            matches = matches_before(location, before)
         else:
-            found = matches_around(location, around or 1)
-        return render(request, "step_list/_filtered_rows.html", {"found": found})
+            matches = matches_around(location, around or 1)
+        return render(request, "step_list/_filtered_rows.html", {"matches": matches})
     if after is not None:
         if folded:
             after = beyond_turn(location, folded, after)
@@ -166,15 +166,15 @@ def take(request: PersonRequest, session_id: UUID, position: int) -> HttpRespons
     session = history.session
     if not 1 <= position <= session.head:
         raise Invalid(f"The session has no rewind at position {position}.")
-    found = next((take for take in takes(history) if take.rewind.position == position), None)
-    if found is None:
+    chosen = next((take for take in takes(history) if take.rewind.position == position), None)
+    if chosen is None:
         raise Invalid(f"The rewind at position {position} was undone: its steps are live again.")
     if not request.htmx:
-        return redirect(Location(history, 0).address_of_take(found))
-    then = Location(History(session, found.as_of, history.visible), found.after_step)
-    rows = then.history.rows(found.after_step + 1, min(found.last_step, found.after_step + AROUND))
+        return redirect(Location(history, 0).address_of_take(chosen))
+    then = Location(History(session, chosen.as_of, history.visible), chosen.after_step)
+    rows = then.history.rows(chosen.after_step + 1, min(chosen.last_step, chosen.after_step + AROUND))
     mark_notes(then, rows)
-    return render(request, "step_list/_take_steps.html", {"location": then, "rows": rows, "take": found})
+    return render(request, "step_list/_take_steps.html", {"location": then, "rows": rows, "take": chosen})
 
 
 @signed_in
@@ -201,13 +201,13 @@ def news(request: PersonRequest, session_id: UUID) -> HttpResponse:
         **facts_context(location),
     }
     if location.steps:
-        found = takes(location.history)
-        fresh = step_rows(location, max(1, shown_steps), shown_steps + AROUND, found)
+        cut_off = takes(location.history)
+        fresh = step_rows(location, max(1, shown_steps), shown_steps + AROUND, cut_off)
         context |= {
             "new": max(0, location.steps - seen),
             "fresh": replace(fresh, has_link_back=False),
             "grown": turn_around(location.history, max(1, min(shown_steps, location.steps))),
-            "timeline": draw_timeline(location, found),
+            "timeline": draw_timeline(location, cut_off),
             "quick_chips": quick_chips(location),
             "active_chips": active_chips(location),
         }
@@ -218,10 +218,10 @@ def news(request: PersonRequest, session_id: UUID) -> HttpResponse:
 @require_safe
 def tab(request: PersonRequest, session_id: UUID, name: str) -> HttpResponse:
     """A tab's content for a step. Without htmx: on a page of its own."""
-    location, found = find_location(request, session_id), TABS[name]
+    location, chosen = find_location(request, session_id), TABS[name]
     if request.htmx:
-        return render(request, found.template, {"location": location, **found.content(location)})
-    context = head_context(request, location) | {"tab": found, **found.content(location)}
+        return render(request, chosen.template, {"location": location, **chosen.content(location)})
+    context = head_context(request, location) | {"tab": chosen, **chosen.content(location)}
     return render(request, "session/tab_page.html", context)
 
 

@@ -46,11 +46,11 @@ def sessions(request: PersonRequest) -> HttpResponse:
     after = newest_cursor(project.pk)  # read before the list, so that the page reloads any later change
     filters, choice = SessionFilters.read(request.GET), choice_of(request.user)
     order = filters.order or choice.order
-    found = _listed(filters, project.pk)
+    listed = _listed(filters, project.pk)
     if not filters.has_filters:
-        found = top_level(found)
+        listed = top_level(listed)
     page = page_of(
-        found, order, f"{project.pk} {filters.query}", cursor=request.GET.get("cursor", ""), limit=PAGE
+        listed, order, f"{project.pk} {filters.query}", cursor=request.GET.get("cursor", ""), limit=PAGE
     )
     begins = distinct_parts([session.title for session in page.sessions])
     context = {
@@ -87,8 +87,8 @@ def sessions(request: PersonRequest) -> HttpResponse:
 
 def _listed(filters: SessionFilters, project: UUID) -> SessionQuerySet:
     """The sessions that match, with the columns that a row shows."""
-    found = filters.apply(Session.objects.filter(project=project))
-    return found.select_related("forked_from", "spawned_by", "annotation").defer(*UNLISTED)
+    listed = filters.apply(Session.objects.filter(project=project))
+    return listed.select_related("forked_from", "spawned_by", "annotation").defer(*UNLISTED)
 
 
 @signed_in
@@ -97,8 +97,8 @@ def folded_sessions(request: PersonRequest, session_id: UUID) -> HttpResponse:
     """A session's row, opened: those of its forks and sub-agents follow it."""
     parent = find_session(request, session_id)
     choice, filters = choice_of(request.user), SessionFilters(parent=parent.pk)
-    found = _listed(filters, parent.project_id)
-    page = page_of(found, choice.order, filters.query, limit=PAGE)
+    listed = _listed(filters, parent.project_id)
+    page = page_of(listed, choice.order, filters.query, limit=PAGE)
     begins = distinct_parts([session.title for session in page.sessions])
     context = {
         "parent": parent,

@@ -101,10 +101,10 @@ def image(request: PersonRequest, session_id: UUID, number: int, key: str) -> Ht
     """An image of a step."""
     location = find_location(request, session_id, number)
     block = _find_block(location, key)
-    found = image_bytes(block.text) if block.language == IMAGE else None
-    if found is None:
+    data = image_bytes(block.text) if block.language == IMAGE else None
+    if data is None:
         raise NotFound(f"Step {location.step} has no image {key}.")
-    response = HttpResponse(found[1], content_type=found[0])
+    response = HttpResponse(data[1], content_type=data[0])
     response["Content-Disposition"] = "inline"
     response["Cache-Control"] = f"private, max-age={CACHED}"
     return response

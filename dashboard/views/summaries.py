@@ -63,9 +63,9 @@ def _find_summary(history: History, id: str) -> Summary:
         NotFound: when there is none with this id.
     """
     try:
-        found = Summary.objects.filter(pk=UUID(id)).first()
+        summary = Summary.objects.filter(pk=UUID(id)).first()
     except ValueError:
-        found = None
-    if found is None or not history.lineage.contains(str(found.session_id), found.last_position):
+        summary = None
+    if summary is None or not history.lineage.contains(str(summary.session_id), summary.last_position):
         raise NotFound("There is no such summary in this session's live history.")
-    return found
+    return summary

@@ -98,12 +98,12 @@ def _deliveries(request: PersonRequest, row: Webhook) -> dict[str, Any]:
     state = request.GET.get("state", "")
     state = state if state in ("pending", "failed") else ""
     before = read_number(request.GET, "cursor")
-    found = list(deliveries_of(row, state=state or None, before=before)[: PAGE + 1])
-    page = found[:PAGE]
+    deliveries = list(deliveries_of(row, state=state or None, before=before)[: PAGE + 1])
+    page = deliveries[:PAGE]
     now, is_active = timezone.now(), row.state == Webhook.State.ACTIVE
     return {
         "deliveries": [(each, next_attempt(each)) for each in page],
-        "older": page[-1].pk if len(found) > PAGE else None,
+        "older": page[-1].pk if len(deliveries) > PAGE else None,
         "only": state,
         "is_first_page": before is None,
         # A delivery that is tried within seconds appears on the page after the attempt.
@@ -157,12 +157,12 @@ def remove_webhook(request: PersonRequest, webhook_id: UUID) -> HttpResponse:
 def delivery(request: PersonRequest, webhook_id: UUID, message: str) -> HttpResponse:
     """The body of a delivery and the outcome of each attempt; for htmx only the attempts."""
     row = _find(request, webhook_id)
-    found = find_delivery(row, message_uuid(message))
+    delivery_row = find_delivery(row, message_uuid(message))
     context = {
         "webhook": row,
-        "delivery": found,
-        "next_attempt": next_attempt(found),
-        "is_under_way": _is_soon(found, timezone.now()),
+        "delivery": delivery_row,
+        "next_attempt": next_attempt(delivery_row),
+        "is_under_way": _is_soon(delivery_row, timezone.now()),
         "project": row.project,
     }
     if request.htmx and request.htmx.target == "attempts":
@@ -186,8 +186,8 @@ def _find(request: PersonRequest, webhook_id: UUID) -> Webhook:
         NotFound: when they are not in its project.
         Forbidden: when they do not own it.
     """
-    found = Webhook.objects.filter(pk=webhook_id, project__members=request.user).select_related("project")
-    row = found.first()
+    rows = Webhook.objects.filter(pk=webhook_id, project__members=request.user).select_related("project")
+    row = rows.first()
     if row is None:
         raise NotFound(f"There is no webhook {webhook_id}.")
     _check_owner(request, row.project)

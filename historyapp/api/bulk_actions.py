@@ -93,8 +93,8 @@ def post_bulk_action(request: ApiRequest, body: BulkActionIn) -> HttpResponseBas
     if body.action == "compress":  # outside the key's transaction: it reads every session
         accepts_unknown = body.max_cost == "unknown"
         accepted = None if body.max_cost is None or accepts_unknown else round(float(body.max_cost) * MICRO)
-        found = estimate_compressions(request.auth.project, bulk_request, spender)
-        check_cost(found, accepted, accepts_unknown=accepts_unknown)
+        bulk_estimate = estimate_compressions(request.auth.project, bulk_request, spender)
+        check_cost(bulk_estimate, accepted, accepts_unknown=accepts_unknown)
 
     def start() -> HttpResponse:
         action = start_bulk_action(request.auth.project, bulk_request, actor=actor(request), spender=spender)
@@ -109,9 +109,11 @@ def post_bulk_action(request: ApiRequest, body: BulkActionIn) -> HttpResponseBas
 def post_bulk_estimate(request: ApiRequest, body: BulkEstimateIn) -> HttpResponse:
     """The maximum tokens and cost. Nothing is started."""
     bulk_request = _request(body, BulkAction.Kind.COMPRESS)
-    found = estimate_compressions(request.auth.project, bulk_request, Spender(request.auth))
-    refused = [fill(RefusedOut, one) for one in found.refused]
-    return json_response(fill(BulkEstimateOut, found, money=money(found.cost), refused=refused))
+    bulk_estimate = estimate_compressions(request.auth.project, bulk_request, Spender(request.auth))
+    refused = [fill(RefusedOut, one) for one in bulk_estimate.refused]
+    return json_response(
+        fill(BulkEstimateOut, bulk_estimate, money=money(bulk_estimate.cost), refused=refused)
+    )
 
 
 @router.get("/bulk-actions/{bulk_id}", response=BulkActionOut, summary="Read a bulk action")
@@ -138,22 +140,22 @@ def post_exports(request: ApiRequest, body: ExportsIn) -> StreamingHttpResponse:
     An `Idempotency-Key` changes nothing: nothing is stored.
     """
     earlier_response(request)  # refuses a key that is malformed or of another request
-    found = export_zip(request.auth.project, body.sessions, body.format, actor=actor(request))
-    headers = {"Content-Disposition": f'attachment; filename="{found.name}"'}
-    return StreamingHttpResponse(found.chunks, content_type="application/zip", headers=headers)
+    export = export_zip(request.auth.project, body.sessions, body.format, actor=actor(request))
+    headers = {"Content-Disposition": f'attachment; filename="{export.name}"'}
+    return StreamingHttpResponse(export.chunks, content_type="application/zip", headers=headers)
 
 
 def _request(body: CompressionChoice, kind: str, tag: str = "") -> BulkRequest:
     return BulkRequest(kind, body.sessions, tag, body.strategy or "", body.model or "")
 
 
-def _action(found: BulkProgress) -> BulkActionOut:
-    action, counts = found.action, found.counts
-    items = [fill(BulkItemOut, item, compression=item.run) for item in found.items]
+def _action(progress: BulkProgress) -> BulkActionOut:
+    action, counts = progress.action, progress.counts
+    items = [fill(BulkItemOut, item, compression=item.run) for item in progress.items]
     fields: dict[str, Any] = {name: counts[name] for name in _COUNTED}
-    state = found.state
+    state = progress.state
     return fill(
-        BulkActionOut, action, action=action.kind, total=found.total, items=items, state=state, **fields
+        BulkActionOut, action, action=action.kind, total=progress.total, items=items, state=state, **fields
     )
 
 

@@ -68,8 +68,8 @@ def list_caps(request: ApiRequest, filter: Query[CapFilter]) -> HttpResponse:
     if filter.cursor is not None:
         (last,) = decode_cursor(_LIST, filter.cursor, int)
         counters = counters.filter(pk__gt=last)
-    found = list(counters.select_related("key").order_by("pk")[: filter.limit + 1])
-    page, cursor = first_page(_LIST, found, filter.limit, lambda counter: (counter.pk,))
+    rows = list(counters.select_related("key").order_by("pk")[: filter.limit + 1])
+    page, cursor = first_page(_LIST, rows, filter.limit, lambda counter: (counter.pk,))
     return json_response(CapPage(items=[cap_out(cap) for cap in caps_of(page)], next=cursor))
 
 
@@ -91,8 +91,8 @@ def patch_caps(request: ApiRequest, changes: CapPatch) -> HttpResponse:
         limits = take_limits(changes.model_dump(include={"daily_cap", "monthly_cap"}, exclude_unset=True))
         set_caps(project, limits, session=session, key=key, actor=actor(request))
     counters = SpendingCounter.objects.capped().filter(project=project, session=session, key=key)
-    found = list(counters.select_related("key").order_by("period"))
-    return json_response(CapPage(items=[cap_out(cap) for cap in caps_of(found)], next=None))
+    caps = list(counters.select_related("key").order_by("period"))
+    return json_response(CapPage(items=[cap_out(cap) for cap in caps_of(caps)], next=None))
 
 
 def take_limits(fields: dict[str, Any]) -> Mapping[str, int | None]:

@@ -77,8 +77,8 @@ def list_compressions(request: ApiRequest, session_id: SessionId, filter: Query[
     if filter.cursor is not None:
         (last,) = decode_cursor(_LIST, filter.cursor, UUID)
         runs = runs.filter(pk__lt=last)
-    found = list(runs.newest_first()[: filter.limit + 1])
-    page, cursor = first_page(_LIST, found, filter.limit, lambda run: (run.pk,))
+    rows = list(runs.newest_first()[: filter.limit + 1])
+    page, cursor = first_page(_LIST, rows, filter.limit, lambda run: (run.pk,))
     response = RunPage(items=[filled_run(RunItem, run) for run in page], next=cursor)
     return etag_by_content(request, session, response)
 
@@ -92,9 +92,9 @@ def list_compressions(request: ApiRequest, session_id: SessionId, filter: Query[
 def read_estimate(request: ApiRequest, session_id: SessionId, filter: Query[EstimateFilter]) -> HttpResponse:
     """The maximum tokens and cost. Nothing is started."""
     session = find_session(request, session_id)
-    found = estimate(session, filter.run_request(), filter.as_of)
-    first, last, cost = found.first_step, found.last_step, money(found.cost)
-    response = fill(EstimateOut, found, from_step=first, to_step=last, money=cost)
+    run_estimate = estimate(session, filter.run_request(), filter.as_of)
+    first, last, cost = run_estimate.first_step, run_estimate.last_step, money(run_estimate.cost)
+    response = fill(EstimateOut, run_estimate, from_step=first, to_step=last, money=cost)
     return etag_by_content(request, session, response)
 
 

@@ -77,7 +77,7 @@ def list_entries(request: ApiRequest, session_id: SessionId, filter: Query[Entry
             as_of, position = decode_cursor(_LIST, filter.cursor, int, int)
             after, before = (position, before) if filter.order == "oldest" else (after, position)
         history = History(session, as_of)
-        found = Entry.objects.live(
+        entries = Entry.objects.live(
             history.lineage if filter.take == "live" else recorded(session, as_of),
             after=after,
             before=before,
@@ -89,7 +89,7 @@ def list_entries(request: ApiRequest, session_id: SessionId, filter: Query[Entry
         state = session.head if as_of is None else as_of
         live = history.lineage
         place, cursor, page = 0, None, LargePage()
-        for row in found:
+        for row in entries:
             if len(page.items) == filter.limit or page.is_full:
                 cursor = encode_cursor(_LIST, state, place)
                 break

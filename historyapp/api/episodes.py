@@ -145,14 +145,14 @@ def _filtered(session: Session, filter: EpisodeFilter, step_filter: StepFilter) 
     history = History(session, as_of)
     limit = min(filter.limit, AT_ONCE) if filter.full == "true" else filter.limit
     search = StepSearch(history, step_filter, _range(history, filter))
-    found = search.find(limit, mark)
+    matches = search.find(limit, mark)
     request_text_index(search.unindexed)
     state = session.head if as_of is None else as_of
     if filter.full == "true":
-        items = [_with_bodies(*step) for step in history.with_bodies(found.rows)]
+        items = [_with_bodies(*step) for step in history.with_bodies(matches.rows)]
     else:
-        items = [fill_json(EpisodeItem, row) for row in found.rows]
-    return {"items": items, "next": encode_cursor(_FILTERED, state, *found.more) if found.more else None}
+        items = [fill_json(EpisodeItem, row) for row in matches.rows]
+    return {"items": items, "next": encode_cursor(_FILTERED, state, *matches.more) if matches.more else None}
 
 
 @router.get("/sessions/{session_id}/episodes/{number}", response=EpisodeOut, summary="Read one step")

@@ -52,10 +52,10 @@ def _page(session: Session, query: FindQuery) -> dict[str, Any]:
         if query_hash != cursor_hash:
             raise NotValid("This cursor belongs to another q or take. Send the same ones with each page.")
     history = History(session, as_of)
-    found = TextSearch(history, query.q, with_takes=query.take == "all").find(MAX_HITS, after)
-    request_text_index(found.unindexed)
-    items, more = found.hits[: query.limit], found.more
-    if len(found.hits) > len(items):
+    hits = TextSearch(history, query.q, with_takes=query.take == "all").find(MAX_HITS, after)
+    request_text_index(hits.unindexed)
+    items, more = hits.hits[: query.limit], hits.more
+    if len(hits.hits) > len(items):
         more = items[-1].match.position
     state = session.head if as_of is None else as_of
     shown = []
@@ -65,6 +65,6 @@ def _page(session: Session, query: FindQuery) -> dict[str, Any]:
     return {
         "items": shown,
         "next": None if more is None else encode_cursor(_LIST, state, more, query_hash),
-        "count": len(found.hits),
-        "complete": found.more is None,
+        "count": len(hits.hits),
+        "complete": hits.more is None,
     }

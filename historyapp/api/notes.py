@@ -57,8 +57,8 @@ def list_notes(request: ApiRequest, session_id: SessionId, filter: Query[PageQue
 
     def make() -> NotePage:
         (after,) = decode_cursor(_LIST, filter.cursor, int) if filter.cursor is not None else (0,)
-        found = StepNote.objects.live(session.lineage(filter.as_of))
-        rows = [note for note in found if note.number > after][: filter.limit + 1]
+        notes = StepNote.objects.live(session.lineage(filter.as_of))
+        rows = [note for note in notes if note.number > after][: filter.limit + 1]
         page, cursor = first_page(_LIST, rows, filter.limit, lambda note: (note.number,))
         return NotePage(items=[fill(NoteOut, note) for note in page], next=cursor)
 

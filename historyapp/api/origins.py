@@ -43,14 +43,14 @@ def read_origins(
     state = enqueue.name_index_state(history)
 
     def make() -> OriginsOut:
-        found, name = origins_of(history, number), query.name
+        origins, name = origins_of(history, number), query.name
         places = None if name is None else [_place(place) for place in places_of(history, number, name)]
         return OriginsOut(
-            number=found.number,
-            complete=found.is_complete,
-            window=found.window,
-            compacted_at=found.compacted_at,
-            names=[_name(name) for name in found.names],
+            number=origins.number,
+            complete=origins.is_complete,
+            window=origins.window,
+            compacted_at=origins.compacted_at,
+            names=[_name(name) for name in origins.names],
             used=[
                 UsedLineOut(
                     result=line.part,
@@ -58,9 +58,9 @@ def read_origins(
                     text=line.text,
                     names=[UsedNameOut(name=name, step=step) for name, step in line.names],
                 )
-                for line in found.used
+                for line in origins.used
             ],
-            result_used=found.is_used,
+            result_used=origins.is_used,
             places=None if places is None else [place for place in places if place],
         )
 
@@ -82,9 +82,9 @@ def _name(name: NameOrigin) -> NameOriginOut:
     )
 
 
-def _place(found: NamePlace | None) -> NamePlaceOut | None:
-    if found is None:
+def _place(place: NamePlace | None) -> NamePlaceOut | None:
+    if place is None:
         return None
     return NamePlaceOut(
-        position=found.position, step=found.step, role=found.role, line=found.line, text=found.text
+        position=place.position, step=place.step, role=place.role, line=place.line, text=place.text
     )

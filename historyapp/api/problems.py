@@ -104,8 +104,8 @@ def _expected(error: BaseException) -> PlayheadError | None:
         return error
     if fault := note(error):
         return fault
-    found = (known(detail) for kind, (known, detail) in _OF_DJANGO.items() if isinstance(error, kind))
-    return next(found, None)
+    problems = (known(detail) for kind, (known, detail) in _OF_DJANGO.items() if isinstance(error, kind))
+    return next(problems, None)
 
 
 def _clipped(value: Any) -> Any:

@@ -73,11 +73,11 @@ def read_request(
     return response_or_304(request, session, make)
 
 
-def _page(found: list[RequestMessage]) -> list[RequestMessageOut]:
+def _page(messages: list[RequestMessage]) -> list[RequestMessageOut]:
     """The first of these messages, up to ``MAX_PAGE_BYTES`` of JSON, and the message that exceeds it."""
     page: list[RequestMessageOut] = []
     size = 0
-    for message in found:
+    for message in messages:
         size += len(dump_json(message.content))
         page.append(fill(RequestMessageOut, message))
         if size > MAX_PAGE_BYTES:

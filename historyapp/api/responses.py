@@ -32,8 +32,8 @@ def _names(model: type[ResponseModel]) -> tuple[str, ...]:
 
 def fill(model: type[A], source: object, /, **fields: Any) -> A:
     """The response with these fields. The other fields are the source's attributes of the same name."""
-    found = {name: getattr(source, name) for name in _names(model) if name not in fields}
-    return model(**found, **fields)
+    values = {name: getattr(source, name) for name in _names(model) if name not in fields}
+    return model(**values, **fields)
 
 
 def fill_json(model: type[ResponseModel], source: object, /, **fields: Any) -> dict[str, Any]:

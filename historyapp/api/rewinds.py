@@ -90,8 +90,8 @@ def list_rewinds(request: ApiRequest, session_id: SessionId, filter: Query[PageQ
         up_to = filter.as_of
         if filter.cursor is not None:
             (up_to,) = decode_cursor(_LIST, filter.cursor, int)
-        found = rewinds(session, up_to, filter.limit + 1)[::-1]
-        page, cursor = first_page(_LIST, found, filter.limit, lambda take: (take[0].position - 1,))
+        rows = rewinds(session, up_to, filter.limit + 1)[::-1]
+        page, cursor = first_page(_LIST, rows, filter.limit, lambda take: (take[0].position - 1,))
         items = [
             TakeOut(
                 position=entry.position,

@@ -70,17 +70,17 @@ def compare(request: ApiRequest, query: Query[ComparisonQuery]) -> HttpResponse:
     of each. For forks and takes, the shared part is exact: it comes from the lineages. The later steps are
     aligned by their calls. The time does not depend on the length of the runs.
     """
-    found = compare_runs(*query.references(), partial(find_session, request))
-    pairs, more = found.steps.page(0, query.limit)
-    sides = found.a.history, found.b.history
+    comparison = compare_runs(*query.references(), partial(find_session, request))
+    pairs, more = comparison.steps.page(0, query.limit)
+    sides = comparison.a.history, comparison.b.history
     return json_response(
         RunComparisonOut(
-            a=_run(found.a),
-            b=_run(found.b),
-            common=fill(CommonPartOut, found.common),
-            counts=PairCountsOut(**found.counts._asdict(), complete=found.steps.is_complete),
-            first_difference=_place(found, found.first_difference(pairs)),
-            first_divergence=_place(found, found.first_divergence(pairs)),
+            a=_run(comparison.a),
+            b=_run(comparison.b),
+            common=fill(CommonPartOut, comparison.common),
+            counts=PairCountsOut(**comparison.counts._asdict(), complete=comparison.steps.is_complete),
+            first_difference=_place(comparison, comparison.first_difference(pairs)),
+            first_divergence=_place(comparison, comparison.first_divergence(pairs)),
             pairs=_page(query, sides, pairs, more),
         )
     )
@@ -96,8 +96,8 @@ def list_pairs(request: ApiRequest, query: Query[PairQuery]) -> HttpResponse:
     references = query.references()
     find = partial(find_session, request)
     if query.cursor is None:
-        found = compare_runs(*references, find)
-        sides, steps = (found.a.history, found.b.history), found.steps
+        comparison = compare_runs(*references, find)
+        sides, steps = (comparison.a.history, comparison.b.history), comparison.steps
     else:
         cursor_hash, *states, a, b = decode_cursor(_LIST, query.cursor, *[int] * 5)
         if cursor_hash != _hash(query):

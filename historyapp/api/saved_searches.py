@@ -43,8 +43,8 @@ class SavedSearchPatch(RequestBody):
 @router.get("/searches", response=SavedSearchPage, summary="List saved searches")
 def list_searches(request: ApiRequest) -> HttpResponse:
     """All saved searches of the project, ordered by name."""
-    found = SavedSearch.objects.filter(project=request.auth.project_id)
-    return json_response(SavedSearchPage(items=[fill(SavedSearchOut, row) for row in found], next=None))
+    searches = SavedSearch.objects.filter(project=request.auth.project_id)
+    return json_response(SavedSearchPage(items=[fill(SavedSearchOut, row) for row in searches], next=None))
 
 
 @router.post("/searches", response={201: SavedSearchOut}, summary="Save a search")

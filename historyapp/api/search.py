@@ -50,13 +50,13 @@ def search_steps(request: ApiRequest, filter: Query[StepSearchParameters]) -> Ht
         before, cursor_hash = decode_cursor(_LIST, filter.cursor, int, int)
         if query_hash != cursor_hash:
             raise NotValid("This cursor belongs to another q. Send the same q with each page.")
-    found = search(project, filter.q, timezone.now(), filter.limit, before)
-    if not found.is_up_to_date:
+    results = search(project, filter.q, timezone.now(), filter.limit, before)
+    if not results.is_up_to_date:
         request_search_index(project)
-    page = found.page
+    page = results.page
     return json_response(
         {
-            "items": [_item(hit, snippet) for hit, snippet in found.hits],
+            "items": [_item(hit, snippet) for hit, snippet in results.hits],
             "next": None if page.next is None else encode_cursor(_LIST, page.next, query_hash),
             "facets": {
                 name: [{"value": value, "count": count} for value, count in counts.most_common(_MAX_VALUES)]
@@ -64,7 +64,7 @@ def search_steps(request: ApiRequest, filter: Query[StepSearchParameters]) -> Ht
             },
             "counted": page.counted,
             "counted_all": page.is_counted_to_end,
-            "up_to_date": found.is_up_to_date,
+            "up_to_date": results.is_up_to_date,
         }
     )
 
@@ -78,25 +78,25 @@ def suggest_searches(request: ApiRequest, filter: Query[SuggestionParameters]) -
     """At most ten filters, values of this project, or words of its newest steps. Each may replace `q`
     from the character `start` on.
     """
-    start, found = suggestions(request.auth.project_id, filter.q)
-    items = [SuggestionOut(text=one.text, detail=one.detail) for one in found]
+    start, texts = suggestions(request.auth.project_id, filter.q)
+    items = [SuggestionOut(text=one.text, detail=one.detail) for one in texts]
     return json_response(SuggestionsOut(start=start, items=items))
 
 
 def _item(hit: SearchHit, snippet: Snippet | None) -> dict[str, Any]:
-    found = hit.found
+    row = hit.row
     return {
         "session": str(hit.session.pk),
         "title": hit.session.title,
         "agent": hit.session.agent,
-        "episode": min(found.step, hit.session.steps) if hit.live else found.step,
-        "position": snippet.position if snippet else found.anchor,
+        "episode": min(row.step, hit.session.steps) if hit.live else row.step,
+        "position": snippet.position if snippet else row.anchor,
         "field": snippet.field if snippet else "",
         "snippet": snippet.text if snippet else "",
         "marks": snippet.marks if snippet else (),
-        "status": found.status,
-        "tools": found.tools,
-        "at": iso(found.at),
+        "status": row.status,
+        "tools": row.tools,
+        "at": iso(row.at),
         "live": hit.live,
-        "recorded_in": str(found.owner),
+        "recorded_in": str(row.owner),
     }

@@ -84,8 +84,8 @@ class SessionFilter(BaseModel):
 
     def sessions(self, project: Project) -> SessionQuerySet:
         """The project's sessions whose ids begin with the given text."""
-        found = Session.objects.filter(project=project)
-        return found if self.id is None else found.with_prefix(self.id)
+        sessions = Session.objects.filter(project=project)
+        return sessions if self.id is None else sessions.with_prefix(self.id)
 
 
 class SessionListQuery(SessionFilter):
@@ -107,7 +107,7 @@ def facets_out(counts: FacetCounts) -> SessionFacets:
     shown: dict[str, list[SessionFacetValue]] = {}
     for facet in FACETS:
         named = [(value, count) for value, count in counts.facets[facet].items() if value]
-        named.sort(key=lambda found: (-found[1], found[0]))
+        named.sort(key=lambda pair: (-pair[1], pair[0]))
         shown[facet] = [SessionFacetValue(value=value, count=count) for value, count in named[:MAX_SHOWN]]
     return SessionFacets(total=counts.total, **shown)
 

@@ -183,9 +183,9 @@ def _starter(request: ApiRequest, session: SessionIn) -> StartingCall | None:
 @raises(Invalid)
 def list_sessions(request: ApiRequest, filter: Query[SessionListQuery]) -> HttpResponse:
     project, chosen = request.auth.project, filter.chosen()
-    found = chosen.apply(filter.sessions(project)).select_related("annotation").defer(*_BIG_COLUMNS)
+    sessions = chosen.apply(filter.sessions(project)).select_related("annotation").defer(*_BIG_COLUMNS)
     page = page_of(
-        found,
+        sessions,
         Order.parse(filter.sort),
         f"{project.pk} {filter.id} {chosen}",
         cursor=decode_cursor(_LIST, filter.cursor, str)[0] if filter.cursor else "",
@@ -270,6 +270,6 @@ def _item(session: Session) -> SessionItem:
 
 
 def _annotation(session: Session) -> dict[str, Any]:
-    found = annotation_of(session)
+    annotation = annotation_of(session)
     names = ("note", "noted_by", "noted_at", "score", "score_name", "scored_by", "scored_at")
-    return {name: getattr(found, name) for name in names}
+    return {name: getattr(annotation, name) for name in names}

@@ -71,11 +71,11 @@ def post_share(request: ApiRequest, session_id: SessionId, share: ShareIn = _DEF
 @router.get("/sessions/{session_id}/shares", response=SharePage, summary="List share links")
 def list_shares(request: ApiRequest, session_id: SessionId, filter: Query[ShareFilter]) -> HttpResponse:
     """Share links, newest first. Includes expired and revoked links."""
-    found = ShareLink.objects.filter(session=find_session(request, session_id)).order_by("-pk")
+    shares = ShareLink.objects.filter(session=find_session(request, session_id)).order_by("-pk")
     if filter.cursor is not None:
         (before,) = decode_cursor(_LIST, filter.cursor, UUID)
-        found = found.filter(pk__lt=before)
-    page, cursor = first_page(_LIST, list(found[: filter.limit + 1]), filter.limit, lambda row: (row.pk,))
+        shares = shares.filter(pk__lt=before)
+    page, cursor = first_page(_LIST, list(shares[: filter.limit + 1]), filter.limit, lambda row: (row.pk,))
     return json_response(SharePage(items=[_share(row) for row in page], next=cursor))
 
 

@@ -43,8 +43,8 @@ def list_snapshots(request: ApiRequest, session_id: SessionId, filter: Query[Pag
     def make() -> SnapshotPage:
         session.lineage(filter.as_of)  # refuses a position beyond the head
         before = decode_cursor(_LIST, filter.cursor, UUID)[0] if filter.cursor is not None else None
-        found = Snapshot.objects.page(session, filter.limit + 1, before=before, as_of=filter.as_of)
-        page, cursor = first_page(_LIST, found, filter.limit, lambda row: (row.pk,))
+        snapshots = Snapshot.objects.page(session, filter.limit + 1, before=before, as_of=filter.as_of)
+        page, cursor = first_page(_LIST, snapshots, filter.limit, lambda row: (row.pk,))
         return SnapshotPage(items=[_item(snapshot) for snapshot in page], next=cursor)
 
     return response_or_304(request, session, make)

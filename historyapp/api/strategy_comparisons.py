@@ -95,33 +95,33 @@ def list_comparison_rows(
         comparison, start = decode_cursor(_LIST, filter.cursor, UUID, int)
         if comparison != comparison_id:
             raise NotValid("This cursor belongs to another comparison. Start again without a cursor.")
-    found = compare_strategies(session, runs, filter.as_of)
-    page = found.page(start, filter.limit)
+    compared = compare_strategies(session, runs, filter.as_of)
+    page = compared.page(start, filter.limit)
     further = encode_cursor(_LIST, comparison_id, page.further) if page.further else None
-    rows = [_row(row, found.recall) for row in page.rows]
+    rows = [_row(row, compared.recall) for row in page.rows]
     return etag_by_content(request, session, StrategyRowsOut(items=rows, next=further))
 
 
-def _comparison(found: StrategyComparison) -> ComparisonOut:
-    first = found.runs[0]
+def _comparison(comparison: StrategyComparison) -> ComparisonOut:
+    first = comparison.runs[0]
     assert first.comparison is not None
     sides = [
         filled_run(SideOut, run, items=[_trial(item) for item in items])
-        for run, items in zip(found.runs, found.items, strict=True)
+        for run, items in zip(comparison.runs, comparison.items, strict=True)
     ]
     recall = None
-    if found.recall is not None:
+    if comparison.recall is not None:
         recall = StrategyRecallOut(
-            searched_steps=found.recall.searched,
-            later_steps=found.recall.later,
-            names=_names(found.recall.names, found.recall.sides),
-            kept=[len(side.kept) for side in found.recall.sides],
+            searched_steps=comparison.recall.searched,
+            later_steps=comparison.recall.later,
+            names=_names(comparison.recall.names, comparison.recall.sides),
+            kept=[len(side.kept) for side in comparison.recall.sides],
         )
     return ComparisonOut(
         id=first.comparison,
         from_step=first.from_step,
         to_step=first.to_step,
-        ended=found.recall is not None,
+        ended=comparison.recall is not None,
         recall=recall,
         sides=sides,
     )
@@ -132,7 +132,7 @@ def _names(names: Sequence[NeededName], sides: Sequence[SummaryRecall]) -> list[
     return [
         NeededNameOut(
             **name._asdict(),
-            kept_by=[letter for letter, found in zip(_SIDES, kept, strict=True) if name in found],
+            kept_by=[letter for letter, names_kept in zip(_SIDES, kept, strict=True) if name in names_kept],
         )
         for name in names
     ]

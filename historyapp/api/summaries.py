@@ -52,10 +52,10 @@ def list_summaries(request: ApiRequest, session_id: SessionId, filter: Query[Pag
     def make() -> SummaryPage:
         history = History(session, filter.as_of)
         after = tuple(decode_cursor(_LIST, filter.cursor, int, UUID)) if filter.cursor is not None else None
-        found = Summary.objects.page(
+        summaries = Summary.objects.page(
             session, history.lineage, filter.limit + 1, after=after, as_of=filter.as_of
         )
-        page, cursor = first_page(_LIST, found, filter.limit, lambda row: (row.last_position, row.pk))
+        page, cursor = first_page(_LIST, summaries, filter.limit, lambda row: (row.last_position, row.pk))
         return SummaryPage(items=[_summary(row) for row in page], next=cursor)
 
     return response_or_304(request, session, make)

@@ -98,11 +98,11 @@ class DeliveryFilter(BaseModel):
 def list_webhooks(request: ApiRequest, filter: Query[WebhookFilter]) -> HttpResponse:
     """Webhooks, oldest first. Every endpoint below `/webhooks` needs the scope `admin`."""
     check_scope(request.auth, "admin")
-    found = Webhook.objects.filter(project=request.auth.project).order_by("pk")
+    webhooks = Webhook.objects.filter(project=request.auth.project).order_by("pk")
     if filter.cursor is not None:
         (last,) = decode_cursor(_LIST, filter.cursor, UUID)
-        found = found.filter(pk__gt=last)
-    page, cursor = first_page(_LIST, list(found[: filter.limit + 1]), filter.limit, lambda row: (row.pk,))
+        webhooks = webhooks.filter(pk__gt=last)
+    page, cursor = first_page(_LIST, list(webhooks[: filter.limit + 1]), filter.limit, lambda row: (row.pk,))
     waiting = waiting_counts(page)
     return json_response(WebhookPage(items=[_webhook(row, waiting) for row in page], next=cursor))
 
@@ -127,7 +127,7 @@ def post_webhook(request: ApiRequest, webhook: WebhookIn) -> HttpResponse:
 @router.get("/webhooks/{webhook_id}", response=WebhookOut, summary="Read a webhook")
 @raises(NotFound)
 def read_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
-    return _webhook_response(_found(request, webhook_id))
+    return _webhook_response(_find_webhook(request, webhook_id))
 
 
 @router.patch("/webhooks/{webhook_id}", response=WebhookOut, summary="Change a webhook")
@@ -176,8 +176,8 @@ def list_deliveries(
     before = None
     if filter.cursor is not None:
         (before,) = decode_cursor(_DELIVERIES, filter.cursor, int)
-    found = deliveries_of(_found(request, webhook_id), state=filter.state, before=before)
-    rows = list(found[: filter.limit + 1])
+    deliveries = deliveries_of(_find_webhook(request, webhook_id), state=filter.state, before=before)
+    rows = list(deliveries[: filter.limit + 1])
     page, cursor = first_page(_DELIVERIES, rows, filter.limit, lambda row: (row.pk,))
     return json_response(DeliveryPage(items=[_delivery(row) for row in page], next=cursor))
 
@@ -188,7 +188,7 @@ def list_deliveries(
 @raises(NotFound)
 def read_delivery(request: ApiRequest, webhook_id: WebhookId, delivery_id: DeliveryId) -> HttpResponse:
     """The body of a delivery, and the outcome of its newest attempts."""
-    row = find_delivery(_found(request, webhook_id), delivery_id)
+    row = find_delivery(_find_webhook(request, webhook_id), delivery_id)
     attempts = [AttemptOut.model_validate(entry) for entry in row.log]
     return json_response(fill(FullDeliveryOut, row, **_fields(row), log=attempts))
 
@@ -206,7 +206,7 @@ def post_redelivery(request: ApiRequest, webhook_id: WebhookId, delivery_id: Del
     return json_response(_delivery(row), 201)
 
 
-def _found(request: ApiRequest, webhook_id: UUID) -> Webhook:
+def _find_webhook(request: ApiRequest, webhook_id: UUID) -> Webhook:
     """The webhook, for a key with the scope ``admin``."""
     check_scope(request.auth, "admin")
     return find_webhook(request.auth.project, webhook_id)

@@ -47,11 +47,11 @@ class WhatIfFilter(BaseModel):
 @router.get("/what-ifs", response=WhatIfPage, summary="List saved What ifs")
 def list_what_ifs(request: ApiRequest, filter: Query[WhatIfFilter]) -> HttpResponse:
     """The What ifs of the key's project, oldest first."""
-    found = WhatIf.objects.filter(project=request.auth.project).order_by("pk")
+    what_ifs = WhatIf.objects.filter(project=request.auth.project).order_by("pk")
     if filter.cursor is not None:
         (after,) = decode_cursor(_LIST, filter.cursor, UUID)
-        found = found.filter(pk__gt=after)
-    page, cursor = first_page(_LIST, list(found[: filter.limit + 1]), filter.limit, lambda row: (row.pk,))
+        what_ifs = what_ifs.filter(pk__gt=after)
+    page, cursor = first_page(_LIST, list(what_ifs[: filter.limit + 1]), filter.limit, lambda row: (row.pk,))
     return json_response(WhatIfPage(items=[_what_if(row) for row in page], next=cursor))
 
 

@@ -114,13 +114,13 @@ def pages(path: str, page: type[Page[T]], **query: Any) -> Pages[T]:
 
 def drop_nulls(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that are not null, as values for JSON or a query string."""
-    found = {}
+    values = {}
     for name, value in fields.items():
         if isinstance(value, UUID):
-            found[name] = str(value)
+            values[name] = str(value)
         elif isinstance(value, datetime):
             # As usual in Python, a time without a zone is local time.
-            found[name] = value.astimezone(UTC).isoformat()
+            values[name] = value.astimezone(UTC).isoformat()
         elif value is not None:
-            found[name] = value
-    return found
+            values[name] = value
+    return values

@@ -105,19 +105,19 @@ class _Stream(httpcore.NetworkStream):
 
 def _addresses(host: str, port: int, seconds: float | None) -> list[str]:
     """The host's IP addresses. A look-up has no time limit of its own, so it runs in another thread."""
-    found: list[Any] = []
+    addresses: list[Any] = []
 
     def look_up() -> None:
         try:
-            found.append(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+            addresses.append(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
         except (OSError, UnicodeError) as error:
-            found.append(error)
+            addresses.append(error)
 
     thread = threading.Thread(target=look_up, daemon=True)
     thread.start()
     thread.join(seconds)
-    if not found:
+    if not addresses:
         raise httpcore.ConnectTimeout(f"the address of {host} was not found in time")
-    if isinstance(found[0], Exception):
-        raise httpcore.ConnectError(str(found[0])) from found[0]
-    return list(dict.fromkeys(str(info[4][0]) for info in found[0]))
+    if isinstance(addresses[0], Exception):
+        raise httpcore.ConnectError(str(addresses[0])) from addresses[0]
+    return list(dict.fromkeys(str(info[4][0]) for info in addresses[0]))

@@ -86,8 +86,8 @@ def after_execute(
 
 def after_call(session_id: Id, call: ToolCall | ToolCallOut, result: object) -> ApiCall[Appended]:
     """Records the result of one provider tool call; ``result`` as in :meth:`after_execute`."""
-    found = as_tool_result(result_of(result), call.name).model_copy(update={"tool_call_id": call.id})
-    return append(session_id, ToolResults(results=(found,)))
+    tool_result = as_tool_result(result_of(result), call.name).model_copy(update={"tool_call_id": call.id})
+    return append(session_id, ToolResults(results=(tool_result,)))
 
 
 def rewind(session_id: Id, number_of_episodes: int = 0, *, reason: str | None = None) -> ApiCall[RewindOut]:

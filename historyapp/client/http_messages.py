@@ -47,8 +47,8 @@ def as_method(
         parameters=[myself, *list(signature.parameters.values())[first:]],
         return_annotation=returns[response] if returns else response,
     )
-    found: Callable[..., Any] = method
-    return found
+    typed_method: Callable[..., Any] = method
+    return typed_method
 
 
 def client_options(base_url: str, api_key: str, timeout: float) -> dict[str, Any]:

@@ -68,13 +68,13 @@ def from_events(events: Iterable[object]) -> Mapping[str, Any]:
     # Here, because all importers are loaded with it: that doubles the time to import the client.
     from historyapp.core.importers.event_streams import streamed_message
 
-    found = [event for event in map(_event, events) if event is not None]
-    if ended := next((event for event in reversed(found) if event.get("type") in _ENDS), None):
+    known_events = [event for event in map(_event, events) if event is not None]
+    if ended := next((event for event in reversed(known_events) if event.get("type") in _ENDS), None):
         return _finished(ended["response"])
-    lines = "\n".join(f"data: {dump_json(event)}" for event in found)
+    lines = "\n".join(f"data: {dump_json(event)}" for event in known_events)
     message = streamed_message(lines)
     if message is None:
-        if any(str(event.get("type", "")).startswith("response.") for event in found):
+        if any(str(event.get("type", "")).startswith("response.") for event in known_events):
             raise ValueError(_CUT_OFF)
         raise ValueError("These are not the events of a stream of OpenAI or Anthropic, or there are none.")
     return _finished(message)
@@ -88,19 +88,19 @@ def fields_of(response: Any) -> Mapping[str, Any]:
         dump = response.model_dump
     except AttributeError:
         raise ValueError(f"A {type(response).__name__} is not a response of a provider's SDK.") from None
-    found: Mapping[str, Any] = _without_parsed(dump(mode="json", exclude_none=True, warnings=False))
-    return found
+    fields: Mapping[str, Any] = _without_parsed(dump(mode="json", exclude_none=True, warnings=False))
+    return fields
 
 
 def _final(finish: Any) -> Mapping[str, Any]:
     try:
-        found = finish()
+        message = finish()
     except (AssertionError, RuntimeError) as error:  # the SDKs raise these if the stream is not complete
         raise ValueError(_CUT_OFF) from error
-    if hasattr(found, "__await__"):
-        found.close()
+    if hasattr(message, "__await__"):
+        message.close()
         raise ValueError("This stream must be awaited. Use AsyncRecorder, or pass what its method returns.")
-    return fields_of(found)
+    return fields_of(message)
 
 
 def _finished(response: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -158,8 +158,8 @@ class Recorder(hooks.SessionOfClient[Playhead]):
             if not numbers:
                 return []
             first, last = min(numbers), max(numbers)
-            found = self.playhead.full_episodes(self.session_id, from_step=first, to_step=last)
-            by_number = {episode.number: episode for episode in found}
+            episodes = self.playhead.full_episodes(self.session_id, from_step=first, to_step=last)
+            by_number = {episode.number: episode for episode in episodes}
             return [by_number[number] for number in numbers]
         if not -len(steps) <= index < len(steps):
             raise IndexError(f"There is no step at index {index}. The session has {len(steps)} steps.")

@@ -19,13 +19,13 @@ _READ = 4000
 def refusal_of(response: httpx.Response, server: str) -> PlayheadError:
     """The error for a response without success."""
     try:
-        found = json.loads(response.content)
+        problem = json.loads(response.content)
     except (ValueError, RecursionError):
-        found = None
+        problem = None
     wait = retry_after(response)
     facts = {"status": response.status_code} | ({"retry_after": wait} if wait is not None else {})
-    if _media_type(response) == MEDIA_TYPE and isinstance(found, dict):
-        return error_of({**found, **facts})
+    if _media_type(response) == MEDIA_TYPE and isinstance(problem, dict):
+        return error_of({**problem, **facts})
     seen = _description(response)
     if is_outage(response):
         detail = f"{seen}. A proxy responded, but Playhead behind it did not. Check that Playhead runs there."

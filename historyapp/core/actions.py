@@ -55,13 +55,13 @@ def completed(output: ModelOutput) -> ModelOutput:
     if output.raw_message is None:
         return output
     message = read_message(output.raw_message)
-    found = {
+    fields = {
         "text": message.text,
         "thoughts": message.thoughts,
         "tool_calls": tuple(ToolCall(**call) for call in message.tool_calls),
         "reasoning": list(message.reasoning),
     }
-    missing = {name: value for name, value in found.items() if value and not getattr(output, name)}
+    missing = {name: value for name, value in fields.items() if value and not getattr(output, name)}
     return output.model_copy(update=missing) if missing else output
 
 

@@ -52,14 +52,14 @@ def _aligned(
         return [*(Pair(index, None) for index in of_a), *(Pair(None, index) for index in of_b)]
     key, *weaker = keys
     matches = common_subsequence([a[index][key] for index in of_a], [b[index][key] for index in of_b])
-    found: list[Pair] = []
+    pairs: list[Pair] = []
     next_a, next_b = 0, 0
     for in_a, in_b in [*matches, (len(of_a), len(of_b))]:
-        found += _aligned(a, b, of_a[next_a:in_a], of_b[next_b:in_b], weaker)
+        pairs += _aligned(a, b, of_a[next_a:in_a], of_b[next_b:in_b], weaker)
         if in_a < len(of_a):
-            found.append(Pair(of_a[in_a], of_b[in_b]))
+            pairs.append(Pair(of_a[in_a], of_b[in_b]))
         next_a, next_b = in_a + 1, in_b + 1
-    return found
+    return pairs
 
 
 def common_subsequence(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tuple[int, int]]:
@@ -94,7 +94,7 @@ def common_subsequence(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tup
 
 def _traced(rows: Sequence[int], width: int) -> list[tuple[int, int]]:
     """The matches, read from the table's last row back to its first."""
-    found: list[tuple[int, int]] = []
+    matches: list[tuple[int, int]] = []
     in_a, in_b = len(rows), width
     while in_a and in_b:
         bit = 1 << (in_b - 1)
@@ -104,5 +104,5 @@ def _traced(rows: Sequence[int], width: int) -> list[tuple[int, int]]:
         in_a -= 1
         if in_a == 0 or rows[in_a - 1] & bit:
             in_b -= 1
-            found.append((in_a, in_b))
-    return found[::-1]
+            matches.append((in_a, in_b))
+    return matches[::-1]

@@ -118,7 +118,7 @@ def command_line(arguments: Any) -> str:
     text = _command(arguments) if isinstance(arguments, Mapping) else arguments
     if not isinstance(text, str):
         return ""
-    commands = [found[1] for found in _SCRIPTED.finditer(text[:_LONGEST_SCRIPT])]
+    commands = [match[1] for match in _SCRIPTED.finditer(text[:_LONGEST_SCRIPT])]
     return "\n".join(commands).replace("\\n", "\n").replace('\\"', '"') if commands else text
 
 
@@ -278,9 +278,9 @@ def _patched_files(text: str) -> tuple[str, ...]:
     """The files that a patch changes; none where the text is no patch."""
     if "*** Begin Patch" not in text and not text.startswith(("--- ", "diff --git ")):
         return ()
-    found: dict[str, None] = {}
+    paths: dict[str, None] = {}
     for line in patch_lines(text):
         prefix = next((prefix for prefix in PATCHED_FILE if line.startswith(prefix)), "")
-        if prefix and len(found) < _MAX_FILES:
-            found[preview(line.removeprefix(prefix))] = None
-    return tuple(found)
+        if prefix and len(paths) < _MAX_FILES:
+            paths[preview(line.removeprefix(prefix))] = None
+    return tuple(paths)

@@ -98,8 +98,8 @@ def _overlap_start(text: str, end: int, tokens: int, segmentation: Segmentation)
         start = end - min(end - start - 1, int((end - start) * tokens / size * 0.95))
     else:
         return end
-    found = segmentation.sentences(text[start:end])
-    return start + len(found[0]) if len(found) > 1 else start
+    sentences = segmentation.sentences(text[start:end])
+    return start + len(sentences[0]) if len(sentences) > 1 else start
 
 
 def end_within(text: str, start: int, tokens: int, count: TokenCounter = count_tokens) -> int:

@@ -33,17 +33,17 @@ _VIEWING_GIT = {
 
 def programs_of(command: str) -> tuple[str, ...]:
     """The names of the programs that a command line runs, each once, at most 12. ``git`` has its command."""
-    found: dict[str, None] = {}
+    programs: dict[str, None] = {}
     text = _unquoted(command[:_LONGEST])
     for mark in ("&&", "||", ";", "|", "&"):
         text = text.replace(mark, "\n")
     for part in filter(str.strip, text.split("\n")):
         name = _program(part.split())
         if name:
-            found[name[:_LONGEST_NAME]] = None
-        if len(found) == _MAX_PROGRAMS:
+            programs[name[:_LONGEST_NAME]] = None
+        if len(programs) == _MAX_PROGRAMS:
             break
-    return tuple(found)
+    return tuple(programs)
 
 
 def only_print(programs: Sequence[str]) -> bool:

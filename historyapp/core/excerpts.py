@@ -68,7 +68,9 @@ class Excerpt(NamedTuple):
         if not data:
             return cls()
         call, call_tokens, names, lines, others, *counts = data
-        kept = tuple([ExcerptLine(text, tokens, tuple(found.split())) for text, tokens, found in lines])
+        kept = tuple(
+            [ExcerptLine(text, tokens, tuple(line_names.split())) for text, tokens, line_names in lines]
+        )
         return cls(call, call_tokens, tuple(names.split()), kept, tuple(others.split()), *counts)
 
 
@@ -97,15 +99,15 @@ def continue_excerpt(
 ) -> Excerpt:
     """With results of ``tokens``, recorded together. Earlier lines stay while they rank higher."""
     texts = [*map(returned_text, results), *([overall] if overall else [])]
-    found = ranked_lines("\n".join(texts))
+    new_lines = ranked_lines("\n".join(texts))
     names = {name for line in excerpt.lines for name in line.names}.union(excerpt.others)
     if names:
-        found = sorted(_with_new_names(found, names))
+        new_lines = sorted(_with_new_names(new_lines, names))
     earlier = [
         RankedLine(_rank(line.text, line.names), place - len(excerpt.lines), line.text, list(line.names))
         for place, line in enumerate(excerpt.lines)
     ]
-    ranked = sorted((*earlier, *found)) if earlier else found
+    ranked = sorted((*earlier, *new_lines)) if earlier else new_lines
     kept = _within(ranked, [len(line.text) for line in ranked], _KEPT)
     rest = [*excerpt.others, *(name for line in ranked[len(kept) :] for name in line.names)]
     lines = []
@@ -118,7 +120,7 @@ def continue_excerpt(
     return excerpt._replace(
         lines=tuple(lines),
         others=tuple(_within(rest, [len(name) + 1 for name in rest], _OTHERS)),
-        result_names=excerpt.result_names + sum(len(line.names) for line in found),
+        result_names=excerpt.result_names + sum(len(line.names) for line in new_lines),
         result_tokens=excerpt.result_tokens + tokens,
     )
 
@@ -162,12 +164,12 @@ def ranked_lines(text: str) -> list[RankedLine]:
     # Most texts have none, and then their lines need no search. One pattern would take ten times as long.
     signs = [sign for sign in _FAILURES if sign in text]
     parts = list(islice(split_lines(text), MAX_LINES_READ))
-    found = []
+    ranked = []
     for index, (part, names) in enumerate(zip(parts, new_identifiers(parts), strict=True)):
         if (names or signs) and (rank := _rank(part, names, signs)):
-            found.append(RankedLine(rank, index, part, names))
-    found.sort()
-    return found
+            ranked.append(RankedLine(rank, index, part, names))
+    ranked.sort()
+    return ranked
 
 
 def _rank(text: str, names: Sequence[str], signs: Sequence[str] = _FAILURES) -> float:

@@ -19,11 +19,11 @@ _OF_RUNNER = re.compile(
 
 def exit_code_in(line: str) -> int | None:
     """The exit code that a line says, or None."""
-    found = _CODE.search(line) if any(mark in line for mark in _MARKS) else None
-    return int(found[1]) if found else None
+    match = _CODE.search(line) if any(mark in line for mark in _MARKS) else None
+    return int(match[1]) if match else None
 
 
 def exit_code_by_runner(line: str) -> int | None:
     """The exit code in a line that a runner writes, and that says nothing else; None of any other line."""
-    found = _OF_RUNNER.match(line)
-    return int(found[1]) if found else None
+    match = _OF_RUNNER.match(line)
+    return int(match[1]) if match else None

@@ -106,9 +106,9 @@ def likely_failure(result: ToolResult, check: Check) -> Finding | None:
         rules = tuple(rule for rule in rules if rule not in OF_THE_END)
     later = after_passed_tests(lines) if check.rules == "program" else lines
     for rule in rules:
-        found = rule(lines if rule is exit_code else later, check.programs)
-        if found:
-            return Finding(rule.__name__, preview(found.strip()))
+        finding = rule(lines if rule is exit_code else later, check.programs)
+        if finding:
+            return Finding(rule.__name__, preview(finding.strip()))
     return None
 
 
@@ -146,5 +146,5 @@ def error_line(result: ToolResult) -> str:
         return preview(first)
     lines = [line for line in _lines_of(_ends_of(text)) if line != "Output:"]
     written = [line for line in lines if exit_code_by_runner(line) is None]
-    found = filter(None, (rule(written, ()) for rule in OF_PROGRAMS if rule is not exit_code))
-    return preview(next(found, (written or lines or [first])[0]).strip())
+    findings = filter(None, (rule(written, ()) for rule in OF_PROGRAMS if rule is not exit_code))
+    return preview(next(findings, (written or lines or [first])[0]).strip())

@@ -25,9 +25,9 @@ _BLANKED = bytes.maketrans(_SEPARATING.encode(), b" " * len(_SEPARATING))
 
 def identifiers(text: str) -> list[str]:
     """Each identifier of the text once, in the order in which they first stand there."""
-    found = dict.fromkeys(map(_name_in, dict.fromkeys(_runs(text))))
-    found.pop("", None)
-    return list(found)
+    names = dict.fromkeys(map(_name_in, dict.fromkeys(_runs(text))))
+    names.pop("", None)
+    return list(names)
 
 
 def new_identifiers(lines: Sequence[str]) -> Iterator[list[str]]:
@@ -40,14 +40,14 @@ def new_identifiers(lines: Sequence[str]) -> Iterator[list[str]]:
         found_runs = [line.split() for line in blanked.split("\n")]
     else:
         found_runs = [_runs(line) for line in lines]
-    for found in found_runs:
+    for run in found_runs:
         new = []
-        if not runs.issuperset(found):
-            for name in map(_name_in, found):
+        if not runs.issuperset(run):
+            for name in map(_name_in, run):
                 if name not in names:
                     names.add(name)
                     new.append(name)
-            runs.update(found)
+            runs.update(run)
         yield new
 
 

@@ -254,15 +254,15 @@ def holds_more_values(text: str, most: int) -> bool:
     bare = text.replace("\\\\", "").replace('\\"', "")  # every quote that is left begins or ends a string
     if bare.count('"') > 4 * (most + 1):  # a value has two strings at most, its name and itself
         return True
-    found = end = 0
-    while found <= most:
+    count = end = 0
+    while count <= most:
         start = bare.find('"', end)
         until = len(bare) if start < 0 else start
-        found += bare.count(",", end, until) + bare.count("[", end, until) + bare.count("{", end, until)
+        count += bare.count(",", end, until) + bare.count("[", end, until) + bare.count("{", end, until)
         if start < 0:
             break
         end = bare.find('"', start + 1) + 1 or len(bare)
-    return found > most
+    return count > most
 
 
 def nested_deeper(value: Any, source: str | bytes, limit: int) -> bool:

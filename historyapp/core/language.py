@@ -41,30 +41,30 @@ class SpacyLanguage:
 
     def sentences(self, text: str) -> list[str]:
         """The text in order and without loss: joined, the sentences are the text."""
-        found: list[str] = []
+        sentences: list[str] = []
         with self._lock:
             for start in range(0, len(text), LONGEST_PIECE):
                 chunk = text[start : start + LONGEST_PIECE]
                 # spaCy cannot hold lone surrogates; what replaces them has the same length.
                 at = 0
                 for sentence in self._parse(clean(chunk)).sents:
-                    found.append(chunk[at : sentence.end_char])
+                    sentences.append(chunk[at : sentence.end_char])
                     at = sentence.end_char
                 if at < len(chunk):
-                    found.append(chunk[at:])
-        return found
+                    sentences.append(chunk[at:])
+        return sentences
 
     def names(self, text: str) -> list[str]:
         """Named entities, each once, in order; none without a statistical model."""
         if not self._has_names:
             return []
-        found: dict[str, None] = {}
+        names: dict[str, None] = {}
         with self._lock:
             for start in range(0, len(text), LONGEST_PIECE):
                 for entity in self._parse(clean(text[start : start + LONGEST_PIECE])).ents:
                     if name := entity.text.strip()[:LONGEST_NAME]:
-                        found[name] = None
-        return list(found)
+                        names[name] = None
+        return list(names)
 
     def _parse(self, text: str) -> Any:
         """A parsed text, which is valid until the next one is parsed."""
@@ -94,24 +94,24 @@ def load_language(name: str) -> tuple[SpacyLanguage, str]:
     """The model of this name, and an empty note; where it is not installed, the blank pipeline of its
     language with rules for sentence ends, and a note that says so.
     """
-    found = _loaded(name)
-    if not found.fault:
-        return found.language, ""
+    loaded = _loaded(name)
+    if not loaded.fault:
+        return loaded.language, ""
     note = (
-        f"{found.fault} Sentences are found by the rules for {found.rules!r}; names of people, places and "
+        f"{loaded.fault} Sentences are found by the rules for {loaded.rules!r}; names of people, places and "
         f"organisations are not found. {_HOW}"
     )
-    return found.language, note
+    return loaded.language, note
 
 
 def chunking_note(name: str) -> str:
     """What to say where long texts were cut with the model of this name; empty if it is installed."""
-    found = _loaded(name)
-    if not found.fault:
+    loaded = _loaded(name)
+    if not loaded.fault:
         return ""
     return (
-        f"{found.fault} Steps too long for one request were cut at sentence ends that the rules for "
-        f"{found.rules!r} find. {_HOW}"
+        f"{loaded.fault} Steps too long for one request were cut at sentence ends that the rules for "
+        f"{loaded.rules!r} find. {_HOW}"
     )
 
 

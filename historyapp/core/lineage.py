@@ -301,14 +301,14 @@ class Lineage:
     def _begins_before(
         self, level: int, is_before: Callable[[str, int], bool | None], block: SpanBlock
     ) -> bool:
-        found = is_before(block.session, block.first)
-        if found is None:  # the block begins in a session that this one was forked from
+        answer = is_before(block.session, block.first)
+        if answer is None:  # the block begins in a session that this one was forked from
             while level:
                 level -= 1
                 block = self.load(block.session, block.position).older[level][0]
             span = self.load(block.session, block.position).newest[0]
-            found = is_before(span.session, span.first)
-        return bool(found)
+            answer = is_before(span.session, span.first)
+        return bool(answer)
 
     def newest_first(self) -> Iterator[tuple[str, int]]:
         """``(session, position)`` of every live entry, newest first."""

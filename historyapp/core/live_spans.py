@@ -19,7 +19,7 @@ def spans_at(lineage: Lineage, positions: Iterable[int]) -> dict[int, Span]:
     """For each position that is live the span that it is in."""
     left = sorted(set(positions))
     newest = bisect_left(left, lineage.newest[0].first) if lineage.newest else len(left)
-    found = dict(_in_spans(lineage.newest, left[newest:]))
+    spans = dict(_in_spans(lineage.newest, left[newest:]))
     del left[newest:]
     pending: list[_PendingBlock] = []
     for level, blocks in enumerate(lineage.older):
@@ -35,9 +35,9 @@ def spans_at(lineage: Lineage, positions: Iterable[int]) -> dict[int, Span]:
             if level:
                 below += _in_blocks(level - 1, stored.older[level - 1], some)
             else:
-                found.update(_in_spans(stored.newest, some))
+                spans.update(_in_spans(stored.newest, some))
         pending = below
-    return found
+    return spans
 
 
 def _in_blocks(level: int, blocks: Sequence[SpanBlock], positions: list[int]) -> Iterator[_PendingBlock]:

@@ -21,11 +21,11 @@ def mark_names(text: str, words: Collection[str], others: Collection[str] = ()) 
             of the text bounds the time, so there should be few of them.
         others: names that are found where they stand on their own. There may be many.
     """
-    found = [(at, name) for name in words for at in word_places(name, text)]
-    found += [(at, name) for at, name in identifier_places(text) if name in others] if others else []
+    places = [(at, name) for name in words for at in word_places(name, text)]
+    places += [(at, name) for at, name in identifier_places(text) if name in others] if others else []
     pieces: list[TextPiece] = []
     end = 0
-    for at, name in sorted(found, key=lambda place: (place[0], -len(place[1]))):
+    for at, name in sorted(places, key=lambda place: (place[0], -len(place[1]))):
         if at >= end:
             pieces += [TextPiece(text[end:at])] if at > end else []
             pieces.append(TextPiece(name, is_name=True))

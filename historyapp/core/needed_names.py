@@ -34,15 +34,15 @@ def needed_names(steps: Iterable[Episode], later: Iterable[Episode]) -> list[Nee
         for result in step.results:
             for name in identifiers(returned_text(result)[:MAX_CHARACTERS]):
                 known.setdefault(name, step.number)
-    found: dict[str, NeededName] = {}
+    names: dict[str, NeededName] = {}
     for step in later:
         output = step.output
         calls = (output.use_tool,) if output.use_tool else output.tool_calls
         texts = [text[:MAX_CHARACTERS] for call in calls for text in texts_in(call.arguments)]
         for name in chain.from_iterable(map(identifiers, texts)):
-            if name in known and name not in found and len(found) < MAX_NAMES:
-                found[name] = NeededName(name, known[name], step.number)
-    return list(found.values())
+            if name in known and name not in names and len(names) < MAX_NAMES:
+                names[name] = NeededName(name, known[name], step.number)
+    return list(names.values())
 
 
 def kept_names(names: Sequence[NeededName], texts: Sequence[str]) -> list[NeededName]:

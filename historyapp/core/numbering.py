@@ -30,10 +30,10 @@ def numbered_code(text: str) -> NumberedCode | None:
             continue
         code, number = [lines[start][first.end() :]], int(first[1])
         for line in lines[start + 1 :]:
-            found = _NUMBER.match(line)
-            if found is None or int(found[1]) != number + len(code):
+            match = _NUMBER.match(line)
+            if match is None or int(match[1]) != number + len(code):
                 break
-            code.append(line[found.end() :])
+            code.append(line[match.end() :])
         end = start + len(code)
         if len(code) > 1 or len(lines) == 1:
             before, after = "\n".join(lines[:start]), "\n".join(lines[end:])
@@ -57,15 +57,15 @@ def _first_number(text: str) -> int | None:
     """The number of the first line that has one, if the next line has the next number or no other has one."""
     lines = text[:_ENDS].split("\n", _MAX_BEFORE + 1)
     for start, line in enumerate(lines[:_MAX_BEFORE]):
-        if found := _NUMBER.match(line):
+        if match := _NUMBER.match(line):
             after = _NUMBER.match(lines[start + 1]) if start + 1 < len(lines) else None
-            follows = after is not None and int(after[1]) == int(found[1]) + 1
-            is_only = found[0].endswith(("→", "\t")) and not any(map(_NUMBER.match, lines[start + 1 :]))
-            return int(found[1]) if follows or is_only or len(lines) == 1 else None
+            follows = after is not None and int(after[1]) == int(match[1]) + 1
+            is_only = match[0].endswith(("→", "\t")) and not any(map(_NUMBER.match, lines[start + 1 :]))
+            return int(match[1]) if follows or is_only or len(lines) == 1 else None
     return None
 
 
 def _last_number(text: str) -> int | None:
     lines = f"\n{text}"[-_ENDS:].rsplit("\n", _MAX_AFTER)[1:]  # before them stands no whole line
     numbers = map(_NUMBER.match, reversed(lines))
-    return next((int(found[1]) for found in numbers if found), None)
+    return next((int(match[1]) for match in numbers if match), None)

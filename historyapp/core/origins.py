@@ -123,19 +123,19 @@ def group_of(role: Role) -> Group:
 def lookups(name: str) -> list[Lookup]:
     """The ways to find a name, from the exact text to its parts."""
     kind, parts = kind_of(name), _parts(name)
-    found = [Lookup("whole", (key_of(_complete_name(name, parts)),))]
+    ways = [Lookup("whole", (key_of(_complete_name(name, parts)),))]
     if kind == "hash" and "-" not in name:
-        found.append(Lookup("end", (key_of(f"#{name[:_HEX_DIGITS]}"),)))
+        ways.append(Lookup("end", (key_of(f"#{name[:_HEX_DIGITS]}"),)))
     elif kind == "url" and "?" not in name:
         if len(parts) > 1 or "." in parts[0]:
-            found.append(Lookup("parts", (key_of(_pair(parts) or parts[0]),)))
+            ways.append(Lookup("parts", (key_of(_pair(parts) or parts[0]),)))
     elif kind == "path" and len(parts) > 1:
-        found.append(Lookup("end", (key_of(_pair(parts)),)))
+        ways.append(Lookup("end", (key_of(_pair(parts)),)))
         folder = _pair(parts[:-1]) or parts[-2]
-        found.append(Lookup("parts", (key_of(parts[-1]), key_of(folder))))
+        ways.append(Lookup("parts", (key_of(parts[-1]), key_of(folder))))
     elif kind == "name" and (end := _attribute(name)):
-        found.append(Lookup("end", (key_of(end),)))
-    return found
+        ways.append(Lookup("end", (key_of(end),)))
+    return ways
 
 
 def best_lookup(name: str, firsts: Mapping[int, int]) -> Lookup | None:
@@ -145,11 +145,11 @@ def best_lookup(name: str, firsts: Mapping[int, int]) -> Lookup | None:
     Args:
         firsts: where each known key first appeared.
     """
-    found = [way for way in lookups(name) if all(key in firsts for key in way.keys)]
-    exact = [way for way in found if way.match != "parts"]
+    possible = [way for way in lookups(name) if all(key in firsts for key in way.keys)]
+    exact = [way for way in possible if way.match != "parts"]
     if kind_of(name) == "path" and exact:
         return min(exact, key=lambda way: firsts[way.keys[0]])
-    return found[0] if found else None
+    return possible[0] if possible else None
 
 
 def mention_texts(name: str) -> Iterator[str]:
@@ -246,7 +246,7 @@ def result_words(result: ToolResult) -> str:
 
 def mentions_of(body: Body, metadata: Mapping[str, Any] | None = None) -> Found:
     """The keys of all identifiers in an entry, each at its first place."""
-    found: dict[tuple[Group, int], Mention] = {}
+    mentions: dict[tuple[Group, int], Mention] = {}
     left, is_complete = MAX_CHARACTERS, True
     for role, part, text in texts_of(body, metadata):
         is_complete = is_complete and len(text) <= left
@@ -262,10 +262,10 @@ def mentions_of(body: Body, metadata: Mapping[str, Any] | None = None) -> Found:
                 if word not in seen:
                     seen.add(word)
                     key = key_of(word)
-                    found.setdefault((group, key), Mention(key, role, part, number))
-        if len(found) > MAX_KEYS:
-            return Found(list(found.values())[:MAX_KEYS], is_complete=False)
-    return Found(list(found.values()), is_complete)
+                    mentions.setdefault((group, key), Mention(key, role, part, number))
+        if len(mentions) > MAX_KEYS:
+            return Found(list(mentions.values())[:MAX_KEYS], is_complete=False)
+    return Found(list(mentions.values()), is_complete)
 
 
 def _with_slashes(text: str) -> str:
@@ -308,7 +308,7 @@ def _files_of_command(command: str) -> list[str]:
     text = text[: text.rfind(" ") + 1] if text.endswith(_CUT) else text
     for separator in _SEPARATORS:
         text = text.replace(separator, "\n")
-    found: dict[str, None] = {}
+    paths: dict[str, None] = {}
     written: set[str] = set()
     for words in (part.split() for part in text.split("\n")):
         if not words or words[0] in _NEEDING_NONE:
@@ -322,8 +322,8 @@ def _files_of_command(command: str) -> list[str]:
             if is_target or before in _WRITING:
                 written.add(names[0].rpartition("/")[2])
             elif names[0].rpartition("/")[2] not in written:
-                found[names[0]] = None
-    return list(found)
+                paths[names[0]] = None
+    return list(paths)
 
 
 def _is_file_word(word: str, name: str) -> bool:
@@ -348,7 +348,7 @@ def result_names(body: Body) -> list[ResultLine]:
 
     At most :data:`RESULT_NAMES` names are looked at.
     """
-    found: list[ResultLine] = []
+    lines_with_names: list[ResultLine] = []
     left = RESULT_NAMES
     for text in texts_of(body) if isinstance(body, ToolResults) else ():
         lines = _with_slashes(text.text[:MAX_CHARACTERS]).split("\n")
@@ -356,7 +356,7 @@ def result_names(body: Body) -> list[ResultLine]:
             some = [name for name in names if kind_of(name) != "number"][:left]
             left -= len(some)
             if some:
-                found.append(ResultLine(text.part, number, some, line))
+                lines_with_names.append(ResultLine(text.part, number, some, line))
             if left <= 0:
-                return found
-    return found
+                return lines_with_names
+    return lines_with_names

@@ -357,8 +357,8 @@ def _failure(step: Step, status: Status, answered: Sequence[PairedResult]) -> di
         return {}
     for result, calls in answered:
         check = step.checks.get(calls[0]) if calls else None
-        found = likely_failure(result, check) if check else None
-        if found:
-            new = {"likely_failure": found.rule, "error_line": found.line}
+        finding = likely_failure(result, check) if check else None
+        if finding:
+            new = {"likely_failure": finding.rule, "error_line": finding.line}
             return {**new, "total_likely_failures": before + 1}
     return {}

@@ -82,9 +82,9 @@ def call_fields(call: Any) -> Any:
 
 
 def _fields(call: dict[str, Any], id: str, named: dict[str, Any], arguments: str) -> dict[str, Any]:
-    found = {"id": call.get(id), "name": named.get("name")}
+    fields = {"id": call.get(id), "name": named.get("name")}
     return {
-        **{name: value for name, value in found.items() if value is not None},
+        **{name: value for name, value in fields.items() if value is not None},
         "arguments": arguments_of(named.get(arguments)),
     }
 
@@ -148,11 +148,11 @@ def _reasoning(message: dict[str, Any], blocks: list[dict[str, Any]]) -> Iterato
 
 
 def _calls(message: dict[str, Any], blocks: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    found = _blocks(message.get("tool_calls"))
-    if not found and isinstance(message.get("function_call"), dict):
-        found = [{"function": message["function_call"]}]
-    found += [block for block in blocks if block.get("type") in ("tool_use", *_RESPONSE_CALLS)]
-    calls = [call for call in map(call_fields, found) if text(call.get("name"))]
+    tool_calls = _blocks(message.get("tool_calls"))
+    if not tool_calls and isinstance(message.get("function_call"), dict):
+        tool_calls = [{"function": message["function_call"]}]
+    tool_calls += [block for block in blocks if block.get("type") in ("tool_use", *_RESPONSE_CALLS)]
+    calls = [call for call in map(call_fields, tool_calls) if text(call.get("name"))]
     used_ids = {call.get("id") for call in calls}
     number = 0
     for call in calls:

@@ -191,9 +191,9 @@ class _Count:
     def parts(self) -> dict[Part, int]:
         """The count so far."""
         factor = factor_for(self._model)
-        found = Counter[Part](self._fixed)
-        found.update(self._texts)
-        counted: dict[Part, int] = {part: round(tokens * factor) for part, tokens in found.items() if tokens}
+        counts = Counter[Part](self._fixed)
+        counts.update(self._texts)
+        counted: dict[Part, int] = {part: round(tokens * factor) for part, tokens in counts.items() if tokens}
         outputs = self._earlier_turns + sum(now for now, _ in self._turn)
         if outputs:
             counted["assistant"] = outputs

@@ -101,11 +101,11 @@ def result_fact(check: Check, text: str) -> str:
     """
     match check.kind:
         case "read":
-            return _listed(text) or _lines_read(check.figures, text) or _found(text)
+            return _listed(text) or _lines_read(check.figures, text) or _match_count(text)
         case "edit":
             return _lines_changed(check.figures, text)
         case "search":
-            return _found(text) or _places(text)
+            return _match_count(text) or _places(text)
         case "shell":
             return _printed(check, text)
         case "plan":
@@ -168,20 +168,20 @@ def _signed(figures: tuple[int, ...]) -> str:
     return " ".join(f"{sign}{lines:,}" for sign, lines in zip("+−", figures, strict=True) if lines)
 
 
-def _found(text: str) -> str:
+def _match_count(text: str) -> str:
     """What a harness says that it found. Of one match the place, where it is in the next line."""
     if nothing := _NOTHING.match(text):
         return "no files" if "file" in nothing[0] else "no matches"
     if total := _TOTAL.search(text[-_HEAD:]):
         return f"{_count(int(total[1]), 'match')} in {_count(int(total[2]), 'file')}"
-    found = _FOUND.match(text)
-    if found is None:
+    match = _FOUND.match(text)
+    if match is None:
         return ""
-    number, after = int(found[1]), text[: _HEAD + _LONGEST_LINE].split("\n", 2)[1:2]
+    number, after = int(match[1]), text[: _HEAD + _LONGEST_LINE].split("\n", 2)[1:2]
     if number == 1 and after and _is_path(after[0]):
         return after[0]
-    files = text[:_SEARCHED].count("\nFile: ") if found[2] == "match" and len(text) <= _SEARCHED else 0
-    return _count(number, found[2]) + (f" in {_count(files, 'file')}" if files else "")
+    files = text[:_SEARCHED].count("\nFile: ") if match[2] == "match" and len(text) <= _SEARCHED else 0
+    return _count(number, match[2]) + (f" in {_count(files, 'file')}" if files else "")
 
 
 def _places(text: str) -> str:
@@ -189,8 +189,8 @@ def _places(text: str) -> str:
     line says more."""
     read, paths = text[:_SEARCHED], list[str]()
     if _MARKED_PLACE.search(read):
-        found = (_PLACE.match(line) for line in read.split("\n") if not line.startswith(_NOTES))
-        paths = [place[1] for place in found if place]
+        matches = (_PLACE.match(line) for line in read.split("\n") if not line.startswith(_NOTES))
+        paths = [place[1] for place in matches if place]
     if len(paths) > 1:
         return f"{_count(len(paths), 'match', _more(text))} in {_count(len(set(paths)), 'file')}"
     numbered = len(_NUMBERED.findall(f"\n{read}"))

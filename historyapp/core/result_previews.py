@@ -59,13 +59,13 @@ def _words(outputs: Any) -> str:
 
 def _joined(parts: Iterable[Any]) -> str:
     """The texts of parts, one behind another, until there are enough."""
-    found, size = list[str](), 0
+    texts, size = list[str](), 0
     for part in parts:
-        found.append(_part_text(part))
-        size += len(found[-1])
+        texts.append(_part_text(part))
+        size += len(texts[-1])
         if size > _ENOUGH:
             break
-    return "\n".join(filter(None, (words.strip("\n") for words in found)))
+    return "\n".join(filter(None, (words.strip("\n") for words in texts)))
 
 
 def _part_text(part: Any) -> str:

@@ -24,8 +24,8 @@ def places_in(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 def folder_of(metadata: Mapping[str, Any]) -> str:
     """Where the agent worked; empty where that is not known."""
-    found = _first(metadata, _FOLDERS)
-    return (found.rstrip("/\\") or found)[-LONGEST:]
+    folder = _first(metadata, _FOLDERS)
+    return (folder.rstrip("/\\") or folder)[-LONGEST:]
 
 
 def repository_of(metadata: Mapping[str, Any]) -> str:

@@ -109,11 +109,11 @@ def parse_query(text: str, now: datetime) -> SearchQuery:
     if len(text) > MAX_CHARACTERS:
         raise Invalid(f"The query has {len(text):,} characters. Use at most {MAX_CHARACTERS}.")
     query = SearchQuery()
-    for count, found in enumerate(query_words(text, query)):
+    for count, word in enumerate(query_words(text, query)):
         if count >= MAX_TERMS:
             raise Invalid(f"The query has more than {MAX_TERMS} words and filters. Use fewer.")
-        if not found.is_and:
-            _add(query, found, now)
+        if not word.is_and:
+            _add(query, word, now)
         elif query.groups[-1]:
             query.groups.append([])
     if len(query.groups) > 1 and not query.groups[-1]:
@@ -132,9 +132,9 @@ def query_words(text: str, query: SearchQuery) -> Iterator[QueryWord]:
         if text[at].isspace():
             at += 1
             continue
-        if found := _COMPARISON.match(text, at):
-            query.conditions.append(_comparison(found))
-            at = found.end()
+        if match := _COMPARISON.match(text, at):
+            query.conditions.append(_comparison(match))
+            at = match.end()
             continue
         begun = at
         is_excluded = text[at] == "-" and at + 1 < len(text) and not text[at + 1].isspace()
@@ -160,8 +160,8 @@ def query_words(text: str, query: SearchQuery) -> Iterator[QueryWord]:
         yield QueryWord(facet, value, False, is_excluded)
 
 
-def _comparison(found: "re.Match[str]") -> SessionCondition:
-    name, operator, digits, scale = found.groups()
+def _comparison(match: "re.Match[str]") -> SessionCondition:
+    name, operator, digits, scale = match.groups()
     try:
         number = float(digits.replace(",", "").replace("_", "")) * _SCALES.get((scale or "").lower(), 1)
     except ValueError:
@@ -169,61 +169,59 @@ def _comparison(found: "re.Match[str]") -> SessionCondition:
     return SessionCondition(name.lower(), repr(number), operator)
 
 
-def _add(query: SearchQuery, found: QueryWord, now: datetime) -> None:
-    if found.facet in NUMBERS:
-        raise Invalid(f"Compare {found.facet} with a number, for example {found.facet}>100.")
-    if found.facet in TIMES:
-        moment = _moment(found.text, now)
-        query.since, query.until = (moment, query.until) if found.facet == "since" else (query.since, moment)
-    elif found.facet == TAKES:
-        if found.text not in ("all", "live"):
-            raise Invalid(f"takes:{found.text} is unknown. Use takes:all or takes:live.")
-        query.with_takes = found.text == "all"
-    elif found.facet in SESSION_FACETS:
-        value = found.text.strip("*")
-        query.conditions.append(SessionCondition(found.facet, value, is_excluded=found.is_excluded))
+def _add(query: SearchQuery, word: QueryWord, now: datetime) -> None:
+    if word.facet in NUMBERS:
+        raise Invalid(f"Compare {word.facet} with a number, for example {word.facet}>100.")
+    if word.facet in TIMES:
+        moment = _moment(word.text, now)
+        query.since, query.until = (moment, query.until) if word.facet == "since" else (query.since, moment)
+    elif word.facet == TAKES:
+        if word.text not in ("all", "live"):
+            raise Invalid(f"takes:{word.text} is unknown. Use takes:all or takes:live.")
+        query.with_takes = word.text == "all"
+    elif word.facet in SESSION_FACETS:
+        value = word.text.strip("*")
+        query.conditions.append(SessionCondition(word.facet, value, is_excluded=word.is_excluded))
     else:
         group = query.groups[-1]
-        group += [term for term in _terms(found) if term not in group]
+        group += [term for term in _terms(word) if term not in group]
 
 
-def _terms(found: QueryWord) -> Iterator[Term]:
-    if found.facet in ("status", "has", "kind"):
-        yield _named(found)
+def _terms(word: QueryWord) -> Iterator[Term]:
+    if word.facet in ("status", "has", "kind"):
+        yield _named(word)
         return
-    is_prefix = found.text.endswith("*")
-    tokens = tuple(tokens_of(found.text.rstrip("*")))
+    is_prefix = word.text.endswith("*")
+    tokens = tuple(tokens_of(word.text.rstrip("*")))
     if not tokens:
-        if found.facet:
-            raise Invalid(f"{found.facet}:{found.text} has no letters or digits to find.")
+        if word.facet:
+            raise Invalid(f"{word.facet}:{word.text} has no letters or digits to find.")
         if is_prefix:
-            raise Invalid(f"{found.text} has no letters before the *. Write at least {MIN_PREFIX}.")
+            raise Invalid(f"{word.text} has no letters before the *. Write at least {MIN_PREFIX}.")
         return  # punctuation alone is in every text
     if len(tokens) > MAX_TOKENS_OF_TERM:
         raise Invalid(f"A phrase has {len(tokens)} words. Use at most {MAX_TOKENS_OF_TERM}.")
     if is_prefix and is_unspaced(tokens[-1]):
         is_prefix = False  # each character is a token of its own
     if is_prefix and len(tokens[-1]) < MIN_PREFIX:
-        raise Invalid(
-            f"{found.text} begins too many words. Write at least {MIN_PREFIX} letters before the *."
-        )
-    yield Term(found.facet, tokens, is_prefix, found.is_excluded)
+        raise Invalid(f"{word.text} begins too many words. Write at least {MIN_PREFIX} letters before the *.")
+    yield Term(word.facet, tokens, is_prefix, word.is_excluded)
 
 
-def _named(found: QueryWord) -> Term:
+def _named(word: QueryWord) -> Term:
     """A facet with a fixed list of values."""
-    value = found.text.lower()
+    value = word.text.lower()
     value = {"failed": LIKELY_FAILED, "interrupted": "interrupted_by_human"}.get(value, value)
-    values = (*STATUSES, LIKELY_FAILED) if found.facet == "status" else HAS
+    values = (*STATUSES, LIKELY_FAILED) if word.facet == "status" else HAS
     if value not in values:
-        raise Invalid(f"{found.facet}:{found.text} is unknown. Use one of {', '.join(values)}.")
-    return Term("has" if found.facet == "kind" else found.facet, (value,), is_excluded=found.is_excluded)
+        raise Invalid(f"{word.facet}:{word.text} is unknown. Use one of {', '.join(values)}.")
+    return Term("has" if word.facet == "kind" else word.facet, (value,), is_excluded=word.is_excluded)
 
 
 def _moment(text: str, now: datetime) -> datetime:
     """``7d``, ``12h``, ``2026-11-01`` or a full time."""
-    if found := _SPAN.fullmatch(text.lower()):
-        return now - timedelta(hours=int(found[1]) * _HOURS[found[2]])
+    if match := _SPAN.fullmatch(text.lower()):
+        return now - timedelta(hours=int(match[1]) * _HOURS[match[2]])
     if text.lower() in ("today", "yesterday"):
         day = now.replace(hour=0, minute=0, second=0, microsecond=0)
         return day if text.lower() == "today" else day - timedelta(days=1)

@@ -82,10 +82,12 @@ def _places(text: str, term: Term, start: int, end: int) -> Iterator[range]:
 def _cut(passage: Passage, text: str, at: int, terms: Iterable[Term]) -> Snippet:
     """The text around a place, on one line, with the matches in it."""
     start, end = _word_start(text, max(0, at - AROUND // 2)), min(len(text), at + 2 * AROUND)
-    found = sorted({(place.start, place.stop) for term in terms for place in _places(text, term, start, end)})
+    matches = sorted(
+        {(place.start, place.stop) for term in terms for place in _places(text, term, start, end)}
+    )
     shown, marks = "…" if start else "", list[tuple[int, int]]()
     reached = start
-    for first, last in found:
+    for first, last in matches:
         if first < reached:
             continue
         shown = _join(shown, text[reached:first])

@@ -38,20 +38,20 @@ class TokenPiece(NamedTuple):
 def tokens_of(text: str) -> list[str]:
     """The tokens of a text, in order."""
     if text.isascii():
-        found: list[str] = []
+        tokens: list[str] = []
         for run in _RUN.findall(text):
             if (run.islower() or run.isdigit()) and len(run) <= LONGEST:
-                found.append(run)
+                tokens.append(run)
             else:
-                found += parts_of(run)
-        return found
+                tokens += parts_of(run)
+        return tokens
     return [token for run in _any_run().findall(text) for token in parts_of(run)]
 
 
 def token_pieces(text: str, start: int = 0, end: int | None = None) -> Iterator[TokenPiece]:
     """The tokens of a part of a text, with their places."""
-    for found in _any_run().finditer(text, start, len(text) if end is None else end):
-        yield TokenPiece(parts_of(found[0]), found.start(), found.end())
+    for match in _any_run().finditer(text, start, len(text) if end is None else end):
+        yield TokenPiece(parts_of(match[0]), match.start(), match.end())
 
 
 def compound_names(text: str) -> Iterator[str]:
@@ -80,11 +80,11 @@ def is_unspaced(token: str) -> bool:
 
 
 def phrase_places(
-    found: Iterable[TokenPiece], phrase: tuple[str, ...], *, is_prefix: bool
+    pieces: Iterable[TokenPiece], phrase: tuple[str, ...], *, is_prefix: bool
 ) -> Iterator[range]:
     """The places where the tokens follow each other, as ranges of characters."""
     held: list[tuple[str, int, int]] = []
-    for piece in found:
+    for piece in pieces:
         for token in piece.tokens:
             held.append((token, piece.start, piece.end))
             held = held[-len(phrase) :]

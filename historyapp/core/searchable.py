@@ -126,10 +126,10 @@ _TEXTS: dict[str, Callable[[Mapping[str, Any]], Iterable[tuple[str, str]]]] = {
 }
 
 
-def dump_passages(found: Iterable[Passage]) -> str:
+def dump_passages(chosen: Iterable[Passage]) -> str:
     """Passages in one text: a line of JSON that says where each stands, then their texts."""
     headers, texts = [], []
-    for position, step, field, text in found:
+    for position, step, field, text in chosen:
         headers.append((position, step, _CODE[field], len(text)))
         texts.append(text)
     return f"{dump_json(headers)}\n{''.join(texts)}"
@@ -145,22 +145,22 @@ def load_passages(stored: str, needle: str = "") -> list[Passage]:
     folded = lowered(joined)
     if needle not in folded:
         return []
-    found, start = list[Passage](), 0
+    loaded, start = list[Passage](), 0
     for position, step, code, length in json.loads(headers):
         if needle in folded[start : start + length]:
-            found.append(Passage(position, step, FIELDS[code], joined[start : start + length]))
+            loaded.append(Passage(position, step, FIELDS[code], joined[start : start + length]))
         start += length
-    return found
+    return loaded
 
 
-def matches(found: Iterable[Passage], needle: str) -> Iterator[Match]:
+def matches(searched: Iterable[Passage], needle: str) -> Iterator[Match]:
     """One match for each entry that has the text, in the order of the passages.
 
     Args:
         needle: in lower case.
     """
     first: Match | None = None
-    for passage in found:
+    for passage in searched:
         folded = lowered(passage.text)
         start = folded.find(needle)
         if start < 0:
@@ -200,21 +200,21 @@ def _one_line(text: str) -> str:
 def trigrams(text: str) -> set[int]:
     """The trigrams of a text's bytes in UTF-8, as numbers. None for a text of one or two bytes."""
     data = text.encode("utf-8", "surrogatepass") + b"\0"
-    found: set[int] = set()
+    codes: set[int] = set()
     for start in range(min(4, len(data))):  # four bytes at once, which is many times quicker than slices
-        found.update(unpack_from(f"<{(len(data) - start) // 4}I", data, start))
-    return {four & 0xFFFFFF for four in found}
+        codes.update(unpack_from(f"<{(len(data) - start) // 4}I", data, start))
+    return {four & 0xFFFFFF for four in codes}
 
 
 def signature(text: str) -> bytes:
     """Bits for the trigrams of a text in lower case."""
-    found = trigrams(text)
+    codes = trigrams(text)
     size = _MIN_BITS
-    while size < min(_MAX_BITS, _BITS_PER_TRIGRAM * len(found)):
+    while size < min(_MAX_BITS, _BITS_PER_TRIGRAM * len(codes)):
         size *= 2
     bits = bytearray(size // 8)
     mask = size - 1
-    for trigram in found:
+    for trigram in codes:
         place = (trigram * _MULTIPLIER >> 8) & mask
         bits[place >> 3] |= 1 << (place & 7)
     return bytes(bits)

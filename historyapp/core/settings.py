@@ -52,8 +52,10 @@ def checked_instruction(text: str) -> str:
         raise ValueError("is empty. Leave it out or use null for the default instruction.")
     if size > LONGEST_INSTRUCTION:
         raise ValueError(f"has {size:,} characters. Use at most {LONGEST_INSTRUCTION:,}.")
-    if found := next((sign for sign in text if category(sign) in ("Cc", "Cs") and sign not in "\n\t"), None):
-        raise ValueError(f"holds the character U+{ord(found):04X}, which is no text. Remove it.")
+    if forbidden := next(
+        (sign for sign in text if category(sign) in ("Cc", "Cs") and sign not in "\n\t"), None
+    ):
+        raise ValueError(f"holds the character U+{ord(forbidden):04X}, which is no text. Remove it.")
     return text
 
 

@@ -17,16 +17,16 @@ def common_spans(whole: StepSpan, spans: Iterable[StepSpan]) -> list[StepSpan]:
     >>> common_spans(StepSpan(1, 5), [StepSpan(1, 1), StepSpan(2, 2), StepSpan(1, 2), StepSpan(4, 5)])
     [StepSpan(first=1, last=2), StepSpan(first=3, last=3), StepSpan(first=4, last=5)]
     """
-    found: list[StepSpan] = []
+    common: list[StepSpan] = []
     next_step = whole.first
     for span in sorted(spans):
-        if found and span.first <= found[-1].last:
-            found[-1] = StepSpan(found[-1].first, max(found[-1].last, span.last))
+        if common and span.first <= common[-1].last:
+            common[-1] = StepSpan(common[-1].first, max(common[-1].last, span.last))
         else:
             if span.first > next_step:
-                found.append(StepSpan(next_step, span.first - 1))
-            found.append(span)
-        next_step = found[-1].last + 1
+                common.append(StepSpan(next_step, span.first - 1))
+            common.append(span)
+        next_step = common[-1].last + 1
     if next_step <= whole.last:
-        found.append(StepSpan(next_step, whole.last))
-    return found
+        common.append(StepSpan(next_step, whole.last))
+    return common

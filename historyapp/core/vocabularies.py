@@ -20,17 +20,17 @@ def tokenizer(encoding: EncodingName) -> Any:
     """The tokenizer of an encoding, loaded at its first use. It may be shared by threads."""
     global _last_use
     _last_use = time.monotonic()
-    found = _loaded.get(encoding)
-    if found is None:
+    loaded = _loaded.get(encoding)
+    if loaded is None:
         with _loading:
-            found = _loaded.get(encoding)
-            if found is None:
+            loaded = _loaded.get(encoding)
+            if loaded is None:
                 # Its public batch_count starts a pool, which costs five times as much as counting one text.
                 # Private, but toktok itself never releases one: pyproject.toml admits patches only.
                 from toktok._toktok import Tokenizer
 
-                found = _loaded[encoding] = Tokenizer(encoding, "")
-    return found
+                loaded = _loaded[encoding] = Tokenizer(encoding, "")
+    return loaded
 
 
 def release_unused(seconds: float) -> bool:

@@ -125,13 +125,13 @@ class _Forgotten:
         """Whether an entry was taken out; counts it."""
         ids = row.ids
         numbers = [int(id) for id in ids if id.isascii() and id.isdecimal() and len(id) < 19]
-        found = bool(ids & self._ids) or any(
+        is_forgotten = bool(ids & self._ids) or any(
             first <= number <= last for number in numbers for first, last in self._ranges
         )
-        self.count += found
-        if found and row.kind == "model_output":
+        self.count += is_forgotten
+        if is_forgotten and row.kind == "model_output":
             self._outputs.append(row.position)
-        return found
+        return is_forgotten
 
 
 def find_window(newest_first: Iterable[LogRow], most_tokens: int) -> Window:
@@ -141,7 +141,7 @@ def find_window(newest_first: Iterable[LogRow], most_tokens: int) -> Window:
         most_tokens: at which reading ends, where nothing says that older entries were replaced.
     """
     rows = iter(newest_first)
-    found: list[LogRow] = []
+    newest_rows: list[LogRow] = []
     forgotten = _Forgotten()
     tokens = 0
 
@@ -150,37 +150,39 @@ def find_window(newest_first: Iterable[LogRow], most_tokens: int) -> Window:
             forgotten.note(row)
             if history := _replacement(row):
                 items = history, row.position
-                return Window(tuple(found[::-1]), "compaction", row.position, *items, forgotten.count)
+                return Window(tuple(newest_rows[::-1]), "compaction", row.position, *items, forgotten.count)
             if is_clear(row):
-                return Window(tuple(found[::-1]), "cleared", row.position, forgotten=forgotten.count)
+                return Window(tuple(newest_rows[::-1]), "cleared", row.position, forgotten=forgotten.count)
             continue
         if forgotten.has(row):
             if forgotten.count == MAX_FORGOTTEN:
-                return Window(tuple(found[::-1]), "older", row.position, *forgotten.outcome)
+                return Window(tuple(newest_rows[::-1]), "older", row.position, *forgotten.outcome)
             continue
         if row.channel == "compaction":
-            return _compacted(row, rows, found, forgotten.count)
-        found.append(row)
+            return _compacted(row, rows, newest_rows, forgotten.count)
+        newest_rows.append(row)
         if row.channel == "command" and CLEARED in text_of(row.body.get("content")):
-            return Window(tuple(found[::-1]), "cleared", row.position, forgotten=forgotten.count)
+            return Window(tuple(newest_rows[::-1]), "cleared", row.position, forgotten=forgotten.count)
         tokens += row.tokens
         if tokens > most_tokens:
-            return Window(tuple(found[::-1]), "older", row.position, *forgotten.outcome)
-    return Window(tuple(found[::-1]), "session", None, *forgotten.outcome)
+            return Window(tuple(newest_rows[::-1]), "older", row.position, *forgotten.outcome)
+    return Window(tuple(newest_rows[::-1]), "session", None, *forgotten.outcome)
 
 
-def _compacted(summary: LogRow, older: Iterator[LogRow], found: list[LogRow], skipped: int) -> Window:
+def _compacted(summary: LogRow, older: Iterator[LogRow], newest_rows: list[LogRow], skipped: int) -> Window:
     """The window after a summary, with what the agent kept beside it."""
     for row in older:
         if row.kind == "debug_log" and row.body.get("category") != "compaction":
             continue
         if history := _replacement(row):  # the summary is among its items
-            return Window(tuple(found[::-1]), "compaction", summary.position, history, row.position, skipped)
+            return Window(
+                tuple(newest_rows[::-1]), "compaction", summary.position, history, row.position, skipped
+            )
         kept = _preserved(row) if row.kind == "debug_log" else set()
         preserved = list(_while_kept(older, kept)) if kept else []
-        rows = (summary, *preserved[::-1], *found[::-1])
+        rows = (summary, *preserved[::-1], *newest_rows[::-1])
         return Window(rows, "compaction", summary.position, forgotten=skipped)
-    return Window((summary, *found[::-1]), "compaction", summary.position, forgotten=skipped)
+    return Window((summary, *newest_rows[::-1]), "compaction", summary.position, forgotten=skipped)
 
 
 def _replacement(row: LogRow) -> tuple[Mapping[str, Any], ...]:

@@ -39,16 +39,16 @@ def run(api: httpx.Client, folder: Path) -> list[str]:
     agent.act("How many are there?", "list_folder", path="ledger")
     steps, faults = 1, Faults()
     for year in YEARS:
-        taken, found = check_year(agent, year)
-        faults |= found
+        taken, year_faults = check_year(agent, year)
+        faults |= year_faults
         agent.write_notebook(f"Checked up to December {year}. Faulty so far: {', '.join(faults)}.")
         agent.session.post(
             "summaries",
             from_step=steps + 1,
             to_step=steps + taken,
             text=f"All ledgers of {year} were read and checked. "
-            f"Faulty: {', '.join(found)}; the others balance.",
-            key_points=[f"{month}: {reason}" for month, reason in found.items()],
+            f"Faulty: {', '.join(year_faults)}; the others balance.",
+            key_points=[f"{month}: {reason}" for month, reason in year_faults.items()],
         )
         steps += taken
     answer_and_review(agent, faults)
@@ -58,21 +58,21 @@ def run(api: httpx.Client, folder: Path) -> list[str]:
 
 def check_year(agent: ScriptedAgent, year: str) -> tuple[int, Faults]:
     """Checks twelve months. Returns the number of steps and the faults."""
-    steps, found = 0, Faults()
+    steps, faults = 0, Faults()
     for month in months(year):
         path = f"ledger/{month}.csv"
         agent.act(f"{month}: read it first.", "read_file", path=path)
         checked = agent.act(f"{month}: does it add up?", "check_ledger", path=path)
         steps += 2
         if checked["status"] == "error":
-            found[month] = checked["reason"]
+            faults[month] = checked["reason"]
             agent.act_in_parallel(
                 f"{month} fails. Which of its lines are odd, and is it mentioned elsewhere?",
                 ScriptedToolCall("grep", {"pattern": ODD, "path": path}),
                 ScriptedToolCall("grep", {"pattern": f"{month}/0[1-5]", "path": "ledger"}),
             )
             steps += 1
-    return steps, found
+    return steps, faults
 
 
 def answer_and_review(agent: ScriptedAgent, faults: Faults) -> None:

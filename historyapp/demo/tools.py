@@ -83,9 +83,9 @@ class Toolbox:
     def edit_file(self, path: str, old_string: str, new_string: str) -> str:
         """Replaces ``old_string``, which must occur once, and returns the change as a diff."""
         before = self.read_file(path)
-        found = before.count(old_string)
-        if found != 1:
-            raise ValueError(f"old_string stands {found} times in {path}, not once")
+        count = before.count(old_string)
+        if count != 1:
+            raise ValueError(f"old_string stands {count} times in {path}, not once")
         after = before.replace(old_string, new_string)
         self.write_file(path, after)
         lines = (before.splitlines(), after.splitlines())

@@ -59,12 +59,12 @@ class Connections:
         counted, self._counted = self._counted, set()
         if len(os.listdir("/dev/fd")) <= self._most:  # noqa: PTH208  as below
             return
-        found = peers_by_address(self._ports)
-        for client in surplus(found, self._most, self.busy):
+        by_address = peers_by_address(self._ports)
+        for client in surplus(by_address, self._most, self.busy):
             # The request of a new client may have arrived, but not in Python yet.
             if client in counted or client in self.busy:
                 self.close(client)
-        self._counted = {client for peers in found.values() for _, client in peers}
+        self._counted = {client for peers in by_address.values() for _, client in peers}
 
 
 def peer_of(scope: Scope) -> Peer:
@@ -75,23 +75,23 @@ def peer_of(scope: Scope) -> Peer:
 
 def peers_by_address(ports: Set[int]) -> dict[str, list[tuple[int, Peer]]]:
     """The clients that are connected to these ports, with the milliseconds of their silence."""
-    found: dict[str, list[tuple[int, Peer]]] = defaultdict(list)
+    by_address: dict[str, list[tuple[int, Peer]]] = defaultdict(list)
     for opened in open_sockets():
         with suppress(OSError):  # not connected
             client = opened.getpeername()[:2]
             if opened.getsockname()[1] in ports:
-                found[network_of(client[0])].append((silent_milliseconds(opened), client))
-    return found
+                by_address[network_of(client[0])].append((silent_milliseconds(opened), client))
+    return by_address
 
 
-def surplus(found: dict[str, list[tuple[int, Peer]]], most: int, busy: Set[Peer]) -> list[Peer]:
+def surplus(by_address: dict[str, list[tuple[int, Peer]]], most: int, busy: Set[Peer]) -> list[Peer]:
     """The connections to close so that no address has more than ``most``.
 
     Connections without a request come first, the longest silent ones before others: a client that has just
     connected is about to send its request.
     """
     closed: list[Peer] = []
-    for peers in found.values():
+    for peers in by_address.values():
         ordered = sorted((client in busy, -silence, client) for silence, client in peers)
         closed += [client for *_, client in ordered[: max(len(peers) - most, 0)]]
     return closed

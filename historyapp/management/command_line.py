@@ -62,10 +62,10 @@ def chosen_project(name: str | None) -> Project:
     """
     if name is None:
         return default_project()
-    found = list(Project.objects.filter(name=clean(name))[:2])
-    if len(found) == 1:
-        return found[0]
-    if found:
+    projects = list(Project.objects.filter(name=clean(name))[:2])
+    if len(projects) == 1:
+        return projects[0]
+    if projects:
         raise CommandError(f"Several projects are called {name!r}. Rename one of them first.")
     names = ", ".join(Project.objects.order_by("created_at").values_list("name", flat=True)[:20])
     raise CommandError(f"There is no project {name!r}. There is: {names or 'none yet'}.")

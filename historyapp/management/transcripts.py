@@ -34,10 +34,10 @@ def find_transcripts(paths: Iterable[Path]) -> Iterator[TranscriptFile]:
     """The files in ``paths`` and in their folders and subfolders, in order of name, each once."""
     seen: set[Path] = set()
     for path in paths:
-        for found in _in_folder(path) if path.is_dir() else (_file(path, path.parent),):
-            if found.path.absolute() not in seen:
-                seen.add(found.path.absolute())
-                yield found
+        for transcript in _in_folder(path) if path.is_dir() else (_file(path, path.parent),):
+            if transcript.path.absolute() not in seen:
+                seen.add(transcript.path.absolute())
+                yield transcript
 
 
 def _in_folder(folder: Path) -> Iterator[TranscriptFile]:
@@ -56,9 +56,9 @@ def _in_folder(folder: Path) -> Iterator[TranscriptFile]:
 def _file(path: Path, base: Path) -> TranscriptFile:
     label = path.relative_to(base).as_posix()
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError as error:
         return TranscriptFile(path, label, error=error.strerror or str(error))
-    if not S_ISREG(found.st_mode):
+    if not S_ISREG(status.st_mode):
         return TranscriptFile(path, label, error="it is a pipe or a device, not a file")
-    return TranscriptFile(path, label, found.st_size)
+    return TranscriptFile(path, label, status.st_size)

@@ -72,11 +72,11 @@ def _read_ancestors(session: UUID, kinds: Collection[str]) -> tuple[Ancestor, ..
         query = f"{_CHAIN}SELECT {', '.join(['id', 'shared', *conditions])} FROM chain ORDER BY depth"  # noqa: S608
         cursor.execute(query, [uuid_value(session)])
         rows = cursor.fetchall()
-    found = []
+    ancestors_read = []
     for id, shared, *flags in rows:
         has = frozenset(kind for kind, flag in zip(kinds, flags, strict=True) if flag)
-        found.append(Ancestor(as_uuid(id), shared, has))
-    return tuple(found)
+        ancestors_read.append(Ancestor(as_uuid(id), shared, has))
+    return tuple(ancestors_read)
 
 
 def summarised(sessions: Sequence[UUID]) -> set[UUID]:
@@ -91,8 +91,8 @@ def revisions(session: UUID) -> int:
     """The sum of the revisions of a session and of the sessions that it was forked from."""
     with connection.cursor() as cursor:
         cursor.execute(_REVISIONS, [uuid_value(session)])
-        ((found,),) = cursor.fetchall()
-    return int(found)
+        ((total,),) = cursor.fetchall()
+    return int(total)
 
 
 def parts(chain: Sequence[Ancestor], last: int, having: Container[UUID]) -> Iterator[Span]:

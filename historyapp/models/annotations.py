@@ -38,5 +38,5 @@ class Annotation(models.Model):
 
 def annotation_of(session: Session) -> Annotation:
     """The session's annotation, or a new empty one that is not saved."""
-    found: Annotation | None = getattr(session, "annotation", None)
-    return found or Annotation(session=session)
+    annotation: Annotation | None = getattr(session, "annotation", None)
+    return annotation or Annotation(session=session)

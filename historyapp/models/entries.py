@@ -45,13 +45,13 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         if selected:  # a single kind is compared as in the condition of its index
             rows = self.filter(kind=selected[0]) if len(selected) == 1 else self.filter(kind__in=selected)
         for batch in span_batches(spans, max(_SPANS_AT_ONCE, min(limit or 0, _MAX_SPANS))):
-            found = in_spans(rows, batch).order_by("-position" if newest_first else "position")
+            in_batch = in_spans(rows, batch).order_by("-position" if newest_first else "position")
             if limit is None:
-                yield from found.iterator(chunk_size=_AT_ONCE)
+                yield from in_batch.iterator(chunk_size=_AT_ONCE)
                 continue
             if at_once is None and limit > _FEW:
                 at_once = _AT_ONCE
-            page = found[:limit].iterator(chunk_size=at_once) if at_once else list(found[:limit])
+            page = in_batch[:limit].iterator(chunk_size=at_once) if at_once else list(in_batch[:limit])
             for row in page:
                 yield row
                 limit -= 1
@@ -81,8 +81,8 @@ def in_spans(rows: Rows, spans: Sequence[Span], column: str = "position", before
         value for span in spans for value in (session_value(span.session), span.first - before, span.last)
     ]
     where = " OR ".join([f"session_id = %s AND {column} BETWEEN %s AND %s"] * len(spans))
-    found: Any = rows.extra(where=[where], params=values) if spans else rows.none()  # noqa: S610 ours
-    return found  # type: ignore[no-any-return]
+    matching: Any = rows.extra(where=[where], params=values) if spans else rows.none()  # noqa: S610 ours
+    return matching  # type: ignore[no-any-return]
 
 
 def spans_between(

@@ -114,17 +114,17 @@ def _rows_by_place(
         read: reads the rows that begin in some spans or were cut before one of them, in the order of anchors.
         Its second argument is the most rows.
     """
-    found: list[Row] = []
+    numbered: list[Row] = []
     part: list[Span] = []
     count = last - first + 1
     # Without a condition on numbers: with one, the database would read an index through all takes.
     for batch in _growing_batches(spans_from_step(lineage, first), ENTRIES_OF_STEP * (count + 4)):
         part += batch
         some = read(batch, count + len(batch) + 1)
-        found += [row for row in some if first <= row.number <= last]
+        numbered += [row for row in some if first <= row.number <= last]
         if some and some[-1].number > last:
             break
-    return live_rows(found, Lineage(tuple(part)))
+    return live_rows(numbered, Lineage(tuple(part)))
 
 
 def _growing_batches(spans: Iterable[Span], entries: int) -> Iterator[list[Span]]:

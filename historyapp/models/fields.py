@@ -73,22 +73,22 @@ def pack_all(texts: Sequence[str]) -> list[str | bytes]:
     """Like :func:`pack` for each text; many are compressed in one call of zstd."""
     if len(texts) < _MANY or not on_sqlite():
         return [pack(text) for text in texts]
-    found: list[str | bytes] = list(texts)
+    stored: list[str | bytes] = list(texts)
     long = [number for number, text in enumerate(texts) if len(text) >= _SHORT]
     raws: list[bytes | bytearray | memoryview] = [texts[number].encode() for number in long]
     packed = _compressor().multi_compress_to_buffer(raws) if raws else ()
     for place, number in enumerate(long):
         if len(packed[place]) < len(raws[place]):
-            found[number] = packed[place].tobytes()
-    return found
+            stored[number] = packed[place].tobytes()
+    return stored
 
 
 def _compressor() -> ZstdCompressor:
     """The compressor of this thread."""
     if not hasattr(_codecs, "compressor"):
         _codecs.compressor = ZstdCompressor(level=3, dict_data=_dictionary())
-    found: ZstdCompressor = _codecs.compressor
-    return found
+    compressor: ZstdCompressor = _codecs.compressor
+    return compressor
 
 
 @cache

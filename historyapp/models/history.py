@@ -132,8 +132,8 @@ class History:
     def load(self, numbers: Iterable[int]) -> dict[int, Episode]:
         """Reads and caches the rows of some steps, so that reading one of them takes no query."""
         missing = [number for number in set(numbers) - self._loaded.keys() if 1 <= number <= self.steps]
-        found = Episode.objects.some(self.lineage, missing) if missing else []
-        rows = [self.row(number) for number in missing] if found is None else found
+        read_rows = Episode.objects.some(self.lineage, missing) if missing else []
+        rows = [self.row(number) for number in missing] if read_rows is None else read_rows
         self._loaded |= {row.number: row for row in rows}
         if self.newest and self.steps in self._loaded:
             self._loaded[self.steps] = self.newest
@@ -243,11 +243,11 @@ class History:
 
     def with_bodies(self, rows: Sequence[Episode]) -> list[tuple[Episode, episodes_core.Episode]]:
         """The given rows, in their order, with their steps' bodies. Neighbouring steps are read together."""
-        found: dict[int, tuple[Episode, episodes_core.Episode]] = {}
+        pairs: dict[int, tuple[Episode, episodes_core.Episode]] = {}
         ordered = sorted(rows, key=lambda row: row.number)
         for _, run in groupby(enumerate(ordered), key=lambda place: place[1].number - place[0]):
-            found |= {row.number: (row, step) for row, step in self._with_bodies([row for _, row in run])}
-        return [found[row.number] for row in rows]
+            pairs |= {row.number: (row, step) for row, step in self._with_bodies([row for _, row in run])}
+        return [pairs[row.number] for row in rows]
 
     def _with_bodies(self, rows: Sequence[Episode]) -> list[tuple[Episode, episodes_core.Episode]]:
         if not rows:
@@ -319,25 +319,25 @@ class History:
         """
         lineage = self.lineage if before is None else self.lineage.cut(before - 1)
         inputs = [newest_first(lineage, kind, self.session) for kind in core.INPUT_KINDS]
-        found = merge(*inputs, key=attrgetter("position"), reverse=True)
+        messages = merge(*inputs, key=attrgetter("position"), reverse=True)
         if self.tail.totals.orphans:
             for row in self.rows(1, 1):
                 lineage = lineage.cut(min(lineage.last, row.first_position - 1))
             orphans = newest_first(lineage, "tool_results")
-            found = merge(found, orphans, key=attrgetter("position"), reverse=True)
-        for entry in found:
+            messages = merge(messages, orphans, key=attrgetter("position"), reverse=True)
+        for entry in messages:
             yield from input_messages(entry, in_step=False)
 
     def summaries(self, first_position: int = 1, last_position: int | None = None) -> list[SummaryRow]:
         """The live summaries that end within the positions, oldest first."""
         last = self.lineage.last if last_position is None else last_position
-        found = Summary.objects.live_rows(self.session, self.lineage, (first_position, last))
-        return [summary for summary in found if self.has_summary(summary)]
+        rows = Summary.objects.live_rows(self.session, self.lineage, (first_position, last))
+        return [summary for summary in rows if self.has_summary(summary)]
 
     def summaries_newest_first(self, before: int) -> Iterator[SummaryRow]:
         """The live summaries that end before a position, in descending order of their ends."""
-        found = Summary.objects.rows_newest_first(self.lineage, before, self.session)
-        return (summary for summary in found if self.has_summary(summary))
+        rows = Summary.objects.rows_newest_first(self.lineage, before, self.session)
+        return (summary for summary in rows if self.has_summary(summary))
 
     def has_summary(self, summary: SummaryRow) -> bool:
         """Whether a summary that is valid in the lineage existed at the position."""

@@ -78,10 +78,10 @@ def _first_with(history: History, status: str, start: int, forwards: bool) -> La
     within = range(start + 1, history.steps + 1) if forwards else range(start - 1, 0, -1)
     search, cursor = StepSearch(history, StepFilter(status), within), None
     for _ in range(MAX_SEARCHES):
-        found = search.find(1, cursor)
-        if found.rows:
-            return Landmark(found.rows[0].number)
-        cursor = found.more
+        matches = search.find(1, cursor)
+        if matches.rows:
+            return Landmark(matches.rows[0].number)
+        cursor = matches.more
         if cursor is None:
             return NOWHERE
     return Landmark(None, cursor.number if cursor else None)
@@ -108,11 +108,11 @@ def edit(history: History, start: int, forwards: bool) -> Landmark:
     edits = Episode.objects.filter(beyond, session_id__in=owners, kind="edit", target=file)
     edits = edits.order_by("number" if forwards else "-number")
     for most in (_PAGE, MAX_ROWS):  # takes reuse numbers, so that the nearest rows may not be live
-        found = list(edits.values_list("session_id", "anchor", "number")[:most])
-        live = live_rows(map(RowPlace._make, found), history.lineage)
+        places = list(edits.values_list("session_id", "anchor", "number")[:most])
+        live = live_rows(map(RowPlace._make, places), history.lineage)
         if live:
             return Landmark(live[0 if forwards else -1].number)
-        if len(found) < most:
+        if len(places) < most:
             break
     return NOWHERE
 

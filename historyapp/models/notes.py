@@ -28,9 +28,9 @@ class StepNoteQuerySet(models.QuerySet["StepNote"]):
     def live(self, lineage: Lineage) -> list["StepNote"]:
         """The notes on the live steps of a lineage, in the order of the steps."""
         owners = [UUID(owner) for owner in lineage.owners]
-        found = list(self.filter(session_id__in=owners).order_by("number"))
-        spans = spans_at(lineage, (note.position for note in found))
-        return [note for note in found if _is_in(spans, note.position, note.session_id)]
+        notes = list(self.filter(session_id__in=owners).order_by("number"))
+        spans = spans_at(lineage, (note.position for note in notes))
+        return [note for note in notes if _is_in(spans, note.position, note.session_id)]
 
     def starts_between(self, lineage: Lineage, first: int, last: int) -> list[tuple[int, str]]:
         """Number and start of the text of each note on the live steps ``first`` to ``last``, in order.
@@ -40,16 +40,16 @@ class StepNoteQuerySet(models.QuerySet["StepNote"]):
         owners = [UUID(owner) for owner in lineage.owners]
         rows = self.filter(session_id__in=owners, number__range=(first, last)).order_by("number")
         values = rows.values_list("number", Left("text", LONGEST_START), "session_id", "position")
-        found = list(values[:MAX_NOTES])
-        spans = spans_at(lineage, (position for *_, position in found))
-        return [(number, start) for number, start, owner, position in found if _is_in(spans, position, owner)]
+        notes = list(values[:MAX_NOTES])
+        spans = spans_at(lineage, (position for *_, position in notes))
+        return [(number, start) for number, start, owner, position in notes if _is_in(spans, position, owner)]
 
     def at(self, lineage: Lineage, positions: Iterable[int]) -> dict[int, "StepNote"]:
         """The notes on live steps whose outputs have these positions, by the number of the step."""
         places = {(span.session, position) for position, span in spans_at(lineage, positions).items()}
         owners = {UUID(owner) for owner, _ in places}
-        found = self.filter(session_id__in=owners, position__in=[position for _, position in places])
-        return {note.number: note for note in found if (str(note.session_id), note.position) in places}
+        notes = self.filter(session_id__in=owners, position__in=[position for _, position in places])
+        return {note.number: note for note in notes if (str(note.session_id), note.position) in places}
 
 
 class StepNote(models.Model):

@@ -185,25 +185,25 @@ class PlaceReader:
     def below(self, place: int) -> int | None:
         """The greatest place that is at most ``place``. The pages of ``place`` must have been read."""
         before = bisect_right(self._unsaved, place)
-        found = self._unsaved[before - 1] if before else None
+        nearest = self._unsaved[before - 1] if before else None
         for pages in self._runs.values():
             page = _page_of(pages, place)
             at = bisect_right(page.places, place)
-            if at and (found is None or page.places[at - 1] > found):
-                found = page.places[at - 1]
-        return found
+            if at and (nearest is None or page.places[at - 1] > nearest):
+                nearest = page.places[at - 1]
+        return nearest
 
     def above(self, place: int) -> int | None:
         """The least place that is at least ``place``. The pages of ``place`` must have been read."""
         after = bisect_left(self._unsaved, place)
-        found = self._unsaved[after] if after < len(self._unsaved) else None
+        nearest = self._unsaved[after] if after < len(self._unsaved) else None
         for pages in self._runs.values():
             page = _page_of(pages, place)
             at = bisect_left(page.places, place)
             next_one = page.places[at] if at < len(page.places) else page.after
-            if next_one is not None and (found is None or next_one < found):
-                found = next_one
-        return found
+            if next_one is not None and (nearest is None or next_one < nearest):
+                nearest = next_one
+        return nearest
 
     def _has(self, place: int) -> bool:
         """Whether the pages of a place have been read. True if the index has no pages."""
@@ -231,12 +231,12 @@ def indexed_spans(
     index_of = {str(row.session_id): row for row in indexes}
     if unsaved:
         index_of[str(unsaved.name_index.session_id)] = unsaved.name_index
-    found = [(index_of[span.session].pk, span) for span in spans if span.session in index_of]
-    is_complete = len(spans) < MAX_SPANS and len(found) == len(spans)
+    indexed = [(index_of[span.session].pk, span) for span in spans if span.session in index_of]
+    is_complete = len(spans) < MAX_SPANS and len(indexed) == len(spans)
     for span in spans if is_complete else ():
         index = index_of[span.session]
         is_complete = is_complete and index.position >= span.last and not 0 < index.unread <= span.last
-    return found, is_complete
+    return indexed, is_complete
 
 
 def key_places(spans: Spans, keys: Collection[int], unsaved: Unsaved | None = None) -> dict[int, KeyPlaces]:
@@ -244,7 +244,7 @@ def key_places(spans: Spans, keys: Collection[int], unsaved: Unsaved | None = No
 
     A key takes a few reads by primary key, however often it occurs.
     """
-    found: dict[int, KeyPlaces] = {}
+    by_key: dict[int, KeyPlaces] = {}
     pairs = [(key, group) for key in keys for group in GROUPS]
     for reader, own in _readers(spans, unsaved):
         # The groups of a key are next to each other, mostly in one page.
@@ -253,8 +253,8 @@ def key_places(spans: Spans, keys: Collection[int], unsaved: Unsaved | None = No
         for key in {key for key, _ in firsts}:
             first, last = (tuple([ends.get((key, group)) for group in GROUPS]) for ends in (firsts, lasts))
             places = KeyPlaces(first, last)
-            found[key] = found[key].joined(places) if key in found else places
-    return found
+            by_key[key] = by_key[key].joined(places) if key in by_key else places
+    return by_key
 
 
 def _ends(
@@ -268,7 +268,7 @@ def _ends(
     Args:
         spans: ascending.
     """
-    found: dict[tuple[int, Group], int] = {}
+    ends: dict[tuple[int, Group], int] = {}
     waiting = dict.fromkeys(pairs, len(spans) - 1 if newest else 0)
     while waiting:
         probes = {
@@ -283,27 +283,27 @@ def _ends(
                 continue
             at = bisect_right(spans, position, key=lambda span: span.first) - 1
             if position <= spans[at].last:
-                found[one] = position
+                ends[one] = position
             else:
                 waiting[one] = at if newest else at + 1
-    return found
+    return ends
 
 
 def first_actions(spans: Spans, keys: Collection[int]) -> dict[int, int]:
     """The position of the first action with each key in some spans. Keys without an action are left out."""
-    found: dict[int, int] = {}
+    positions: dict[int, int] = {}
     pairs: list[tuple[int, Group]] = [(key, "action") for key in keys]
     for reader, own in _readers(spans):
         for (key, _), position in _ends(reader, pairs, own, newest=False).items():
-            found[key] = min(position, found.get(key, position))
-    return found
+            positions[key] = min(position, positions.get(key, position))
+    return positions
 
 
 def received_positions(
     spans: Spans, keys: Collection[int], positions: Collection[int]
 ) -> dict[int, set[int]]:
     """The positions among ``positions`` at which the agent received each key."""
-    found: dict[int, set[int]] = defaultdict(set)
+    by_session: dict[int, set[int]] = defaultdict(set)
     for reader, own in _readers(spans):
         here = [
             position for position in positions if any(span.first <= position <= span.last for span in own)
@@ -312,20 +312,20 @@ def received_positions(
         reader.load(places)
         for place, (key, position) in places.items():
             if reader.below(place) == place:
-                found[key].add(position)
-    return found
+                by_session[key].add(position)
+    return by_session
 
 
 def all_places(spans: Spans, key: int, limit: int) -> list[tuple[str, int, Group]]:
     """The newest ``limit`` places of a key (session, position and group), oldest first."""
-    found: list[tuple[str, int, Group]] = []
+    places: list[tuple[str, int, Group]] = []
     for reader, own in _readers(spans):
         for span in own:
             for group in GROUPS:
                 low, high = place_of(key, group, span.first), place_of(key, group, span.last)
                 own_places = _downwards(reader, low, high, limit)
-                found += [(span.session, position_of(place), group_at(place)) for place in own_places]
-    return sorted(found, key=lambda place: place[1])[-limit:]
+                places += [(span.session, position_of(place), group_at(place)) for place in own_places]
+    return sorted(places, key=lambda place: place[1])[-limit:]
 
 
 def _downwards(reader: PlaceReader, low: int, high: int, limit: int) -> Iterator[int]:
@@ -378,10 +378,10 @@ class EntrySize(NamedTuple):
 def entry_sizes(places: Iterable[tuple[str, int]]) -> dict[int, EntrySize]:
     """Steps and sizes of the live entries at these places (session, position), by position."""
     distinct = sorted(set(places))
-    found: dict[int, EntrySize] = {}
+    sizes: dict[int, EntrySize] = {}
     for start in range(0, len(distinct), _PLACES_AT_ONCE):
         spans = [Span(session, at, at) for session, at in distinct[start : start + _PLACES_AT_ONCE]]
         rows = in_spans(Entry.objects.all(), spans).values_list("position", "totals", "tokens")
         for position, totals, tokens in rows:
-            found[position] = EntrySize(int(totals.get("steps", 0)), tokens)
-    return found
+            sizes[position] = EntrySize(int(totals.get("steps", 0)), tokens)
+    return sizes

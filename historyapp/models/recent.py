@@ -70,9 +70,9 @@ def newest_failures(project: UUID) -> list[RecentFailure]:
     parts = [f"SELECT * FROM ({statement}) AS part" for _ in sessions for statement in _KINDS]  # noqa: S608
     values = [uuid_value(id) for id in sessions for _ in _KINDS]
     rows = fetch_all(" UNION ALL ".join(parts), values) if parts else []
-    found = list[RecentFailure]()
+    failures = list[RecentFailure]()
     for id, number, first, tool, likely, line, call, at in rows:
         session = sessions[as_uuid(id)]
         if session.lineage().contains(str(session.pk), first):
-            found.append(RecentFailure(session, number, tool, bool(likely), line, call, as_aware(at)))
-    return sorted(found, key=lambda failure: failure.at, reverse=True)[:MAX_FAILURES]
+            failures.append(RecentFailure(session, number, tool, bool(likely), line, call, as_aware(at)))
+    return sorted(failures, key=lambda failure: failure.at, reverse=True)[:MAX_FAILURES]

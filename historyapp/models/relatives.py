@@ -47,12 +47,12 @@ class Relatives(NamedTuple):
 
 def relatives_of(session: Session) -> Relatives:
     """The newest forks and sub-agents of a session. One query."""
-    found = Relatives([], [])
+    relatives = Relatives([], [])
     key = uuid_value(session.pk)
     rows: Any = Session.objects.raw(_RELATIVES, [key, key])
     for row in rows:
-        (found.forks if row.relation == "fork" else found.subagents).append(row)
-    return Relatives(found.forks[::-1], found.subagents[::-1])
+        (relatives.forks if row.relation == "fork" else relatives.subagents).append(row)
+    return Relatives(relatives.forks[::-1], relatives.subagents[::-1])
 
 
 def is_started_by(session: UUID, ancestor: UUID) -> bool:
@@ -75,12 +75,12 @@ def started_by(history: History, rows: Sequence[Episode], columns: Sequence[str]
     owners = {history.session.pk, *(row.session_id for row in may_start)}
     children = Session.objects.filter(spawned_by__in=owners, spawned_position__in=steps)
     children = children.filter(project=history.session.project_id).order_by("spawned_position", "id")
-    found: dict[int, list[Session]] = {}
+    by_step: dict[int, list[Session]] = {}
     for child in children.only("spawned_by", "spawned_position", *columns)[:MAX_STARTED]:
         row = steps[child.spawned_position or 0]
         if child.spawned_by_id in (row.session_id, history.session.pk):
-            found.setdefault(row.number, []).append(child)
-    return found
+            by_step.setdefault(row.number, []).append(child)
+    return by_step
 
 
 def starting_steps(history: History, subagents: Iterable[Session]) -> dict[UUID, int]:

@@ -37,8 +37,8 @@ class FiguresCheckpointQuerySet(models.QuerySet["FiguresCheckpoint"]):
         for number in numbers.iterator(chunk_size=_LOOKED_AT):
             place = first_with(lineage, "steps", number + 1)
             at_place = rows.filter(session_id=UUID(place[0]), position=place[1]) if place else rows.none()
-            if found := at_place.first():
-                return found
+            if checkpoint := at_place.first():
+                return checkpoint
         return None
 
 

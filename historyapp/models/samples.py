@@ -80,12 +80,12 @@ def sample_totals(lineage: Lineage, steps: int, gap: int) -> list[StepTotals]:
         if len(refined) == len(parts):
             break
         parts = refined
-    found: list[StepTotals] = []
+    samples: list[StepTotals] = []
     for part in parts:
         total = totals_at[part.key]
-        if total and total.steps - (found[-1].steps if found else 0) >= gap <= steps - total.steps:
-            found.append(total)
-    return found
+        if total and total.steps - (samples[-1].steps if samples else 0) >= gap <= steps - total.steps:
+            samples.append(total)
+    return samples
 
 
 def steps_at(places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:

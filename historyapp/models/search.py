@@ -74,7 +74,7 @@ _LOOKUPS = {"model": "model__icontains", "agent": "agent__icontains", "title": "
 _OPERATORS = {">": "gt", "<": "lt"}
 
 
-class FoundStep(NamedTuple):
+class MatchingRow(NamedTuple):
     """A matching row of the index."""
 
     id: int
@@ -92,7 +92,7 @@ class FoundStep(NamedTuple):
 class SearchHit(NamedTuple):
     """A step in the results."""
 
-    found: FoundStep
+    row: MatchingRow
     session: Session
     """The session in which it is shown: the owner, or a fork if the owner has cut it off."""
     live: bool
@@ -116,8 +116,8 @@ class SearchPage:
         counts: dict[str, Counter[str]] = {name: Counter() for name in COUNTED}
         for hit in hits:
             self.counted += 1
-            counts["tool"].update(set(hit.found.tools))
-            values = {"status": hit.found.status, "agent": hit.session.agent, "model": hit.session.model}
+            counts["tool"].update(set(hit.row.tools))
+            values = {"status": hit.row.status, "agent": hit.session.agent, "model": hit.session.model}
             for name, value in values.items():
                 counts[name].update([value] if value else [])
             counts["tag"].update(hit.session.tags)
@@ -155,7 +155,7 @@ class ProjectSearch:
                 room = limit - len(page.hits)
                 page.hits += hits[:room]
                 if len(hits) > room:
-                    page.next = page.hits[-1].found.id
+                    page.next = page.hits[-1].row.id
                     return page
                 if len(rows) < CANDIDATES:
                     return page
@@ -177,7 +177,7 @@ class ProjectSearch:
 
     def candidates(
         self, sessions: "QuerySet[Any, Any] | list[UUID] | None", before: int, limit: int = CANDIDATES
-    ) -> list[FoundStep]:
+    ) -> list[MatchingRow]:
         """The newest matching rows before ``before``, live or not."""
         scopes = [session_token(id) for id in sessions] if isinstance(sessions, list) else []
         conditions, values = "", list[Any]()
@@ -196,7 +196,7 @@ class ProjectSearch:
             statement = _NEWEST_ROWS if not scopes and self._is_common(match) else _INDEXED_ROWS
             parameters = [match, before, self.project, *values, limit]
             rows = fetch_all(statement.format(conditions=conditions), parameters)
-        return [_found(row) for row in rows]
+        return [_matching_row(row) for row in rows]
 
     def _within(self, sessions: "QuerySet[Any, Any]") -> tuple[str, list[Any]]:
         """The condition that a row belongs to one of many sessions.
@@ -233,7 +233,7 @@ class ProjectSearch:
         rows = max(1.0, float(fetch_all(_ROWS, [])[0][0]))
         return CANDIDATES * rows / matching * _READ_COST < matching * _FOUND_COST
 
-    def hits(self, rows: Sequence[FoundStep]) -> list[SearchHit]:
+    def hits(self, rows: Sequence[MatchingRow]) -> list[SearchHit]:
         """The rows that are live in a session, or all rows if takes are included."""
         missing = {row.owner for row in rows} - self._sessions.keys()
         self._sessions |= Session.objects.filter(project=self.project).in_bulk(missing) if missing else {}
@@ -248,7 +248,7 @@ class ProjectSearch:
                 hits.append(hit)
         return hits
 
-    def _hit(self, row: FoundStep, session: Session) -> SearchHit:
+    def _hit(self, row: MatchingRow, session: Session) -> SearchHit:
         for one in chain([session], self.forks(session, row.anchor)):
             lineage = self.lineage(one)
             if lineage.contains(str(row.owner), row.anchor):
@@ -265,10 +265,10 @@ class ProjectSearch:
         level, count = [session.pk], 0
         while level and count < MAX_FORKS:
             forks = Session.objects.filter(forked_from__in=level, fork_position__gte=position)
-            found = list(forks.exclude(status=Session.Status.ARCHIVED).order_by("pk")[: MAX_FORKS - count])
-            count += len(found)
-            yield from found
-            level = [fork.pk for fork in found]
+            children = list(forks.exclude(status=Session.Status.ARCHIVED).order_by("pk")[: MAX_FORKS - count])
+            count += len(children)
+            yield from children
+            level = [fork.pk for fork in children]
 
 
 @contextmanager
@@ -319,9 +319,9 @@ def _condition(condition: SessionCondition) -> Q:
     return Q(**{f"{name}__{_OPERATORS[condition.operator]}": min(number, 2.0**62)})
 
 
-def _found(row: Sequence[Any]) -> FoundStep:
+def _matching_row(row: Sequence[Any]) -> MatchingRow:
     id, session, first, last, anchor, step, at, status, tools = row
-    return FoundStep(
+    return MatchingRow(
         id,
         as_uuid(session),
         first,
@@ -340,7 +340,7 @@ def _moment(at: datetime) -> Any:
 
 def passages_of(hits: Sequence[SearchHit]) -> dict[int, list[Passage]]:
     """The live texts of hits by the ids of their rows. Of a take, all texts. One query."""
-    spans = [Span(str(hit.found.owner), hit.found.first, hit.found.last) for hit in hits]
+    spans = [Span(str(hit.row.owner), hit.row.first, hit.row.last) for hit in hits]
     if not spans:
         return {}
     texts: dict[UUID, list[tuple[int, Passage]]] = {}
@@ -350,13 +350,13 @@ def passages_of(hits: Sequence[SearchHit]) -> dict[int, list[Passage]]:
     ):
         for passage in passages(position, totals.get("steps", 0), kind, body):
             texts.setdefault(session, []).append((position, passage))
-    found: dict[int, list[Passage]] = {}
+    by_step: dict[int, list[Passage]] = {}
     for hit in hits:
-        owner = str(hit.found.owner)
-        found[hit.found.id] = [
+        owner = str(hit.row.owner)
+        by_step[hit.row.id] = [
             passage
-            for position, passage in texts.get(hit.found.owner, ())
-            if hit.found.first <= position <= hit.found.last
+            for position, passage in texts.get(hit.row.owner, ())
+            if hit.row.first <= position <= hit.row.last
             and (not hit.live or hit.lineage.contains(owner, position))
         ]
-    return found
+    return by_step

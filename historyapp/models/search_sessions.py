@@ -64,7 +64,7 @@ class WholeSessionSearch:
                         return _counted(page, before)
                     seen.add(hit.session.pk)
                     page.hits += self._steps_of(hit, driver, before)
-                    reached = hit.found.id
+                    reached = hit.row.id
                 if len(rows) < CANDIDATES:
                     return _counted(page, before)
                 reached = rows[-1].id
@@ -81,16 +81,16 @@ class WholeSessionSearch:
 
         Also empty if an earlier page has shown the session.
         """
-        forks = chain([hit.session], driver.forks(hit.session, hit.found.anchor))
+        forks = chain([hit.session], driver.forks(hit.session, hit.row.anchor))
         for session, _ in zip(forks, range(1 + _FORKS), strict=False):
             steps: dict[int, SearchHit] = {}
             for part in self._parts:
-                found = self._newest(part, session)
-                if found is None:
+                newest_hit = self._newest(part, session)
+                if newest_hit is None:
                     break
-                if part is driver and before is not None and found.found.id >= before:
+                if part is driver and before is not None and newest_hit.row.id >= before:
                     return []
-                steps.setdefault(found.found.id, found)
+                steps.setdefault(newest_hit.row.id, newest_hit)
             else:
                 return list(steps.values())
         return []

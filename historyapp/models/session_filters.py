@@ -49,18 +49,18 @@ class SessionCriteria:
 
     def apply(self, sessions: SessionQuerySet) -> SessionQuerySet:
         """The sessions that match."""
-        found = sessions.search(self.q).filter(self.in_time).tagged(self.tag)
+        chosen = sessions.search(self.q).filter(self.in_time).tagged(self.tag)
         if not self.status:
-            found = found.exclude(status="archived")
+            chosen = chosen.exclude(status="archived")
         elif self.status != "all":
-            found = found.filter(status=self.status)
+            chosen = chosen.filter(status=self.status)
         for facet in NAMED_FACETS:
             if values := getattr(self, facet):
-                found = found.filter(**{f"{facet}__in": values})
+                chosen = chosen.filter(**{f"{facet}__in": values})
         for count in ("errors", "likely_failures"):
             if (has_any := getattr(self, count)) is not None:
-                found = found.filter(**({f"{count}__gt": 0} if has_any else {count: 0}))
-        return found
+                chosen = chosen.filter(**({f"{count}__gt": 0} if has_any else {count: 0}))
+        return chosen
 
     @property
     def in_time(self) -> Q:

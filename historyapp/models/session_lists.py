@@ -85,13 +85,13 @@ def page_of(
     key = sha256(f"{order} {query}".encode()).hexdigest()[:16]
     if cursor:
         sessions = order.after(sessions, *_read_cursor(cursor, order, key))
-    found = list(order.apply(sessions)[: limit + 1])
-    if len(found) <= limit:
-        return SessionListPage(found, "")
-    last = found[limit - 1]
+    rows = list(order.apply(sessions)[: limit + 1])
+    if len(rows) <= limit:
+        return SessionListPage(rows, "")
+    last = rows[limit - 1]
     value = getattr(last, order.column)
     shown = value.isoformat() if isinstance(value, datetime) else value
-    return SessionListPage(found[:limit], f"{key}~{last.pk}~{shown}")
+    return SessionListPage(rows[:limit], f"{key}~{last.pk}~{shown}")
 
 
 def _read_cursor(cursor: str, order: Order, key: str) -> tuple[Any, UUID]:

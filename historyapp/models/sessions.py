@@ -65,18 +65,18 @@ class SessionQuerySet(models.QuerySet["Session"]):
     def tagged(self, tags: Iterable[str]) -> Self:
         """Sessions with all the tags. Case matters."""
         texts = [f"\n{tag}\n" for tag in tags]
-        found = self.filter(_HasTags("tags_text")) if texts else self
-        return found.containing("tags_text", texts)
+        tagged = self.filter(_HasTags("tags_text")) if texts else self
+        return tagged.containing("tags_text", texts)
 
     def containing(self, column: str, texts: Iterable[str]) -> Self:
         """Sessions whose column contains all the texts.
 
         LIKE is not used: SQLite's ignores case, and takes eight times as long for texts such as ``aaaa…b``.
         """
-        found = self
+        matching = self
         for text in texts:
-            found = found.filter(GreaterThan(StrIndex(column, models.Value(text)), 0))
-        return found
+            matching = matching.filter(GreaterThan(StrIndex(column, models.Value(text)), 0))
+        return matching
 
 
 def empty_tail() -> dict[str, Any]:  # migrations name it

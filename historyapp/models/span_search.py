@@ -124,13 +124,13 @@ def _read(batch: list[Span], condition: Q, *, forwards: bool) -> list[RowPlace |
     matching = in_spans(Episode.objects.all(), batch, "anchor", before=1)
     matching = matching.filter(_without_index(condition)) if condition else matching
     # A cut step has a separate row. Only rows that are shown are read in full.
-    found = [RowPlace(*row) for row in matching.values_list(*RowPlace._fields)]
+    places = [RowPlace(*row) for row in matching.values_list(*RowPlace._fields)]
     rows: list[tuple[int, bool, RowPlace | _CutStep]] = []
-    for row in found:
+    for row in places:
         key = str(row.session_id), row.anchor
         rows.append((row.anchor, key in before, row))
         before.discard(key)
-    before &= _may_hide(batch, found)
+    before &= _may_hide(batch, places)
     if before and condition:
         where = " OR ".join(["session_id = %s AND anchor = %s"] * len(before))
         values = [value for session, anchor in before for value in (session_value(session), anchor)]
@@ -140,7 +140,7 @@ def _read(batch: list[Span], condition: Q, *, forwards: bool) -> list[RowPlace |
     return [row for _, _, row in rows]
 
 
-def _may_hide(batch: list[Span], found: Iterable[RowPlace]) -> set[tuple[str, int]]:
+def _may_hide(batch: list[Span], places: Iterable[RowPlace]) -> set[tuple[str, int]]:
     """The anchors at which a cut step has a newer row: before the span after the row's span, and before the
     first span of the batch for a step of the previous batch.
     """
@@ -148,7 +148,7 @@ def _may_hide(batch: list[Span], found: Iterable[RowPlace]) -> set[tuple[str, in
     starts = [span.first for span in spans]
     at = {(span.session, span.first - 1): index for index, span in enumerate(spans)}
     following = {0}
-    for row in found:
+    for row in places:
         own = at.get((str(row.session_id), row.anchor), bisect_right(starts, row.anchor) - 1)
         following.add(own + 1)
     return {(spans[index].session, spans[index].first - 1) for index in following if index < len(spans)}

@@ -82,10 +82,10 @@ def live_entries(
 ) -> Iterator[Entry]:
     """The live entries of some kinds between two positions (both excluded), oldest first."""
     for batch in span_batches(spans_between(lineage, after, before)):
-        found = _entries(batch, kinds, "position" if limit is None else f"position LIMIT {limit}")
-        yield from found
+        entries = _entries(batch, kinds, "position" if limit is None else f"position LIMIT {limit}")
+        yield from entries
         if limit is not None:
-            limit -= len(found)
+            limit -= len(entries)
             if limit <= 0:
                 return
 

@@ -269,10 +269,10 @@ class StepSearch:
         left = range(lowest, highest + 1)
         if left and self.step_filter.status != "in_flight":  # only the newest step can be in flight
             tools = {preview(self.step_filter.tool, 100)} if self.step_filter.tool is not None else set()
-            found = live_matches(
+            matches = live_matches(
                 self.history, self._condition(), tools, left if self.forwards else left[::-1]
             )
-            for number, row in found:
+            for number, row in matches:
                 if row is None:
                     yield SearchCursor(_SPANS, number, 0), None
                 elif self.step_filter.matches(row):
@@ -355,13 +355,13 @@ class StepSearch:
         order = ("number", "anchor") if self.forwards else ("-number", "-anchor")
         queries = [rows.filter(condition).order_by(*order)[:size] for condition in self._indexed_conditions()]
         query = queries[0] if len(queries) == 1 else _any_of(queries, self._sessions[stream])
-        found: list[StepCandidate | Episode]
+        steps: list[StepCandidate | Episode]
         if in_full:
-            found = list(query.defer("excerpt"))
+            steps = list(query.defer("excerpt"))
         else:
-            found = [StepCandidate(*row) for row in query.values_list(*StepCandidate._fields)]
-        found.sort(key=lambda one: (one.number, one.anchor), reverse=not self.forwards)
-        return found[:size]
+            steps = [StepCandidate(*row) for row in query.values_list(*StepCandidate._fields)]
+        steps.sort(key=lambda one: (one.number, one.anchor), reverse=not self.forwards)
+        return steps[:size]
 
     def _indexed_conditions(self) -> list[Q]:
         """Conditions, one of which a candidate must meet. Each has an index in the order of the search."""

@@ -58,8 +58,8 @@ def first_with(lineage: Lineage, name: str, least: int) -> tuple[str, int] | Non
         return None if totals is None else int(totals.get(name, 0))
 
     def is_before(session: str, position: int) -> bool | None:
-        found = total(session, position)
-        return None if found is None else found < least
+        value = total(session, position)
+        return None if value is None else value < least
 
     if not lineage.newest or is_before(lineage.newest[-1].session, lineage.last):
         return None
@@ -86,11 +86,11 @@ def _first_in(span: Span, total: Callable[[int], int], least: int) -> int | None
     while high - low > 1:
         share = (least - below) / (above - below) if is_even else 0.5
         position = min(high - 1, max(low + 1, low + round(share * (high - low))))
-        found = total(position)
-        if found < least:
-            low, below = position, found
+        value = total(position)
+        if value < least:
+            low, below = position, value
         else:
-            high, above = position, found
+            high, above = position, value
         is_even = not is_even
     return high
 
@@ -119,5 +119,5 @@ def have_few_rows(lineage: Lineage, first: int, last: int) -> bool:
         return False
     most = few_rows(first, last)
     query = f"{_CANDIDATES}IN ({', '.join(['%s'] * len(sessions))}) LIMIT {most + 1}) AS candidate"
-    ((found,),) = fetch_all(query, [first, last, *sessions])
-    return bool(found <= most)
+    ((has_few,),) = fetch_all(query, [first, last, *sessions])
+    return bool(has_few <= most)

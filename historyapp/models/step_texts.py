@@ -56,35 +56,35 @@ def read_around(history: History, step: int, texts: Sequence[str]) -> None:
 
 
 def _search(history: History, within: range, search: TextSearch, most_steps: int = MAX_HITS) -> StepNumbers:
-    found = StepNumbers()
+    numbers = StepNumbers()
     if not within:
-        return found
+        return numbers
     lowest, highest = sorted((within[0], within[-1]))
     start = history.row(lowest - 1).first_position if lowest > 1 else 0
     end = history.row(highest + 1).first_position if highest < history.steps else history.lineage.last
     if within.step > 0:
         text = search.find(MAX_HITS, start, end, most_steps=most_steps)
-        _add(found, history, text, within)
+        _add(numbers, history, text, within)
         if text.more is not None:
             # At least one step, so that the search makes progress.
-            found.reached = max(lowest, min(highest, _searched_to(history, text, forwards=True)))
-            found.numbers = [number for number in found.numbers if number <= found.reached]
-        return found
+            numbers.reached = max(lowest, min(highest, _searched_to(history, text, forwards=True)))
+            numbers.numbers = [number for number in numbers.numbers if number <= numbers.reached]
+        return numbers
     text = search.find(MAX_BACKWARDS, start, end, newest_first=True, most_steps=most_steps)
-    _add(found, history, text, within)
+    _add(numbers, history, text, within)
     if text.more is not None:
         # An input of the next step may be before the searched part.
-        found.reached = max(lowest, min(highest, _searched_to(history, text, forwards=False)))
-        found.numbers = [number for number in found.numbers if number >= found.reached]
-    return found
+        numbers.reached = max(lowest, min(highest, _searched_to(history, text, forwards=False)))
+        numbers.numbers = [number for number in numbers.numbers if number >= numbers.reached]
+    return numbers
 
 
-def _add(found: StepNumbers, history: History, text: FoundText, within: range) -> None:
+def _add(step_numbers: StepNumbers, history: History, text: FoundText, within: range) -> None:
     """Adds the steps that show the hits. The newest step shows the inputs after it."""
     numbers = {min(hit.match.step, history.steps) for hit in text.hits if hit.live}
-    numbers = numbers.union(found.numbers).intersection(within)
-    found.numbers = sorted(numbers, reverse=within.step < 0)
-    found.unindexed |= text.unindexed
+    numbers = numbers.union(step_numbers.numbers).intersection(within)
+    step_numbers.numbers = sorted(numbers, reverse=within.step < 0)
+    step_numbers.unindexed |= text.unindexed
 
 
 def _searched_to(history: History, text: FoundText, *, forwards: bool) -> int:

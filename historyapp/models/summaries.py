@@ -152,18 +152,18 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
         as_of: int | None = None,
     ) -> list["Summary"]:
         """The first ``limit`` valid summaries after the given pair, in the order of last position and id."""
-        found: list[Summary] = []
-        while len(found) < limit:
+        summaries: list[Summary] = []
+        while len(summaries) < limit:
             rows = self.ending_in(session, lineage, after[0] if after else 1, lineage.last)
             if after is not None:
                 later = models.Q(last_position__gt=after[0]) | models.Q(pk__gt=after[1])
                 rows = rows.filter(later)
             some = list(rows.order_by("last_position", "pk")[:limit])
-            found += _valid(some, session, lineage, as_of)
+            summaries += _valid(some, session, lineage, as_of)
             if len(some) < limit:
                 break
             after = some[-1].last_position, some[-1].pk
-        return found[:limit]
+        return summaries[:limit]
 
     def add(self, summaries: Sequence["Summary"]) -> None:
         """Stores summaries of one lineage. Their ids are greater than those of earlier summaries with the

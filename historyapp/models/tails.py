@@ -40,10 +40,10 @@ def _pending_entries(lineage: Lineage, after: int) -> list[Entry]:
             Entry.objects.live(lineage, after=after, kinds=kinds, newest_first=True, limit=MAX_PENDING)
         )
 
-    found = newest("model_input", "debug_log")
-    if len(found) == MAX_PENDING:
-        found = newest("model_input") + newest("debug_log")
-    return sorted(found, key=attrgetter("position"))
+    entries = newest("model_input", "debug_log")
+    if len(entries) == MAX_PENDING:
+        entries = newest("model_input") + newest("debug_log")
+    return sorted(entries, key=attrgetter("position"))
 
 
 def _newest_step(lineage: Lineage, totals: Totals) -> Step | None:

@@ -69,12 +69,14 @@ def takes(history: History) -> list[Take]:
     steps = {
         (str(session), position): (kind, totals.get("steps", 0)) for session, position, kind, totals in rows
     }
-    found: list[Take] = []
+    all_takes: list[Take] = []
     for rewind, hidden in cuts.values():
         (kind, after_step), (_, last_step) = (steps[key] for key in _ends(hidden))
         after_step -= kind == "model_output"
-        found.append(Take(rewind, hidden, after_step, last_step, rewind.position - 1, last_step - after_step))
-    return found
+        all_takes.append(
+            Take(rewind, hidden, after_step, last_step, rewind.position - 1, last_step - after_step)
+        )
+    return all_takes
 
 
 def newest_rewind(session: Session) -> Entry | None:
@@ -97,13 +99,13 @@ def rewinds(
     rewinds = session.rewinds().order_by("-position")
     if up_to is not None:
         rewinds = rewinds.filter(position__lte=up_to)
-    found = list(rewinds[: limit + 1])[::-1]
-    left = [session.stored_lineage(rewind.body) for rewind in found]
+    entries = list(rewinds[: limit + 1])[::-1]
+    left = [session.stored_lineage(rewind.body) for rewind in entries]
     starts: list[tuple[int, Lineage]] = []
-    if len(found) <= limit:
+    if len(entries) <= limit:
         starts.append((session.fork_position, session.shared_lineage))
-    starts += [(rewind.position, lineage) for rewind, lineage in zip(found, left, strict=True)]
-    stops = list(zip(found, left, strict=True))[0 if len(found) <= limit else 1 :]
+    starts += [(rewind.position, lineage) for rewind, lineage in zip(entries, left, strict=True)]
+    stops = list(zip(entries, left, strict=True))[0 if len(entries) <= limit else 1 :]
     return [
         (rewind, session.extended(before, position + 1, rewind.position - 1), after)
         for (position, before), (rewind, after) in zip(starts, stops, strict=False)

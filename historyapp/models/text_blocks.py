@@ -65,10 +65,10 @@ class TextBlock(models.Model):
         return f"texts of {self.first_position} to {self.last_position}"
 
     @classmethod
-    def of(cls, session: UUID, first: int, last: int, found: Sequence[Passage]) -> "TextBlock":
+    def of(cls, session: UUID, first: int, last: int, entry_passages: Sequence[Passage]) -> "TextBlock":
         """Makes the block of the entries ``first`` to ``last``."""
-        bits = signature(lowered("\n".join([passage.text for passage in found])))
-        raw = dump_passages(found).encode("utf-8", "surrogatepass")
+        bits = signature(lowered("\n".join([passage.text for passage in entry_passages])))
+        raw = dump_passages(entry_passages).encode("utf-8", "surrogatepass")
         packed = ZstdCompressor(level=3).compress(raw)
         return cls(session_id=session, first_position=first, last_position=last, signature=bits, text=packed)
 
@@ -99,8 +99,8 @@ def read_entries(
         values = [uuid_value(session), start, min(last, start + _ENTRIES_AT_ONCE)]
         for position, kind, packed, totals in long_rows(_ENTRIES.format(order=order), values, order):
             steps, body = load_dumped(totals).get("steps", 0), unpack(packed)
-            found = list(passages(position, steps, kind, load_dumped(body)))
-            yield ReadPassages(position, position, found, len(body))
+            texts = list(passages(position, steps, kind, load_dumped(body)))
+            yield ReadPassages(position, position, texts, len(body))
 
 
 def ordered(column: str, newest_first: bool) -> str:
@@ -115,9 +115,9 @@ def blocks(session: UUID, after: int, last: int) -> Iterator[TextBlock]:
         after: the end of a block or, before the first block, the fork position.
     """
     held, first, characters = list[Passage](), after + 1, 0
-    for position, _, found, _ in read_entries(session, after, last):
-        held += found
-        characters += sum([len(passage.text) for passage in found])
+    for position, _, texts, _ in read_entries(session, after, last):
+        held += texts
+        characters += sum([len(passage.text) for passage in texts])
         if characters >= BLOCK_CHARACTERS or position - first + 1 >= BLOCK_ENTRIES:
             yield TextBlock.of(session, first, position, held)
             held, first, characters = [], position + 1, 0

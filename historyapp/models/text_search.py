@@ -118,26 +118,33 @@ class TextSearch:
 
         With newest first, the entries before the position ``more`` have not been searched.
         """
-        found, steps = FoundText(), set[int]()
+        result, steps = FoundText(), set[int]()
         for part in reversed(self._parts()) if newest_first else self._parts():
             end = part.last if last is None else min(part.last, last)
             session, first = UUID(part.session), max(part.first, after + 1)
             if end < first:
                 continue
             reached = end + 1 if newest_first else first - 1
-            for read in self._read(session, Span(part.session, first, end), found, newest_first=newest_first):
+            for read in self._read(
+                session, Span(part.session, first, end), result, newest_first=newest_first
+            ):
                 hits = self._hits(read.passages, Span(part.session, first, end))
                 for hit in hits[::-1] if newest_first else hits:
-                    if len(found.hits) == limit or (len(steps) == most_steps and hit.match.step not in steps):
-                        found.more, found.more_step = found.hits[-1].match.position, found.hits[-1].match.step
-                        return found
+                    if len(result.hits) == limit or (
+                        len(steps) == most_steps and hit.match.step not in steps
+                    ):
+                        result.more, result.more_step = (
+                            result.hits[-1].match.position,
+                            result.hits[-1].match.step,
+                        )
+                        return result
                     steps.add(hit.match.step)
-                    found.hits.append(hit)
+                    result.hits.append(hit)
                 reached = read.first if newest_first else read.last
             if self._is_spent:
-                found.more = max(reached, first) if newest_first else min(reached, end)
-                return found
-        return found
+                result.more = max(reached, first) if newest_first else min(reached, end)
+                return result
+        return result
 
     def _hits(self, read: Iterable[Passage], within: Span) -> list[Hit]:
         accepted = filter(self.accepts, read) if self.accepts else read
@@ -171,7 +178,7 @@ class TextSearch:
         return [*parts(chain_of, last, {ancestor.id for ancestor in chain_of})][::-1]
 
     def _read(
-        self, session: UUID, within: Span, found: FoundText, *, newest_first: bool
+        self, session: UUID, within: Span, result: FoundText, *, newest_first: bool
     ) -> Iterator[ReadPassages]:
         """Passages that may contain the text: from blocks, and from the entries after the last block."""
         blocks = self.history.blocks_of(session)
@@ -183,10 +190,10 @@ class TextSearch:
             if part is None or self._is_spent:
                 continue
             read_part = self._read_blocks if part is in_blocks else self._read_entries
-            yield from read_part(session, part, found, newest_first=newest_first)
+            yield from read_part(session, part, result, newest_first=newest_first)
 
     def _read_blocks(
-        self, session: UUID, within: Span, found: FoundText, *, newest_first: bool
+        self, session: UUID, within: Span, result: FoundText, *, newest_first: bool
     ) -> Iterator[ReadPassages]:
         blocks = self.history.blocks_of(session)
         firsts = blocks.candidates(within.first, within.last, self.trigrams, newest_first=newest_first)
@@ -198,7 +205,7 @@ class TextSearch:
                 break
 
     def _read_entries(
-        self, session: UUID, within: Span, found: FoundText, *, newest_first: bool
+        self, session: UUID, within: Span, result: FoundText, *, newest_first: bool
     ) -> Iterator[ReadPassages]:
         count, text = 0, 0
         for read in read_entries(session, within.first - 1, within.last, newest_first=newest_first):
@@ -206,7 +213,7 @@ class TextSearch:
             self.entries_left -= 1
             self.text_left -= read.size
             if count >= BLOCK_ENTRIES or text >= BLOCK_CHARACTERS:
-                found.unindexed.add(session)
+                result.unindexed.add(session)
             yield read
             if self._is_spent:
                 break
@@ -214,8 +221,8 @@ class TextSearch:
 
 def in_steps(hits: Iterable[Hit], steps: int) -> dict[int, list[Hit]]:
     """Live hits by the step that shows them. The newest step shows the inputs after it."""
-    found: dict[int, list[Hit]] = {}
+    by_step: dict[int, list[Hit]] = {}
     for hit in hits:
         if hit.live:
-            found.setdefault(min(hit.match.step, steps), []).append(hit)
-    return found
+            by_step.setdefault(min(hit.match.step, steps), []).append(hit)
+    return by_step

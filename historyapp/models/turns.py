@@ -52,19 +52,19 @@ def _search(history: History, turn: int) -> tuple[int | None, Episode | StepSamp
     newest = history.newest
     if newest is None or newest.turn < turn:
         return None, None
-    before, found = 0, history.steps
+    before, value = 0, history.steps
     row: Episode | StepSample | None = None
     rows: Iterable[Episode | StepSample] = history.known_rows.values()
     while True:
         for read in rows:
             if read.turn < turn:
                 before, row = read.number, read
-            elif read.number < found:
-                found = read.number
-        if found - before <= 1:
-            return found, row
-        gap = ceil((found - before) / (_AT_ONCE + 1))
-        numbers = range(before + gap, found, gap)
+            elif read.number < value:
+                value = read.number
+        if value - before <= 1:
+            return value, row
+        gap = ceil((value - before) / (_AT_ONCE + 1))
+        numbers = range(before + gap, value, gap)
         rows = Episode.objects.sampled_sparsely(history.lineage, numbers) or []
         if not rows:  # rows of takes have these numbers
             rows = [history.row(numbers[len(numbers) // 2])]

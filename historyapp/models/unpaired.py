@@ -43,7 +43,7 @@ def explain_unpaired(history: History, results: Sequence[UnpairedResult]) -> lis
         (entry,) = live_entries(history.lineage, ("model_output",), after=position - 1, before=position + 1)
         assert isinstance(entry.body, ModelOutput)
         called.append({call.id for call in entry.body.tool_calls})
-    found: list[UnpairedReason] = []
+    reasons: list[UnpairedReason] = []
     for position, index, id in results:
         reason: Reason = "no_open_call" if id is None else "unknown"
         step = None
@@ -52,5 +52,5 @@ def explain_unpaired(history: History, results: Sequence[UnpairedResult]) -> lis
                 reason = "abandoned" if row.status == "abandoned" else "answered"
                 step = row.number
                 break
-        found.append(UnpairedReason(position, index, id, reason, step))
-    return found
+        reasons.append(UnpairedReason(position, index, id, reason, step))
+    return reasons

@@ -48,13 +48,13 @@ def check_expected(session: Session, expected: Mapping[str, Any]) -> None:
     current = current_values(session)
     changed = [name for name, value in expected.items() if _comparable(value) != _comparable(current[name])]
     if changed:
-        found = {name: current[name] for name in changed}
+        current_of_changed = {name: current[name] for name in changed}
         fields = " and the ".join(_WORDS[name] for name in changed)
         raise Conflict(
             f"Somebody else has changed the {fields} of this session since you read it. Read the session "
             "again, "
             "then repeat the change with the current values in expected.",
-            current=found,
+            current=current_of_changed,
         )
 
 
@@ -78,12 +78,12 @@ def with_tags(tags: Sequence[str], *, add: Sequence[str] = (), remove: Sequence[
     for tag in add:
         check_tag(tag)
     removed = set(remove)
-    found = list(dict.fromkeys([tag for tag in [*tags, *add] if tag not in removed]))
-    if len(found) > max(MAX_TAGS, len(tags)):
+    new_tags = list(dict.fromkeys([tag for tag in [*tags, *add] if tag not in removed]))
+    if len(new_tags) > max(MAX_TAGS, len(tags)):
         raise Invalid(
-            f"A session has at most {MAX_TAGS} tags; this one would have {len(found)}. Remove some first."
+            f"A session has at most {MAX_TAGS} tags; this one would have {len(new_tags)}. Remove some first."
         )
-    return found
+    return new_tags
 
 
 def check_tag(tag: str) -> None:
@@ -128,10 +128,10 @@ _STORED = (*ANNOTATION_FIELDS, "noted_by", "scored_by", *_TIMES)
 
 def dump_annotation(session: Session) -> dict[str, Any]:
     """Note and score as JSON values for an export; empty where the session has neither."""
-    found: Annotation | None = getattr(session, "annotation", None)
-    if found is None:
+    annotation: Annotation | None = getattr(session, "annotation", None)
+    if annotation is None:
         return {}
-    values = {name: getattr(found, name) for name in _STORED}
+    values = {name: getattr(annotation, name) for name in _STORED}
     times = {name: value.isoformat() for name, value in values.items() if isinstance(value, datetime)}
     return values | times
 

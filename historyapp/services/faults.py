@@ -221,12 +221,12 @@ def check_database(seconds: float | None = None, *, thorough: bool = False) -> s
             if seconds is not None:
                 file.set_progress_handler(lambda: time.monotonic() > end, 10_000)
             check = "integrity_check" if thorough else "quick_check"
-            (found,) = file.execute(f"PRAGMA {check}(1)").fetchone()
+            (answer,) = file.execute(f"PRAGMA {check}(1)").fetchone()
     except sqlite3.DatabaseError as error:
         return str(error) if error.sqlite_errorcode & _PRIMARY in _DAMAGED else ""
     except UnicodeDecodeError:  # SQLite's message quotes a damaged schema
         return "malformed database schema"
-    return "" if found == "ok" else str(found)
+    return "" if answer == "ok" else str(answer)
 
 
 def _fault(kind: type[StorageFailed]) -> StorageFailed:

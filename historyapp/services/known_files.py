@@ -26,17 +26,17 @@ def known_files(history: History, text: str) -> list[KnownFile]:
     The files come from the newest checkpoint of the run's figures and from the newest steps.
     """
     stored = FiguresCheckpoint.objects.newest_in(history.lineage, history.steps)
-    found: dict[str, list[int]] = {}
+    counts: dict[str, list[int]] = {}
     if stored:
         for path, file in load_figures(stored.state).files.items():
-            found[path] = [file.reads, file.edits]
+            counts[path] = [file.reads, file.edits]
     counted = stored.steps if stored else 0
     for row in history.rows(max(counted, history.steps - NEWEST) + 1, history.steps):
         if row.kind in ("read", "edit") and row.target:
-            found.setdefault(row.target, [0, 0])[row.kind == "edit"] += 1
+            counts.setdefault(row.target, [0, 0])[row.kind == "edit"] += 1
     words = [fold(word) for word in text.split()]
     files = []
-    for path, calls in found.items():
+    for path, calls in counts.items():
         folded = fold(path)
         if all(word in folded for word in words):
             files.append(KnownFile(path, *calls))

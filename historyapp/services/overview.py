@@ -98,11 +98,11 @@ class RunOverview:
     @cached_property
     def dearest(self) -> list[ExpensiveStep]:
         """The most expensive steps among those whose model has a known price."""
-        prices, found = price_list(), list[ExpensiveStep]()
+        prices, expensive = price_list(), list[ExpensiveStep]()
         for figure in self.figures.dearest:
             if price := prices.of(figure.model or self.history.session.model):
-                found.append(ExpensiveStep(figure, price.cost(figure.usage)))
-        return sorted(found, key=lambda step: -step.micros)[:MAX_EXPENSIVE]
+                expensive.append(ExpensiveStep(figure, price.cost(figure.usage)))
+        return sorted(expensive, key=lambda step: -step.micros)[:MAX_EXPENSIVE]
 
     @cached_property
     def tools(self) -> list[tuple[str, ToolFigures]]:
@@ -148,14 +148,14 @@ def overview_of(history: History) -> RunOverview:
 
 def subagents_of(session: Session) -> list[Subagent]:
     """The tree of a session's sub-agents, with figures summed up. Takes one query a level."""
-    found: dict[UUID, Subagent] = {}
+    by_id: dict[UUID, Subagent] = {}
     parents = [session.pk]
     for level in range(1, MAX_LEVELS + 1):
-        left = MAX_SUBAGENTS - len(found)
+        left = MAX_SUBAGENTS - len(by_id)
         children = Session.objects.filter(spawned_by__in=parents, project=session.project_id)
         ordered = children.only(*_COLUMNS).order_by("created_at", "id")
         # Old imports may have stored a session as its own ancestor.
-        rows = [row for row in ordered[:left] if row.pk != session.pk and row.pk not in found]
+        rows = [row for row in ordered[:left] if row.pk != session.pk and row.pk not in by_id]
         if not rows:
             break
         first = Entry.objects.filter(session_id__in=[row.pk for row in rows], position=1)
@@ -165,13 +165,13 @@ def subagents_of(session: Session) -> list[Subagent]:
             money = money_of(totals, row.model, price_list()).micros
             passed = max(0, milliseconds_of(row.last_entry_at) - milliseconds_of(begun)) if begun else None
             tokens = tokens_of(totals).shown
-            found[row.pk] = Subagent(row, level, totals.steps, totals.errors, tokens, money, passed)
+            by_id[row.pk] = Subagent(row, level, totals.steps, totals.errors, tokens, money, passed)
         parents = [row.pk for row in rows]
-    for child in reversed(found.values()):
-        parent = found.get(child.session.spawned_by_id) if child.session.spawned_by_id else None
+    for child in reversed(by_id.values()):
+        parent = by_id.get(child.session.spawned_by_id) if child.session.spawned_by_id else None
         if parent is not None:
             _add_up(parent, child)
-    return _as_tree(found, session.pk)
+    return _as_tree(by_id, session.pk)
 
 
 def _add_up(parent: Subagent, child: Subagent) -> None:
@@ -182,9 +182,9 @@ def _add_up(parent: Subagent, child: Subagent) -> None:
     parent.below += child.below + 1
 
 
-def _as_tree(found: dict[UUID, Subagent], root: UUID) -> list[Subagent]:
+def _as_tree(by_id: dict[UUID, Subagent], root: UUID) -> list[Subagent]:
     children: dict[UUID | None, list[Subagent]] = {}
-    for child in found.values():
+    for child in by_id.values():
         children.setdefault(child.session.spawned_by_id, []).append(child)
     ordered: list[Subagent] = []
     waiting = children.get(root, [])[::-1]

@@ -65,24 +65,24 @@ def rebuild(session: Session, *, check_only: bool = False) -> RebuildReport:
     with writing():
         locked = Session.objects.select_for_update().get(pk=session.pk)
         before = _stored(locked)
-        found = RebuildReport(locked)
-        _replay(locked, found)
+        report = RebuildReport(locked)
+        _replay(locked, report)
         stale = StaleOutcomes.objects.filter(session=locked)
         after = _stored(locked)
         after["session"] |= _not_compared(before["session"], is_stale=stale.exists())
-        found.differences.extend(_compare(before, after, is_stale=stale.exists()))
+        report.differences.extend(_compare(before, after, is_stale=stale.exists()))
         stale.delete()
-        found.differences.extend(recount(locked))
-        found.differences.extend(recount_days(locked))
-        found.differences.extend(rebuild_text(locked))
-        found.differences.extend(rebuild_names(locked))
-        found.differences.extend(rebuild_search(locked))
+        report.differences.extend(recount(locked))
+        report.differences.extend(recount_days(locked))
+        report.differences.extend(rebuild_text(locked))
+        report.differences.extend(rebuild_names(locked))
+        report.differences.extend(rebuild_search(locked))
         if check_only:
             transaction.set_rollback(True)
-    return found
+    return report
 
 
-def _replay(session: Session, found: RebuildReport) -> None:
+def _replay(session: Session, report: RebuildReport) -> None:
     Episode.objects.filter(session=session).delete()
     shared = session.shared_lineage
     newest = Entry.objects.newest(shared)
@@ -97,9 +97,9 @@ def _replay(session: Session, found: RebuildReport) -> None:
     own = Entry.objects.filter(session=session).order_by("position")
     for entry in own.iterator(chunk_size=_FLUSH_AT):
         tail = _apply(session, tail, entry, rows)
-        found.entries += 1
-        if not _same_totals(entry, tail.totals.dump(), found):
-            found.differences.append(f"entry {entry.position} has different running totals")
+        report.entries += 1
+        if not _same_totals(entry, tail.totals.dump(), report):
+            report.differences.append(f"entry {entry.position} has different running totals")
     rows.flush()
     revision = session.revision
     apply_tail(session, tail)
@@ -125,7 +125,7 @@ def _apply(session: Session, tail: Tail, entry: Entry, rows: "_EpisodeWriter") -
     return step.tail
 
 
-def _same_totals(entry: Entry, made: dict[str, Any], found: RebuildReport) -> bool:
+def _same_totals(entry: Entry, made: dict[str, Any], report: RebuildReport) -> bool:
     """Whether an entry's totals match the log.
 
     Earlier versions stored no totals by model, or fewer fields of them. Entries are never edited, so only the
@@ -135,9 +135,9 @@ def _same_totals(entry: Entry, made: dict[str, Any], found: RebuildReport) -> bo
     stored_models, models = stored.pop("models", {}), made.pop("models", {})
     if stored != made:
         return False
-    if models and not stored_models and found.without_models is None:
-        found.without_models = entry.position
-    if found.without_models is not None:
+    if models and not stored_models and report.without_models is None:
+        report.without_models = entry.position
+    if report.without_models is not None:
         return True
     return stored_models.keys() == models.keys() and all(
         kept == models[name][: len(kept)] for name, kept in stored_models.items()

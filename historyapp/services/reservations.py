@@ -212,19 +212,19 @@ def lock_counters(payer: Payer, now: datetime) -> list[SpendingCounter]:
         _make(
             payer.project_id, subjects, now
         )  # before others are locked, because those of the project come first
-    found = [counter for counters in counters_of(payer, sessions) for counter in lock_all(counters)]
-    if len(found) < len(PERIODS) * len(subjects):
+    locked = [counter for counters in counters_of(payer, sessions) for counter in lock_all(counters)]
+    if len(locked) < len(PERIODS) * len(subjects):
         _make(payer.project_id, subjects, now)
-        found = [counter for counters in counters_of(payer, sessions) for counter in lock_all(counters)]
-    stored = {counter.pk: counter.starts_on for counter in found}
-    for counter in found:
+        locked = [counter for counters in counters_of(payer, sessions) for counter in lock_all(counters)]
+    stored = {counter.pk: counter.starts_on for counter in locked}
+    for counter in locked:
         counter.begin_period(now)
     for period in PERIODS:  # one statement for all, because a fork of forks has hundreds of counters
-        begun = [c.pk for c in found if c.period == period and c.starts_on != stored[c.pk]]
+        begun = [c.pk for c in locked if c.period == period and c.starts_on != stored[c.pk]]
         if begun:
             first = period_start(period, now)
             SpendingCounter.objects.filter(pk__in=begun).update(counted=0, starts_on=first)
-    return found
+    return locked
 
 
 def lock_all(counters: CounterQuerySet) -> list[SpendingCounter]:

@@ -75,14 +75,14 @@ def _purgeable_and_blocked(
     forks_of = defaultdict[UUID | None, dict[UUID, Session]](dict)
     for fork in Session.objects.filter(forked_from__in=list(waiting)).order_by("pk"):
         forks_of[fork.forked_from_id][fork.pk] = fork
-    found: dict[UUID, Session] = {}
-    while free := [id for id in waiting if forks_of[id].keys() <= found.keys()]:
-        found.update((id, waiting.pop(id)) for id in free)
+    by_id: dict[UUID, Session] = {}
+    while free := [id for id in waiting if forks_of[id].keys() <= by_id.keys()]:
+        by_id.update((id, waiting.pop(id)) for id in free)
     blocked = [
-        BlockedSession(session, [fork for fork in forks_of[id].values() if fork.pk not in found])
+        BlockedSession(session, [fork for fork in forks_of[id].values() if fork.pk not in by_id])
         for id, session in waiting.items()
     ]
-    return list(found.values()), blocked
+    return list(by_id.values()), blocked
 
 
 def purge(

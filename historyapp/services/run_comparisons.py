@@ -135,12 +135,12 @@ def parse_reference(name: str, text: str) -> RunReference:
     Raises:
         Invalid: when the text has another form.
     """
-    found = _REFERENCE.fullmatch(text.strip())
-    if found is None:
+    match = _REFERENCE.fullmatch(text.strip())
+    if match is None:
         problem = f"{name} is {text[:100]!r}" if text.strip() else f"{name} is missing"
         raise Invalid(f"{problem}. Use {FORM}.")
-    as_of, take = found["as_of"], found["take"]
-    return RunReference(UUID(found["id"]), int(as_of) if as_of else None, int(take) if take else None)
+    as_of, take = match["as_of"], match["take"]
+    return RunReference(UUID(match["id"]), int(as_of) if as_of else None, int(take) if take else None)
 
 
 def read_run(reference: RunReference, find: Callable[[UUID], Session]) -> History:
@@ -230,13 +230,13 @@ def _figures(history: History, common: CommonPart) -> tuple[RunPart, RunPart]:
 
 def _later_use(whole: Totals, shared: Totals) -> dict[str, ModelTotals]:
     """The usage of each model after the common part."""
-    found = dict[str, ModelTotals]()
+    later = dict[str, ModelTotals]()
     for model, used in whole.models.items():
         before = shared.models.get(model, ModelTotals())
         left = ModelTotals(*(now - then for now, then in zip(used, before, strict=True)))
         if any(left):
-            found[model] = left
-    return found
+            later[model] = left
+    return later
 
 
 def _figures_of(history: History, totals: Totals, first: int) -> RunPart:

@@ -89,9 +89,9 @@ def revoke_share(
         NotFound: when the project, or the session, has no such link.
     """
     with writing():
-        found = ShareLink.objects.select_for_update(of=("self",)).select_related("session")
-        found = found.filter(pk=share_id, session__project=project)
-        share = (found if session_id is None else found.filter(session=session_id)).first()
+        links = ShareLink.objects.select_for_update(of=("self",)).select_related("session")
+        links = links.filter(pk=share_id, session__project=project)
+        share = (links if session_id is None else links.filter(session=session_id)).first()
         if share is None:
             raise NotFound(f"There is no link {share_id} in this session.")
         if share.revoked_at is None:
@@ -119,8 +119,8 @@ def find_share(token: str) -> ShareLink:
     """
     share_id = _signed_id(token)
     if share_id is not None:
-        found = ShareLink.objects.usable(timezone.now()).filter(pk=share_id)
-        share = found.select_related("session__project").first()
+        links = ShareLink.objects.usable(timezone.now()).filter(pk=share_id)
+        share = links.select_related("session__project").first()
         if share is not None:
             return share
     raise NotFound(NOT_VALID)

@@ -98,10 +98,10 @@ def find_snapshot(session: Session, id: UUID, as_of: int | None = None) -> Snaps
         NotFound: when the session has no snapshot with this id, or it was made after ``as_of``.
     """
     session.lineage(as_of)  # refuses a position beyond the head
-    found = Snapshot.objects.filter(session=session, pk=id).first()
-    if found is None or (as_of is not None and found.position > as_of):
+    snapshot = Snapshot.objects.filter(session=session, pk=id).first()
+    if snapshot is None or (as_of is not None and snapshot.position > as_of):
         raise NotFound(f"There is no snapshot {id} in this session.")
-    return found
+    return snapshot
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,16 +43,16 @@ class RowPair(NamedTuple):
         """How the rows differ; empty if only one run has the step."""
         if self.a is None or self.b is None:
             return ()
-        found: list[Difference] = []
+        differences: list[Difference] = []
         if self.a.input_preview != self.b.input_preview:
-            found.append("input")
+            differences.append("input")
         if _keys(self.a)[0] != _keys(self.b)[0]:
-            found.append("call" if self.a.tool or self.b.tool else "answer")
+            differences.append("call" if self.a.tool or self.b.tool else "answer")
         if self.a.tool and self.b.tool and self.a.result_preview != self.b.result_preview:
-            found.append("result")
+            differences.append("result")
         if self.a.status != self.b.status:
-            found.append("status")
-        return tuple(found)
+            differences.append("status")
+        return tuple(differences)
 
     @property
     def is_same(self) -> bool:
@@ -126,11 +126,11 @@ class AlignedSteps:
     @cached_property
     def places(self) -> list[PairPlace]:
         """Where each pair begins, and the place after the last pair."""
-        found = [self.start]
+        places = [self.start]
         for pair in self.pairs:
-            at = found[-1]
-            found.append(PairPlace(at.a + (pair.a is not None), at.b + (pair.b is not None)))
-        return found
+            at = places[-1]
+            places.append(PairPlace(at.a + (pair.a is not None), at.b + (pair.b is not None)))
+        return places
 
     def page(self, first: int, limit: int) -> tuple[list[StepPair], PairPlace | None]:
         """At most ``limit`` pairs from index ``first`` on, and the place of the next pair, or None."""
@@ -138,14 +138,14 @@ class AlignedSteps:
         start, end = self.places[first], self.places[first + len(some)]
         a = {one.row.number: one for one in _accounts(self.a, start.a, end.a)}
         b = {one.row.number: one for one in _accounts(self.b, start.b, end.b)}
-        found = [
+        pairs = [
             StepPair(
                 a[pair.a.number] if pair.a else None, b[pair.b.number] if pair.b else None, differs, False
             )
             for pair, differs in ((pair, pair.differs) for pair in some)
         ]
         is_last = first + len(some) == len(self.pairs) and self.is_complete
-        return _compare_recorded(self.a, self.b, found), None if is_last else end
+        return _compare_recorded(self.a, self.b, pairs), None if is_last else end
 
 
 def _took(account: StepAccount) -> timedelta | None:
@@ -157,10 +157,10 @@ def align_steps(a: History, b: History, start: PairPlace) -> AlignedSteps:
     """Aligns the steps of two runs from a place on. Reads rows, but no bodies."""
     sides = [_signatures(history, first) for history, first in ((a, start.a), (b, start.b))]
     of_a, of_b = sides
-    found = align(*[[_keys(step) for step in side] for side in sides])
+    aligned = align(*[[_keys(step) for step in side] for side in sides])
     pairs = [
         RowPair(None if in_a is None else of_a[in_a], None if in_b is None else of_b[in_b])
-        for in_a, in_b in found
+        for in_a, in_b in aligned
     ]
     is_complete = start.a + len(of_a) > a.steps and start.b + len(of_b) > b.steps
     return AlignedSteps(a, b, start, pairs, is_complete)
@@ -202,24 +202,24 @@ def _compare_recorded(a: History, b: History, pairs: Sequence[StepPair]) -> list
         return [replace(pair, is_exact=pair.is_divergent) for pair in pairs]
     steps_a = {step.number: step for step in a.episodes(of_a[0], of_a[-1])}
     steps_b = {step.number: step for step in b.episodes(of_b[0], of_b[-1])}
-    found: list[StepPair] = []
+    compared: list[StepPair] = []
     for pair in pairs:
         differs, is_exact = pair.differs, pair.is_divergent
         if pair.a and pair.b and not is_exact and pair.a.row.number <= of_a[-1]:
             recorded = steps_a[pair.a.row.number], steps_b[pair.b.row.number]
             differs, is_exact = _recorded_differences(*recorded, pair.differs), True
-        found.append(replace(pair, differs=differs, is_exact=is_exact))
-    return found
+        compared.append(replace(pair, differs=differs, is_exact=is_exact))
+    return compared
 
 
 def _recorded_differences(a: Episode, b: Episode, seen: tuple[Difference, ...]) -> tuple[Difference, ...]:
     """The differences of two steps, in order. Inputs and statuses are compared by the rows."""
-    found: list[Difference] = ["input"] if "input" in seen else []
+    differences: list[Difference] = ["input"] if "input" in seen else []
     if _calls(a) != _calls(b):
-        found.append("call" if a.action else "answer")
+        differences.append("call" if a.action else "answer")
     if a.action and _results(a) != _results(b):
-        found.append("result")
-    return (*found, "status") if "status" in seen else tuple(found)
+        differences.append("result")
+    return (*differences, "status") if "status" in seen else tuple(differences)
 
 
 def _calls(step: Episode) -> list[Any]:

@@ -54,9 +54,9 @@ class SummaryRecall:
 
     def among(self, names: Sequence[NeededName]) -> "SummaryRecall":
         """The recall of some of the names."""
-        found = set(self.kept)
+        kept = set(self.kept)
         return SummaryRecall(
-            [name for name in names if name in found], [name for name in names if name not in found]
+            [name for name in names if name in kept], [name for name in names if name not in kept]
         )
 
 
@@ -219,10 +219,10 @@ def start_comparison(
 
 def find_comparison(session: Session, id: UUID, as_of: int | None = None) -> list[CompressionRun]:
     """The runs of a comparison, in the order of the request. Raises the errors of :func:`find_run`."""
-    found = list(runs_of(session, as_of).filter(comparison=id).order_by("id"))
-    if not found:
+    runs = list(runs_of(session, as_of).filter(comparison=id).order_by("id"))
+    if not runs:
         raise NotFound(f"There is no comparison {id} in this session.")
-    return found
+    return runs
 
 
 def compare_strategies(
@@ -263,8 +263,8 @@ def strategy_recall(
     names = needed_names(read, (step for _, step in now.with_bodies(later)))
     sides: list[SummaryRecall] = []
     for side in items:
-        found = kept_names(names, [item.text for item in side if item.text])
-        sides.append(SummaryRecall(found, []).among(names))
+        kept = kept_names(names, [item.text for item in side if item.text])
+        sides.append(SummaryRecall(kept, []).among(names))
     return StrategyRecall(len(rows), len(later), names, sides)
 
 

@@ -35,9 +35,9 @@ def link_calls(sessions: Iterable[UUID]) -> None:
         by_parent.setdefault(child.spawned_by.pk, []).append(child)
     for parent, children in by_parent.items():
         calls = list(_calls(parent))
-        found = {child.pk: position_of_call(_traits(child), calls) for child in children} if calls else {}
+        positions = {child.pk: position_of_call(_traits(child), calls) for child in children} if calls else {}
         with writing():
-            for id, position in found.items():
+            for id, position in positions.items():
                 if position is not None:
                     Session.objects.filter(pk=id).update(spawned_position=position)
                     touch(id)

@@ -75,8 +75,8 @@ def find_what_if(project: Project, what_if_id: UUID) -> WhatIf:
     Raises:
         NotFound: when the project has no saved What if with this id.
     """
-    if found := WhatIf.objects.filter(project=project, pk=what_if_id).first():
-        return found
+    if what_if := WhatIf.objects.filter(project=project, pk=what_if_id).first():
+        return what_if
     raise NotFound(f"There is no saved What if {what_if_id}.")
 
 

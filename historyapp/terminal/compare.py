@@ -49,42 +49,44 @@ def compare(server: Server, output: Output, options: Namespace) -> int:
         # The rest of the reference (``@12``, ``/takes/40``) is not changed.
         id = _PLACE.split(name, maxsplit=1)[0]
         sides[side] = f"{find_session(server, id)['id']}{name[len(id) :]}"
-    found = server.get("/compare", **sides, limit=MAX_ITEMS)
-    pairs = found["pairs"]["items"]
-    if options.all and found["pairs"]["next"]:
-        cursor = found["pairs"]["next"]
+    comparison = server.get("/compare", **sides, limit=MAX_ITEMS)
+    pairs = comparison["pairs"]["items"]
+    if options.all and comparison["pairs"]["next"]:
+        cursor = comparison["pairs"]["next"]
         rest = server.listed("/compare/pairs", MAX_PAIRS, a=sides["a"], b=sides["b"], cursor=cursor)
         pairs = [*pairs, *rest["items"]]
-        found["pairs"] = {"items": pairs, "next": rest["next"]}
+        comparison["pairs"] = {"items": pairs, "next": rest["next"]}
     if options.json:
-        output.json(found)
+        output.json(comparison)
     else:
-        _print_comparison(output, found, pairs, options)
-    return FAILED if found["first_difference"] else 0
+        _print_comparison(output, comparison, pairs, options)
+    return FAILED if comparison["first_difference"] else 0
 
 
-def _print_comparison(output: Output, found: JsonObject, pairs: list[JsonObject], options: Namespace) -> None:
-    output.table(TOTALS, [_totals("A", found["a"]), _totals("B", found["b"])])
+def _print_comparison(
+    output: Output, comparison: JsonObject, pairs: list[JsonObject], options: Namespace
+) -> None:
+    output.table(TOTALS, [_totals("A", comparison["a"]), _totals("B", comparison["b"])])
     output.line()
-    shared = found["common"]["steps"]
+    shared = comparison["common"]["steps"]
     output.line(f"Shared from the beginning: {shared:,} {'step' if shared == 1 else 'steps'}.")
-    counts = found["counts"]
+    counts = comparison["counts"]
     figures = ", ".join(f"{counts[name]:,} {title}" for name, title in _COUNTS.items())
     output.line(f"After them: {figures}.")
     if not counts["complete"]:
         output.line("Only the first 2,000 steps of each run are counted.")
-    if not found["first_difference"]:
+    if not comparison["first_difference"]:
         output.line("The runs do not differ." if counts["complete"] else "These pairs do not differ.")
         return
-    place = found["first_divergence"] or found["first_difference"]
-    heading = "The runs diverge" if found["first_divergence"] else "The runs first differ"
+    place = comparison["first_divergence"] or comparison["first_difference"]
+    heading = "The runs diverge" if comparison["first_divergence"] else "The runs first differ"
     steps = [f"step {place[side]:,} of {side.upper()}" for side in ("a", "b") if place[side] is not None]
     output.line((f"{heading} at {' and '.join(steps)}.", "bold"))
     output.line()
     first = next((n for n, pair in enumerate(pairs) if pair["change"] != "same"), 0)
     shown = pairs if options.all else pairs[max(0, first - BEFORE) : first + SHOWN]
     output.table(PAIRS, [_pair(pair) for pair in shown])
-    if len(shown) < len(pairs) or found["pairs"]["next"]:
+    if len(shown) < len(pairs) or comparison["pairs"]["next"]:
         note("These are the pairs around the first difference. --all shows the others.")
 
 

@@ -30,10 +30,10 @@ def complete(parser: ArgumentParser, server_of: Callable[[Namespace], Server]) -
         """The session ids with this prefix, the newest first, with their titles; empty if the server
         fails."""
         with suppress(Exception):
-            found = server_of(parsed_args).get(
+            page = server_of(parsed_args).get(
                 "/sessions", id=prefix or None, status="all", limit=MAX_SESSIONS
             )
-            return {item["id"]: safe_line(item["title"])[:_LONGEST_TITLE] for item in found["items"]}
+            return {item["id"]: safe_line(item["title"])[:_LONGEST_TITLE] for item in page["items"]}
         return {}
 
     for action in _arguments(parser):
@@ -44,10 +44,10 @@ def complete(parser: ArgumentParser, server_of: Callable[[Namespace], Server]) -
 
 def _arguments(parser: ArgumentParser) -> list[Action]:
     """The arguments of a parser and of its commands."""
-    found: list[Action] = []
+    arguments: list[Action] = []
     for action in parser._actions:
-        found.append(action)
+        arguments.append(action)
         if isinstance(action.choices, Mapping):
             for command in action.choices.values():
-                found += _arguments(command)
-    return found
+                arguments += _arguments(command)
+    return arguments

@@ -73,13 +73,13 @@ def find_session(server: Server, name: str) -> JsonObject:
             f"or `{LAST}` for the newest one."
         )
     prefix = None if name == LAST else name
-    found = server.get("/sessions", id=prefix, status="all", limit=_NAMED)["items"]
-    if not found:
+    matches = server.get("/sessions", id=prefix, status="all", limit=_NAMED)["items"]
+    if not matches:
         raise CommandFailed(
             "There are no sessions yet." if name == LAST else f"No session begins with {name}."
         )
-    if name != LAST and len(found) > 1:
-        ids = short_ids([item["id"] for item in found])
-        named = "; ".join(f"{id} {item['title'][:60]}" for id, item in zip(ids, found, strict=True))
+    if name != LAST and len(matches) > 1:
+        ids = short_ids([item["id"] for item in matches])
+        named = "; ".join(f"{id} {item['title'][:60]}" for id, item in zip(ids, matches, strict=True))
         raise CommandFailed(f"Several sessions begin with {name}: {safe_line(named)}. Give more of the id.")
-    return server.get(at("sessions", found[0]["id"]))
+    return server.get(at("sessions", matches[0]["id"]))

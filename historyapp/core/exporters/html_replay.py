@@ -79,8 +79,8 @@ HTML_REPLAY = _HtmlReplay()
 def _asset(name: str) -> str:
     """A static file: of the repository, or of the installed wheel."""
     root = Path(__file__).parents[3]
-    found = (folder / name for folder in (root / "static", root / "dashboard" / "static"))
-    return next(path for path in found if path.is_file()).read_text("utf-8")
+    paths = (folder / name for folder in (root / "static", root / "dashboard" / "static"))
+    return next(path for path in paths if path.is_file()).read_text("utf-8")
 
 
 def _hash(text: str) -> str:

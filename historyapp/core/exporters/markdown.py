@@ -117,7 +117,7 @@ def _block(text: str, language: str = "") -> str:
 def _line(text: str) -> str:
     """Text on one line in which nothing is Markdown or HTML; it never stands where a line begins."""
     line = " ".join(clean(text).split())
-    return _MARKUP.sub(lambda found: "".join(f"\\{mark}" for mark in found[0]), line)
+    return _MARKUP.sub(lambda match: "".join(f"\\{mark}" for mark in match[0]), line)
 
 
 def _code(text: str) -> str:

@@ -47,24 +47,24 @@ def message_key(message: Any) -> str:
 
 def source_calls(message: dict[str, Any]) -> list[SourceCall]:
     """The calls of an assistant message, in today's form or as one old ``function_call``."""
-    found = []
+    calls = []
     for call in map(mapping, listing(message.get("tool_calls"))):
         function = mapping(call.get("function")) or mapping(call.get("custom")) or call
         arguments = function["arguments"] if "arguments" in function else function.get("input")
-        found.append(SourceCall(call.get("id"), function.get("name"), arguments))
-    if not found and (function := mapping(message.get("function_call"))):
-        found.append(SourceCall(None, function.get("name"), function.get("arguments")))
-    return found
+        calls.append(SourceCall(call.get("id"), function.get("name"), arguments))
+    if not calls and (function := mapping(message.get("function_call"))):
+        calls.append(SourceCall(None, function.get("name"), function.get("arguments")))
+    return calls
 
 
 def call_in_text(content: str) -> tuple[UseTool, str] | None:
     """The call that a model without tool calling wrote as ``<function=…>``, and the text before it."""
-    found = _CALL_IN_TEXT.search(content)
-    if found is None:
+    match = _CALL_IN_TEXT.search(content)
+    if match is None:
         return None
-    parameters = enclosed(found[2], _PARAMETER, _END_OF_PARAMETER)
+    parameters = enclosed(match[2], _PARAMETER, _END_OF_PARAMETER)
     arguments = {part.opening[1]: part.inside.strip("\n") for part in parameters}
-    return UseTool(name=found[1], arguments=arguments), content[: found.start()].strip()
+    return UseTool(name=match[1], arguments=arguments), content[: match.start()].strip()
 
 
 class ChatMessagesReader:

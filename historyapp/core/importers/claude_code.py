@@ -236,8 +236,8 @@ def _title(known_ahead: list[dict[str, Any]]) -> str:
         for record in known_ahead
         if record.get("type") != "summary" or text(record.get("leafUuid")) in uuids
     }
-    found = (titles.get(kind, "") for kind in ("custom-title", "ai-title", "summary"))
-    return preview(next(filter(None, found), ""), 80)
+    given_titles = (titles.get(kind, "") for kind in ("custom-title", "ai-title", "summary"))
+    return preview(next(filter(None, given_titles), ""), 80)
 
 
 CLAUDE_CODE = ClaudeCode()

@@ -59,8 +59,8 @@ class Places:
         place = self._newest.get(id)
         if place is None and self._older is not None and self._noted[hash(id) % _SLOTS]:
             with _disk_errors():
-                found = self._older.execute("SELECT place FROM places WHERE id = ?", (_key(id),)).fetchone()
-            return int(found[0]) if found else None
+                row = self._older.execute("SELECT place FROM places WHERE id = ?", (_key(id),)).fetchone()
+            return int(row[0]) if row else None
         return place
 
 

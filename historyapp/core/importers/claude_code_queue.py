@@ -75,10 +75,10 @@ class PromptQueue:
         queued = self._queued
         named = (prompt for prompt in queued if prompt.text == words)
         typed = (prompt for prompt in queued if not prompt.is_task)
-        found = next(named if words else typed, None) or (None if words or not queued else queued[0])
-        if found is not None:
-            queued.remove(found)
-        return found
+        next_prompt = next(named if words else typed, None) or (None if words or not queued else queued[0])
+        if next_prompt is not None:
+            queued.remove(next_prompt)
+        return next_prompt
 
     def claim(self, words: str) -> Skipped | None:
         """Takes out the prompt that waited for its own record, which has these words."""

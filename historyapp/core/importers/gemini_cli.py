@@ -54,8 +54,8 @@ class _GeminiCli:
         if not facts:
             facts = next((line for line in head.lines if _names_project(line)), facts)
         run = _GeminiRun(_start(facts, shown, source), "index" if messages else "line")
-        found = records(messages) if messages else read_lines(source.stream)
-        yield from require_entries(run.read(found), source, self.title)
+        items = records(messages) if messages else read_lines(source.stream)
+        yield from require_entries(run.read(items), source, self.title)
 
 
 GEMINI_CLI = _GeminiCli()
@@ -104,8 +104,8 @@ class _GeminiRun:
         self._newest: SourceRecord | None = None
         """The newest message. It may be written again."""
 
-    def read(self, found: Iterator[SourceRecord | Skipped]) -> Iterator[Operation]:
-        for record in found:
+    def read(self, items: Iterator[SourceRecord | Skipped]) -> Iterator[Operation]:
+        for record in items:
             match record:
                 case Skipped():
                     yield record
@@ -199,8 +199,8 @@ class _GeminiRun:
 
     def _turn(self, message: Mapping[str, Any], content: Any) -> Iterator[EntryDraft]:
         """The output of a model, and what its calls gave."""
-        found = calls_of(message)
-        calls, renamed = self._calls.begin(found)
+        source_calls = calls_of(message)
+        calls, renamed = self._calls.begin(source_calls)
         usage = mapping(message.get("tokens"))
         facts = usage_facts(usage, "gemini") if usage.get("total") else {}
         facts |= present_fields(model=message.get("model"))

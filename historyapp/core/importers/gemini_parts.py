@@ -36,22 +36,22 @@ def _part(part: Any) -> Any:
 
 def thoughts_of(message: Mapping[str, Any]) -> str:
     """The model's thoughts as Markdown: each has a subject and a description."""
-    found = []
+    thoughts = []
     for thought in map(mapping, listing(message.get("thoughts"))):
         subject, words = text(thought.get("subject")).strip(), text(thought.get("description")).strip()
-        found.append("\n\n".join(filter(None, (subject and f"**{subject}**", words))))
+        thoughts.append("\n\n".join(filter(None, (subject and f"**{subject}**", words))))
     for part in map(mapping, listing(message.get("content"))):
         if part.get("thought"):
-            found.append(text(part.get("text")))
-    return "\n\n".join(filter(None, found))
+            thoughts.append(text(part.get("text")))
+    return "\n\n".join(filter(None, thoughts))
 
 
 def calls_of(message: Mapping[str, Any]) -> list[SourceCall]:
     """The tool calls of a message, from its records or else from the parts of its content."""
-    found = [mapping(call) for call in listing(message.get("toolCalls"))]
+    calls = [mapping(call) for call in listing(message.get("toolCalls"))]
     parts = map(mapping, listing(message.get("content")))
-    found = found or [mapping(part["functionCall"]) for part in parts if "functionCall" in part]
-    return [SourceCall(call.get("id"), call.get("name"), call.get("args")) for call in found]
+    calls = calls or [mapping(part["functionCall"]) for part in parts if "functionCall" in part]
+    return [SourceCall(call.get("id"), call.get("name"), call.get("args")) for call in calls]
 
 
 def result_of(call: ToolCall, record: Mapping[str, Any]) -> ToolResult | None:
@@ -72,15 +72,15 @@ def _outputs(record: Mapping[str, Any]) -> Any:
     result = record.get("result")
     if not isinstance(result, list):
         return text(record.get("resultDisplay")) if result is None else result
-    found: list[Any] = []
+    outputs: list[Any] = []
     for part in result:
         response = mapping(part).get("functionResponse")
         if response is None:
-            found.append(_part(part))
+            outputs.append(_part(part))
             continue
         fields = dict(mapping(mapping(response).get("response")))
         # The text of a response that has no other field, else all of it.
-        found.append(fields.get("output", fields.get("error", fields)) if len(fields) == 1 else fields)
-    if len(found) == 1:
-        return found[0]
-    return neutral_content(found)
+        outputs.append(fields.get("output", fields.get("error", fields)) if len(fields) == 1 else fields)
+    if len(outputs) == 1:
+        return outputs[0]
+    return neutral_content(outputs)

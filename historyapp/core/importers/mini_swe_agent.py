@@ -196,8 +196,8 @@ def _with_status(body: ToolResults, extra: dict[str, Any]) -> EntryDraft:
     [result] = body.results
     output = plain_text(result.outputs)
     code = extra.get("returncode")
-    if code is None and (found := _RETURN_CODE.match(output)):
-        code = int(found[1][:9])
+    if code is None and (match := _RETURN_CODE.match(output)):
+        code = int(match[1][:9])
     if code not in (None, 0) or extra.get("exception_info"):
         reason = output or f"return code {code}"
         result = tool_result(result.tool_call_id, result.tool_name, error=reason)

@@ -54,12 +54,12 @@ def _is_chat(messages: Any) -> bool:
     """Whether a value is a list of chat messages; up to half of them may be broken."""
     if not isinstance(messages, list):
         return False
-    found = 0
+    messages_seen = 0
     for message in map(mapping, messages[:50]):
         role, content = message.get("role"), message.get("content")
         is_text = isinstance(content, (str, list)) or (content is None and role == "assistant")
-        found += is_text and role in _ROLES
-    return found > 0 and found * 2 >= len(messages[:50])
+        messages_seen += is_text and role in _ROLES
+    return messages_seen > 0 and messages_seen * 2 >= len(messages[:50])
 
 
 def _is_conversation(record: Any) -> bool:

@@ -132,7 +132,7 @@ def _event_files(source: Source) -> list[Path]:
     if not source.folder or not _NUMBER.match(session_of(source)):
         return []
     numbered = [
-        (found, path) for path in Path(source.folder).glob("*.json") if (found := _NUMBER.match(path.name))
+        (match, path) for path in Path(source.folder).glob("*.json") if (match := _NUMBER.match(path.name))
     ]
     return [path for _, path in sorted(numbered, key=lambda pair: (int(pair[0][1]), pair[1].name))]
 

@@ -40,11 +40,11 @@ class _PlayheadJsonlImporter:
         return any("playhead" in line and line.get("kind") == "session" for line in head.lines[:5])
 
     def read(self, source: Source) -> Iterator[Operation]:
-        found = False
+        has_session = False
         for operation in _operations(source):
-            found = found or isinstance(operation, SessionStart)  # a session may be empty
+            has_session = has_session or isinstance(operation, SessionStart)  # a session may be empty
             yield operation
-        if not found:
+        if not has_session:
             raise UnreadableTranscript(f"{source.name}: nothing in it can be read as {self.title}")
 
 

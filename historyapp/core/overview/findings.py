@@ -95,10 +95,10 @@ def _findings(figures: RunFigures, ending: Ending) -> Iterator[Notice]:
         yield Notice("interrupted_steps", "Interrupted by a person", tuple(figures.interrupted))
     if ending.is_bad or ending.kind == "unanswered":
         yield Notice(ending.kind, ending.text.capitalize(), ending.steps)
-    found = figures.repeated.findings()
-    yield from _repeats(found, "error_streak", "{} steps in a row failed")
-    yield from _repeats(found, "alternating_calls", "Two calls alternated, {} steps long")
-    yield from _repeats(found, "same_call_same_result", "Same call, same result, {} times: {}")
+    repeats = figures.repeated.findings()
+    yield from _repeats(repeats, "error_streak", "{} steps in a row failed")
+    yield from _repeats(repeats, "alternating_calls", "Two calls alternated, {} steps long")
+    yield from _repeats(repeats, "same_call_same_result", "Same call, same result, {} times: {}")
     again = sorted({step for file in figures.files.values() for step in file.again})
     files = sum(bool(file.again) for file in figures.files.values())
     if files:
@@ -113,9 +113,9 @@ def _findings(figures: RunFigures, ending: Ending) -> Iterator[Notice]:
         yield Notice("slowest_step", text, (slow.step,), round(slow.score))
 
 
-def _repeats(found: list[Repeat], rule: RepeatRule, text: str) -> Iterator[Notice]:
+def _repeats(repeats: list[Repeat], rule: RepeatRule, text: str) -> Iterator[Notice]:
     """The longest finding of a rule."""
-    for repeat in found:
+    for repeat in repeats:
         if repeat.rule == rule:
             yield Notice(rule, text.format(repeat.count, repeat.tool), tuple(repeat.steps))
             return

@@ -59,10 +59,10 @@ class RepeatedWork:
         same = [repeat for repeat in self.seen.values() if repeat.count > 1]
         streaks = [*self.streaks, self.streak] if self.streak else self.streaks
         long = [streak for streak in streaks if streak.count >= MIN_ERRORS]
-        found: list[Repeat] = []
+        findings: list[Repeat] = []
         for repeats in (same, self.alternating, long):
-            found += sorted(repeats, key=lambda repeat: (-repeat.count, repeat.steps))[:MAX_FINDINGS]
-        return found
+            findings += sorted(repeats, key=lambda repeat: (-repeat.count, repeat.steps))[:MAX_FINDINGS]
+        return findings
 
     def _add_call(self, number: int, call: CallFacts) -> None:
         key = call.digest + call.result_digest
@@ -70,7 +70,7 @@ class RepeatedWork:
         if known is None:
             if len(self.seen) >= MAX_SEEN:
                 del self.seen[min(self.seen, key=lambda key: self.seen[key].count)]
-            self.seen[key] = _found("same_call_same_result", [number], call)
+            self.seen[key] = _repeat("same_call_same_result", [number], call)
             return
         known.count += 1
         known.last = number
@@ -91,12 +91,12 @@ class RepeatedWork:
             newest.steps = [*newest.steps, step.number][:MAX_STEPS]
         elif len(self.alternating) < MAX_FINDINGS:
             steps = [number for number, _ in self.recent]
-            self.alternating.append(_found("alternating_calls", steps, step.calls[0]))
+            self.alternating.append(_repeat("alternating_calls", steps, step.calls[0]))
 
     def _add_outcome(self, step: StepFacts) -> None:
         if failed := step.failed_call:
             if self.streak is None:
-                self.streak = _found("error_streak", [step.number], failed)
+                self.streak = _repeat("error_streak", [step.number], failed)
                 return
             self.streak.count += 1
             self.streak.last = step.number
@@ -108,5 +108,5 @@ class RepeatedWork:
             self.streak = None
 
 
-def _found(rule: RepeatRule, steps: list[int], call: CallFacts) -> Repeat:
+def _repeat(rule: RepeatRule, steps: list[int], call: CallFacts) -> Repeat:
     return Repeat(rule, len(steps), steps, steps[-1], call.name, call.subject.target)

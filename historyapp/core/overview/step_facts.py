@@ -126,9 +126,9 @@ def digest_of(text: str) -> str:
 
 def _share(calls: dict[str, CallFacts], answered: Sequence[PairedResult], tokens: int, passed: int) -> None:
     """Gives each answered call its result, and its share of the entry's tokens and of the time."""
-    found = list(_answers(calls, answered))
-    characters = sum(size for _, _, _, size in found)
-    for call, result, text, size in found:
+    answers = list(_answers(calls, answered))
+    characters = sum(size for _, _, _, size in answers)
+    for call, result, text, size in answers:
         call.status = result.status
         likely = likely_failure(result, call.check)
         call.likely_failure = likely.rule if likely else ""
@@ -136,7 +136,7 @@ def _share(calls: dict[str, CallFacts], answered: Sequence[PairedResult], tokens
         call.error_line = likely.line if likely else reported_line
         call.result_digest = digest_of(text)
         call.tokens += tokens * size / characters
-        call.milliseconds += passed / len(found)
+        call.milliseconds += passed / len(answers)
 
 
 def _answers(

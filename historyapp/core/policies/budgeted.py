@@ -125,16 +125,16 @@ def _material(past: OutlinedPast, room: int, meter: RequestMeter) -> _Material:
     first = steps[0].first_position if steps else 0
     most = max(EARLIER_INPUTS, room // MIN_INPUT)
     earlier = missed = 0
-    found: list[InputMessage] = []
+    newest_inputs: list[InputMessage] = []
     for message in past.inputs_newest_first():
         earlier += message.position < first
-        if earlier > EARLIER_INPUTS or len(found) >= most:
+        if earlier > EARLIER_INPUTS or len(newest_inputs) >= most:
             oldest = past.first_input
             missed = 0 if oldest is None or oldest.position == message.position else message.position
-            found.append(oldest or message)
+            newest_inputs.append(oldest or message)
             break
-        found.append(message)
-    inputs = [message for message in reversed(found) if plain_text(message.content).strip()]
+        newest_inputs.append(message)
+    inputs = [message for message in reversed(newest_inputs) if plain_text(message.content).strip()]
     left_out = []
     if missed:
         begin = min(missed, inputs[0].position + 1) if inputs else 1

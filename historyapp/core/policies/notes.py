@@ -256,19 +256,19 @@ class Notes:
         """The names with the highest scores of the noted steps, where only a name fits."""
         for name in self._known.intersection(self._open):
             del self._open[name]
-        found = self._fitting((name for name in self._open if name not in messages), self._shown, room)
-        for name in found:
+        names = self._fitting((name for name in self._open if name not in messages), self._shown, room)
+        for name in names:
             del self._open[name]
-        self._bare.update(found)
-        self._shown += f" {' '.join(found)}"
-        return found
+        self._bare.update(names)
+        self._shown += f" {' '.join(names)}"
+        return names
 
     def _fitting(self, names: Iterable[str], shown: str, room: int) -> list[str]:
         """The names with the highest scores for their length that are not in ``shown``, as many as fit."""
         costs = {name: len(name) // 3 + 2 for name in names}
         likely = nlargest(room // 4 + _SPARE, costs, key=lambda name: self._scores[name] / costs[name])
         words = set(_WORD.findall(shown))
-        found: list[str] = []
+        fitting: list[str] = []
         for name in likely:
             if room < _MIN_NAME:
                 break
@@ -276,8 +276,8 @@ class Notes:
             is_new = not words.issuperset(_WORD.findall(name)) or not contains_name(name, shown)
             if costs[name] <= room and is_new:
                 room -= costs[name]
-                found.append(name)
-        return found
+                fitting.append(name)
+        return fitting
 
     def _named_in(self, start: int, end: int) -> Iterable[str]:
         """Names in the steps that are messages: in their arguments, and in the lines that clipping keeps."""
@@ -295,7 +295,7 @@ def _ages(count: int) -> list[float]:
 
 def _unresolved(steps: Sequence[StepOutline]) -> set[int]:
     """Indexes of failed steps whose tool has not succeeded on the same things since."""
-    found: set[int] = set()
+    unresolved: set[int] = set()
     succeeded: dict[str, set[str]] = {}
     for index in range(len(steps) - 1, -1, -1):
         excerpt = steps[index].excerpt
@@ -303,18 +303,18 @@ def _unresolved(steps: Sequence[StepOutline]) -> set[int]:
         if steps[index].status == "success":
             succeeded.setdefault(tool, set()).update(excerpt.names or ("",))
         elif steps[index].status == "error" and succeeded.get(tool, set()).isdisjoint(excerpt.names or ("",)):
-            found.add(index)
-    return found
+            unresolved.add(index)
+    return unresolved
 
 
 def covered_steps(steps: Sequence[StepOutline], notes: Iterable[Note]) -> set[int]:
     """Indexes of the steps that the notes cover. A digest covers several steps."""
-    found: set[int] = set()
+    covered: set[int] = set()
     for note in notes:
         digest = steps[note.at].digest if note.line == _DIGEST else None
         before = steps[note.at].number - digest.first_step if digest else 0
-        found.update(range(max(0, note.at - before), note.at + 1))
-    return found
+        covered.update(range(max(0, note.at - before), note.at + 1))
+    return covered
 
 
 def notes_text(steps: Sequence[StepOutline], notes: Iterable[Note], names: Sequence[str]) -> str:

@@ -83,15 +83,15 @@ def _parse(answer: str, material: str, longest: int) -> RangeAnswer:
     text = bare_answer(answer, longest)
     check_content(text, material)
     try:
-        found = RangeAnswer.model_validate_json(text[text.find("{") : text.rfind("}") + 1] or text)
+        parsed = RangeAnswer.model_validate_json(text[text.find("{") : text.rfind("}") + 1] or text)
     except ValidationError as error:
         # pydantic's messages quote the answer, so they are not used.
         errors = error.errors(include_url=False, include_input=False, include_context=False)[:_MAX_ERRORS]
         fields = ((".".join(map(str, each["loc"])) or "the whole", each["type"]) for each in errors)
         listed = "; ".join(f"{field}: {kind.replace('_', ' ')}" for field, kind in fields)
         raise UnusableAnswer(f"was not the requested JSON object ({listed})") from None
-    check_content(found.summary, material)
-    return found
+    check_content(parsed.summary, material)
+    return parsed
 
 
 def _points(answer: RangeAnswer) -> Iterator[str]:

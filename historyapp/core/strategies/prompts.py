@@ -131,8 +131,8 @@ def complete_checked(prompt: SummaryPrompt, resources: Resources, parse: Callabl
         return parse(resources.complete(replace(prompt, instruction=again)))
     except UnusableAnswer as fault:
         if fault.fallback is not None:
-            found: T = fault.fallback
-            return found
+            fallback: T = fault.fallback
+            return fallback
         raise NotSummarised(f"The model's answer {fault.reason}, twice.") from None
 
 
@@ -159,8 +159,8 @@ def bare_answer(answer: str, longest: int) -> str:
     if len(answer) > TOO_LONG * max(longest, 1000):
         raise UnusableAnswer(f"was {len(answer):,} characters long instead of at most {longest:,}")
     text = clean(answer).strip()
-    found = _FENCE.fullmatch(text)
-    return (found[1] if found else text).strip()
+    match = _FENCE.fullmatch(text)
+    return (match[1] if match else text).strip()
 
 
 def check_content(text: str, material: str) -> None:

@@ -49,18 +49,18 @@ def review_fields(episode: Episode, language: Language) -> dict[str, str]:
         return {}
     review = episode.reviews[-1]
     outputs = episode.result.outputs if episode.result else None
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for text in (review.supervision, outputs, review.analysis):
         for field, value in _stated_fields(text).items():
-            found.setdefault(field, value)
+            fields.setdefault(field, value)
     if review.score is not None:
-        found["Score"] = f"{review.score:g}"
+        fields["Score"] = f"{review.score:g}"
     if review.passed is not None:
-        found["Passed"] = "yes" if review.passed else "no"
+        fields["Passed"] = "yes" if review.passed else "no"
     for field, source in (("Key results", outputs), ("Goal", review.analysis)):
-        if field not in found and (text := plain_text(source)[:_READ].strip()):
-            found[field] = line_of(language.sentences(text[:LONGEST])[0], LONGEST)
-    return {field: found[field] for field in _NAMES if found.get(field)}
+        if field not in fields and (text := plain_text(source)[:_READ].strip()):
+            fields[field] = line_of(language.sentences(text[:LONGEST])[0], LONGEST)
+    return {field: fields[field] for field in _NAMES if fields.get(field)}
 
 
 def _stated_fields(text: Any) -> dict[str, str]:
@@ -72,11 +72,11 @@ def _stated_fields(text: Any) -> dict[str, str]:
         pairs = [(str(name), value) for name, value in text.items() if value not in (None, "", [], {})]
     else:
         pairs = [(name, value) for name, value in _LINE.findall(plain_text(text)[:_READ])]
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for name, value in pairs:
         if field := _LABELS.get(re.sub(r"[\s_-]+", "_", name.strip().lower())):
-            found.setdefault(field, line_of(_shown(value), LONGEST))
-    return found
+            fields.setdefault(field, line_of(_shown(value), LONGEST))
+    return fields
 
 
 def _shown(value: Any) -> str:

@@ -21,14 +21,14 @@ def shorten(text: str, room: int) -> str:
     text = clean(text).strip()
     if len(text) <= room:
         return text
-    found = split_lines(text)
-    parts = [part for part in islice(found, MAX_LINES) if part.strip()]
+    lines_read = split_lines(text)
+    parts = [part for part in islice(lines_read, MAX_LINES) if part.strip()]
     ranked = []
     for place, (part, names) in enumerate(zip(parts, new_identifiers(parts), strict=True)):
         score = min(len(names), _MANY) + _VITAL * is_vital(part) + _PLAIN
         # The first line often says what the text is about.
         ranked.append((-score / (20 + len(part)) if place else -1.0, place))
-    unread = sum(1 for _ in found)
+    unread = sum(1 for _ in lines_read)
     left = room - len(_left_out(len(parts) + unread))
     kept = []
     for _, place in sorted(ranked):

@@ -89,9 +89,9 @@ def split_words(text: str) -> tuple[list[str], str]:
             return [], text
         return words, json.dumps(fields, ensure_ascii=False)
     words, position = [], 0
-    while found := _BLOCK.match(text, position):
-        words.append(found["line"] if found["line"] is not None else found["text"])
-        position = found.end()
+    while match := _BLOCK.match(text, position):
+        words.append(match["line"] if match["line"] is not None else match["text"])
+        position = match.end()
     return words, text[position:]
 
 

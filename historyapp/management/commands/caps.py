@@ -67,11 +67,11 @@ class Command(PlayheadCommand):
         if not limits:
             raise CommandError("Give --day or --month, in US dollars, or none to remove the cap.")
         with writing():
-            found = None if session is None else Session.objects.filter(pk=session, project=project).first()
-            if session is not None and found is None:
+            chosen = None if session is None else Session.objects.filter(pk=session, project=project).first()
+            if session is not None and chosen is None:
                 raise CommandError(f"The project has no session {session}.")
             named = None if key is None else usable_key(project, key)
-            set_caps(project, limits, session=found, key=named, actor=ACTOR)
+            set_caps(project, limits, session=chosen, key=named, actor=ACTOR)
 
     def _list(self, project: Project) -> None:
         counters = SpendingCounter.objects.capped().filter(project=project)

@@ -65,8 +65,8 @@ class Command(PlayheadCommand):
 
     def _name_blocking_forks(self, project: Project, limit: datetime) -> int:
         """Prints which sessions stay because of which forks. Returns the number of these sessions."""
-        found = blocked_by_forks(project, limit)
-        for blocked in found:
+        blocked_sessions = blocked_by_forks(project, limit)
+        for blocked in blocked_sessions:
             forks = [f"{fork.pk} ({fork.status}) {printable(fork.title)}" for fork in blocked.forks[:_NAMED]]
             more = len(blocked.forks) - len(forks)
             forks += [f"and {plural(more, 'fork')} more"] if more else []
@@ -75,4 +75,4 @@ class Command(PlayheadCommand):
                 f"{name.rstrip()} stays: it shares its entries with {', '.join(forks)}. "
                 "To delete it, archive these forks too."
             )
-        return len(found)
+        return len(blocked_sessions)

@@ -58,10 +58,10 @@ class Command(PlayheadCommand):
         entries = sum(rebuilt.entries for rebuilt in done)
         read = f"{plural(len(done), 'session')} with {plural(entries, 'entry')} read"
         numbers = ((len(differing), "session"), (days, "row of figures by day"))
-        found = [plural(number, name) for number, name in numbers if number]
-        if check and found:
-            raise CommandError(f"{read}: {' and '.join(found)} would change.")
-        changed = f"{' and '.join(found)} changed" if found else "no differences"
+        counts = [plural(number, name) for number, name in numbers if number]
+        if check and counts:
+            raise CommandError(f"{read}: {' and '.join(counts)} would change.")
+        changed = f"{' and '.join(counts)} changed" if counts else "no differences"
         self.stdout.write(f"{read}: {changed}.")
 
     def _rebuild_days(self, project: Project, *, check: bool) -> int:

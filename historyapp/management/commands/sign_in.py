@@ -37,10 +37,10 @@ class Command(PlayheadCommand):
         if user is None:
             path = bootstrap().sign_in_path
         else:
-            found = User.objects.filter(username=user, is_active=True).first()
-            if found is None:
+            person = User.objects.filter(username=user, is_active=True).first()
+            if person is None:
                 raise CommandError(f"There is no user {user!r}.")
-            path = f"/sign-in/{create_sign_in_link(found)}"
+            path = f"/sign-in/{create_sign_in_link(person)}"
         self.stdout.write(f"{address or default_address()}{path}")
         if not (address or settings.PLAYHEAD_BASE_URL or running_address(settings.PLAYHEAD_HOME)):
             self.stdout.flush()

@@ -72,7 +72,7 @@ def progress_of(action: BulkAction) -> BulkProgress:
     started = [item.run_id for item in items if item.run_id is not None]
     runs = CompressionRun.objects.filter(pk__in=started, project_id=action.project_id) if started else ()
     runs_by_id = {run.pk: run for run in runs}
-    found = []
+    item_progress = []
     for item in items:
         state, reason = str(item.state), item.reason
         run = runs_by_id.get(item.run_id) if item.run_id else None
@@ -80,5 +80,5 @@ def progress_of(action: BulkAction) -> BulkProgress:
             state = _OF_RUNS.get(CompressionRun.State(run.state), BulkItem.State.FAILED)
             reason = run.note or (f"{run.failed} of {run.total} summaries failed." if run.failed else "")
         title, exists = titles.get(item.session_id, ""), item.session_id in titles
-        found.append(ItemProgress(item.session_id, title, exists, state, reason, item.run_id))
-    return BulkProgress(action, found, Counter(item.state for item in found))
+        item_progress.append(ItemProgress(item.session_id, title, exists, state, reason, item.run_id))
+    return BulkProgress(action, item_progress, Counter(item.state for item in item_progress))

@@ -69,21 +69,21 @@ class BulkEstimate:
     """The number of sessions without steps to compress."""
     refused: list[RefusedSession] = field(default_factory=list)
 
-    def add(self, found: RunEstimate) -> None:
-        if found.steps <= 0:
+    def add(self, run: RunEstimate) -> None:
+        if run.steps <= 0:
             self.nothing_to_do += 1
             return
         self.sessions += 1
-        self.steps += found.steps
-        self.summaries += found.summaries
-        self.calls += found.calls
-        self.tokens_before += found.tokens_before
-        self.tokens_in += found.tokens_in
-        self.tokens_out += found.tokens_out
-        self.cost = None if self.cost is None or found.cost is None else self.cost + found.cost
-        self.prices_as_of = found.prices_as_of
-        if found.calls and found.model not in self.models:
-            self.models.append(found.model)
+        self.steps += run.steps
+        self.summaries += run.summaries
+        self.calls += run.calls
+        self.tokens_before += run.tokens_before
+        self.tokens_in += run.tokens_in
+        self.tokens_out += run.tokens_out
+        self.cost = None if self.cost is None or run.cost is None else self.cost + run.cost
+        self.prices_as_of = run.prices_as_of
+        if run.calls and run.model not in self.models:
+            self.models.append(run.model)
 
 
 def check_sessions(sessions: Sequence[UUID]) -> list[UUID]:
@@ -119,13 +119,13 @@ def estimate_compressions(
         session.project = project
         try:
             check_open(session)
-            found = estimate(session, request.run_request)
-            if found.calls:
-                spender.check(f"A compression with {found.model}")
+            run = estimate(session, request.run_request)
+            if run.calls:
+                spender.check(f"A compression with {run.model}")
         except PlayheadError as error:
             total.refused.append(RefusedSession(session.pk, session.title, error.detail))
         else:
-            total.add(found)
+            total.add(run)
     return total
 
 
@@ -164,7 +164,7 @@ def start_bulk_action(
     return action
 
 
-def check_cost(found: BulkEstimate, accepted: int | None, *, accepts_unknown: bool = False) -> None:
+def check_cost(bulk_estimate: BulkEstimate, accepted: int | None, *, accepts_unknown: bool = False) -> None:
     """Checks that the cost of compressions does not exceed what the caller has accepted.
 
     Args:
@@ -173,30 +173,31 @@ def check_cost(found: BulkEstimate, accepted: int | None, *, accepts_unknown: bo
     Raises:
         Conflict: when the estimate is higher, or unknown and that was not accepted.
     """
-    if not found.calls or (found.cost is None and accepts_unknown):
+    if not bulk_estimate.calls or (bulk_estimate.cost is None and accepts_unknown):
         return
-    models = ", ".join(found.models)
-    if found.cost is None:
+    models = ", ".join(bulk_estimate.models)
+    if bulk_estimate.cost is None:
         raise Conflict(
             f'These compressions call {models}, whose price is unknown. Send max_cost: "unknown" to accept '
             "that, or use the model local, which costs nothing.",
             money="unknown",
         )
-    if accepted is None or found.cost > accepted:
+    if accepted is None or bulk_estimate.cost > accepted:
         agreed = "no max_cost was given" if accepted is None else f"max_cost is {accepted / MICRO:.6g}"
         raise Conflict(
-            f"These compressions call {models} and cost up to {found.cost / MICRO:.6g} US dollars; {agreed}. "
+            f"These compressions call {models} and cost up to {bulk_estimate.cost / MICRO:.6g} US dollars; "
+            f"{agreed}. "
             "Send a max_cost that covers them, or use the model local, which costs nothing.",
-            money=found.cost / MICRO,
+            money=bulk_estimate.cost / MICRO,
         )
 
 
 def find_bulk_action(project: Project, id: UUID) -> BulkAction:
     """The project's action. Raises ``NotFound`` when there is none with this id."""
-    found = BulkAction.objects.filter(project=project, pk=id).first()
-    if found is None:
+    action = BulkAction.objects.filter(project=project, pk=id).first()
+    if action is None:
         raise NotFound(f"There is no bulk action {id}.")
-    return found
+    return action
 
 
 def cancel_bulk_action(action: BulkAction, *, actor: str = "") -> BulkAction:

@@ -143,10 +143,10 @@ def find_run(session: Session, id: UUID, as_of: int | None = None) -> Compressio
         NotFound: when the session has no run with this id, or it was requested after ``as_of``.
         Invalid: when ``as_of`` lies beyond the head.
     """
-    found = runs_of(session, as_of).filter(pk=id).first()
-    if found is None:
+    run = runs_of(session, as_of).filter(pk=id).first()
+    if run is None:
         raise NotFound(f"There is no compression {id} in this session.")
-    return found
+    return run
 
 
 def cancel_run(run: CompressionRun, *, actor: str = "") -> CompressionRun:

@@ -106,9 +106,9 @@ def grouped_by_names(project: UUID, query: FiguresQuery) -> dict[Grouping, dict[
         f"SELECT '{name}', {name}, model, has_cost, {added} FROM days GROUP BY 2, 3, 4"  # noqa: S608
         for name in names
     )
-    found = fetch_all(f"WITH days ({columns}) AS MATERIALIZED ({statement}) {by_name}", values)
+    grouped_rows = fetch_all(f"WITH days ({columns}) AS MATERIALIZED ({statement}) {by_name}", values)
     groups: dict[Grouping, dict[str, GroupFigures]] = {name: {} for name in names}
-    for by, name, model, has_cost, *figures in found:
+    for by, name, model, has_cost, *figures in grouped_rows:
         group = groups[by].setdefault(name, GroupFigures())
         group.add(model, has_cost=bool(has_cost), figures=DayFigures(*map(int, figures)))
     return {by: _ranked(some) for by, some in groups.items()}
@@ -148,9 +148,9 @@ def is_current(project: UUID) -> bool:
 
 def _added_up(rows: "QuerySet[ProjectDay]", by: str) -> dict[Any, GroupFigures]:
     sums = {f"sum_{name}": Sum(name) for name in DayFigures._fields}
-    found = rows.order_by().values_list(F(by), "model", "has_cost").annotate(**sums)
+    sums_by_model = rows.order_by().values_list(F(by), "model", "has_cost").annotate(**sums)
     groups: dict[Any, GroupFigures] = {}
-    for name, model, has_cost, *values in found:
+    for name, model, has_cost, *values in sums_by_model:
         figures = DayFigures(*map(int, values))
         groups.setdefault(name, GroupFigures()).add(model, has_cost=has_cost, figures=figures)
     return groups

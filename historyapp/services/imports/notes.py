@@ -25,8 +25,10 @@ def write_notes(session: Session, notes: Sequence[AddNote]) -> None:
     outputs = Entry.objects.filter(
         session=session, position__in=notes_by_position.keys() - kept, kind="model_output"
     )
-    found = outputs.order_by("position").values_list("position", "totals")[: max(0, MAX_NOTES - len(kept))]
-    new = [_note(session, notes_by_position[position], totals["steps"]) for position, totals in found]
+    new_outputs = outputs.order_by("position").values_list("position", "totals")[
+        : max(0, MAX_NOTES - len(kept))
+    ]
+    new = [_note(session, notes_by_position[position], totals["steps"]) for position, totals in new_outputs]
     if new:
         StepNote.objects.bulk_create(new)
         touch(session.pk, {session.pk})

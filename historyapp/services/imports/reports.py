@@ -94,10 +94,10 @@ class FileReport:
     @property
     def reasons(self) -> list[tuple[str, list[Skipped]]]:
         """The listed skipped records by reason, the most frequent reason first."""
-        found: dict[str, list[Skipped]] = {}
+        by_reason: dict[str, list[Skipped]] = {}
         for skipped in self.skipped:
-            found.setdefault(skipped.reason, []).append(skipped)
-        return sorted(found.items(), key=lambda item: -len(item[1]))
+            by_reason.setdefault(skipped.reason, []).append(skipped)
+        return sorted(by_reason.items(), key=lambda item: -len(item[1]))
 
     @property
     def changed(self) -> bool:

@@ -79,25 +79,25 @@ class ImportJob:
 
     def compare(self, operations: Iterable[ParsedOperation]) -> set[str]:
         """The sessions of a file that begin differently from the imported ones. Stores nothing."""
-        found: set[str] = set()
+        differing: set[str] = set()
         sources: dict[str, SessionWriter | None] = {}
         for parsed in operations:
             operation = parsed.operation
             if isinstance(operation, SessionStart):
                 self.starts.setdefault(operation.session, operation)
-            elif isinstance(operation, (Append, RewindTo)) and (id := operation.session) not in found:
+            elif isinstance(operation, (Append, RewindTo)) and (id := operation.session) not in differing:
                 if id not in sources:
                     source = self._sources(id).filter(variant=self.variants[id]).first()
                     sources[id] = SessionWriter(self.starts[id], source) if source else None
                 writer = sources[id]
                 if writer is not None and writer.is_comparing:
-                    with _noting_difference(found):
+                    with _noting_difference(differing):
                         writer.add(parsed)
         for id, writer in sources.items():
-            if writer is not None and writer.is_comparing and id not in found:
-                with _noting_difference(found):
+            if writer is not None and writer.is_comparing and id not in differing:
+                with _noting_difference(differing):
                     writer.finish()
-        return found
+        return differing
 
     def finish(self) -> None:
         for source_id, start in self.starts.items():
@@ -266,11 +266,11 @@ class ImportJob:
 
 
 @contextmanager
-def _noting_difference(found: set[str]) -> Iterator[None]:
+def _noting_difference(differing: set[str]) -> Iterator[None]:
     try:
         yield
     except DifferentBeginning as other:
-        found.add(str(other))
+        differing.add(str(other))
 
 
 def _stored_id(source_id: str) -> str:

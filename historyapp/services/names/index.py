@@ -107,8 +107,8 @@ def catch_up(lineage: Lineage, seconds: float = READ_SECONDS, *, at_most: int | 
 def indexed_up_to(lineage: Lineage) -> int:
     """The sum of the positions up to which the sessions of a lineage are indexed. Grows with each chunk."""
     spans, _ = indexed_spans(lineage, 1, lineage.last)
-    found = NameIndex.objects.filter(pk__in={index for index, _ in spans}).aggregate(sum=Sum("position"))
-    return int(found["sum"] or 0)
+    result = NameIndex.objects.filter(pk__in={index for index, _ in spans}).aggregate(sum=Sum("position"))
+    return int(result["sum"] or 0)
 
 
 def add_chunk(session: Session, last: int | None = None, *, is_interactive: bool = False) -> bool:
@@ -156,17 +156,19 @@ def _next_chunks(session: Session, index: NameIndex, end: int, *, is_interactive
         index: its position is advanced, but not stored.
     """
     deadline = time.monotonic() + SECONDS_AT_ONCE
-    found: IndexChunk | None = None
-    while found is None or (
-        index.position < end and len(found.places) < PLACES_AT_ONCE and time.monotonic() < deadline
+    merged: IndexChunk | None = None
+    while merged is None or (
+        index.position < end and len(merged.places) < PLACES_AT_ONCE and time.monotonic() < deadline
     ):
-        chunk = read_chunk(session, index, found.places if found else (), is_interactive=is_interactive)
+        chunk = read_chunk(session, index, merged.places if merged else (), is_interactive=is_interactive)
         if chunk is None:
             break
         index.position, index.unread = chunk.last, index.unread or chunk.unread
-        places = sorted([*found.places, *chunk.places]) if found else chunk.places
-        found = IndexChunk(chunk.last, index.unread, places, [*(found.steps if found else ()), *chunk.steps])
-    return found
+        places = sorted([*merged.places, *chunk.places]) if merged else chunk.places
+        merged = IndexChunk(
+            chunk.last, index.unread, places, [*(merged.steps if merged else ()), *chunk.steps]
+        )
+    return merged
 
 
 def _store(index: NameIndex, chunk: IndexChunk) -> None:
@@ -200,10 +202,10 @@ def read_chunk(
     keys: list[set[int]] = []
     unread = 0
     for _, entry in entries:
-        found = mentions_of(entry.body, entry.metadata)
-        places.update([place_of(one.key, one.group, entry.position) for one in found.mentions])
-        keys.append({one.key for one in found.mentions})
-        unread = unread or (0 if found.is_complete else entry.position)
+        mentioned = mentions_of(entry.body, entry.metadata)
+        places.update([place_of(one.key, one.group, entry.position) for one in mentioned.mentions])
+        keys.append({one.key for one in mentioned.mentions})
+        unread = unread or (0 if mentioned.is_complete else entry.position)
     lineage = session.lineage(index.position).cut(index.position)
     steps = _flags(
         _IndexState(Unsaved(index, unsaved), session, lineage, index.unread or unread), entries, keys
@@ -219,14 +221,14 @@ def _next_entries(
     # A range, not a limit: for a limit, PostgreSQL may read and sort all entries of a session.
     end = after + most if last is None else min(after + most, last)
     rows = Entry.objects.filter(session=session, position__gt=after, position__lte=end)
-    found: list[tuple[Entry, core.Entry]] = []
+    entries: list[tuple[Entry, core.Entry]] = []
     tokens = 0
     for row in rows.order_by("position").iterator(chunk_size=10):
-        found.append((row, row.core()))
+        entries.append((row, row.core()))
         tokens += row.tokens
         if row.kind == "rewind" or tokens >= most_tokens:
             break
-    return found
+    return entries
 
 
 def _action(row: Entry, output: core.ModelOutput) -> _Action:
@@ -268,7 +270,7 @@ def _flags(
             standing_names = {
                 name for name in action.names if any(standing.issuperset(way.keys) for way in ways[name])
             }
-            found = StepNames(
+            names = StepNames(
                 index=unsaved.name_index,
                 position=row.position,
                 number=action.number,
@@ -278,7 +280,7 @@ def _flags(
                     for name, at in last_seen.items()
                 ),
             )
-            steps += [found] if found.unseen or found.gone else []
+            steps += [names] if names.unseen or names.gone else []
         newest.update(dict.fromkeys(own & used_keys, row.position))
         if row.kind in ("system_instruction", "memory_notebook"):
             standing |= own
@@ -301,8 +303,8 @@ def _standing_keys(session: Session, lineage: Lineage) -> set[int]:
 
 def _last_seen(ways: Iterable[Lookup], newest: dict[int, int]) -> int:
     """The last position of a name in any of its spellings; 0 if there is none."""
-    found = [newest[way.keys[0]] for way in ways if all(key in newest for key in way.keys)]
-    return max(found, default=0)
+    positions = [newest[way.keys[0]] for way in ways if all(key in newest for key in way.keys)]
+    return max(positions, default=0)
 
 
 def rebuild_names(session: Session) -> list[str]:

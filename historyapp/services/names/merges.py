@@ -44,14 +44,14 @@ def _next_runs(index: NameIndex, most: int) -> list[NameRun]:
     Args:
         most: the most places that they may have in total.
     """
-    found: list[NameRun] = []
+    to_merge: list[NameRun] = []
     size = 0
     for run in NameRun.objects.filter(index=index, is_live=True).order_by("size", "pk"):
-        if size + run.size > most or (len(found) > 1 and run.size > size * GROWTH):
+        if size + run.size > most or (len(to_merge) > 1 and run.size > size * GROWTH):
             break
         is_like = run.size <= size * GROWTH
-        found, size = ([*found, run], size + run.size) if is_like else ([run], run.size)
-    return found if len(found) > 1 else []
+        to_merge, size = ([*to_merge, run], size + run.size) if is_like else ([run], run.size)
+    return to_merge if len(to_merge) > 1 else []
 
 
 def _merge_small(index: NameIndex, old: list[NameRun]) -> bool:

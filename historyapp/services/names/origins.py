@@ -176,19 +176,19 @@ class _ResultUses:
     def __init__(self, spans: Spans, results: Sequence[core.Entry]) -> None:
         self._lines = [line for entry in results for line in result_names(entry.body)]
         self.keys = {key_of(name): name for line in self._lines for name in line.names}
-        found = first_actions(spans, self.keys)
-        self._used = {self.keys[key]: position for key, position in found.items()}
-        self.positions = set(found.values())
+        positions = first_actions(spans, self.keys)
+        self._used = {self.keys[key]: position for key, position in positions.items()}
+        self.positions = set(positions.values())
 
     def lines(self, steps: Mapping[int, int]) -> list[UsedLine]:
         """The lines with used names. ``steps`` gives the number of the step at a position."""
         used = {name: steps[position] for name, position in self._used.items() if position in steps}
-        found = []
+        used_lines = []
         for line in self._lines:
             names = [(name, used[name]) for name in line.names if name in used]
             if names:
-                found.append(UsedLine(line.part, line.line, names, preview(line.text)))
-        return found[:MAX_LINES]
+                used_lines.append(UsedLine(line.part, line.line, names, preview(line.text)))
+        return used_lines[:MAX_LINES]
 
 
 class _NameSearch:
@@ -318,19 +318,19 @@ def places_of(history: History, number: int, name: str) -> list[NamePlace]:
     """The newest places of a name in the live history up to a step, at most 50, oldest first."""
     row = history.row(history.resolve(number))
     spans, _ = indexed_spans(history.lineage, 1, row.last_position)
-    found: dict[int, tuple[str, Spot]] = {}
+    by_position: dict[int, tuple[str, Spot]] = {}
     for way in lookups(name):
         if way.match != "parts":
             for session, position, group in all_places(spans, way.keys[0], MAX_PLACES):
-                found.setdefault(position, (session, (way.keys[0], group)))
-    newest = sorted(found)[-MAX_PLACES:]
-    owners = {position: found[position][0] for position in newest}
+                by_position.setdefault(position, (session, (way.keys[0], group)))
+    newest = sorted(by_position)[-MAX_PLACES:]
+    owners = {position: by_position[position][0] for position in newest}
     sizes = entry_sizes((session, position) for position, session in owners.items())
-    lines = _lines(owners, sizes, {position: {found[position][1]} for position in newest})
+    lines = _lines(owners, sizes, {position: {by_position[position][1]} for position in newest})
     return [
         _with_line(
             NamePlace(position, sizes[position].step if position in sizes else 0, None),
-            lines.get(position, {}).get(found[position][1]),
+            lines.get(position, {}).get(by_position[position][1]),
         )
         for position in newest
     ]
@@ -349,12 +349,12 @@ def _lines(
         left -= sizes[position].tokens
         if left >= 0 and sizes[position].tokens <= LARGEST_ENTRY:
             spans.append(Span(owners[position], position, position))
-    found: dict[int, dict[Spot, tuple[Role, int, str]]] = {}
+    lines: dict[int, dict[Spot, tuple[Role, int, str]]] = {}
     for row in in_spans(Entry.objects.all(), spans) if spans else ():
         entry = row.core()
         texts = {(text.role, text.part): text.text for text in texts_of(entry.body, entry.metadata)}
         for one in mentions_of(entry.body, entry.metadata).mentions:
             if (one.key, one.group) in spots[entry.position]:
                 line = texts[one.role, one.part].split("\n")[one.line - 1]
-                found.setdefault(entry.position, {})[one.key, one.group] = one.role, one.line, preview(line)
-    return found
+                lines.setdefault(entry.position, {})[one.key, one.group] = one.role, one.line, preview(line)
+    return lines

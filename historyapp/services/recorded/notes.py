@@ -33,9 +33,9 @@ _SOURCES = {
 
 def notes(request: RecordedRequest, changes: RequestChanges | None) -> list[str]:
     """All notes about a request."""
-    found = [source_note(request), unseen_note(request.tokens), window_note(request)]
-    found += [change_note(request, changes), cache_note(request, changes), cost_note(request, changes)]
-    return [note for note in found if note]
+    texts = [source_note(request), unseen_note(request.tokens), window_note(request)]
+    texts += [change_note(request, changes), cache_note(request, changes), cost_note(request, changes)]
+    return [note for note in texts if note]
 
 
 def source_note(request: RecordedRequest) -> str:

@@ -173,11 +173,11 @@ def _snapshot(history: History, output: LogRow) -> tuple[Snapshot | None, Source
     snapshots = Snapshot.objects.filter(session_id=UUID(owner)) if owner else Snapshot.objects.none()
     named = output.metadata.get("snapshot")
     try:
-        found = snapshots.filter(pk=UUID(named)).first() if isinstance(named, str) else None
+        snapshot = snapshots.filter(pk=UUID(named)).first() if isinstance(named, str) else None
     except ValueError:
-        found = None
-    if found:
-        return found, "snapshot"
+        snapshot = None
+    if snapshot:
+        return snapshot, "snapshot"
     # Later snapshots were made by somebody who looked at the past.
     earlier = snapshots.filter(position=output.position - 1, created_at__lte=output.created_at)
     if served := earlier.order_by("-pk").first():
@@ -232,19 +232,19 @@ def messages(request: RecordedRequest, start: int, count: int) -> list[RequestMe
     if request.snapshot:
         return _snapshot_messages(request.history.session, request.snapshot)[start : start + count]
     fixed = _fixed_messages(request)
-    found = fixed[start : start + count]
+    selected = fixed[start : start + count]
     offset = max(0, start - len(fixed))
-    return [*found, *_logged_messages(request, offset, count - len(found))]
+    return [*selected, *_logged_messages(request, offset, count - len(selected))]
 
 
 def _fixed_messages(request: RecordedRequest) -> list[RequestMessage]:
     """The instruction, the notebook and the items that replaced the history."""
-    found = []
+    fixed = []
     for entry in filter(None, (request.instruction, request.notebook)):
         body = {"kind": entry.kind, **entry.body.model_dump(exclude_defaults=True)}
-        found.append(RequestMessage("system", body, entry.position, tokens=entry.tokens))
+        fixed.append(RequestMessage("system", body, entry.position, tokens=entry.tokens))
     by = request.window.replaced_by
-    return found + [RequestMessage(_role(item), dict(item), by) for item in request.window.replacement]
+    return fixed + [RequestMessage(_role(item), dict(item), by) for item in request.window.replacement]
 
 
 def _logged_messages(request: RecordedRequest, start: int, count: int) -> list[RequestMessage]:
@@ -262,22 +262,24 @@ def _logged_messages(request: RecordedRequest, start: int, count: int) -> list[R
     roles: dict[str, Literal["user", "assistant", "tool"]] = {
         "model_output": "assistant", "tool_results": "tool",
     }  # fmt: skip
-    found = []
+    logged = []
     for row in rows:
         role, entry = roles.get(row.kind, "user"), bodies[row.position]
         number = request.step_at(row.position) or None if role != "user" else None
-        found.append(RequestMessage(role, {"kind": row.kind, **entry.body}, row.position, number, row.tokens))
-    return found
+        logged.append(
+            RequestMessage(role, {"kind": row.kind, **entry.body}, row.position, number, row.tokens)
+        )
+    return logged
 
 
 def _snapshot_messages(session: Session, snapshot: Snapshot) -> list[RequestMessage]:
     owner = session if snapshot.session_id == session.pk else Session.objects.get(pk=snapshot.session_id)
     request = rebuild_request(owner, snapshot).request
-    found = [RequestMessage("system", {"tools": request["tools"]})] if request.get("tools") else []
+    fixed = [RequestMessage("system", {"tools": request["tools"]})] if request.get("tools") else []
     if request.get("system"):
-        found.append(RequestMessage("system", {"system": request["system"]}))
+        fixed.append(RequestMessage("system", {"system": request["system"]}))
     items = request.get("messages") or request.get("input") or [{"role": "user", "content": request}]
-    return [*found, *(RequestMessage(_role(item), item) for item in items)]
+    return [*fixed, *(RequestMessage(_role(item), item) for item in items)]
 
 
 def _role(item: Mapping[str, Any]) -> Literal["system", "user", "assistant", "tool"]:

@@ -72,7 +72,7 @@ def catch_up_for_search(project: UUID) -> bool:
 def projects_to_index() -> list[UUID]:
     """The projects with enough missing entries that a worker should add them."""
     progress_by_project = {progress.project_id: progress for progress in SearchProgress.objects.all()}
-    found = []
+    projects = []
     for project in Project.objects.order_by().values_list("pk", flat=True):
         progress = progress_by_project.get(project)
         if progress is None:
@@ -80,8 +80,8 @@ def projects_to_index() -> list[UUID]:
         else:
             behind = progress.is_behind or _missing_entries(progress) > LATE_ENTRIES
         if behind:
-            found.append(project)
-    return found
+            projects.append(project)
+    return projects
 
 
 def _missing_entries(progress: SearchProgress) -> int:

@@ -47,7 +47,7 @@ def search(
         page = _page(project, query, limit, None)
         wider = wider if page.hits else ""
     texts = passages_of(page.hits)
-    hits = [(hit, snippet_of(texts[hit.found.id], query.texts)) for hit in page.hits]
+    hits = [(hit, snippet_of(texts[hit.row.id], query.texts)) for hit in page.hits]
     return Results(query, page, hits, is_up_to_date, wider)
 
 

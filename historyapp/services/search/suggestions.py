@@ -25,7 +25,7 @@ from historyapp.core.search_tokens import tokens_of
 from historyapp.core.searchable import passages
 from historyapp.models import Session
 from historyapp.models.entries import Entry, in_spans
-from historyapp.models.search import LAST, FoundStep, ProjectSearch, limit_statements
+from historyapp.models.search import LAST, MatchingRow, ProjectSearch, limit_statements
 from historyapp.wire.problems import SearchTooSlow
 
 MAX_SESSIONS = 500
@@ -42,11 +42,11 @@ _WORD = re.compile(r"[^\W_][\w./:-]{0,79}")
 def suggestions(project: UUID, text: str) -> tuple[int, list[Suggestion]]:
     """The position of a query's last word, and suggestions to replace it."""
     word = last_word(text)
-    found = dict.fromkeys(islice(_found(project, word), MAX_SUGGESTIONS))
-    return word.start, [one for one in found if one.text != text[word.start :]]
+    choices = dict.fromkeys(islice(_suggest(project, word), MAX_SUGGESTIONS))
+    return word.start, [one for one in choices if one.text != text[word.start :]]
 
 
-def _found(project: UUID, word: LastWord) -> Iterator[Suggestion]:
+def _suggest(project: UUID, word: LastWord) -> Iterator[Suggestion]:
     if word.facet:
         fixed = fixed_values(word)
         yield from fixed if fixed is not None else suggested(word, _values(project, word))
@@ -76,7 +76,7 @@ def _frequent(values: Iterable[str]) -> list[str]:
     return [value for value, _ in Counter(values).most_common()]
 
 
-def _steps(project: UUID, word: LastWord) -> list[FoundStep]:
+def _steps(project: UUID, word: LastWord) -> list[MatchingRow]:
     """The newest live steps with the word, or with a value of its filter that begins with it."""
     tokens = tuple(tokens_of(word.value))
     is_prefix = bool(tokens) and len(tokens[-1]) >= MIN_PREFIX and word.value[-1:].isalnum()
@@ -87,11 +87,11 @@ def _steps(project: UUID, word: LastWord) -> list[FoundStep]:
         terms = [Term("has", ("shell" if word.facet == "command" else "edit",))]
     with suppress(SearchTooSlow), limit_statements(SECONDS):
         search = ProjectSearch(project, SearchQuery([terms]))
-        return [hit.found for hit in search.hits(search.candidates(None, LAST, MAX_STEPS))]
+        return [hit.row for hit in search.hits(search.candidates(None, LAST, MAX_STEPS))]
     return []
 
 
-def _subjects(steps: Iterable[FoundStep], facet: str) -> Iterator[str]:
+def _subjects(steps: Iterable[MatchingRow], facet: str) -> Iterator[str]:
     """The files or the commands of steps."""
     spans = [Span(str(step.owner), step.anchor, step.anchor) for step in steps]
     for kind, body in in_spans(Entry.objects.all(), spans).values_list("kind", "body"):
@@ -118,8 +118,8 @@ def _words(project: UUID, word: LastWord) -> list[str]:
         names = {
             name[0].rstrip("./:-")
             for passage in passages(position, 0, kind, body)
-            for found in begins.finditer(passage.text, 0, MAX_TEXT)
-            if (name := _WORD.match(passage.text, found.start()))
+            for match in begins.finditer(passage.text, 0, MAX_TEXT)
+            if (name := _WORD.match(passage.text, match.start()))
         }
         counts.update(names)
     return [name for name, _ in counts.most_common() if name.lower() != typed]

@@ -206,12 +206,12 @@ def deliveries_of(
         state: ``pending`` or ``failed``; None: all.
         before: only those with a smaller primary key.
     """
-    found = WebhookDelivery.objects.filter(webhook=webhook).defer("body").select_related("webhook")
+    deliveries = WebhookDelivery.objects.filter(webhook=webhook).defer("body").select_related("webhook")
     if state is not None:
-        found = found.filter(state=state)
+        deliveries = deliveries.filter(state=state)
     if before is not None:
-        found = found.filter(pk__lt=before)
-    return found.order_by("-pk")
+        deliveries = deliveries.filter(pk__lt=before)
+    return deliveries.order_by("-pk")
 
 
 def waiting_counts(webhooks: Sequence[Webhook]) -> Mapping[UUID, int]:
@@ -237,8 +237,8 @@ def old_secret_until(webhook: Webhook) -> datetime | None:
 
 
 def _locked(project: Project, webhook_id: UUID) -> Webhook:
-    found = Webhook.objects.select_for_update().filter(pk=webhook_id, project=project).first()
-    return found or find_webhook(project, webhook_id)
+    row = Webhook.objects.select_for_update().filter(pk=webhook_id, project=project).first()
+    return row or find_webhook(project, webhook_id)
 
 
 def _active(project: Project, webhook_id: UUID) -> Webhook:

@@ -50,9 +50,9 @@ class _SessionChanges(NamedTuple):
     def at(self) -> datetime:
         return self.changes[-1].at
 
-    def found(self, event: str, key: str, **data: Any) -> FoundEvent:
+    def event(self, name: str, key: str, **data: Any) -> FoundEvent:
         session = self.session
-        return FoundEvent(event, key, session.pk, self.at, {"session": session_data(session), **data})
+        return FoundEvent(name, key, session.pk, self.at, {"session": session_data(session), **data})
 
 
 def find_events(project: UUID, changes: Sequence[ReadChange]) -> list[FoundEvent]:
@@ -62,13 +62,13 @@ def find_events(project: UUID, changes: Sequence[ReadChange]) -> list[FoundEvent
         if change.kind in _FINDERS:
             by_session.setdefault(change.session, []).append(change)
     sessions = Session.objects.filter(project=project).in_bulk(list(by_session))
-    found: list[FoundEvent] = []
+    events: list[FoundEvent] = []
     for id, of_session in by_session.items():
         if id not in sessions:
             continue
         for kind, group in groupby(of_session, key=lambda change: change.kind):
-            found += _found_in(kind, _SessionChanges(sessions[id], list(group)))
-    return found
+            events += _found_in(kind, _SessionChanges(sessions[id], list(group)))
+    return events
 
 
 def _found_in(kind: str, part: _SessionChanges) -> list[FoundEvent]:
@@ -97,7 +97,7 @@ def session_data(session: Session) -> dict[str, Any]:
 
 
 def _started(part: _SessionChanges) -> Iterator[FoundEvent]:
-    yield part.found("session.started", f"started:{part.session.pk}")
+    yield part.event("session.started", f"started:{part.session.pk}")
 
 
 def _ended(part: _SessionChanges) -> Iterator[FoundEvent]:
@@ -107,7 +107,7 @@ def _ended(part: _SessionChanges) -> Iterator[FoundEvent]:
         project=part.session.project_id, created_at__range=(first, last), session=part.session.pk
     )
     for record in records.filter(action=f"status: {Session.Status.FINISHED}").order_by("created_at"):
-        yield part.found("session.ended", f"ended:{record.pk}")
+        yield part.event("session.ended", f"ended:{record.pk}")
 
 
 def _appended(part: _SessionChanges) -> Iterator[FoundEvent]:
@@ -129,7 +129,7 @@ def _appended(part: _SessionChanges) -> Iterator[FoundEvent]:
             for row in failed[-MAX_NAMED:]
         ]
         key = f"error:{part.session.pk}:{failed[-1].anchor}"
-        yield part.found("session.error", key, count=len(failed), failed_steps=named)
+        yield part.event("session.error", key, count=len(failed), failed_steps=named)
     yield from _loops(part, rows, first)
 
 
@@ -144,7 +144,7 @@ def _loops(part: _SessionChanges, rows: Sequence[Episode], first: int) -> Iterat
         if key not in seen:
             seen.add(key)
             named = {"rule": loop.rule, "steps": loop.steps, "tool": loop.tool, "target": loop.target}
-            yield part.found("session.loop", key, loop=named)
+            yield part.event("session.loop", key, loop=named)
 
 
 def _compressed(part: _SessionChanges) -> Iterator[FoundEvent]:
@@ -156,7 +156,7 @@ def _compressed(part: _SessionChanges) -> Iterator[FoundEvent]:
         cost = None if run.cost is None else run.cost / MICRO
         data = {"id": str(run.pk), **figures, "cost": cost}
         key = f"run:{run.pk}:{run.finished_at and run.finished_at.isoformat()}"
-        yield part.found("compression.finished", key, compression=data)
+        yield part.event("compression.finished", key, compression=data)
 
 
 def _refused(part: _SessionChanges) -> Iterator[FoundEvent]:
@@ -172,7 +172,7 @@ def _refused(part: _SessionChanges) -> Iterator[FoundEvent]:
             "starts_on": str(counter.refused_on),
         }
         key = f"budget:{counter.pk}:{counter.refused_on}:{counter.limit}"
-        yield part.found("budget.reached", key, cap=cap)
+        yield part.event("budget.reached", key, cap=cap)
 
 
 _FINDERS: dict[str, Callable[[_SessionChanges], Iterator[FoundEvent]]] = {

@@ -39,14 +39,14 @@ def add_deliveries(webhook: Webhook, claim: UUID) -> bool:
     if page.cursor == webhook.cursor:
         return False
     selected_events = webhook.selected_events
-    found = [
+    events = [
         event for event in find_events(webhook.project_id, page.changes) if event.event in selected_events
     ]
-    return _store(webhook, claim, found, page.cursor) and page.has_more
+    return _store(webhook, claim, events, page.cursor) and page.has_more
 
 
 def _store(
-    webhook: Webhook, claim: UUID, found: Sequence[FoundEvent], cursor: Cursor, *, note: str = ""
+    webhook: Webhook, claim: UUID, events: Sequence[FoundEvent], cursor: Cursor, *, note: str = ""
 ) -> bool:
     """Stores deliveries and the cursor. Returns False if another worker has taken over."""
     values: dict[str, Any] = {"transaction_id": cursor.transaction_id, "change_id": cursor.id}
@@ -55,7 +55,7 @@ def _store(
     with writing():
         if not Webhook.objects.filter(pk=webhook.pk, claim=claim).update(**values):
             return False
-        rows = [_delivery(webhook, event) for event in found]
+        rows = [_delivery(webhook, event) for event in events]
         WebhookDelivery.objects.bulk_create(rows, ignore_conflicts=True)
     webhook.transaction_id, webhook.change_id = cursor
     return True

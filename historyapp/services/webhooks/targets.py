@@ -98,13 +98,13 @@ def addresses_of(target: WebhookTarget) -> Sequence[str]:
         socket.getaddrinfo, target.host, target.port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
     )
     try:
-        found = future.result(RESOLVE_SECONDS)
+        resolved = future.result(RESOLVE_SECONDS)
     except TimeoutError:
         future.cancel()
         raise TargetRefused(f"The name {target.host} could not be looked up in time.") from None
     except (OSError, UnicodeError):
         raise TargetRefused(f"There is no host {target.host}. Check the URL.") from None
-    addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    addresses = list(dict.fromkeys(str(entry[4][0]) for entry in resolved))
     for address in addresses:
         check_address(target, address)
     return addresses[:MAX_ADDRESSES]

@@ -12,7 +12,7 @@ LONG = "".join(f"line {number} of the build\n" for number in range(1, 5_001))
 
 def test_every_line_with_the_text_is_listed_in_any_case() -> None:
     shown = WholeText("one Error\ntwo\n\nERROR and error\n", "error")
-    assert [(line.number, line.before, line.match, line.after) for line in shown.found] == [
+    assert [(line.number, line.before, line.match, line.after) for line in shown.listed] == [
         (1, "one ", "Error", ""), (4, "", "ERROR", " and error"),
     ]  # fmt: skip
     assert shown.count == 2
@@ -20,7 +20,7 @@ def test_every_line_with_the_text_is_listed_in_any_case() -> None:
 
 
 def test_a_line_is_shown_with_the_three_before_it() -> None:
-    [line] = WholeText(LONG, "line 4321 ").found
+    [line] = WholeText(LONG, "line 4321 ").listed
     assert LONG[line.start :].startswith("line 4318 ")
     page = WholeText(LONG, "line 4321 ")
     assert '<span data-n="4318"><code>line 4318 of the build\n</code></span>' in page.html
@@ -29,9 +29,9 @@ def test_a_line_is_shown_with_the_three_before_it() -> None:
 
 def test_the_list_has_pages() -> None:
     first = WholeText(LONG, "build")
-    assert (first.count, len(first.found), first.next_first) == (5_000, MAX_LINES, MAX_LINES)
+    assert (first.count, len(first.listed), first.next_first) == (5_000, MAX_LINES, MAX_LINES)
     last = WholeText(LONG, "build", first=4_980)
-    assert ([line.number for line in last.found][-1], last.next_first) == (5_000, None)
+    assert ([line.number for line in last.listed][-1], last.next_first) == (5_000, None)
 
 
 def test_lines_beyond_the_limit_are_not_counted() -> None:
@@ -54,13 +54,13 @@ def test_parts_follow_each_other_without_a_gap() -> None:
 
 def test_one_very_long_line_is_cut_around_the_match() -> None:
     text = "a" * 100_000 + "needle" + "b" * 100_000
-    [line] = WholeText(text, "needle").found
+    [line] = WholeText(text, "needle").listed
     assert (line.before, line.match, line.after) == ("a" * AROUND, "needle", "b" * AROUND)
     assert "<mark>needle</mark>" in WholeText(text, "needle").html
 
 
 def test_colours_of_a_terminal_do_not_hide_a_match() -> None:
-    [line] = WholeText("\x1b[31mfai\x1b[0mled", "failed").found
+    [line] = WholeText("\x1b[31mfai\x1b[0mled", "failed").listed
     assert line.match == "failed"
 
 
