@@ -26,7 +26,7 @@ from historyapp.core.tokens import count_tokens
 BUDGETS = (40, 60, 80, 100, 160)
 """Tokens for one step."""
 _SPOTS = 200
-_LONGEST_TOKEN = 128  # characters
+_MAX_TOKEN = 128  # characters
 _ROUNDS = 3
 Write = Callable[[Episode, int], str]
 Case = tuple[Recorded, dict[int, list[Target]]]
@@ -40,7 +40,7 @@ def extracted(episode: Episode, tokens: int) -> str:
 
 def beginning(episode: Episode, tokens: int) -> str:
     """The longest beginning of the step, tool call and result, with at most this many tokens."""
-    text = clean(short_form(episode))[: tokens * _LONGEST_TOKEN]
+    text = clean(short_form(episode))[: tokens * _MAX_TOKEN]
     least, most = 0, len(text)
     while least < most:
         middle = (least + most + 1) // 2

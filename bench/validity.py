@@ -32,7 +32,7 @@ from tests.core.policies.past import MemoryPast, Summary
 from tests.shared import SHARED
 
 TOOLS = ({"name": "ls", "description": "Lists a folder.", "input_schema": {"type": "object"}},)
-LONGEST = 150
+MAX_LENGTH = 150
 """The largest number of entries of a session that is used. Longer sessions give a random part."""
 count = lru_cache(1 << 17)(count_tokens)
 
@@ -54,8 +54,8 @@ def sessions(folder: Path) -> list[list[Entry]]:
 
 def damaged(entries: list[Entry], chance: random.Random) -> list[Entry]:
     """A part of a session with entries dropped, doubled and swapped."""
-    start = chance.randrange(max(1, len(entries) - LONGEST))
-    kept = [e for e in entries[start : start + LONGEST] if chance.random() > 0.1]
+    start = chance.randrange(max(1, len(entries) - MAX_LENGTH))
+    kept = [e for e in entries[start : start + MAX_LENGTH] if chance.random() > 0.1]
     kept += chance.sample(kept, len(kept) // 10)
     kept.sort(key=lambda entry: entry.position + chance.uniform(-2, 2))
     return [entry._replace(position=position) for position, entry in enumerate(kept, start=1)]
@@ -87,8 +87,8 @@ def play(folder: Path, cases: int, seed: int) -> Counter[str]:
     tally: Counter[str] = Counter(sessions=len(corpus), entries=sum(map(len, corpus)))
     while tally["rendered"] < cases:
         entries = chance.choice(corpus)
-        start = chance.randrange(max(1, len(entries) - LONGEST))
-        whole = [e._replace(position=i) for i, e in enumerate(entries[start : start + LONGEST], start=1)]
+        start = chance.randrange(max(1, len(entries) - MAX_LENGTH))
+        whole = [e._replace(position=i) for i, e in enumerate(entries[start : start + MAX_LENGTH], start=1)]
         history = past(damaged(entries, chance) if chance.random() < 0.5 else whole, chance)
         extras = RequestExtras(
             TOOLS if chance.random() < 0.5 else (), "The screen." if chance.random() < 0.3 else ""

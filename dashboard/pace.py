@@ -15,7 +15,7 @@ from historyapp.core.dates import known_time
 from historyapp.core.json import dump_json
 from historyapp.models.history import History
 
-LONGEST = 30_000
+MAX_PAUSE = 30_000
 """A stretch that took longer is shortened."""
 SHORTENED = 2_000
 """How long a shortened stretch lasts."""
@@ -42,7 +42,7 @@ class Stretch(NamedTuple):
     @classmethod
     def of(cls, name: Name, span: timedelta) -> "Stretch":
         took = max(0, round(span.total_seconds() * 1000))
-        return cls(name, took, SHORTENED if took > LONGEST else took)
+        return cls(name, took, SHORTENED if took > MAX_PAUSE else took)
 
 
 class Writing(NamedTuple):

@@ -23,9 +23,9 @@ MAX_CHARACTERS = 200
 MAX_SESSIONS = 8
 MAX_ACTIONS = 8
 MAX_FILES = 8
-LONGEST_PATH = 55
+MAX_PATH = 55
 """Characters of a file's path that are shown: its end."""
-SHORTEST_ID = 4
+MIN_ID = 4
 """Digits of a session's ID that are looked up."""
 _STEP = re.compile(r"(?:step\s*|#)?([0-9]{1,9})", re.ASCII)
 _ID = re.compile(r"[0-9a-f-]{4,36}", re.ASCII)
@@ -110,7 +110,7 @@ def _files(location: Location | None, text: str) -> Iterator[PaletteItem]:
         detail = ", ".join(f"{count:,} {name}{'s' * (count != 1)}" for count, name in counts if count)
         address = f"{location.url}?step={location.step}{location.as_of_parameter}&file={quote(file.path)}"
         # A row is too short for a long path. Its end is shown, because it distinguishes files.
-        name = file.path if len(file.path) <= LONGEST_PATH else f"…{file.path[-LONGEST_PATH:]}"
+        name = file.path if len(file.path) <= MAX_PATH else f"…{file.path[-MAX_PATH:]}"
         yield PaletteItem(name, address, "kind-edit" if file.edits else "kind-read", detail)
 
 
@@ -133,7 +133,7 @@ def _sessions(project: Project, text: str, location: Location | None) -> Iterato
         listed = listed.exclude(pk=location.session.pk)
     sessions = list(listed.newest_first()[:MAX_SESSIONS])
     digits = text.lower().replace("-", "")
-    if _ID.fullmatch(text.lower()) and SHORTEST_ID <= len(digits) <= 32:
+    if _ID.fullmatch(text.lower()) and MIN_ID <= len(digits) <= 32:
         between = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
         sessions = [*project_sessions.filter(Q(id__range=between)).order_by("id")[:MAX_SESSIONS], *sessions]
     for session in list(dict.fromkeys(sessions))[:MAX_SESSIONS]:

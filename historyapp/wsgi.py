@@ -20,7 +20,7 @@ from django.utils.module_loading import import_string
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "historyapp.settings")
 
 API, API_PAGES = "/api/", "/api/v1/docs"
-LONGEST_PATH = 200
+MAX_PATH = 200
 """The longest path, in characters, whose view is cached."""
 
 
@@ -44,7 +44,7 @@ class ApiHandler(WSGIHandler):
     def resolve_request(self, request: HttpRequest) -> ResolverMatch:
         """Finds the view. The result is cached, because an agent uses the same few addresses."""
         path = request.path_info
-        match = _known_match(path) if len(path) <= LONGEST_PATH else get_resolver().resolve(path)
+        match = _known_match(path) if len(path) <= MAX_PATH else get_resolver().resolve(path)
         request.resolver_match = match
         return match
 

@@ -10,7 +10,7 @@ from django.test import Client
 
 from historyapp.api.auth import LOCAL_KEY
 from historyapp.models import ApiKey, Project
-from historyapp.wsgi import LONGEST_PATH, application
+from historyapp.wsgi import MAX_PATH, application
 
 pytestmark = pytest.mark.django_db
 
@@ -49,7 +49,7 @@ def test_the_api_answers_alike_on_both_ways(path: str, method: str) -> None:
 
 
 def test_an_address_is_answered_alike_again_however_long_it_is() -> None:
-    for path in ("/api/v1/sessions", "/api/v1/sessions/" + "x" * 2 * LONGEST_PATH):
+    for path in ("/api/v1/sessions", "/api/v1/sessions/" + "x" * 2 * MAX_PATH):
         assert len({(status, content) for status, _, content in (ask(path), ask(path))}) == 1
 
 

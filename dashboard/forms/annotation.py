@@ -10,7 +10,7 @@ from historyapp.core.text import clean
 from historyapp.models import Session
 from historyapp.services.annotations import current_values
 
-_LONGEST_NUMBER = 40
+_MAX_NUMBER = 40
 """Characters of a number that is read."""
 
 
@@ -96,7 +96,7 @@ def _values(texts: dict[str, str]) -> dict[str, Any]:
     values: dict[str, Any] = dict(texts)
     if (score := texts.get("score")) is not None:
         try:
-            values["score"] = float(score[:_LONGEST_NUMBER].replace(",", ".")) if score else None
+            values["score"] = float(score[:_MAX_NUMBER].replace(",", ".")) if score else None
         except ValueError:
             raise Invalid("The score is not a number. Enter a number such as 4 or 0.75.") from None
     return values

@@ -13,7 +13,7 @@ from historyapp.core.strategies.base import Strategy
 from historyapp.core.text import clean
 from historyapp.services.compression.request import RunRequest
 
-LONGEST = 200
+MAX_VALUE = 200
 """The most characters of a model's name or of an option; further ones are dropped."""
 
 
@@ -114,7 +114,7 @@ def read_form(
     query: QueryDict, settings: SessionSettings, prefixes: tuple[str, ...] = ("",)
 ) -> CompressionForm:
     """The form in a request's body or address. By default each side has another strategy."""
-    text = {name: clean(query.get(name, "")).strip()[:LONGEST] for name in query}
+    text = {name: clean(query.get(name, "")).strip()[:MAX_VALUE] for name in query}
     defaults = [settings.compression_strategy, *(n for n in STRATEGIES if n != settings.compression_strategy)]
     sides = tuple(
         StrategyForm(

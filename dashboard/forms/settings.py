@@ -14,7 +14,7 @@ from historyapp.core.settings import SessionSettings
 from historyapp.core.strategies import STRATEGIES
 from historyapp.core.text import clean
 
-LONGEST = 200
+MAX_NAME = 200
 """Characters of a name."""
 NO_LIMIT = "no_limit"
 """The checkbox that stands for ``max_tokens`` null: an empty field is the default."""
@@ -106,7 +106,7 @@ def read_settings(query: QueryDict) -> dict[str, Any]:
     for name, setting in SETTINGS.items():
         text = query.get(name, "").strip()
         if setting.kind != "long_text":
-            text = clean(text)[:LONGEST]
+            text = clean(text)[:MAX_NAME]
         if setting.kind == "switch":
             values[name] = text == "on"
         elif name == "max_tokens" and query.get(NO_LIMIT):

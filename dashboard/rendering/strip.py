@@ -8,7 +8,7 @@ from historyapp.models import Session
 
 WIDTH, HEIGHT, MIN = 128, 18, 3
 """Height of the picture and of its lowest bar, in pixels."""
-WIDEST = 8
+MAX_PITCH = 8
 """Pixels from one bar to the next, at most."""
 
 
@@ -18,7 +18,7 @@ def draw_strip(session: Session) -> SafeString:
     bars = list(bars_of(session.strip, session.live_tail.step))
     if not bars:
         return SafeString()
-    pitch = min(WIDEST, WIDTH // max(len(bars), MAX_BARS // 2))
+    pitch = min(MAX_PITCH, WIDTH // max(len(bars), MAX_BARS // 2))
     sizes = [bar.tokens / (bar.last_step - bar.first_step + 1) for bar in bars]
     tallest = max(sizes) or 1
     paths: dict[str, list[str]] = {}

@@ -20,7 +20,7 @@ _ESCAPES = re.compile(
     r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)"  # titles, links and other strings
     r"|\x1b[ -/]*[0-~]"
 )
-_LONGEST_STYLE = 64
+_MAX_STYLE = 64
 """Characters of one sequence of styles. Longer ones are left out."""
 _SHAPELESS = (*range(0x09), *range(0x0B, 0x20), *range(0x7F, 0xA0), *range(0xD800, 0xE000))
 _SIGNS: dict[int, str] = dict.fromkeys(_SHAPELESS, "\ufffd") | {0x0D: "\n"}
@@ -42,7 +42,7 @@ def terminal(text: str) -> SafeString:
         if match:
             start = match.end()
             # rich reads each number with int(), which fails on thousands of digits.
-            if match["style"] is not None and len(match["style"]) <= _LONGEST_STYLE:
+            if match["style"] is not None and len(match["style"]) <= _MAX_STYLE:
                 pieces.append(f"\x1b[{match['style'].replace(':', ';')}m")
     plain = "".join(pieces)
     if "\x1b" not in plain:

@@ -14,7 +14,7 @@ MAX_NODES = 150
 """The most values of a tree that are drawn."""
 MAX_CHARACTERS = 500
 """The most characters drawn of one text."""
-DEEPEST = 8
+MAX_DEPTH = 8
 """The levels of a tree that are drawn."""
 OPEN = 2
 """The levels that are open at first."""
@@ -54,7 +54,7 @@ class Tree:
     def _branch(self, items: Iterable[tuple[Any, Any]], depth: int) -> str:
         rows = []
         for key, value in items:
-            if depth >= DEEPEST or self.nodes <= 0 or self.characters <= 0:
+            if depth >= MAX_DEPTH or self.nodes <= 0 or self.characters <= 0:
                 self.is_whole = False
                 rows.append("<li>…</li>")
                 break

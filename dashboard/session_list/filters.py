@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.http import urlencode
 
 from historyapp.core.errors import Invalid
-from historyapp.core.run_places import LONGEST
+from historyapp.core.run_places import MAX_PLACE
 from historyapp.core.text import clean
 from historyapp.models.session_filters import (
     DAYS,
@@ -73,7 +73,7 @@ class SessionFilters:
             if value not in CHOICES[name]:
                 raise Invalid(f"{name} must be one of {', '.join(filter(None, CHOICES[name]))}.")
         for name in SEVERAL:
-            values = {clean(value)[:LONGEST] for value in query.getlist(name) if value.strip()}
+            values = {clean(value)[:MAX_PLACE] for value in query.getlist(name) if value.strip()}
             if len(values) > MAX_VALUES:
                 raise Invalid(f"{name} is given {len(values)} times. Choose at most {MAX_VALUES}.")
             values_by_name[name] = tuple(sorted(values))

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from dashboard.timeline.shares import StepShare
 
-LONGEST_PAUSE = 0.02
+MAX_PAUSE = 0.02
 """A longer pause, as a share of the time in which steps ran or short pauses lasted, is drawn this long."""
-SHORTEST_PAUSE = timedelta(seconds=30)
+MIN_PAUSE = timedelta(seconds=30)
 """Pauses up to this are never shortened."""
-NARROWEST = 0.0015
+MIN_WIDTH = 0.0015
 """Width of the bar of a step that took no time."""
 
 
@@ -42,9 +42,9 @@ def places_by_time(shares: Sequence[StepShare]) -> tuple[list[Place], list[Pause
     spans = _in_order(times)
     gaps = [begin - ended for (_, ended), (begin, _) in pairwise(spans)]
     active = sum((end - begin for begin, end in spans), timedelta())
-    active += sum((gap for gap in gaps if gap <= SHORTEST_PAUSE), timedelta())
-    longest = max(SHORTEST_PAUSE, LONGEST_PAUSE * active)
-    total = active + sum((min(gap, longest) for gap in gaps if gap > SHORTEST_PAUSE), timedelta())
+    active += sum((gap for gap in gaps if gap <= MIN_PAUSE), timedelta())
+    longest = max(MIN_PAUSE, MAX_PAUSE * active)
+    total = active + sum((min(gap, longest) for gap in gaps if gap > MIN_PAUSE), timedelta())
     if not total:
         return [], []
     places, pauses, at = list[Place](), list[Pause](), timedelta()
@@ -52,9 +52,9 @@ def places_by_time(shares: Sequence[StepShare]) -> tuple[list[Place], list[Pause
         shown = min(gap, longest)
         if gap > longest:
             pauses.append(Pause(Place(at / total, (at + shown) / total), gap))
-        start = min((at + shown) / total, 1 - NARROWEST)
+        start = min((at + shown) / total, 1 - MIN_WIDTH)
         at += shown + (end - begin)
-        places.append(Place(start, max(at / total, start + NARROWEST)))
+        places.append(Place(start, max(at / total, start + MIN_WIDTH)))
     return places, pauses
 
 

@@ -9,7 +9,7 @@ from historyapp.core.errors import Invalid
 AXES = ("step", "time")
 HEIGHTS = ("tokens", "duration", "cost")
 COLOURS = ("tool", "outcome")
-SMALLEST_WINDOW = 20
+MIN_WINDOW = 20
 """Steps that the timeline shows at least when it is zoomed in."""
 
 
@@ -37,7 +37,7 @@ class TimelineForm:
         """The same choices with a part that exists and holds a step. Without a part it stays without one."""
         if not self.last:
             return self
-        size = max(min(self.last, steps) - self.first + 1, min(SMALLEST_WINDOW, steps))
+        size = max(min(self.last, steps) - self.first + 1, min(MIN_WINDOW, steps))
         first = self.first if self.first <= step < self.first + size else step - size // 2
         first = max(1, min(first, steps - size + 1))
         return replace(self, first=first, last=first + size - 1) if size < steps else self.whole()
@@ -54,7 +54,7 @@ class TimelineForm:
     def zoomed(self, step: int, steps: int, factor: float) -> "TimelineForm":
         """The form with a part around a step that is ``factor`` times as long as the shown part."""
         shown = self.last - self.first + 1 if self.last else steps
-        size = max(SMALLEST_WINDOW, round(shown * factor))
+        size = max(MIN_WINDOW, round(shown * factor))
         if size >= steps:
             return self.whole()
         first = max(1, min(step - size // 2, steps - size + 1))

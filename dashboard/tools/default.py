@@ -10,7 +10,7 @@ from dashboard.tools.edit import patch_blocks
 from dashboard.tools.web import prose
 from historyapp.core.json import parse_embedded
 
-_LONGEST_JSON = 1_000_000
+_MAX_JSON = 1_000_000
 """Characters of a text that is read as JSON. Longer ones stay text."""
 
 
@@ -33,7 +33,7 @@ def _answer(make: CallBlocks, text: str, key: str) -> list[Block]:
 
 def embedded_json(text: str) -> Any:
     """The object or list that a text is, or None."""
-    if text.lstrip()[:1] not in ("{", "[") or len(text) > _LONGEST_JSON:
+    if text.lstrip()[:1] not in ("{", "[") or len(text) > _MAX_JSON:
         return None
     try:
         value = parse_embedded(text)

@@ -12,7 +12,7 @@ from dashboard.location import newest_step, page_context
 from dashboard.views.sign_in import local_path
 from historyapp.core.errors import Conflict
 from historyapp.models import Session
-from historyapp.models.annotations import LONGEST_NOTE, LONGEST_SCORE_NAME
+from historyapp.models.annotations import MAX_NOTE, MAX_SCORE_NAME
 from historyapp.services.sessions import change_session
 
 
@@ -46,8 +46,8 @@ def _form_page(
         "session": session,
         "form": form,
         "is_conflict": is_conflict,
-        "longest_note": LONGEST_NOTE,
-        "longest_name": LONGEST_SCORE_NAME,
+        "longest_note": MAX_NOTE,
+        "longest_name": MAX_SCORE_NAME,
     }
     if request.htmx:
         return render(request, "session/_annotation_form.html", shown)

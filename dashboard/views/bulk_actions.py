@@ -29,7 +29,7 @@ from historyapp.services.bulk.zip_exports import export_zip
 
 AT_ONCE_SECONDS = 0.5
 """An action that takes longer is left to a worker."""
-LONGEST = 200
+MAX_NAME = 200
 """Characters of a strategy or a model that are read."""
 
 
@@ -121,7 +121,7 @@ def _sessions(request: PersonRequest) -> list[UUID]:
 
 
 def _text(request: PersonRequest, name: str) -> str:
-    return clean(request.POST.get(name, "")).strip()[:LONGEST]
+    return clean(request.POST.get(name, "")).strip()[:MAX_NAME]
 
 
 def _tag(request: PersonRequest, kind: str) -> str:

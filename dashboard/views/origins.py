@@ -9,7 +9,7 @@ from django.views.decorators.http import require_POST, require_safe
 from dashboard.access import PersonRequest, signed_in
 from dashboard.location import find_location, render_fragment
 from dashboard.origins import SHOWN, name_views, place_view
-from historyapp.core.identifiers import LONGEST
+from historyapp.core.identifiers import MAX_IDENTIFIER
 from historyapp.core.text import clean
 from historyapp.enqueue import index_names_of
 from historyapp.services.names.origins import origins_of, places_of
@@ -34,7 +34,7 @@ def origin_places(request: PersonRequest, session_id: UUID, number: int) -> Http
     """Every place of the name ``name`` up to a step; of many places the newest."""
     location = find_location(request, session_id, number)
     index_names_of(location.history)
-    name = clean(request.GET.get("name", ""))[:LONGEST]
+    name = clean(request.GET.get("name", ""))[:MAX_IDENTIFIER]
     places = [place_view(location, place) for place in places_of(location.history, location.step, name)]
     return render_fragment(request, "origins/_places.html", location, {"name": name, "places": places})
 

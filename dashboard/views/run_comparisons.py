@@ -30,7 +30,7 @@ from historyapp.services.run_comparisons import (
 )
 from historyapp.services.step_pairs import align_steps
 
-LONGEST = 100
+MAX_REFERENCE = 100
 """Characters of a reference."""
 
 
@@ -38,7 +38,7 @@ LONGEST = 100
 @require_safe
 def compare_sessions(request: PersonRequest) -> HttpResponse:
     """Two runs side by side from the pair ``at`` on; without both runs the form. For htmx further pairs."""
-    texts = [request.GET.get(name, "").strip()[:LONGEST] for name in ("a", "b")]
+    texts = [request.GET.get(name, "").strip()[:MAX_REFERENCE] for name in ("a", "b")]
     if "after_step" in request.GET:
         return _compare_moment(request, texts)
     if not all(texts):
@@ -62,7 +62,7 @@ def compare_sessions(request: PersonRequest) -> HttpResponse:
 @require_safe
 def compared_contexts(request: PersonRequest) -> HttpResponse:
     """The contexts before two steps, ``at``, and how they differ; without htmx the comparison."""
-    texts = [request.GET.get(name, "").strip()[:LONGEST] for name in ("a", "b")]
+    texts = [request.GET.get(name, "").strip()[:MAX_REFERENCE] for name in ("a", "b")]
     a, b = (parse_reference(name, text) for name, text in zip("ab", texts, strict=True))
     place = read_place(request.GET.get("at", ""))
     if not request.htmx or place is None:

@@ -14,7 +14,7 @@ from dashboard.location import find_location, page_context, read_number
 from dashboard.share_list import session_links
 from historyapp.core.errors import Invalid
 from historyapp.models import ShareLink
-from historyapp.models.shares import LONGEST_DAYS
+from historyapp.models.shares import MAX_DAYS
 from historyapp.services.shares import DEFAULT_DAYS, ShareOptions, create_share, revoke_share, share_path
 
 NEW = "new_share"
@@ -33,7 +33,7 @@ def shares(request: PersonRequest, session_id: UUID) -> HttpResponse:
         **page_context(request, location),
         "list": session_links(session, request.GET),
         "default_days": DEFAULT_DAYS,
-        "longest_days": LONGEST_DAYS,
+        "longest_days": MAX_DAYS,
     }
     if request.htmx:
         return render(request, "shares/_shares.html", context)
@@ -60,8 +60,8 @@ def _make(request: PersonRequest, session_id: UUID) -> HttpResponse:
     location = find_location(request, session_id, read_number(request.POST, "step"))
     days = read_number(request.POST, "days")
     days = DEFAULT_DAYS if days is None else days
-    if not 1 <= days <= LONGEST_DAYS:
-        raise Invalid(f"A link is usable for 1 to {LONGEST_DAYS} days.")
+    if not 1 <= days <= MAX_DAYS:
+        raise Invalid(f"A link is usable for 1 to {MAX_DAYS} days.")
     as_of = None
     if request.POST.get("what") == "moment":  # the end of the step in view
         row = location.history.row(location.step) if location.step else None

@@ -14,7 +14,7 @@ from historyapp.models import Summary
 from historyapp.models.history import History
 from historyapp.services.summaries import SummaryText, summarise
 
-LONGEST = 100_000
+MAX_SUMMARY = 100_000
 """The most characters of a summary in the form."""
 
 
@@ -36,8 +36,8 @@ def write_summary(request: PersonRequest, session_id: UUID) -> HttpResponse:
     if request.method == "POST":
         if not text:
             error = "Write the text of the summary."
-        elif len(text) > LONGEST:
-            error = f"A summary has at most {LONGEST:,} characters; this one has {len(text):,}."
+        elif len(text) > MAX_SUMMARY:
+            error = f"A summary has at most {MAX_SUMMARY:,} characters; this one has {len(text):,}."
         else:
             written = SummaryText(text, level=earlier.level if earlier else None)
             session = history.session
@@ -50,7 +50,7 @@ def write_summary(request: PersonRequest, session_id: UUID) -> HttpResponse:
         "last": history.resolve(last),
         "text": text or (earlier.text if earlier else ""),
         "error": error,
-        "longest": LONGEST,
+        "longest": MAX_SUMMARY,
     }
     template = "compression/_write_summary.html" if request.htmx else "compression/write_summary.html"
     return render(request, template, context, status=422 if error else 200)

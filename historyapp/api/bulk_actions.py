@@ -39,11 +39,11 @@ from historyapp.wire.bulk_actions import BulkActionOut, BulkEstimateOut, BulkIte
 
 router = Router(tags=["bulk"])
 
-_HIGHEST_COST = 1_000_000
+_MAX_COST = 1_000_000
 _ZIP = {"application/zip": {"schema": {"type": "string", "format": "binary"}}}
 BulkId = Annotated[UUID, id_of("bulk action"), UUID_SCHEMA]
 SessionIds = Annotated[list[GivenId], Field(min_length=1, max_length=MAX_SESSIONS)]
-MaxCost = Annotated[float, Field(ge=0, le=_HIGHEST_COST, allow_inf_nan=False)]
+MaxCost = Annotated[float, Field(ge=0, le=_MAX_COST, allow_inf_nan=False)]
 
 
 class CompressionChoice(RequestBody):

@@ -28,7 +28,7 @@ from historyapp.services.spending import Spender
 from historyapp.wire import examples
 from historyapp.wire.base import shown
 from historyapp.wire.ledger import UsageOut
-from historyapp.wire.model_calls import AnsweredOut, OutputOut
+from historyapp.wire.model_calls import OutputOut, RecordedResponseOut
 from historyapp.wire.problems import CapReached, ModelCallFailed, ModelNotAllowed, SpendForbidden
 
 router = Router(tags=["calls"])
@@ -149,7 +149,7 @@ class ModelCallEvents:
         """Runs within the append's transaction, so that response and key are both stored, or neither is."""
         completion, head = recorded.completion, recorded.appended.head
         output = completion.output.model_dump(exclude={"kind", "raw_message", "reasoning"})
-        content = AnsweredOut(
+        content = RecordedResponseOut(
             position=head,
             number=recorded.appended.session.steps,
             head=head,

@@ -11,7 +11,7 @@ from historyapp.api.problems import raises
 from historyapp.api.responses import fill, json_response, response_or_304
 from historyapp.core.errors import Conflict
 from historyapp.models import StepNote
-from historyapp.models.notes import LONGEST_NOTE
+from historyapp.models.notes import MAX_NOTE
 from historyapp.services.notes import delete_note, put_note
 from historyapp.wire.base import shown
 from historyapp.wire.notes import NoteOut, NotePage
@@ -24,7 +24,7 @@ _LIST = "notes"
 class NoteIn(RequestBody):
     model_config = shown({"text": "The wrong file: the parser lives in lib/."})
 
-    text: Line = Field(default="", max_length=LONGEST_NOTE, description="Empty: only a bookmark.")
+    text: Line = Field(default="", max_length=MAX_NOTE, description="Empty: only a bookmark.")
 
 
 @router.put("/sessions/{session_id}/episodes/{number}/note", response=NoteOut, summary="Bookmark a step")

@@ -10,7 +10,7 @@ from historyapp import enqueue
 from historyapp.api.auth import ApiRequest, find_session
 from historyapp.api.fields import AsOf, Line, QueryStep, SessionId
 from historyapp.api.responses import response_or_304
-from historyapp.core.identifiers import LONGEST
+from historyapp.core.identifiers import MAX_IDENTIFIER
 from historyapp.models.history import History
 from historyapp.services.names.origins import NameOrigin, NamePlace, origins_of, places_of
 from historyapp.wire.origins import NameOriginOut, NamePlaceOut, OriginsOut, UsedLineOut, UsedNameOut
@@ -20,7 +20,7 @@ router = Router(tags=["episodes"])
 
 class OriginsQuery(BaseModel):
     as_of: AsOf = None
-    name: Annotated[Line, Field(min_length=1, max_length=LONGEST)] | None = Field(
+    name: Annotated[Line, Field(min_length=1, max_length=MAX_IDENTIFIER)] | None = Field(
         default=None, description="Also returns `places`: where this name appears up to the step."
     )
 

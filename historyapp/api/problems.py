@@ -32,9 +32,9 @@ log = logging.getLogger(__name__)
 
 DECLARED: dict[Callable[..., Any], tuple[type[PlayheadError], ...]] = {}
 """What each view declares with :func:`raises`."""
-_LONGEST_DETAIL = 1000
-_LONGEST_TEXT = 200
-_LONGEST_LIST = 20
+_MAX_DETAIL = 1000
+_MAX_TEXT = 200
+_MAX_LIST = 20
 _OF_DJANGO: dict[type[Exception], tuple[type[PlayheadError], str]] = {
     Http404: (NotFound, "There is nothing at this address. The API calls are listed at /api/v1/docs."),
     RequestDataTooBig: (TooLarge, "The body is too large. Send less in one request."),
@@ -92,7 +92,7 @@ def problem(error: PlayheadError) -> dict[str, Any]:
     """The problem document. Texts from the request are shortened in it."""
     type = problem_type(error)
     fields = {name: _clipped(value) for name, value in error.fields.items()}
-    detail = _shortened(error.detail, _LONGEST_DETAIL)
+    detail = _shortened(error.detail, _MAX_DETAIL)
     return {**fields, "type": type.uri, "title": type.title, "status": type.status, "detail": detail}
 
 
@@ -110,9 +110,9 @@ def _expected(error: BaseException) -> PlayheadError | None:
 
 def _clipped(value: Any) -> Any:
     if isinstance(value, str):
-        return _shortened(value, _LONGEST_TEXT)
+        return _shortened(value, _MAX_TEXT)
     if isinstance(value, (list, tuple)):
-        return [_clipped(item) for item in value[:_LONGEST_LIST]]
+        return [_clipped(item) for item in value[:_MAX_LIST]]
     if isinstance(value, dict):
         return {name: _clipped(item) for name, item in value.items()}
     return value

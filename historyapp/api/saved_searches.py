@@ -14,7 +14,7 @@ from historyapp.api.responses import fill, json_response
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.search_query import MAX_CHARACTERS
 from historyapp.models import SavedSearch
-from historyapp.models.saved_searches import LONGEST_NAME
+from historyapp.models.saved_searches import MAX_NAME
 from historyapp.services.search.saved import delete_search, rename_search, save_search
 from historyapp.wire.base import shown
 from historyapp.wire.saved_searches import SavedSearchOut, SavedSearchPage
@@ -22,7 +22,7 @@ from historyapp.wire.saved_searches import SavedSearchOut, SavedSearchPage
 router = Router(tags=["find"])
 
 SearchId = Annotated[UUID, id_of("saved search"), UUID_SCHEMA]
-SearchName = Annotated[Line, Field(min_length=1, max_length=LONGEST_NAME)]
+SearchName = Annotated[Line, Field(min_length=1, max_length=MAX_NAME)]
 
 
 class SavedSearchIn(RequestBody):

@@ -8,18 +8,18 @@ from historyapp.api.cursors import Limit
 from historyapp.api.fields import Line, Name, Tag
 from historyapp.api.figures import Day
 from historyapp.core.errors import Invalid
-from historyapp.core.run_places import LONGEST
+from historyapp.core.run_places import MAX_PLACE
 from historyapp.models import Session
 from historyapp.models.projects import Project
 from historyapp.models.session_filters import FACETS, MAX_VALUES, FacetCounts, SessionCriteria
-from historyapp.models.session_lists import LONGEST_CURSOR, ORDERS
+from historyapp.models.session_lists import MAX_CURSOR, ORDERS
 from historyapp.models.sessions import SessionQuerySet
 from historyapp.wire.sessions import SessionFacets, SessionFacetValue
 
 MAX_SHOWN = 100
 """The most values of one facet in a response."""
 YesNo = Literal["true", "false"]
-Place = Annotated[Line, Field(max_length=LONGEST)]
+Place = Annotated[Line, Field(max_length=MAX_PLACE)]
 _YES_NO: dict[str | None, bool | None] = {"true": True, "false": False, None: None}
 _SORTS = [sign + name for name in ORDERS for sign in ("", "-")]
 
@@ -97,7 +97,7 @@ class SessionListQuery(SessionFilter):
     limit: Limit = 50
     cursor: str | None = Field(
         default=None,
-        max_length=2 * LONGEST_CURSOR,
+        max_length=2 * MAX_CURSOR,
         description="`next` of the previous page. Keep the other parameters unchanged.",
     )
 

@@ -31,9 +31,9 @@ from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.core.usage import MICRO
 from historyapp.models import Session
 from historyapp.models.annotations import (
-    HIGHEST_SCORE,
-    LONGEST_NOTE,
-    LONGEST_SCORE_NAME,
+    MAX_NOTE,
+    MAX_SCORE,
+    MAX_SCORE_NAME,
     MAX_TAGS,
     annotation_of,
 )
@@ -50,9 +50,9 @@ router = Router(tags=["sessions"])
 
 _LIST = "sessions"
 Tags = Annotated[list[Tag], Field(max_length=MAX_TAGS)]
-Note = Annotated[Line, Field(max_length=LONGEST_NOTE)]
-Score = Annotated[float, Field(ge=-HIGHEST_SCORE, le=HIGHEST_SCORE, allow_inf_nan=False)]
-ScoreName = Annotated[Line, Field(max_length=LONGEST_SCORE_NAME)]
+Note = Annotated[Line, Field(max_length=MAX_NOTE)]
+Score = Annotated[float, Field(ge=-MAX_SCORE, le=MAX_SCORE, allow_inf_nan=False)]
+ScoreName = Annotated[Line, Field(max_length=MAX_SCORE_NAME)]
 _BIG_COLUMNS = ("closed_spans", "fork_spans", "tail", "settings", "metadata")
 
 

@@ -15,7 +15,7 @@ from historyapp.api.problems import raises
 from historyapp.api.responses import fill, json_response
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.models import WhatIf
-from historyapp.models.what_ifs import LONGEST_NAME, MAX_TOKENS
+from historyapp.models.what_ifs import MAX_NAME, MAX_TOKENS
 from historyapp.services.what_ifs import WhatIfOptions, delete_what_if, save_what_if
 from historyapp.wire.base import shown
 from historyapp.wire.what_ifs import WhatIfOut, WhatIfPage
@@ -32,7 +32,7 @@ class WhatIfIn(RequestBody):
 
     model_config = shown({"name": "small and cheap", "policy": "masked", "max_tokens": 4096})
 
-    name: Line = Field(min_length=1, max_length=LONGEST_NAME)
+    name: Line = Field(min_length=1, max_length=MAX_NAME)
     policy: PolicyName | None = None
     max_tokens: Budget | None = Field(default=None, description="Budget in tokens.")
     format: FormatName | None = None

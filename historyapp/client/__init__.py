@@ -46,8 +46,8 @@ from historyapp.wire.compressions import RunOut as CompressionRun
 from historyapp.wire.compressions import StartedOut as StartedRun
 from historyapp.wire.contexts import ContextOut as Context
 from historyapp.wire.episodes import EpisodeOut as Episode
-from historyapp.wire.model_calls import AnsweredOut as Answered
 from historyapp.wire.model_calls import DeltaOut as Delta
+from historyapp.wire.model_calls import RecordedResponseOut as RecordedResponse
 from historyapp.wire.problems import (
     Forbidden,
     Malformed,
@@ -59,12 +59,12 @@ from historyapp.wire.problems import (
 )
 
 __all__ = [
-    "ActionError", "ActionInterrupted", "ActionProposal", "ActionSuccess", "Answered", "AsyncPlayhead",
+    "ActionError", "ActionInterrupted", "ActionProposal", "ActionSuccess", "AsyncPlayhead",
     "AsyncRecorder", "Comparison", "ComparisonSide", "CompressionRun", "Conflict", "Context",
     "ContextOptions", "DebugLog", "Delta", "EntryDraft", "Episode", "Estimate", "FieldError", "Forbidden",
     "Invalid", "Malformed", "MemoryNotebook", "ModelCallFailed", "ModelCallOptions", "ModelInput",
     "ModelOutput", "NotFound", "NotPlayhead", "NotSpooled", "NotYetKnown", "Playhead", "PlayheadError",
-    "Raise", "Recorder", "RefusedWrite", "Review", "ServerFailed", "ServerUnavailable", "SessionSettings",
-    "Spool", "StartedRun", "SystemInstruction", "Thoughts", "TooLarge", "ToolCall", "ToolResult",
-    "ToolResults", "Unauthenticated", "UnreadableTranscript", "UseTool", "Wait", "from_exception",
+    "Raise", "RecordedResponse", "Recorder", "RefusedWrite", "Review", "ServerFailed", "ServerUnavailable",
+    "SessionSettings", "Spool", "StartedRun", "SystemInstruction", "Thoughts", "TooLarge", "ToolCall",
+    "ToolResult", "ToolResults", "Unauthenticated", "UnreadableTranscript", "UseTool", "Wait", "from_exception",
 ]  # fmt: skip

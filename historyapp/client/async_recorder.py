@@ -17,7 +17,7 @@ from historyapp.core.entries import ToolCall
 from historyapp.core.errors import Conflict, NotFound
 from historyapp.wire.contexts import ContextOut
 from historyapp.wire.episodes import EpisodeOut
-from historyapp.wire.model_calls import AnsweredOut
+from historyapp.wire.model_calls import RecordedResponseOut
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -74,9 +74,9 @@ class AsyncRecorder(hooks.SessionOfClient[AsyncPlayhead]):
         await self.append(*drafts)
         return open_calls(drafts)
 
-    async def call_model(self, **options: Unpack[ModelCallOptions]) -> AnsweredOut:
+    async def call_model(self, **options: Unpack[ModelCallOptions]) -> RecordedResponseOut:
         *_, response = [event async for event in self.playhead.call_model(self.session_id, **options)]
-        assert isinstance(response, AnsweredOut)
+        assert isinstance(response, RecordedResponseOut)
         return response
 
     async def fork(self, at_step: int | None = None, *, title: str | None = None) -> Self:

@@ -23,10 +23,10 @@ T = TypeVar("T")
 H = TypeVar("H", bound=httpx.Client | httpx.AsyncClient)
 _ROOT = "/api/v1"
 _KEY = re.compile(r"[!-~]+")
-_LONGEST_TEXT = 300
+_MAX_TEXT = 300
 RECONNECT_SECONDS = 1.0
 """The pause before an event stream that ended is opened again."""
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
+FIRST_PAUSE, MAX_PAUSE = 0.1, 2.0
 """Seconds between two requests for the state of a run."""
 
 
@@ -159,7 +159,7 @@ def parse_response(api_call: ApiCall[T], response: httpx.Response, server: str) 
     try:
         return api_call.read(json.loads(response.content) if response.content else None)
     except (ValueError, RecursionError) as error:
-        why = " ".join(str(error).split())[:_LONGEST_TEXT]
+        why = " ".join(str(error).split())[:_MAX_TEXT]
         raise not_playhead(response, server, f"this client cannot read it: {why}") from error
 
 
@@ -176,4 +176,4 @@ def pauses(timeout: float | None) -> Iterator[float]:
         if left <= 0:
             raise TimeoutError(f"It is still running after {timeout:g} seconds.")
         yield min(pause, left)
-        pause = min(pause * 1.5, LONGEST_PAUSE)
+        pause = min(pause * 1.5, MAX_PAUSE)

@@ -16,7 +16,7 @@ from historyapp.core.entries import ToolCall
 from historyapp.core.errors import Conflict, NotFound
 from historyapp.wire.contexts import ContextOut
 from historyapp.wire.episodes import EpisodeOut
-from historyapp.wire.model_calls import AnsweredOut
+from historyapp.wire.model_calls import RecordedResponseOut
 from historyapp.wire.sessions import SessionOut
 
 P = ParamSpec("P")
@@ -108,14 +108,14 @@ class Recorder(hooks.SessionOfClient[Playhead]):
         self.append(*drafts)
         return open_calls(drafts)
 
-    def call_model(self, **options: Unpack[ModelCallOptions]) -> AnsweredOut:
+    def call_model(self, **options: Unpack[ModelCallOptions]) -> RecordedResponseOut:
         """The server calls a model with a new context and records the response with ``output.tool_calls``.
 
         Raises:
             ModelCallFailed: when the provider gives no usable response; the history is as it was.
         """
         *_, response = self.playhead.call_model(self.session_id, **options)
-        assert isinstance(response, AnsweredOut)
+        assert isinstance(response, RecordedResponseOut)
         return response
 
     def fork(self, at_step: int | None = None, *, title: str | None = None) -> Self:

@@ -11,7 +11,7 @@ from historyapp.core.errors import PlayheadError
 from historyapp.wire.problems import MEDIA_TYPE, ServerUnavailable, TooLarge
 
 _TITLE = re.compile(r"<title[^<>]{0,100}>([^<]{1,100})", re.IGNORECASE)
-_LONGEST_TEXT = 100
+_MAX_TEXT = 100
 _READ = 4000
 """Characters of a foreign page that are searched for its title."""
 
@@ -72,11 +72,11 @@ def _description(response: httpx.Response) -> str:
     address = response.url.copy_with(userinfo=b"", query=None)
     if response.is_redirect:
         target = response.headers.get("Location", "").partition("?")[0]
-        return f"{address} returned {response.status_code}, a redirect to {target[:_LONGEST_TEXT]!r}"
+        return f"{address} returned {response.status_code}, a redirect to {target[:_MAX_TEXT]!r}"
     kind = _media_type(response) or "no content type"
     text = response.text[:_READ] if response.is_closed else ""
     title = _TITLE.search(text)
-    excerpt = " ".join((title[1] if title else text).split())[:_LONGEST_TEXT]
+    excerpt = " ".join((title[1] if title else text).split())[:_MAX_TEXT]
     return f"{address} returned {response.status_code} with {kind}{f', {excerpt!r}' if excerpt else ''}"
 
 

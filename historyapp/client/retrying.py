@@ -14,7 +14,7 @@ import httpx
 from historyapp.client.api_call import ApiCall
 
 log = logging.getLogger("historyapp.client")
-LONGEST_PAUSE = 5.0
+MAX_PAUSE = 5.0
 """In seconds, between two attempts. A restart takes a few seconds, so a longer pause gains nothing."""
 QUICK_ATTEMPTS = 3
 """The number of attempts where waiting does not help."""
@@ -123,5 +123,5 @@ def retry_after(response: httpx.Response) -> float | None:
 
 def growing_pause(attempt: int) -> float:
     """A pause that doubles with each attempt. Half of it is random: clients then retry at different times."""
-    pause: float = min(_FIRST_PAUSE * 2.0 ** min(attempt - 1, _MAX_DOUBLINGS), LONGEST_PAUSE)
+    pause: float = min(_FIRST_PAUSE * 2.0 ** min(attempt - 1, _MAX_DOUBLINGS), MAX_PAUSE)
     return pause * random.uniform(0.5, 1.0)  # noqa: S311  no secret depends on it

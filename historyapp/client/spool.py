@@ -16,7 +16,7 @@ from typing import Any
 
 from historyapp.client.errors import NotSpooled
 
-SMALLEST = 65_536
+MIN_BYTES = 65_536
 """The smallest allowed ``max_bytes`` of a spool: an empty file takes some of it."""
 _PAGE = 4096
 _RESERVE = 64
@@ -80,8 +80,8 @@ class Spool:
         max_bytes: int = 64 * 2**20,
         patience: float = 2.0,
     ) -> None:
-        if max_bytes < SMALLEST:
-            raise ValueError(f"max_bytes is {max_bytes}. A spool needs at least {SMALLEST}.")
+        if max_bytes < MIN_BYTES:
+            raise ValueError(f"max_bytes is {max_bytes}. A spool needs at least {MIN_BYTES}.")
         if not patience > 0:
             raise ValueError(f"patience is {patience!r}. It must be more than 0 seconds.")
         self.path = Path(path) if path is not None else Path.home() / ".local/state/playhead/spool"

@@ -19,7 +19,7 @@ from historyapp.core.json import DUMP_ERRORS, depth_exceeds, dump_json
 from historyapp.core.provider_messages import read_message
 from historyapp.core.text import Text
 
-_DEEPEST = 100
+_MAX_DEPTH = 100
 """Levels of an exception's argument that is kept as it is: well within what the API takes."""
 
 
@@ -94,7 +94,7 @@ def from_exception(exception: BaseException) -> ErrorDetails:
     for argument in arguments:
         is_json = isinstance(argument, (str, int, float, bool, list, dict, type(None)))
         try:
-            is_json = is_json and not depth_exceeds(argument, _DEEPEST) and bool(dump_json(argument))
+            is_json = is_json and not depth_exceeds(argument, _MAX_DEPTH) and bool(dump_json(argument))
         except DUMP_ERRORS:
             is_json = False
         args.append(argument if is_json else _safely(repr, argument))

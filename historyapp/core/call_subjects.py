@@ -86,7 +86,7 @@ _OPENERS = {"create", "open"}
 _MAX_FILES = 20
 _SCRIPTED = re.compile(r'\bcmd: ?"((?:[^"\\]|\\.)*+)"')
 """A command line that a script of an agent runs: ``tools.exec_command({cmd:"ls"})``."""
-_LONGEST_SCRIPT = 4000
+_MAX_SCRIPT = 4000
 
 
 class CallSubject(NamedTuple):
@@ -118,7 +118,7 @@ def command_line(arguments: Any) -> str:
     text = _command(arguments) if isinstance(arguments, Mapping) else arguments
     if not isinstance(text, str):
         return ""
-    commands = [match[1] for match in _SCRIPTED.finditer(text[:_LONGEST_SCRIPT])]
+    commands = [match[1] for match in _SCRIPTED.finditer(text[:_MAX_SCRIPT])]
     return "\n".join(commands).replace("\\n", "\n").replace('\\"', '"') if commands else text
 
 

@@ -18,7 +18,7 @@ MAX_CALLS = 32
 MAX_PASSES = 3
 LOOK = 2_000
 """Characters before and behind a cut in which a sentence end is searched for."""
-_NARROWEST = 16  # chunks below this many tokens share nothing
+_MIN_WITH_OVERLAP = 16  # chunks below this many tokens share nothing
 _TRIES = 12
 _EVEN = 0.95  # of a chunk's room that is planned with, so that cuts before their goal need no further chunk
 _SHRUNK = 0.8  # of its size, at most, a text must have after a pass that helped
@@ -46,7 +46,7 @@ def split(text: str, limit: int, segmentation: Segmentation, overlap: int = OVER
     A sentence that is too long is cut by tokens. A chunk has at least one character, which alone may have
     more tokens than a limit below four.
     """
-    shared = min(overlap, limit // 8) if limit >= _NARROWEST else 0
+    shared = min(overlap, limit // 8) if limit >= _MIN_WITH_OVERLAP else 0
     rest = segmentation.count(text)
     room = max(1, limit - shared)
     parts = ceil(rest / (_EVEN * room)) + 1

@@ -6,10 +6,10 @@ This is no parser of a shell: quoted text is passed over, and what is left is sp
 from collections.abc import Sequence
 from typing import Literal
 
-_LONGEST = 2000
+_MAX_COMMAND = 2000
 """Characters of a command line that are read."""
 _MAX_PROGRAMS = 12
-_LONGEST_NAME = 20
+_MAX_NAME = 20
 _PASSED_OVER = {
     "sudo", "time", "env", "nice", "command", "exec", "xargs", "rtk", "timeout", "do", "then", "else",
     "if", "while", "!", "{", "(", "stdbuf", "nohup", "elif", "until",
@@ -34,13 +34,13 @@ _VIEWING_GIT = {
 def programs_of(command: str) -> tuple[str, ...]:
     """The names of the programs that a command line runs, each once, at most 12. ``git`` has its command."""
     programs: dict[str, None] = {}
-    text = _unquoted(command[:_LONGEST])
+    text = _unquoted(command[:_MAX_COMMAND])
     for mark in ("&&", "||", ";", "|", "&"):
         text = text.replace(mark, "\n")
     for part in filter(str.strip, text.split("\n")):
         name = _program(part.split())
         if name:
-            programs[name[:_LONGEST_NAME]] = None
+            programs[name[:_MAX_NAME]] = None
         if len(programs) == _MAX_PROGRAMS:
             break
     return tuple(programs)
@@ -58,8 +58,8 @@ def only_print(programs: Sequence[str]) -> bool:
 
 def exit_code_of(command: str) -> Literal["", "last", "all"]:
     """Which commands of a line its exit code tells of: in a pipe, the others may have failed."""
-    text = _unquoted(command[:_LONGEST]).replace("&&", " ").strip()
-    if len(command) >= _LONGEST or "|" in text.replace(";", "\n").rpartition("\n")[2]:
+    text = _unquoted(command[:_MAX_COMMAND]).replace("&&", " ").strip()
+    if len(command) >= _MAX_COMMAND or "|" in text.replace(";", "\n").rpartition("\n")[2]:
         return ""
     return "last" if any(mark in text for mark in ";|&\n") else "all"
 

@@ -16,14 +16,14 @@ from historyapp.core.tokens import TokenCounter, count_tokens
 
 T = TypeVar("T")
 
-LONGEST_LINE = 200
+MAX_LINE = 200
 """Characters; longer lines are split."""
-_LONGEST_CALL = 240
+_MAX_CALL = 240
 _KEPT = 1200  # characters of result lines
 _OTHERS = 2000  # characters of further names
 MAX_LINES_READ = 1000
 """Of a text; what comes behind them is not ranked."""
-_CHARACTERS_READ = MAX_LINES_READ * (LONGEST_LINE + 1)
+_CHARACTERS_READ = MAX_LINES_READ * (MAX_LINE + 1)
 _NAMES_OF_CALL = 30
 _NAMES_OF_LINE = 8
 _MANY = 4  # names that raise the rank of a line, at most
@@ -79,7 +79,7 @@ def begin_excerpt(output: ModelOutput, tokens: int, count: TokenCounter = count_
     calls = output.tool_calls or ((output.use_tool,) if output.use_tool else ())
     arguments = [text for call in calls for text in texts_in(call.arguments)]
     summary = "; ".join(f"{call.name}: {' '.join(texts_in(call.arguments))}" for call in calls)
-    call = one_line(summary or output.text, _LONGEST_CALL)
+    call = one_line(summary or output.text, _MAX_CALL)
     own = dict.fromkeys(name for text in arguments for name in identifiers(text[: 4 * _KEPT]))
     return Excerpt(
         call=call,
@@ -133,17 +133,17 @@ def one_line(text: str, longest: int) -> str:
 
 def split_lines(text: str) -> Iterator[str]:
     """The text's lines. Long ones come in parts of at most 200 characters, which end at a comma or blank."""
-    half = LONGEST_LINE // 2
+    half = MAX_LINE // 2
     for line in text.split("\n"):
-        if len(line) <= LONGEST_LINE:
+        if len(line) <= MAX_LINE:
             yield line
             continue
         start = 0
-        while len(line) - start > LONGEST_LINE:
-            window = line[start : start + LONGEST_LINE]
+        while len(line) - start > MAX_LINE:
+            window = line[start : start + MAX_LINE]
             # After the end of an object, or a comma in the second half, else after a blank.
             end = max(window.rfind("}, ") + 2, window.rfind(", ", half) + 1)
-            end = (end if end >= half else window.rfind(" ", half) + 1) or LONGEST_LINE
+            end = (end if end >= half else window.rfind(" ", half) + 1) or MAX_LINE
             yield line[start : start + end]
             start += end
         yield line[start:]

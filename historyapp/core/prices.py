@@ -56,7 +56,7 @@ class Costs(NamedTuple):
     output: float = 0.0
 
 
-LONGEST_DATE = 40
+MAX_DATE = 40
 """Characters of a list's date."""
 _PRICES: TypeAdapter[dict[str, Price]] = TypeAdapter(dict[str, Price])
 _RELEASE = re.compile(r"[-@](latest|preview|20\d\d-?\d\d-?\d\d)$")
@@ -100,6 +100,6 @@ def load_prices(overrides: Path | None = None) -> Prices:
 
 def _read(data: Any, name: str) -> tuple[str, dict[str, Price]]:
     try:
-        return str(data["as_of"])[:LONGEST_DATE], _PRICES.validate_python(data["per_million_tokens"])
+        return str(data["as_of"])[:MAX_DATE], _PRICES.validate_python(data["per_million_tokens"])
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{name} is not a price list: {error}") from error

@@ -23,7 +23,7 @@ _TAIL = 4_000
 """Characters at the end of an output in which the last line is looked for."""
 _SEARCHED = 60_000
 """Characters of a search whose matches are counted."""
-_LONGEST_LINE = 500
+_MAX_LINE = 500
 _TASKS = ("todos", "plan", "task_list")
 _DONE = (
     "updated", "uccess", "created", "Applied ", "edited", "Done", "ompleted", "overwr", "inserted", "saved",
@@ -177,7 +177,7 @@ def _match_count(text: str) -> str:
     match = _FOUND.match(text)
     if match is None:
         return ""
-    number, after = int(match[1]), text[: _HEAD + _LONGEST_LINE].split("\n", 2)[1:2]
+    number, after = int(match[1]), text[: _HEAD + _MAX_LINE].split("\n", 2)[1:2]
     if number == 1 and after and _is_path(after[0]):
         return after[0]
     files = text[:_SEARCHED].count("\nFile: ") if match[2] == "match" and len(text) <= _SEARCHED else 0
@@ -216,7 +216,7 @@ def _number_of_paths(text: str) -> int:
 
 def _is_path(line: str) -> bool:
     has_mark = "/" in line or "\\" in line or "." in line
-    return has_mark and len(line) <= _LONGEST_LINE and ": " not in line and _NO_PATH.isdisjoint(line)
+    return has_mark and len(line) <= _MAX_LINE and ": " not in line and _NO_PATH.isdisjoint(line)
 
 
 def _listed(text: str) -> str:
@@ -245,6 +245,6 @@ def _last_line(text: str) -> str:
         if words.startswith("</"):
             return ""
         says_nothing = words.startswith(_OF_HARNESS) or is_runner_notice(words)
-        if not says_nothing and any(map(str.isalnum, words[:_LONGEST_LINE])):
+        if not says_nothing and any(map(str.isalnum, words[:_MAX_LINE])):
             return words
     return ""

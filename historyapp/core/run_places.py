@@ -6,7 +6,7 @@ from typing import Any
 
 from historyapp.core.text import clean
 
-LONGEST = 300
+MAX_PLACE = 300
 """Characters. Longer folders keep their end, which tells them apart."""
 _FOLDERS = ("cwd", "folder", "workdir", "working_directory")
 _REPOSITORIES = ("repository", "repo", "repository_url")
@@ -25,7 +25,7 @@ def places_in(metadata: Mapping[str, Any]) -> dict[str, Any]:
 def folder_of(metadata: Mapping[str, Any]) -> str:
     """Where the agent worked; empty where that is not known."""
     folder = _first(metadata, _FOLDERS)
-    return (folder.rstrip("/\\") or folder)[-LONGEST:]
+    return (folder.rstrip("/\\") or folder)[-MAX_PLACE:]
 
 
 def repository_of(metadata: Mapping[str, Any]) -> str:
@@ -39,7 +39,7 @@ def repository_of(metadata: Mapping[str, Any]) -> str:
             address = host.rpartition("@")[2] + slash + path.partition("?")[0].partition("#")[0]
         elif ssh := _SSH.fullmatch(address):
             address = f"{ssh[1]}/{ssh[2]}"
-        return address.rstrip("/").removesuffix(".git")[:LONGEST]
+        return address.rstrip("/").removesuffix(".git")[:MAX_PLACE]
     task = _BENCHMARK.fullmatch(_first(metadata, ("instance_id",)))
     return f"{task[1]}/{task[2]}" if task else ""
 

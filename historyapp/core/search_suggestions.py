@@ -8,7 +8,7 @@ from historyapp.core.search_documents import LIKELY_FAILED
 from historyapp.core.search_query import FACETS, HAS
 
 MAX_SUGGESTIONS = 10
-LONGEST_VALUE = 200
+MAX_VALUE = 200
 """Characters of a suggested value. Longer ones are left out."""
 _MEANINGS = {
     "tool": "the step called it", "file": "the step read or changed it", "command": "the step ran it",
@@ -82,7 +82,7 @@ def suggested(word: LastWord, values: Iterable[str], detail: str = "") -> Iterat
     begun, typed = list[str](), word.value.lower()
     inside = list[str]()
     for value in dict.fromkeys(values):
-        if value and '"' not in value and len(value) <= LONGEST_VALUE and value.isprintable():
+        if value and '"' not in value and len(value) <= MAX_VALUE and value.isprintable():
             folded = value.lower()
             if folded.startswith(typed):
                 begun.append(value)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-LONGEST = 40
+MAX_TOKEN = 40
 """Characters of a token. Longer ones are cut."""
 _RUN = re.compile(r"[A-Za-z0-9]+")
 _PART = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])[0-9]*")
@@ -40,7 +40,7 @@ def tokens_of(text: str) -> list[str]:
     if text.isascii():
         tokens: list[str] = []
         for run in _RUN.findall(text):
-            if (run.islower() or run.isdigit()) and len(run) <= LONGEST:
+            if (run.islower() or run.isdigit()) and len(run) <= MAX_TOKEN:
                 tokens.append(run)
             else:
                 tokens += parts_of(run)
@@ -58,7 +58,7 @@ def compound_names(text: str) -> Iterator[str]:
     """The names of a text that ``token_pieces`` splits, each as one token."""
     runs = _RUN.findall(text) if text.isascii() else _any_run().findall(text)
     for run in set(runs):
-        if not run.islower() and len(run) <= LONGEST and len(parts_of(run)) > 1:
+        if not run.islower() and len(run) <= MAX_TOKEN and len(parts_of(run)) > 1:
             yield run.lower()
 
 
@@ -66,12 +66,12 @@ def compound_names(text: str) -> Iterator[str]:
 def parts_of(run: str) -> tuple[str, ...]:
     """The tokens of a run of letters and digits; encoded data stays one token."""
     if not run.isascii():
-        token = spelled_plainly(run)[:LONGEST]
+        token = spelled_plainly(run)[:MAX_TOKEN]
         return (token,) if token else ()
-    parts = _PART.findall(run) if len(run) <= 2 * LONGEST else [run]
+    parts = _PART.findall(run) if len(run) <= 2 * MAX_TOKEN else [run]
     if len(run) >= _MIN_BLOB and len(parts) * 3 > len(run):
         parts = [run]
-    return tuple([part[:LONGEST].lower() for part in parts])
+    return tuple([part[:MAX_TOKEN].lower() for part in parts])
 
 
 def is_unspaced(token: str) -> bool:

@@ -35,7 +35,7 @@ Source: OpenAI documentation, "Models", and Claude documentation, "Models overvi
 documentation, "Gemini models", on 2026-11-24."""
 
 
-LONGEST_INSTRUCTION = 2_000
+MAX_INSTRUCTION = 2_000
 """Characters."""
 
 
@@ -50,8 +50,8 @@ def checked_instruction(text: str) -> str:
     text = text.replace("\r\n", "\n").replace("\r", "\n").strip()
     if not text:
         raise ValueError("is empty. Leave it out or use null for the default instruction.")
-    if size > LONGEST_INSTRUCTION:
-        raise ValueError(f"has {size:,} characters. Use at most {LONGEST_INSTRUCTION:,}.")
+    if size > MAX_INSTRUCTION:
+        raise ValueError(f"has {size:,} characters. Use at most {MAX_INSTRUCTION:,}.")
     if forbidden := next(
         (sign for sign in text if category(sign) in ("Cc", "Cs") and sign not in "\n\t"), None
     ):
@@ -67,7 +67,7 @@ Instruction = Annotated[
         {
             "type": "string",
             "minLength": 1,
-            "maxLength": LONGEST_INSTRUCTION,
+            "maxLength": MAX_INSTRUCTION,
             "pattern": rf"^{_TEXT}*[^\s\x00-\x1f\x7f-\x9f]{_TEXT}*$",
         }
     ),

@@ -20,7 +20,7 @@ _AFTER = "\nError: (none)\nExit Code: 0\n"
 """What Gemini CLI writes behind the output of a command that succeeded, before further facts."""
 _OUTPUT, _EMPTY = "Output:", "(empty)"
 _MAX_HEADS = 8
-_LONGEST = 1e9
+_MAX_SECONDS = 1e9
 """Seconds; a larger number is no time of a command."""
 
 
@@ -94,5 +94,5 @@ def output_of(value: Mapping[str, Any]) -> ShellOutput | None:
     if code is None or not any(name in value for name in STREAMS):
         return None
     seconds = facts.get("duration_seconds")
-    is_time = isinstance(seconds, (int, float)) and 0 <= seconds < _LONGEST
+    is_time = isinstance(seconds, (int, float)) and 0 <= seconds < _MAX_SECONDS
     return ShellOutput("\n".join(texts), code, seconds if is_time else None)

@@ -15,7 +15,7 @@ MAX_DETAILED = 10_000
 MAX_SUMMARIES = 1000
 MAX_LINES = 100
 """The most older steps without a summary that get a line each."""
-_LONGEST_LINE = 300
+_MAX_LINE = 300
 
 
 def sliding_history(past: Past, window: int) -> str:
@@ -57,7 +57,7 @@ class _Older:
         shown = min(last - first + 1, MAX_LINES - self._single)
         if shown > 0:
             for episode in self.past.episodes_newest_first(last, last - shown + 1):
-                self.lines.append(f"Step {episode.number}: {preview(short_form(episode), _LONGEST_LINE)}")
+                self.lines.append(f"Step {episode.number}: {preview(short_form(episode), _MAX_LINE)}")
             self._single += shown
             last -= shown
         if first <= last:

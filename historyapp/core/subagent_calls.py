@@ -7,7 +7,7 @@ from historyapp.core.call_subjects import AGENTS, TASKS
 from historyapp.core.entries import Entry, ModelOutput, ToolResults
 from historyapp.core.results import result_text
 
-_SHORTEST_ID = 6
+_MIN_ID = 6
 """A shorter id in a result's text may be something else."""
 
 
@@ -68,7 +68,7 @@ def position_of_call(traits: SubagentTraits, calls: Sequence[SubagentCall]) -> i
                 return call.position
     for id in traits.ids:
         for call in calls:
-            if len(id) >= _SHORTEST_ID and id in call.results:
+            if len(id) >= _MIN_ID and id in call.results:
                 return call.position
     return next((call.position for call in calls if not call.tasks.isdisjoint(traits.tasks)), None)
 

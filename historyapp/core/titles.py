@@ -7,7 +7,7 @@
 
 from collections.abc import Sequence
 
-SHORTEST = 20
+MIN_SHARED = 20
 """The least length in characters of a shared beginning that is shortened."""
 MANY = 3
 """The least number of different titles that share a beginning."""
@@ -20,7 +20,7 @@ def distinct_parts(titles: Sequence[str]) -> list[int]:
     for place in range(len(ordered) - MANY + 1):
         alike = ordered[place : place + MANY]
         shared = _shared_words(alike[0], alike[-1])
-        for title in alike if shared >= SHORTEST else ():
+        for title in alike if shared >= MIN_SHARED else ():
             if title[shared:].strip():
                 begins[title] = max(begins[title], shared)
     return [begins[title] for title in titles]

@@ -15,7 +15,7 @@ from historyapp.core.errors import PlayheadError
 from historyapp.core.json import DUMP_ERRORS, dump_json
 from historyapp.core.text import preview
 
-LONGEST_MESSAGE = 500
+MAX_MESSAGE = 500
 """The most characters of a provider's error message in an error."""
 
 _KEYLIKE = re.compile(r"\b(?:sk|pk|rk|key)-[\w*.-]{4,}|Bearer\s+\S+", re.IGNORECASE)
@@ -115,10 +115,10 @@ def without_keys(text: str, *secrets: str) -> str:
     """
     for secret in filter(None, secrets):
         text = text.replace(secret, "[key]")
-    text = text[: 8 * LONGEST_MESSAGE]
+    text = text[: 8 * MAX_MESSAGE]
     if _HTML.match(text):
         text = _TAG.sub(" ", text)
-    return _KEYLIKE.sub("[key]", preview(text, LONGEST_MESSAGE))
+    return _KEYLIKE.sub("[key]", preview(text, MAX_MESSAGE))
 
 
 # A stream's status is always 200. In a stream the type or code of the error determines its meaning.

@@ -7,14 +7,14 @@ from django.db import models
 
 from historyapp.models.sessions import Session
 
-LONGEST_NOTE = 2_000
+MAX_NOTE = 2_000
 """The most characters of a session's note. Lists include the whole note."""
-LONGEST_SCORE_NAME = 60
-HIGHEST_SCORE = 1_000_000_000
+MAX_SCORE_NAME = 60
+MAX_SCORE = 1_000_000_000
 """A score lies between this number and its negative."""
 MAX_TAGS = 50
 """The most tags of one session."""
-LONGEST_TAG = 100
+MAX_TAG = 100
 
 
 class Annotation(models.Model):
@@ -27,7 +27,7 @@ class Annotation(models.Model):
     """Who wrote the note last."""
     noted_at = models.DateTimeField(null=True)
     score = models.FloatField(null=True)
-    score_name = models.CharField(max_length=LONGEST_SCORE_NAME, blank=True)
+    score_name = models.CharField(max_length=MAX_SCORE_NAME, blank=True)
     """What the score measures. May be empty."""
     scored_by = models.CharField(max_length=200, blank=True)
     scored_at = models.DateTimeField(null=True)

@@ -12,7 +12,7 @@ from historyapp.models.projects import ApiKey, Project
 from historyapp.models.sessions import Session
 from historyapp.models.summaries import Summary
 
-LONGEST_CLAIM = timedelta(hours=2)
+MAX_CLAIM = timedelta(hours=2)
 """A claim that expires later than this was made before the clock was set back. The setting allows one hour.
 """
 AUTOMATIC = "automatic"
@@ -133,14 +133,14 @@ class ItemQuerySet(models.QuerySet["CompressionItem"]):
 
     def under_way(self, now: datetime) -> Self:
         """Items with a claim that has not expired."""
-        until = (now, now + LONGEST_CLAIM)
+        until = (now, now + MAX_CLAIM)
         return self.filter(state=CompressionItem.State.CLAIMED, claimed_until__range=until)
 
     def claimable(self, now: datetime) -> Self:
         """Waiting items, and items with an expired claim."""
         waiting = models.Q(state=CompressionItem.State.WAITING)
         claimed = models.Q(state=CompressionItem.State.CLAIMED)
-        expired = models.Q(claimed_until__lt=now) | models.Q(claimed_until__gt=now + LONGEST_CLAIM)
+        expired = models.Q(claimed_until__lt=now) | models.Q(claimed_until__gt=now + MAX_CLAIM)
         return self.filter(waiting | (claimed & expired)).order_by("number")
 
 

@@ -13,7 +13,7 @@ from historyapp.models.sessions import RARE_KINDS, Session
 
 Rows = TypeVar("Rows", bound="models.QuerySet[Any]")
 _SPANS_AT_ONCE, _MAX_SPANS = 20, 60  # spans of one query; more if many entries are read
-_FIRST_PAGE, _LARGEST_PAGE = 16, 1024  # rows
+_FIRST_PAGE, _MAX_PAGE = 16, 1024  # rows
 _AT_ONCE = 16  # rows of one fetch: PostgreSQL's driver holds them all, and one may have many MB
 _FEW = 100  # rows that are fetched together
 _SHORT = 1000  # entries, which are cheap to sort
@@ -134,7 +134,7 @@ def page_sizes() -> Iterator[tuple[int, int]]:
     start, size = 0, _FIRST_PAGE
     while True:
         yield start, size
-        start, size = start + size, min(_LARGEST_PAGE, size * 2)
+        start, size = start + size, min(_MAX_PAGE, size * 2)
 
 
 class Entry(models.Model):

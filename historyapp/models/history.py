@@ -30,7 +30,7 @@ from historyapp.models.summaries import Summary, SummaryRow, existed_at, own_by_
 from historyapp.models.tails import tail_of
 from historyapp.models.visibility import EVERYTHING, Visibility, without_people
 
-FIRST_READ, LARGEST_READ = 8, 256
+FIRST_READ, MAX_READ = 8, 256
 """Steps of the first read, and the most of one read."""
 READ_TOKENS = 50_000
 """The most tokens of steps whose bodies are read together. A single step may have more."""
@@ -276,7 +276,7 @@ class History:
             for run in _runs(rows[::-1]):
                 yield from (episode for _, episode in reversed(self._with_bodies(run[::-1])))
             last -= size
-            size = min(size * 2, LARGEST_READ)
+            size = min(size * 2, MAX_READ)
 
     def outline(self, first: int, last: int) -> list[StepOutline]:
         """Steps ``first`` to ``last`` by their excerpts, oldest first."""

@@ -18,9 +18,9 @@ from historyapp.models.sessions import Session
 
 MAX_NOTES = 1000
 """The most notes of one session: searches and lists of notes read all of them."""
-LONGEST_NOTE = 10_000
+MAX_NOTE = 10_000
 """Characters."""
-LONGEST_START = 200
+MAX_START = 200
 """The characters of a note that :meth:`StepNoteQuerySet.starts_between` reads."""
 
 
@@ -35,11 +35,11 @@ class StepNoteQuerySet(models.QuerySet["StepNote"]):
     def starts_between(self, lineage: Lineage, first: int, last: int) -> list[tuple[int, str]]:
         """Number and start of the text of each note on the live steps ``first`` to ``last``, in order.
 
-        At most :data:`MAX_NOTES` rows are read, and :data:`LONGEST_START` characters of each text.
+        At most :data:`MAX_NOTES` rows are read, and :data:`MAX_START` characters of each text.
         """
         owners = [UUID(owner) for owner in lineage.owners]
         rows = self.filter(session_id__in=owners, number__range=(first, last)).order_by("number")
-        values = rows.values_list("number", Left("text", LONGEST_START), "session_id", "position")
+        values = rows.values_list("number", Left("text", MAX_START), "session_id", "position")
         notes = list(values[:MAX_NOTES])
         spans = spans_at(lineage, (position for *_, position in notes))
         return [(number, start) for number, start, owner, position in notes if _is_in(spans, position, owner)]

@@ -8,7 +8,7 @@ from historyapp.models.projects import Project
 
 MAX_SAVED = 100
 """Saved searches of one project."""
-LONGEST_NAME = 100
+MAX_NAME = 100
 """Characters."""
 
 
@@ -17,7 +17,7 @@ class SavedSearch(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     project = models.ForeignKey(Project, models.CASCADE, related_name="saved_searches", db_index=False)
-    name = models.CharField(max_length=LONGEST_NAME)
+    name = models.CharField(max_length=MAX_NAME)
     query = models.CharField(max_length=500)
     actor = models.CharField(max_length=200, blank=True)
     """The actor that saved it: ``user:name`` or ``key:prefix``."""

@@ -23,7 +23,7 @@ ORDERS = {
     "model": "model",
 }
 """The sort keys and their columns. Each has an index."""
-LONGEST_CURSOR = 1000
+MAX_CURSOR = 1000
 _MOMENTS = ("last_entry_at", "created_at")
 _MAX = 2**63
 
@@ -98,7 +98,7 @@ def _read_cursor(cursor: str, order: Order, key: str) -> tuple[Any, UUID]:
     list_key, _, place = cursor.partition("~")
     id, _, value = place.partition("~")
     try:
-        if list_key == key and len(cursor) <= LONGEST_CURSOR:
+        if list_key == key and len(cursor) <= MAX_CURSOR:
             return _read_value(value, order.column), UUID(id)
     except (ValueError, OverflowError):
         pass

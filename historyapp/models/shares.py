@@ -11,7 +11,7 @@ from historyapp.models.visibility import Visibility
 
 MAX_SHARES = 100
 """The most usable links of a session."""
-LONGEST_DAYS = 365
+MAX_DAYS = 365
 """The longest lifetime of a link."""
 
 

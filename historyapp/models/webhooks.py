@@ -23,7 +23,7 @@ EVENTS: tuple[str, ...] = get_args(EventName)
 TEST_EVENT = "webhook.test"
 BOTH_SECRETS = timedelta(days=1)
 """The time after a rotation during which the old secret also signs."""
-LONGEST_CLAIM = timedelta(hours=1)
+MAX_CLAIM = timedelta(hours=1)
 """A claim that expires later than this was made before the clock was set back."""
 _DUE = (
     "SELECT webhook.id FROM historyapp_webhook webhook WHERE webhook.state = 'active' "
@@ -38,7 +38,7 @@ _DUE = (
 class WebhookQuerySet(models.QuerySet["Webhook"]):
     def due(self, now: datetime) -> Sequence[UUID]:
         """Webhooks with changes to read or deliveries to send that no worker has claimed."""
-        moments = [now, now + LONGEST_CLAIM, now, now]
+        moments = [now, now + MAX_CLAIM, now, now]
         rows = fetch_all(_DUE, [connection.ops.adapt_datetimefield_value(moment) for moment in moments])
         return [as_uuid(id) for (id,) in rows]
 

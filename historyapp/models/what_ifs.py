@@ -8,7 +8,7 @@ from historyapp.models.projects import Project
 
 MAX_WHAT_IFS = 100
 """The most What ifs of one project: the panel lists all of them."""
-LONGEST_NAME = 100
+MAX_NAME = 100
 """Characters."""
 MAX_TOKENS = 2_000_000
 """The largest budget of a What if, in tokens: twice the largest window of a model."""
@@ -19,7 +19,7 @@ class WhatIf(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     project = models.ForeignKey(Project, models.CASCADE, related_name="what_ifs", db_index=False)
-    name = models.CharField(max_length=LONGEST_NAME)
+    name = models.CharField(max_length=MAX_NAME)
     policy = models.CharField(max_length=50, blank=True)
     max_tokens = models.PositiveIntegerField(null=True)
     """Null: the session's budget."""

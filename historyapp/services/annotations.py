@@ -18,10 +18,10 @@ from historyapp.core.json import text
 from historyapp.core.text import clean
 from historyapp.models import Annotation, Session
 from historyapp.models.annotations import (
-    HIGHEST_SCORE,
-    LONGEST_NOTE,
-    LONGEST_SCORE_NAME,
-    LONGEST_TAG,
+    MAX_NOTE,
+    MAX_SCORE,
+    MAX_SCORE_NAME,
+    MAX_TAG,
     MAX_TAGS,
     annotation_of,
 )
@@ -90,8 +90,8 @@ def check_tag(tag: str) -> None:
     """Raises ``Invalid`` when a session cannot have this tag."""
     if not tag.strip():
         raise Invalid("A tag has at least one character that is not a space.")
-    if len(tag) > LONGEST_TAG:
-        raise Invalid(f"A tag has at most {LONGEST_TAG} characters; this one has {len(tag):,}.")
+    if len(tag) > MAX_TAG:
+        raise Invalid(f"A tag has at most {MAX_TAG} characters; this one has {len(tag):,}.")
     if any(character < " " for character in tag) or clean(tag) != tag:
         raise Invalid("A tag is one line of text, without control characters.")
 
@@ -138,7 +138,7 @@ def dump_annotation(session: Session) -> dict[str, Any]:
 
 def import_annotation(session: Session, annotation: Mapping[str, Any]) -> None:
     """Stores a new session's note and score from a file. Invalid values are ignored."""
-    note = _stored(text(annotation.get("note")))[:LONGEST_NOTE]
+    note = _stored(text(annotation.get("note")))[:MAX_NOTE]
     score = annotation.get("score")
     if isinstance(score, bool) or not isinstance(score, (int, float)) or not _is_storable(score):
         score = None
@@ -151,25 +151,23 @@ def import_annotation(session: Session, annotation: Mapping[str, Any]) -> None:
         noted_by=clean(text(annotation.get("noted_by")))[:200] if note else "",
         noted_at=noted if note else None,
         score=score,
-        score_name="" if score is None else _stored(text(annotation.get("score_name")))[:LONGEST_SCORE_NAME],
+        score_name="" if score is None else _stored(text(annotation.get("score_name")))[:MAX_SCORE_NAME],
         scored_by="" if score is None else clean(text(annotation.get("scored_by")))[:200],
         scored_at=None if score is None else scored,
     )
 
 
 def _is_storable(score: float) -> bool:
-    return abs(score) <= HIGHEST_SCORE and math.isfinite(score)
+    return abs(score) <= MAX_SCORE and math.isfinite(score)
 
 
 def _check(changes: Mapping[str, Any]) -> None:
     note, score, name = changes.get("note", ""), changes.get("score"), changes.get("score_name", "")
-    if len(note) > LONGEST_NOTE:
+    if len(note) > MAX_NOTE:
+        raise Invalid(f"A session's note has at most {MAX_NOTE:,} characters; this one has {len(note):,}.")
+    if len(name) > MAX_SCORE_NAME:
         raise Invalid(
-            f"A session's note has at most {LONGEST_NOTE:,} characters; this one has {len(note):,}."
-        )
-    if len(name) > LONGEST_SCORE_NAME:
-        raise Invalid(
-            f"The name of a score has at most {LONGEST_SCORE_NAME} characters; this one has {len(name):,}."
+            f"The name of a score has at most {MAX_SCORE_NAME} characters; this one has {len(name):,}."
         )
     if score is not None and not _is_storable(score):
-        raise Invalid(f"A score is a number between -{HIGHEST_SCORE:,} and {HIGHEST_SCORE:,}.")
+        raise Invalid(f"A score is a number between -{MAX_SCORE:,} and {MAX_SCORE:,}.")

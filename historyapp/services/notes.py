@@ -9,7 +9,7 @@ from historyapp.core.text import clean
 from historyapp.models import Project, StepNote
 from historyapp.models.changes import ChangeKind
 from historyapp.models.history import History
-from historyapp.models.notes import LONGEST_NOTE, MAX_NOTES
+from historyapp.models.notes import MAX_NOTE, MAX_NOTES
 from historyapp.services.append import lock_session
 from historyapp.services.changes import note_change
 from historyapp.services.summaries import touch
@@ -37,8 +37,8 @@ def put_note(
         Invalid: when the text is too long.
         Conflict: when the session has too many notes.
     """
-    if len(text) > LONGEST_NOTE:
-        raise Invalid(f"A note has at most {LONGEST_NOTE:,} characters; this one has {len(text):,}.")
+    if len(text) > MAX_NOTE:
+        raise Invalid(f"A note has at most {MAX_NOTE:,} characters; this one has {len(text):,}.")
     with writing():
         session = lock_session(project, session_id)
         history = History(session, as_of)

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from historyapp.models.fields import on_sqlite, pack_all
 
-_FEWEST = 20
+_MIN_TEXTS = 20
 """From this many entries on, another thread compresses."""
 
 _thread = ThreadPoolExecutor(1, thread_name_prefix="packing")
@@ -20,7 +20,7 @@ def pack_soon(texts: Sequence[str]) -> Callable[[], Sequence[str | bytes]] | Non
     The function is called while the database is locked, so it never waits for another append: it packs the
     texts that the thread has not begun.
     """
-    if len(texts) < _FEWEST or not on_sqlite():
+    if len(texts) < _MIN_TEXTS or not on_sqlite():
         return None
     packed = _thread.submit(pack_all, texts)
     return lambda: pack_all(texts) if packed.cancel() else packed.result()

@@ -32,7 +32,7 @@ INPUT_TOKEN_MARGIN = 1.3
 OUTPUT_LIMIT = 8_192
 """The limit for output tokens where a cap applies and the request sets none: otherwise the cost has no
 bound."""
-LONGEST_CALL = timedelta(minutes=30)
+MAX_CALL = timedelta(minutes=30)
 """An older reservation belongs to a killed process, because model calls have a time limit of 15 minutes."""
 PERIODS = SpendingCounter.Period.values
 
@@ -90,7 +90,7 @@ class Reservation:
             counters=self._counters,
             amount=self.attempt_cost,
             day=period_start("day", now),
-            expires_at=now + LONGEST_CALL,
+            expires_at=now + MAX_CALL,
         )
 
     def settle(self, cost: int | None) -> None:

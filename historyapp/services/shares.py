@@ -20,7 +20,7 @@ from django.utils import timezone
 
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.models import Project, ShareLink
-from historyapp.models.shares import LONGEST_DAYS, MAX_SHARES
+from historyapp.models.shares import MAX_DAYS, MAX_SHARES
 from historyapp.services.append import lock_session
 from historyapp.services.audit import add_audit_record
 from historyapp.services.transactions import writing
@@ -57,8 +57,8 @@ def create_share(project: Project, session_id: UUID, options: ShareOptions, *, a
     """
     now = timezone.now()
     expires_at = options.expires_at or now + timedelta(days=DEFAULT_DAYS)
-    if not now < expires_at <= now + timedelta(days=LONGEST_DAYS, minutes=1):
-        raise Invalid(f"A link must expire in the next {LONGEST_DAYS} days.")
+    if not now < expires_at <= now + timedelta(days=MAX_DAYS, minutes=1):
+        raise Invalid(f"A link must expire in the next {MAX_DAYS} days.")
     with writing():
         session = lock_session(project, session_id)
         session.lineage(options.as_of)  # refuses a position beyond the head

@@ -11,7 +11,7 @@ from historyapp.core.formats import format_named
 from historyapp.core.policies import policy_named
 from historyapp.core.text import clean
 from historyapp.models import Project, Session, WhatIf
-from historyapp.models.what_ifs import LONGEST_NAME, MAX_TOKENS, MAX_WHAT_IFS
+from historyapp.models.what_ifs import MAX_NAME, MAX_TOKENS, MAX_WHAT_IFS
 from historyapp.services.sessions import change_session
 from historyapp.services.transactions import writing
 
@@ -50,8 +50,8 @@ def save_what_if(project: Project, name: str, options: WhatIfOptions, *, actor: 
         Conflict: when the project has too many What ifs.
     """
     name = " ".join(clean(name).split())
-    if not 1 <= len(name) <= LONGEST_NAME:
-        raise Invalid(f"Enter a name of 1 to {LONGEST_NAME} characters.")
+    if not 1 <= len(name) <= MAX_NAME:
+        raise Invalid(f"Enter a name of 1 to {MAX_NAME} characters.")
     options.check()
     with writing():
         Project.objects.select_for_update().get(pk=project.pk)

@@ -15,7 +15,7 @@ from historyapp.terminal.server import Server
 MAX_SESSIONS = 20
 _SESSIONS = ("session", "a", "b")
 """Arguments that name a session."""
-_LONGEST_TITLE = 60
+_MAX_TITLE = 60
 
 
 def print_script(shell: str) -> None:
@@ -33,7 +33,7 @@ def complete(parser: ArgumentParser, server_of: Callable[[Namespace], Server]) -
             page = server_of(parsed_args).get(
                 "/sessions", id=prefix or None, status="all", limit=MAX_SESSIONS
             )
-            return {item["id"]: safe_line(item["title"])[:_LONGEST_TITLE] for item in page["items"]}
+            return {item["id"]: safe_line(item["title"])[:_MAX_TITLE] for item in page["items"]}
         return {}
 
     for action in _arguments(parser):

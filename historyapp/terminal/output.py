@@ -15,7 +15,7 @@ from historyapp.terminal.safe_text import safe_json, safe_line
 
 PIPE_WIDTH = 200
 """The width of a table, in characters, if the output is not a terminal."""
-SHORTEST_ID = 8
+MIN_ID = 8
 STYLES = {
     "error": "red",
     "interrupted_by_human": "red",
@@ -79,7 +79,7 @@ def note(sentence: str) -> None:
 
 def short_ids(ids: Sequence[str]) -> list[str]:
     """The shortest unique prefixes of the ids, all of the same length, at least eight characters."""
-    length = SHORTEST_ID
+    length = MIN_ID
     while length < 36 and len({id[:length] for id in ids}) < len(set(ids)):
         length += 1
     return [id[:length] for id in ids]

@@ -8,7 +8,7 @@ from historyapp.terminal.server import JsonObject, Server
 
 MAX_HITS = 50
 """The most hits on one page of the API's search."""
-_LONGEST_TITLE = 80
+_MAX_TITLE = 80
 
 
 def search(server: Server, output: Output, options: Namespace) -> None:
@@ -31,7 +31,7 @@ def search(server: Server, output: Output, options: Namespace) -> None:
 
 def _print_hit(output: Output, id: str, hit: JsonObject) -> None:
     status = hit["status"]
-    title = safe_line(hit["title"])[:_LONGEST_TITLE] or "(untitled)"
+    title = safe_line(hit["title"])[:_MAX_TITLE] or "(untitled)"
     facts = "  ".join(filter(None, (safe_line(", ".join(hit["tools"])), time_text(hit["at"]))))
     take = "" if hit["live"] else "  in a take"
     output.line(

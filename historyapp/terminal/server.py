@@ -28,7 +28,7 @@ MAX_ITEMS = 500
 """The most items on one page of the API."""
 _KEY = re.compile(r"[!-~]{1,500}")
 _UNAVAILABLE = (429, 502, 503, 504)
-_LONGEST_ERROR = 2000
+_MAX_ERROR = 2000
 
 JsonObject = dict[str, Any]
 
@@ -131,7 +131,7 @@ class Server:
 
     def _refusal(self, response: httpx.Response) -> CommandFailed:
         problem = _read_object(response) or {}
-        detail = safe_line(str(problem.get("detail") or problem.get("title") or ""))[:_LONGEST_ERROR]
+        detail = safe_line(str(problem.get("detail") or problem.get("title") or ""))[:_MAX_ERROR]
         if response.status_code in _UNAVAILABLE:
             detail = detail or f"{self.address} responded with status {response.status_code}."
             return Unreachable(f"{detail} Run the command again later.")

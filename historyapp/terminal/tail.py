@@ -13,7 +13,7 @@ from historyapp.terminal.server import MAX_ITEMS, JsonObject, Server, at
 from historyapp.terminal.sessions import find_session
 
 EVENT_STREAM = "text/event-stream"
-_LONGEST_TEXT = 160
+_MAX_TEXT = 160
 """The number of characters shown of an entry's text."""
 _SESSION = 13
 """The number of characters shown of a session's id. Sessions of the same minute have the same first eight."""
@@ -58,9 +58,9 @@ class Printer(NamedTuple):
             return
         place = f"{self._place(session, entry['created_at'])}  {entry['position']:>5}"
         for part in entry_parts(entry):
-            text = safe_line(part.text[: 4 * _LONGEST_TEXT])
-            if len(text) > _LONGEST_TEXT:
-                text = text[: _LONGEST_TEXT - 1] + "…"
+            text = safe_line(part.text[: 4 * _MAX_TEXT])
+            if len(text) > _MAX_TEXT:
+                text = text[: _MAX_TEXT - 1] + "…"
             title = (f"{safe_line(part.title):<8}", part.style)
             self.output.line((place, "dim"), "  ", title, f" {text}".rstrip())
 

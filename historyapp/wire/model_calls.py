@@ -33,7 +33,7 @@ class OutputOut(ResponseModel):
     use_tool: ActionOut | None
 
 
-class AnsweredOut(ResponseModel):
+class RecordedResponseOut(ResponseModel):
     """The complete response, which is now in the log."""
 
     kind: str = "appended"

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from pytest_django.live_server_helper import LiveServer
 
 from historyapp.client import (
-    Answered,
     AsyncPlayhead,
     AsyncRecorder,
     Conflict,
@@ -20,6 +19,7 @@ from historyapp.client import (
     Invalid,
     ModelCallFailed,
     Playhead,
+    RecordedResponse,
     Recorder,
     ServerFailed,
     ServerUnavailable,
@@ -55,7 +55,7 @@ def test_a_response_is_streamed_and_recorded(run: Recorder, loopback: Loopback, 
     events = list(run.playhead.call_model(run.session_id, model=model, max_tokens=4000, policy="live"))
     assert "".join(event.text for event in events if isinstance(event, Delta)) == "It is in line 7."
     answered = events[-1]
-    assert isinstance(answered, Answered)
+    assert isinstance(answered, RecordedResponse)
     assert (answered.position, answered.number, answered.output.text) == (2, 1, "It is in line 7.")
     assert answered.usage is not None
     assert answered.usage.output > 0
@@ -102,7 +102,7 @@ def test_a_model_call_that_has_begun_is_not_retried(
         with pytest.raises(ServerUnavailable):
             list(shaky.call_model(run.session_id, model=OPENAI, idempotency_key="k"))
         (answered,) = shaky.call_model(run.session_id, model=OPENAI, idempotency_key="k")
-    assert isinstance(answered, Answered)
+    assert isinstance(answered, RecordedResponse)
     assert (len(proxy.seen), len(loopback.requests), len(run)) == (2, 1, 1)
 
 
@@ -152,7 +152,7 @@ def test_however_a_stream_is_cut_its_events_are_the_same(cuts: list[int]) -> Non
     reader = EventDecoder()
     found = [event for a, b in pairwise(places) for event in reader.feed(STREAM[a:b])]
     list(reader.feed(None))
-    assert found == [Delta(kind="text", text="é\\n\n"), Answered.model_validate(APPENDED)]
+    assert found == [Delta(kind="text", text="é\\n\n"), RecordedResponse.model_validate(APPENDED)]
 
 
 def test_a_stream_that_ends_early_is_an_error() -> None:

@@ -20,7 +20,7 @@ from historyapp.client import (
     ServerUnavailable,
     Wait,
 )
-from historyapp.client.retrying import LONGEST_PAUSE, Outcome, pause_before_retry, retry_after
+from historyapp.client.retrying import MAX_PAUSE, Outcome, pause_before_retry, retry_after
 from tests.client.proxy import BUSY, SHORT_ANSWER, Fault, FaultyProxy, answering, lost_answer, lost_request
 
 PROBLEM = "application/problem+json"
@@ -181,4 +181,4 @@ def test_an_invalid_retry_after_is_ignored(text: str) -> None:
 def test_pauses_grow_up_to_a_limit(attempt: int) -> None:
     pause = pause_before_retry(httpx.ReadError("cut"), attempt, repeatable=True)
     assert pause is not None
-    assert min(0.125 * 2.0 ** min(attempt - 1, 20), LONGEST_PAUSE / 2) <= pause <= LONGEST_PAUSE
+    assert min(0.125 * 2.0 ** min(attempt - 1, 20), MAX_PAUSE / 2) <= pause <= MAX_PAUSE

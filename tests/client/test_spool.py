@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from historyapp.client import NotSpooled, Spool
-from historyapp.client.spool import SMALLEST, Write
+from historyapp.client.spool import MIN_BYTES, Write
 
 SERVER = "http://127.0.0.1:8000"
 WRITER = """
@@ -60,7 +60,7 @@ def test_a_server_receives_only_its_own_writes(spool: Spool) -> None:
 
 
 def test_a_full_spool_raises_and_keeps_its_writes(tmp_path: Path) -> None:
-    spool = Spool(tmp_path / "small", max_bytes=SMALLEST)
+    spool = Spool(tmp_path / "small", max_bytes=MIN_BYTES)
     kept: list[str] = []
 
     def fill() -> None:
@@ -71,7 +71,7 @@ def test_a_full_spool_raises_and_keeps_its_writes(tmp_path: Path) -> None:
     with pytest.raises(NotSpooled, match=r"was not recorded.*is full: it may take 65,536 bytes.*max_bytes"):
         fill()
     assert len(kept) > 20
-    assert spool.path.stat().st_size <= SMALLEST
+    assert spool.path.stat().st_size <= MIN_BYTES
     first = spool.first(SERVER)
     assert first is not None
     spool.refuse(first, {"detail": "x" * 1000})  # there is room for that in a full file too
@@ -80,9 +80,9 @@ def test_a_full_spool_raises_and_keeps_its_writes(tmp_path: Path) -> None:
 
 
 def test_one_write_that_is_larger_than_the_spool_is_refused(tmp_path: Path) -> None:
-    spool = Spool(tmp_path / "small", max_bytes=SMALLEST)
+    spool = Spool(tmp_path / "small", max_bytes=MIN_BYTES)
     with pytest.raises(NotSpooled, match="is full"):
-        spool.put(write("a", body=b"x" * SMALLEST))
+        spool.put(write("a", body=b"x" * MIN_BYTES))
     assert spool.waiting() == 0
 
 

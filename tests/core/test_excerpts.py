@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from historyapp.core.entries import Body, Entry, ModelOutput, ToolCall, ToolResult, ToolResults, UseTool
 from historyapp.core.episodes import Episode, group_episodes
 from historyapp.core.excerpts import (
-    LONGEST_LINE,
+    MAX_LINE,
     Excerpt,
     begin_excerpt,
     continue_excerpt,
@@ -94,7 +94,7 @@ def test_nothing_stored_is_an_empty_excerpt() -> None:
 @given(st.text(alphabet="ab ,}\n", max_size=2000))
 def test_pieces_are_the_text_in_parts_of_bounded_length(text: str) -> None:
     parts = list(split_lines(text))
-    assert all(len(part) <= LONGEST_LINE for part in parts)
+    assert all(len(part) <= MAX_LINE for part in parts)
     assert "".join(parts) == text.replace("\n", "")
 
 

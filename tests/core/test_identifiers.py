@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from historyapp.core.identifiers import LONGEST, contains_name, identifiers, new_identifiers, texts_in
+from historyapp.core.identifiers import MAX_IDENTIFIER, contains_name, identifiers, new_identifiers, texts_in
 
 
 @pytest.mark.parametrize(
@@ -40,15 +40,15 @@ def test_each_is_given_once_where_it_first_stands() -> None:
 
 
 def test_long_runs_are_data_and_no_names() -> None:
-    assert identifiers("x_" * LONGEST) == []
-    assert identifiers("x_" * (LONGEST // 2 - 1) + "y") != []
+    assert identifiers("x_" * MAX_IDENTIFIER) == []
+    assert identifiers("x_" * (MAX_IDENTIFIER // 2 - 1) + "y") != []
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=[])))
 def test_any_text_gives_names_that_stand_in_it(text: str) -> None:
     for name in identifiers(text):
         assert name in text
-        assert 3 <= len(name) <= LONGEST
+        assert 3 <= len(name) <= MAX_IDENTIFIER
 
 
 @given(st.lists(st.sampled_from(["a_b c.d", "c.d", "x/y a_b", "", "nothing", "größe.txt x/y"]), max_size=6))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from historyapp.core.search_tokens import (
-    LONGEST,
+    MAX_TOKEN,
     compound_names,
     parts_of,
     phrase_places,
@@ -50,7 +50,7 @@ def test_a_phrase_is_found_where_it_stands() -> None:
 @given(st.text())
 def test_no_token_is_empty_long_or_holds_a_separator(text: str) -> None:
     for token in tokens_of(text):
-        assert 0 < len(token) <= LONGEST
+        assert 0 < len(token) <= MAX_TOKEN
         assert not token.isspace()
         assert not set(token) & set("'\"\\ \ue000\ue00a")
 

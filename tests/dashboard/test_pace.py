@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.pace import LONGEST, MIN, SHORTENED, Pace, StepTimes, Writing, pace_of, replay_time
+from dashboard.pace import MAX_PAUSE, MIN, SHORTENED, Pace, StepTimes, Writing, pace_of, replay_time
 from historyapp.core.dates import UNDATED
 from historyapp.models import Project
 from historyapp.models.history import History
@@ -145,7 +145,7 @@ def test_a_step_without_text_has_nothing_to_reveal() -> None:
 
 def test_scripts_shorten_turns_by_the_same_rule() -> None:
     script = Path("static/js/replay.js").read_text()
-    assert f"[LONGEST, SHORTENED, MIN] = [{LONGEST:_}, {SHORTENED:_}, {MIN}]" in script
+    assert f"[MAX_PAUSE, SHORTENED, MIN] = [{MAX_PAUSE:_}, {SHORTENED:_}, {MIN}]" in script
 
 
 def record(project: Project, *times: tuple[float, float]) -> History:

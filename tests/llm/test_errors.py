@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from historyapp.core.json import dump_json
 from historyapp.llm.errors import (
-    LONGEST_MESSAGE,
+    MAX_MESSAGE,
     KeyRefused,
     LimitReached,
     ModelCallError,
@@ -73,7 +73,7 @@ def test_an_error_in_a_stream_is_known_by_its_type(name: str, status: int) -> No
 @given(JSON, st.none() | st.integers(300, 599))
 def test_every_error_object_becomes_an_error(body: object, status: int | None) -> None:
     error = error_from(body, provider="P", status=status)
-    assert len(error.provider_message) <= LONGEST_MESSAGE
+    assert len(error.provider_message) <= MAX_MESSAGE
     assert dump_json(error.fields)
     assert error.detail.encode()
 
@@ -90,12 +90,12 @@ def test_messages_never_contain_text_that_looks_like_a_key(said: str) -> None:
 
 def test_a_key_at_the_end_of_the_message_is_removed() -> None:
     key = "k" * 60
-    assert "k" * 10 not in without_keys("x" * (LONGEST_MESSAGE - 20) + key, key)
+    assert "k" * 10 not in without_keys("x" * (MAX_MESSAGE - 20) + key, key)
 
 
 def test_messages_are_one_bounded_line() -> None:
     words = without_keys("<html>\n" + "a b\0" * 10_000)
-    assert len(words) <= LONGEST_MESSAGE
+    assert len(words) <= MAX_MESSAGE
     assert "\n" not in words
     assert "\0" not in words
 
@@ -152,4 +152,4 @@ def test_the_message_is_found_in_any_error_object(body: object, words: str) -> N
 
 
 def test_a_long_html_page_is_read_quickly() -> None:
-    assert len(without_keys("<html>" + "<" * 5_000_000)) <= LONGEST_MESSAGE
+    assert len(without_keys("<html>" + "<" * 5_000_000)) <= MAX_MESSAGE

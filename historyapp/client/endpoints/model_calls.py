@@ -8,7 +8,7 @@ from typing import Any, Unpack
 from historyapp.client.api_call import ApiCall, Id, Stream, path_of
 from historyapp.client.endpoints.contexts import RequestOptions
 from historyapp.client.errors import error_of
-from historyapp.wire.model_calls import AnsweredOut, DeltaOut
+from historyapp.wire.model_calls import DeltaOut, RecordedResponseOut
 from historyapp.wire.problems import ServerFailed, ServerUnavailable
 
 SILENCE = 600.0
@@ -34,7 +34,7 @@ class EventDecoder:
     rest: bytes = b""
     appended: bool = False
 
-    def feed(self, chunk: bytes | None) -> Iterable[DeltaOut | AnsweredOut]:
+    def feed(self, chunk: bytes | None) -> Iterable[DeltaOut | RecordedResponseOut]:
         """The events that are complete now; None is the end of the stream.
 
         Raises:
@@ -54,7 +54,7 @@ class EventDecoder:
                         yield DeltaOut.model_validate(json.loads(data))
                     case b"appended":
                         self.appended = True
-                        yield AnsweredOut.model_validate(json.loads(data))
+                        yield RecordedResponseOut.model_validate(json.loads(data))
                     case b"error":
                         raise error_of({"status": 500, **json.loads(data)})
             except (ValueError, TypeError, RecursionError) as error:
@@ -63,12 +63,14 @@ class EventDecoder:
 
 def call_model(
     session_id: Id, *, idempotency_key: str | None = None, **options: Unpack[ModelCallOptions]
-) -> Stream[DeltaOut | AnsweredOut]:
-    """The server sends a model a new context and records the response. Yields deltas, then ``Answered``.
+) -> Stream[DeltaOut | RecordedResponseOut]:
+    """The server sends a model a new context and records the response.
+
+    Yields deltas, then a ``RecordedResponse``.
 
     Breaking off the iteration cancels the model call, and the history stays as it was. A model call that has
     begun is not repeated, because models cost money. With an ``idempotency_key`` you can repeat it: when
-    the response was recorded and only its end got lost, the same call gives ``Answered`` at once.
+    the response was recorded and only its end got lost, the same call gives ``RecordedResponse`` at once.
 
     Args:
         options: see :class:`historyapp.client.ModelCallOptions`.

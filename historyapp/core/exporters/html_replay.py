@@ -30,7 +30,7 @@ from historyapp.core.text import clean, preview, without_colours
 
 HEAD, TAIL = 30_000, 10_000
 """Characters of a long text that the file keeps from its beginning and its end."""
-LARGEST_IMAGE = 1_500_000
+MAX_IMAGE = 1_500_000
 """Characters of base64 of the largest image that the file keeps."""
 MAX_PARTS = 200
 """The most parts of one input or result, and the most calls of a step, that the file keeps."""
@@ -288,7 +288,7 @@ def _parts(content: Any) -> list[Any]:
     parts: list[Any] = []
     for part in content[:MAX_PARTS]:
         image = image_data(part) if isinstance(part, dict) else None
-        if image and len(image[1]) <= LARGEST_IMAGE:
+        if image and len(image[1]) <= MAX_IMAGE:
             parts.append({"image": f"data:{image[0]};base64,{image[1]}"})
         elif image:
             parts.append(f"[image of {len(image[1]) * 3 // 4:,} bytes, which this file leaves out]")

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
-_LONGEST_NAME = 64
+_MAX_NAME = 64
 
 
 class CallIds:
@@ -29,7 +29,7 @@ class CallIds:
 
 def legal_name(name: str) -> str:
     """A tool's name as providers accept it."""
-    return _NAME.sub("_", name)[:_LONGEST_NAME] or "tool"
+    return _NAME.sub("_", name)[:_MAX_NAME] or "tool"
 
 
 def object_of(arguments: Any) -> dict[str, Any]:

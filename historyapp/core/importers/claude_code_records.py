@@ -26,7 +26,7 @@ _ENVELOPE = {
     "cwd", "version", "gitBranch", "userType", "isSidechain", "isMeta", "slug", "entrypoint", "level",
     "content",
 }  # fmt: skip
-_LONGEST_TURN = 1e12
+_MAX_TURN = 1e12
 _TURN_ENDS = ("compact_boundary", "stop_hook_summary", "turn_duration")
 
 
@@ -169,7 +169,7 @@ def system_log(record: dict[str, Any]) -> DebugLog:
     message = text(record.get("content"))
     facts = {key: value for key, value in record.items() if key not in _ENVELOPE}
     took = facts.get("durationMs")
-    if kind == "turn_duration" and isinstance(took, (int, float)) and 0 <= took < _LONGEST_TURN:
+    if kind == "turn_duration" and isinstance(took, (int, float)) and 0 <= took < _MAX_TURN:
         message = f"The turn took {took / 1000:.1f} s."
     elif facts := present_fields(**facts):
         message = f"{message}\n{dump_json(facts)}".strip()

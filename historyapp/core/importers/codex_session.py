@@ -36,7 +36,7 @@ _MAX_WAITING = 500
 _MAX_MIRRORED = 1000
 _MAX_FAILURES = 1000
 _MAX_DEVELOPER_MESSAGES = 50
-_LONGEST_TURN = 1e12
+_MAX_TURN = 1e12
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _REQUEST = re.compile(r"^(?:## My request for Codex:| {0,9}<input>)\s*(.+)", re.DOTALL | re.MULTILINE)
 """What follows it are the words of the task: an editor has put its context before them, or another thread of
@@ -323,7 +323,7 @@ class CodexSession:
         took = line.payload.get("duration_ms")
         if error := line.payload.get("error"):
             yield from self._log("error", mapping(error), line)
-        elif isinstance(took, (int, float)) and 0 < took < _LONGEST_TURN:
+        elif isinstance(took, (int, float)) and 0 < took < _MAX_TURN:
             log = DebugLog(category="turn_duration", message=f"The turn took {took / 1000:.1f} s.")
             yield from self._append(log, line)
         else:

@@ -9,7 +9,7 @@ from historyapp.core.strategies.prompts import complete_checked, plain_answer, q
 from historyapp.core.strategies.simple_extract import extract_steps
 from historyapp.core.strategies.user_words import compose_summary, user_words
 
-LONGEST_LINE = 1_000
+MAX_LINE = 1_000
 """Characters of one step's line."""
 _OUTPUT = 2_000  # tokens; models that think first spend most of them on it
 
@@ -36,7 +36,7 @@ def write(material: Material, resources: Resources) -> SummaryDraft:
 def _line(episode: Episode, material: Material, resources: Resources) -> str:
     quoted = quote_steps(replace(material, episodes=(episode,)), resources, INSTRUCTION)
     prompt = SummaryPrompt(INSTRUCTION, quoted, _OUTPUT)
-    longest = max(40, min(LONGEST_LINE, resources.max_length))
+    longest = max(40, min(MAX_LINE, resources.max_length))
     line = complete_checked(prompt, resources, lambda answer: plain_answer(answer, quoted, longest))
     return " ".join(line.split())
 

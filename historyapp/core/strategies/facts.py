@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from historyapp.core.episodes import Episode
-from historyapp.core.excerpts import LONGEST_LINE, split_lines
+from historyapp.core.excerpts import MAX_LINE, split_lines
 from historyapp.core.identifiers import identifiers, new_identifiers, texts_in
 from historyapp.core.policies.clipping import fair_share
 from historyapp.core.results import NO_OUTPUT, returned_text
@@ -19,11 +19,11 @@ from historyapp.core.strategies.reviews import review_fields
 from historyapp.core.text import clean
 from historyapp.core.tokens import TokenCounter
 
-LONGEST_CALL = 200
+MAX_CALL = 200
 """Characters."""
-LONGEST_TEXT = 100_000
+MAX_TEXT = 100_000
 """Characters of a step's results that are read: one half from the beginning, one from the end."""
-LONGEST_PROSE = 1_200
+MAX_PROSE = 1_200
 """Characters of thoughts and answers that are read."""
 _FIRST_RATIO = 2.8  # characters a token, before the first text is counted
 _ENOUGH = 0.85  # share of the tokens from which another try is not worth its time
@@ -75,20 +75,20 @@ class Facts(NamedTuple):
 
 
 def facts_of(episode: Episode, language: Language) -> Facts:
-    """Reads at most ``LONGEST_TEXT`` characters of results and ``LONGEST_PROSE`` of what the agent wrote."""
+    """Reads at most ``MAX_TEXT`` characters of results and ``MAX_PROSE`` of what the agent wrote."""
     output = episode.output
     calls = output.tool_calls or ((output.use_tool,) if output.use_tool else ())
-    prose = ((output.text if not calls else "") or output.thoughts_text)[:LONGEST_PROSE]
+    prose = ((output.text if not calls else "") or output.thoughts_text)[:MAX_PROSE]
     entities = tuple(language.names(prose))
     if not calls:
-        sentences = language.sentences(prose) if len(prose) > LONGEST_LINE else [prose]
+        sentences = language.sentences(prose) if len(prose) > MAX_LINE else [prose]
         return Facts("Answered", tuple(_facts(sentences, prose)), entities)
     called = "; ".join(f"{call.name}: {' '.join(texts_in(call.arguments))}" for call in calls)
     text = "\n".join(map(returned_text, episode.results))
-    if len(text) > LONGEST_TEXT:
-        half = LONGEST_TEXT // 2
+    if len(text) > MAX_TEXT:
+        half = MAX_TEXT // 2
         text = f"{text[:half]}\n{text[-half:]}"
-    return Facts(line_of(called, LONGEST_CALL), tuple(_facts(split_lines(text), text)), entities)
+    return Facts(line_of(called, MAX_CALL), tuple(_facts(split_lines(text), text)), entities)
 
 
 def _facts(texts: Iterable[str], whole: str) -> Iterator[Fact]:
@@ -134,7 +134,7 @@ def extract(episode: Episode, tokens: int, language: Language, count: TokenCount
                 left -= size
         longer = clean("\n".join([best.text, " ".join(names)])) if names else best.text
     elif left >= _MIN and episode.action and not fields:
-        thoughts = line_of(episode.output.thoughts_text, min(3 * left, LONGEST_CALL))
+        thoughts = line_of(episode.output.thoughts_text, min(3 * left, MAX_CALL))
         thought = f"Thought: {language.sentences(thoughts)[0].strip()}" if thoughts else ""
         longer = f"{best.text}\n{thought}".strip()
     return longer if longer == best.text or count(longer) <= tokens else best.text

@@ -15,9 +15,9 @@ from historyapp.core.text import clean
 
 T = TypeVar("T")
 
-LONGEST_TASK = 2_000
+MAX_TASK = 2_000
 """Characters of the session's task in a prompt."""
-LONGEST_WORDS = 4_000
+MAX_WORDS = 4_000
 """Characters of the user's words in a prompt. The summary quotes them in any case."""
 PARTIAL_LENGTH = 4_000
 """Characters of a partial summary."""
@@ -27,9 +27,9 @@ TOO_LONG = 10
 """Times the requested length beyond which a second answer is not shortened but refused."""
 _FRAMING = 60
 _PARTIAL_OUTPUT = 2_000
-_LONGEST_REFUSAL = 400
-_SHORTEST_ECHO = 400
-_LONGEST_ECHO = 200_000
+_MAX_REFUSAL = 400
+_MIN_ECHO = 400
+_MAX_ECHO = 200_000
 _REFUSAL = re.compile(
     r"\W*(?:(?:I'm|I am) (?:sorry|unable|not able)|sorry\b|as an AI\b"
     r"|(?:I|we) (?:can(?:no|')t|won't) "
@@ -54,9 +54,9 @@ def quote_steps(material: Material, resources: Resources, instruction: str) -> s
     """
     context = []
     if material.task and material.task not in material.inputs:
-        context.append(quoted(clip(material.task, LONGEST_TASK), "task"))
+        context.append(quoted(clip(material.task, MAX_TASK), "task"))
     if words := "\n\n".join(user_words(material)):
-        context.append(quoted(shorten(words, LONGEST_WORDS), "user"))
+        context.append(quoted(shorten(words, MAX_WORDS), "user"))
     steps = [(f"step-{episode.number}", long_form(episode)) for episode in material.episodes]
     return quote_texts(steps, resources, instruction, context)
 
@@ -167,8 +167,8 @@ def check_content(text: str, material: str) -> None:
     """Raises ``UnusableAnswer`` for an answer that is empty, a refusal or a copy of the material."""
     if not any(character.isalnum() for character in text):
         raise UnusableAnswer("was empty")
-    if len(text) <= _LONGEST_REFUSAL and _REFUSAL.match(text.replace("’", "'")):
+    if len(text) <= _MAX_REFUSAL and _REFUSAL.match(text.replace("’", "'")):
         raise UnusableAnswer("was a refusal")
-    line, source = (" ".join(each[:_LONGEST_ECHO].split()) for each in (text, material))
-    if has_tag(text) or (len(text) >= _SHORTEST_ECHO and line in source):
+    line, source = (" ".join(each[:_MAX_ECHO].split()) for each in (text, material))
+    if has_tag(text) or (len(text) >= _MIN_ECHO and line in source):
         raise UnusableAnswer("copied the material")

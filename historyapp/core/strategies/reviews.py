@@ -11,7 +11,7 @@ from historyapp.core.episodes import Episode
 from historyapp.core.strategies.base import Language
 from historyapp.core.strategies.lines import line_of
 
-LONGEST = 300
+MAX_FIELD = 300
 """Characters of one field."""
 _READ = 20_000
 _NAMES: Mapping[str, tuple[str, ...]] = {
@@ -59,7 +59,7 @@ def review_fields(episode: Episode, language: Language) -> dict[str, str]:
         fields["Passed"] = "yes" if review.passed else "no"
     for field, source in (("Key results", outputs), ("Goal", review.analysis)):
         if field not in fields and (text := plain_text(source)[:_READ].strip()):
-            fields[field] = line_of(language.sentences(text[:LONGEST])[0], LONGEST)
+            fields[field] = line_of(language.sentences(text[:MAX_FIELD])[0], MAX_FIELD)
     return {field: fields[field] for field in _NAMES if fields.get(field)}
 
 
@@ -75,7 +75,7 @@ def _stated_fields(text: Any) -> dict[str, str]:
     fields: dict[str, str] = {}
     for name, value in pairs:
         if field := _LABELS.get(re.sub(r"[\s_-]+", "_", name.strip().lower())):
-            fields.setdefault(field, line_of(_shown(value), LONGEST))
+            fields.setdefault(field, line_of(_shown(value), MAX_FIELD))
     return fields
 
 

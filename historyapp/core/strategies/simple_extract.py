@@ -24,7 +24,7 @@ SHORTER = 0.75
 """An extract has at most this share of the tokens of its step."""
 FEW_TOKENS = 40
 """A step of so few words may stay as it is: an extract with up to as many tokens needs to save nothing."""
-_LONGEST_TOKEN = 128
+_MAX_TOKEN = 128
 """Characters."""
 
 
@@ -84,7 +84,7 @@ def tokens_of(texts: Iterable[str], most: int, count: TokenCounter) -> int:
     for text in texts:
         if total >= most:
             break
-        read = text[: most * _LONGEST_TOKEN]
+        read = text[: most * _MAX_TOKEN]
         # No token spans two words, so long texts need no exact count.
         total += most if len(read.split(maxsplit=most)) >= most else count(read)
     return min(total, most)

@@ -18,9 +18,9 @@ from historyapp.core.strategies.simple_extract import extract_steps, is_smaller,
 from historyapp.core.strategies.user_words import SHARE, compose_summary, user_words
 
 Style = Literal["json", "table"]
-LONGEST_TARGET = 120
-LONGEST_OUTCOME = 240
-LONGEST_FACT = 200
+MAX_TARGET = 120
+MAX_OUTCOME = 240
+MAX_FACT = 200
 MAX_FACTS = 12
 _COLUMNS = ("step", "tool", "target", "outcome", "facts")
 _SHORTENINGS = (8, 5, 3, 1, 0)
@@ -56,12 +56,12 @@ def _row(episode: Episode, resources: Resources) -> dict[str, Any]:
     calls = output.tool_calls or ((output.use_tool,) if output.use_tool else ())
     arguments = " ".join(text for call in calls for text in texts_in(call.arguments))
     failed = [result for result in episode.results if result.status != "success"]
-    reason = line_of(" ".join(map(returned_text, failed)), LONGEST_OUTCOME)
-    named = identifiers(arguments[: 4 * LONGEST_TARGET])
-    target = line_of(" ".join(named) or arguments, LONGEST_TARGET)
+    reason = line_of(" ".join(map(returned_text, failed)), MAX_OUTCOME)
+    named = identifiers(arguments[: 4 * MAX_TARGET])
+    target = line_of(" ".join(named) or arguments, MAX_TARGET)
     return {
         "step": episode.number,
-        "tool": line_of(", ".join(dict.fromkeys(call.name for call in calls)), LONGEST_TARGET) or "answer",
+        "tool": line_of(", ".join(dict.fromkeys(call.name for call in calls)), MAX_TARGET) or "answer",
         "target": target,
         "outcome": f"{episode.status}: {reason}" if reason else episode.status,
         "facts": _facts(episode, resources, set(identifiers(target))),
@@ -80,7 +80,7 @@ def _facts(episode: Episode, resources: Resources, shown: set[str]) -> list[str]
     if len(facts) < 2:
         facts += [fact.text for fact in lines[:2]]
     chosen = [text for text in dict.fromkeys(facts) if text not in shown]
-    return [line_of(text, LONGEST_FACT) for text in chosen][:MAX_FACTS]
+    return [line_of(text, MAX_FACT) for text in chosen][:MAX_FACTS]
 
 
 def _fitted(rows: Sequence[dict[str, Any]], words: Sequence[str], room: int, style: Style) -> str:

@@ -11,11 +11,11 @@ from historyapp.core.text import clean, fenced
 
 SHARE = 0.75
 """Of a summary's length, at most, for what people said."""
-LONGEST_POINT = 300
+MAX_POINT = 300
 MAX_POINTS = 50
 _LEAD = "The user said"
 _FRAMING = 80
-_SMALLEST = 60
+_MIN_WORDS = 60
 USER_FIELD = '{"user": ['
 """The beginning of a summary that is a JSON object with the user's words."""
 _BLOCK = re.compile(
@@ -52,7 +52,7 @@ def compose_summary(
     room = max_length - len(quoted) - bool(quoted)
     shortened = shorten(body if isinstance(body, str) else body(room), room)
     text = "\n".join(part for part in (quoted, shortened) if part)
-    key_points = [clip(clean(point), LONGEST_POINT) for point in points[:MAX_POINTS]]
+    key_points = [clip(clean(point), MAX_POINT) for point in points[:MAX_POINTS]]
     if len(points) > MAX_POINTS:
         key_points.append(f"[{len(points) - MAX_POINTS} more points left out]")
     return SummaryDraft(text or "…", tuple(key_points))
@@ -60,12 +60,12 @@ def compose_summary(
 
 def quote_words(words: Sequence[str], room: int) -> str:
     """Each text verbatim in a block of its own. Where there is no room the longest are clipped."""
-    if not words or room < _SMALLEST:
+    if not words or room < _MIN_WORDS:
         return ""
     blocks = [_block(text, len(text)) for text in words]
     if sum(map(len, blocks)) + len(blocks) - 1 <= room:
         return "\n".join(blocks)
-    most = room // (_FRAMING + _SMALLEST)
+    most = room // (_FRAMING + _MIN_WORDS)
     shown = list(words[:1]) + list(words[1:][-max(0, most - 1) :] if most > 1 else [])
     missing = len(words) - len(shown)
     note = f"[{missing} more that the user said left out]" if missing else ""

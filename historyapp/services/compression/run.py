@@ -49,7 +49,7 @@ PAGE = 500
 """Steps that one transaction plans."""
 MAX_TOKENS = 200_000
 """Limit for the tokens of one claim's steps, which are all in memory. A single item may have more."""
-LONGEST_TASK = 2000
+MAX_TASK = 2000
 """Characters of the session's first input that each prompt repeats."""
 
 
@@ -298,7 +298,7 @@ def read_jobs(run: CompressionRun, items: Sequence[CompressionItem]) -> list[Job
     history = History(run.session, run.head)
     first = next(iter(history.entries(kinds=("model_input",), limit=1)), None)
     body = first.core().body if first else None
-    task = text_of(body.content)[:LONGEST_TASK] if isinstance(body, ModelInput) else ""
+    task = text_of(body.content)[:MAX_TASK] if isinstance(body, ModelInput) else ""
     neighbours: list[list[CompressionItem]] = []
     digests: list[Job] = []
     for item in items:

@@ -22,7 +22,7 @@ from historyapp.services.summaries import touch
 from historyapp.services.totals import count_end, count_model_calls
 from historyapp.services.transactions import writing
 
-HIGHEST_LEVEL = 10
+MAX_LEVEL = 10
 """The highest level of digests of digests. Further digests have it too: of summaries with the same end and
 level, contexts use the newest."""
 FIX = "Fix this, then retry, or choose another model or strategy."
@@ -206,7 +206,7 @@ def _add_digest(session: Session, run: CompressionRun) -> bool:
             break
         parts.append(summary)
         length -= len(summary.text)
-    level = min(HIGHEST_LEVEL, max(3, max(part.level for part in parts) + 1))
+    level = min(MAX_LEVEL, max(3, max(part.level for part in parts) + 1))
     CompressionItem.objects.create(
         run=run,
         number=run.total + 1,

@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 
 LIMITS = TimeLimits(connect=10, read=60, total=120)
 UNEXPECTED = "An unexpected {}; the worker's log has details."
-LONGEST_PAUSE = 60
+MAX_PAUSE = 60
 """The longest time, in seconds, that all workers pause when a provider asks one of them to wait."""
 
 
@@ -240,9 +240,9 @@ def _before_retry(provider: str, reservation: Reservation, failure: ModelCallErr
     with short_connection():
         reservation.retry(failure, wait)
     if isinstance(failure, LimitReached):  # a provider's limit applies to all calls with a key
-        until = time.time() + min(wait, LONGEST_PAUSE)
+        until = time.time() + min(wait, MAX_PAUSE)
         with _without_redis():
-            cache.set(f"playhead:pause:{provider}", until, timeout=LONGEST_PAUSE)
+            cache.set(f"playhead:pause:{provider}", until, timeout=MAX_PAUSE)
 
 
 def _wait_for_turn(provider: str) -> None:
@@ -251,7 +251,7 @@ def _wait_for_turn(provider: str) -> None:
     with _without_redis():
         pause = (cache.get(f"playhead:pause:{provider}") or 0) - time.time()
         if pause > 0:
-            time.sleep(min(pause, LONGEST_PAUSE))
+            time.sleep(min(pause, MAX_PAUSE))
         limit = settings.PLAYHEAD_RATE_LIMITS.get(provider)
         if limit is None:
             return

@@ -7,7 +7,7 @@ from django.utils import timezone
 from historyapp.core.importers.base import AddNote
 from historyapp.core.text import clean
 from historyapp.models import Entry, Session, StepNote
-from historyapp.models.notes import LONGEST_NOTE, MAX_NOTES
+from historyapp.models.notes import MAX_NOTE, MAX_NOTES
 from historyapp.services.summaries import touch
 
 
@@ -40,7 +40,7 @@ def _note(session: Session, note: AddNote, number: int) -> StepNote:
         session=session,
         position=note.position,
         number=number,
-        text=clean(note.text)[:LONGEST_NOTE],
+        text=clean(note.text)[:MAX_NOTE],
         actor=clean(note.actor)[:200],
         created_at=created_at,
         updated_at=note.updated_at or created_at,

@@ -48,7 +48,7 @@ MAX_RESULTS = 5
 """At most this many entries with results of a step are compared with later actions."""
 MAX_LINES = 30
 MAX_PLACES = 50
-LARGEST_ENTRY = 15_000
+MAX_ENTRY = 15_000
 """An entry with more tokens is not read to show one of its lines."""
 MAX_TOKENS = 40_000
 """The most tokens read from all these entries."""
@@ -347,7 +347,7 @@ def _lines(
     left, spans = MAX_TOKENS, []
     for position in sorted((at for at in owners if at in sizes), key=lambda at: sizes[at].tokens):
         left -= sizes[position].tokens
-        if left >= 0 and sizes[position].tokens <= LARGEST_ENTRY:
+        if left >= 0 and sizes[position].tokens <= MAX_ENTRY:
             spans.append(Span(owners[position], position, position))
     lines: dict[int, dict[Spot, tuple[Role, int, str]]] = {}
     for row in in_spans(Entry.objects.all(), spans) if spans else ():

@@ -8,7 +8,7 @@ from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.search_query import parse_query
 from historyapp.core.text import clean
 from historyapp.models import Project, SavedSearch
-from historyapp.models.saved_searches import LONGEST_NAME, MAX_SAVED
+from historyapp.models.saved_searches import MAX_NAME, MAX_SAVED
 from historyapp.services.transactions import writing
 
 
@@ -69,8 +69,8 @@ def _name(name: str) -> str:
     name = " ".join(clean(name).split())
     if not name:
         raise Invalid("A saved search needs a name.")
-    if len(name) > LONGEST_NAME:
-        raise Invalid(f"The name has {len(name):,} characters. Use at most {LONGEST_NAME}.")
+    if len(name) > MAX_NAME:
+        raise Invalid(f"The name has {len(name):,} characters. Use at most {MAX_NAME}.")
     return name
 
 

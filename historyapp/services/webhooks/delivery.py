@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from historyapp.core.dates import utc_text
 from historyapp.models import Webhook, WebhookDelivery
-from historyapp.models.webhooks import LONGEST_CLAIM
+from historyapp.models.webhooks import MAX_CLAIM
 from historyapp.services.audit import add_audit_record
 from historyapp.services.transactions import writing
 from historyapp.services.webhooks.fan_out import add_deliveries
@@ -29,9 +29,9 @@ log = logging.getLogger(__name__)
 
 RETRY_SECONDS = (5, 30, 120, 600, 3600, 3 * 3600, 8 * 3600, 12 * 3600)
 """Seconds to wait after each failed attempt. A delivery is given up after the last attempt, a day later."""
-LONGEST_PAUSE = 300
+MAX_PAUSE = 300
 """A target that keeps failing gets pauses of 1, 2, 4, 8 … seconds, up to this many."""
-LONGEST_RETRY_AFTER = 3600
+MAX_RETRY_AFTER = 3600
 OFF_AFTER, OFF_FAILURES = timedelta(days=3), 10
 """A webhook is switched off when all attempts in this time have failed and there were at least this many."""
 MIN_CLAIM = 15
@@ -71,7 +71,7 @@ def process_webhook(webhook_id: UUID, should_stop: Callable[[], bool]) -> None:
 def _claim(webhook_id: UUID, claim: UUID) -> Webhook | None:
     """Claims the webhook. None if it is not active or another worker has claimed it."""
     now = timezone.now()
-    free = Q(claimed_until=None) | Q(claimed_until__lt=now) | Q(claimed_until__gt=now + LONGEST_CLAIM)
+    free = Q(claimed_until=None) | Q(claimed_until__lt=now) | Q(claimed_until__gt=now + MAX_CLAIM)
     ready = Q(not_before=None) | Q(not_before__lte=now)
     active = Webhook.objects.filter(free, ready, pk=webhook_id, state=Webhook.State.ACTIVE)
     with writing():
@@ -162,13 +162,13 @@ def _note_attempt(delivery: WebhookDelivery, attempt: Attempt, begun: datetime) 
 
 
 def _note_failure(webhook: Webhook, delivery: WebhookDelivery, attempt: Attempt, now: datetime) -> None:
-    requested_pause = min(attempt.retry_after, LONGEST_RETRY_AFTER)
+    requested_pause = min(attempt.retry_after, MAX_RETRY_AFTER)
     if attempt.status == 410 or delivery.retries >= len(RETRY_SECONDS):
         delivery.state, delivery.finished_at = WebhookDelivery.State.FAILED, now
     else:
         delivery.due_at = now + timedelta(seconds=max(RETRY_SECONDS[delivery.retries], requested_pause))
         delivery.retries += 1
-    pause = max(min(2 ** min(webhook.failures, 20), LONGEST_PAUSE), requested_pause)
+    pause = max(min(2 ** min(webhook.failures, 20), MAX_PAUSE), requested_pause)
     webhook.not_before = now + timedelta(seconds=pause)
     webhook.failures += 1
     webhook.failing_since = webhook.failing_since or now

@@ -21,7 +21,7 @@ from historyapp.services.webhooks.targets import check_literal, parse_target
 
 MAX_WEBHOOKS = 20
 """The most webhooks of one project."""
-_LONGEST_URL = 2000
+_MAX_URL = 2000
 _PRUNED_AT_ONCE = 1000
 _MESSAGE = re.compile(r"msg_[0-9a-f]{32}")
 
@@ -259,8 +259,8 @@ def _checked(values: Mapping[str, Any]) -> dict[str, Any]:
     checked = dict(values)
     if "url" in checked:
         checked["url"] = checked["url"].strip()
-        if len(checked["url"]) > _LONGEST_URL:
-            raise Invalid(f"The URL has more than {_LONGEST_URL:,} characters.")
+        if len(checked["url"]) > _MAX_URL:
+            raise Invalid(f"The URL has more than {_MAX_URL:,} characters.")
         check_literal(parse_target(checked["url"]))
     if "events" in checked:
         unknown = sorted(set(checked["events"]) - set(EVENTS))

@@ -26,7 +26,7 @@ from historyapp.core.entries import (
     UseTool,
 )
 from historyapp.core.exporters.base import ExportSession
-from historyapp.core.exporters.html_replay import HEAD, HTML_REPLAY, LARGEST_IMAGE, TAIL
+from historyapp.core.exporters.html_replay import HEAD, HTML_REPLAY, MAX_IMAGE, TAIL
 from tests.core.entries import LIVE, START, TEXT, calls, entry, result, session
 
 HOSTILE = "</script><script>alert(1)</script><!--<script><img src=x onerror=alert(1)>\"'&\u2028\ud800\0"
@@ -140,7 +140,7 @@ def test_images_are_kept_unless_they_are_large_or_none() -> None:
         return {"type": "image", "media_type": "image/png", "data": data}
 
     parts = [
-        image(PNG), image("A" * (LARGEST_IMAGE + 4)), image('x" onerror="alert(1)'),
+        image(PNG), image("A" * (MAX_IMAGE + 4)), image('x" onerror="alert(1)'),
         {"type": "image", "media_type": "image/svg+xml", "data": PNG[:-1] + "A"},
         {"type": "image", "url": "https://example.com/a.png"},
     ]  # fmt: skip

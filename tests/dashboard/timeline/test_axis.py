@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from dashboard.timeline.axis import NARROWEST, places_by_step, places_by_time
+from dashboard.timeline.axis import MIN_WIDTH, places_by_step, places_by_time
 from dashboard.timeline.shares import StepShare
 from historyapp.models.episodes import StepSample
 
@@ -37,7 +37,7 @@ def test_a_long_pause_is_shortened_and_keeps_its_length() -> None:
 
 def test_a_step_without_a_duration_has_a_bar_inside_the_picture() -> None:
     places, _ = places_by_time([share(1, 0, 10), share(2, 10, 10)])
-    assert places[1].end - places[1].start == pytest.approx(NARROWEST)
+    assert places[1].end - places[1].start == pytest.approx(MIN_WIDTH)
     assert places[1].end <= 1
 
 

@@ -4,7 +4,7 @@ import pytest
 from django.http import QueryDict
 from django.test import Client
 
-from dashboard.timeline.form import SMALLEST_WINDOW, TimelineForm, read_timeline_form
+from dashboard.timeline.form import MIN_WINDOW, TimelineForm, read_timeline_form
 from historyapp.core.errors import Invalid
 from historyapp.models import Project, Session
 from tests.dashboard.long_sessions import long_session
@@ -44,7 +44,7 @@ def test_a_zoom_moves_to_the_step(step: int) -> None:
 
 
 def test_a_zoom_is_neither_too_small_nor_longer_than_the_run() -> None:
-    assert TimelineForm(first=5, last=5).window(5, 1_000).last == 5 + SMALLEST_WINDOW - 1
+    assert TimelineForm(first=5, last=5).window(5, 1_000).last == 5 + MIN_WINDOW - 1
     assert TimelineForm(first=1, last=500).window(5, 100) == TimelineForm()
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-LONGEST_ID = 40
+MAX_ID = 40
 _PARTS = {
     "text": "text",
     "image_url": "image_url",
@@ -89,8 +89,8 @@ def _content(at: str, content: Any) -> Iterator[str]:
 
 def _call(at: str, call: dict[str, Any]) -> Iterator[str]:
     id, function = call.get("id"), call.get("function", {})
-    if not isinstance(id, str) or not 0 < len(id) <= LONGEST_ID:
-        yield f"Invalid '{at}[0].id': string too long. Expected a string with maximum length {LONGEST_ID}."
+    if not isinstance(id, str) or not 0 < len(id) <= MAX_ID:
+        yield f"Invalid '{at}[0].id': string too long. Expected a string with maximum length {MAX_ID}."
     if call.get("type") != "function" or not NAME.fullmatch(str(function.get("name"))):
         yield f"Invalid '{at}[0].function.name': string does not match pattern '^[a-zA-Z0-9_-]+$'."
     if not isinstance(function.get("arguments"), str):
