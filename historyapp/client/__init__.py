@@ -66,5 +66,6 @@ __all__ = [
     "ModelOutput", "NotFound", "NotPlayhead", "NotSpooled", "NotYetKnown", "Playhead", "PlayheadError",
     "Raise", "RecordedResponse", "Recorder", "RefusedWrite", "Review", "ServerFailed", "ServerUnavailable",
     "SessionSettings", "Spool", "StartedRun", "SystemInstruction", "Thoughts", "TooLarge", "ToolCall",
-    "ToolResult", "ToolResults", "Unauthenticated", "UnreadableTranscript", "UseTool", "Wait", "from_exception",
+    "ToolResult", "ToolResults", "Unauthenticated", "UnreadableTranscript", "UseTool", "Wait",
+    "from_exception",
 ]  # fmt: skip

@@ -5,7 +5,7 @@ const ROW = 52; // pixels, as in replay.css
 const BARS = 400; // the most bars of the timeline
 const BAD = { error: "failed", likely: "likely failed", interrupted_by_human: "interrupted by a person", abandoned: "no result was recorded" };
 const STATUS = { success: "success", error: "error", skipped: "skipped", interrupted_by_human: "interrupted by a person" };
-const [LONGEST, SHORTENED, SHORTEST] = [30_000, 2_000, 300]; // milliseconds at ×1, by the recorded times
+const [MAX_PAUSE, SHORTENED, MIN] = [30_000, 2_000, 300]; // milliseconds at ×1, by the recorded times
 const CHANGED = [["old_string", "new_string"], ["old_str", "new_str"]];
 
 const one = (selector) => document.querySelector(selector);
@@ -266,7 +266,7 @@ function go(place) {
 function stay() {
   const speed = Number(one("[data-speed]").value);
   const took = one("[data-pace]").value === "recorded" ? (rows[at - 1].took ?? 1000) : 1000;
-  return Math.max(SHORTEST, took > LONGEST ? SHORTENED : took) / speed;
+  return Math.max(MIN, took > MAX_PAUSE ? SHORTENED : took) / speed;
 }
 
 function setPlaying(isPlaying) {

@@ -2,7 +2,7 @@
 // stays, and when its text was written, the server says at the step (dashboard/pace.py), in milliseconds at ×1.
 
 const BEATS = { step: 1000, turn: 2000 }; // milliseconds at ×1 where the recorded times do not count
-const [LONGEST, SHORTENED, MIN] = [30_000, 2_000, 500]; // as in dashboard/pace.py
+const [MAX_PAUSE, SHORTENED, MIN] = [30_000, 2_000, 500]; // as in dashboard/pace.py
 const FASTEST_TEXT = 1000; // characters a second; nobody can follow more
 const BRIEFEST_TEXT = 300; // milliseconds on the screen; a text that takes less is shown at once
 const STALE = 1000; // milliseconds after which the context says that it waits
@@ -93,7 +93,7 @@ if (panel) {
     if (choice !== "turn" || !recorded || !ended) return beat;
     const begins = recorded.begins + recorded.stretches[0][1];
     const took = Math.max(0, ended - begins);
-    const shown = took > LONGEST ? SHORTENED : Math.max(MIN, took);
+    const shown = took > MAX_PAUSE ? SHORTENED : Math.max(MIN, took);
     return { ...beat, begins, stretches: [["turn", took, shown]], shown };
   }
 
