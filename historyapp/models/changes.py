@@ -16,9 +16,16 @@ from django.db import connection, models
 from django.utils import timezone
 
 from historyapp.core.errors import Invalid
-from historyapp.models.fields import as_uuid, on_sqlite, uuid_value
+from historyapp.models.fields import (
+    CompactTime,
+    CompactUUID,
+    on_sqlite,
+    read_compact_time,
+    read_compact_uuid,
+    uuid_value,
+)
 from historyapp.models.projects import Project
-from historyapp.models.sql import as_aware, fetch_all
+from historyapp.models.sql import fetch_all
 from historyapp.wire.problems import CursorExpired
 
 MAX_CHANGES = 1000
@@ -85,15 +92,15 @@ class Change(models.Model):
     transaction_id = models.BigIntegerField(default=0)
     """The number of the transaction on PostgreSQL; 0 on SQLite."""
     project = models.ForeignKey(Project, models.CASCADE, related_name="+", db_index=False)
-    session_id = models.UUIDField()
+    session_id = CompactUUID()
     """Not a foreign key: the row stays when the session is deleted."""
     kind = models.CharField(max_length=16)
     first_position = models.PositiveIntegerField(null=True)
     last_position = models.PositiveIntegerField(null=True)
     """The positions of appended entries. Null for other kinds."""
-    run_id = models.UUIDField(null=True)
+    run_id = CompactUUID(null=True)
     """The compression run."""
-    at = models.DateTimeField(default=timezone.now)
+    at = CompactTime(default=timezone.now)
 
     class Meta:
         indexes = (models.Index(fields=("project", "transaction_id", "id"), name="change_in_order"),)
@@ -210,9 +217,9 @@ def _changes(rows: Iterable[Sequence[Any]]) -> Iterable[ReadChange]:
         yield ReadChange(
             Cursor(transaction, id),
             kind,
-            as_uuid(session),
+            read_compact_uuid(session),
             first,
             last,
-            as_uuid(run) if run else None,
-            as_aware(at),
+            read_compact_uuid(run) if run else None,
+            read_compact_time(at),
         )

@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,8 +21,16 @@ if TYPE_CHECKING:
     class AnyText(models.TextField[Any, Any]):
         _pyi_private_set_type: Any
         _pyi_private_get_type: Any
+
+    class AnyUUID(models.UUIDField[Any, Any]):
+        _pyi_private_set_type: Any
+        _pyi_private_get_type: Any
+
+    class AnyTime(models.DateTimeField[Any, Any]):
+        _pyi_private_set_type: Any
+        _pyi_private_get_type: Any
 else:
-    AnyText = models.TextField
+    AnyText, AnyUUID, AnyTime = models.TextField, models.UUIDField, models.DateTimeField
 
 
 class JSONText(AnyText):
@@ -173,6 +182,62 @@ class PackedJSON(PackedText, JSONText):
 
     def from_db_value(self, value: str | bytes | None, *_: Any) -> Any:
         return None if value is None else load_dumped(read_text(value))
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def compact_uuid(value: UUID) -> Any:
+    """A UUID in the form in which a :class:`CompactUUID` stores it."""
+    return value.bytes if on_sqlite() else value
+
+
+def read_compact_uuid(stored: Any) -> UUID:
+    """Reverses :func:`compact_uuid`."""
+    return stored if isinstance(stored, UUID) else UUID(bytes=stored)
+
+
+def compact_time(value: datetime) -> Any:
+    """A time in the form in which a :class:`CompactTime` stores it."""
+    return (value - _EPOCH) // _MICROSECOND if on_sqlite() else value
+
+
+def read_compact_time(stored: Any) -> datetime:
+    """Reverses :func:`compact_time`."""
+    return _EPOCH + stored * _MICROSECOND if isinstance(stored, int) else stored
+
+
+class CompactUUID(AnyUUID):
+    """A UUID that SQLite stores as 16 bytes, not as 32 letters. PostgreSQL has a type for it."""
+
+    def get_internal_type(self) -> str:
+        return "CompactUUID"
+
+    def db_type(self, connection: Any) -> str:
+        return "blob" if connection.vendor == "sqlite" else "uuid"
+
+    def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:
+        return None if value is None else compact_uuid(self.to_python(value))
+
+    def from_db_value(self, value: Any, *_: Any) -> UUID | None:
+        return None if value is None else read_compact_uuid(value)
+
+
+class CompactTime(AnyTime):
+    """A time that SQLite stores as microseconds since 1970, not as a text of 26 letters."""
+
+    def get_internal_type(self) -> str:
+        return "CompactTime"
+
+    def db_type(self, connection: Any) -> str:
+        return "bigint" if connection.vendor == "sqlite" else "timestamp with time zone"
+
+    def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:
+        return None if value is None else compact_time(self.get_prep_value(value))
+
+    def from_db_value(self, value: Any, *_: Any) -> datetime | None:
+        return None if value is None else read_compact_time(value)
 
 
 class ComputedText(AnyText):

@@ -18,7 +18,15 @@ from historyapp.core.projection import Step, Tail, Totals
 from historyapp.meters import count_entries
 from historyapp.models import CompressionItem, Session
 from historyapp.models.episodes import tool_of
-from historyapp.models.fields import as_uuid, on_sqlite, pack, pack_all, uuid_value
+from historyapp.models.fields import (
+    as_uuid,
+    compact_time,
+    compact_uuid,
+    on_sqlite,
+    pack,
+    pack_all,
+    uuid_value,
+)
 from historyapp.models.run_sql import run_sql, run_sql_for_each
 from historyapp.models.sessions import SORTED_COLUMNS
 from historyapp.models.sql import as_aware, loaded
@@ -195,12 +203,12 @@ def insert_change(change: NewChange) -> None:
     """Adds a change, under the number of the transaction."""
     row = (
         uuid_value(change.project_id),
-        uuid_value(change.session_id),
+        compact_uuid(change.session_id),
         change.kind,
         change.first_position,
         change.last_position,
-        change.run_id and uuid_value(change.run_id),
-        stored_moment(datetime.now(UTC)),
+        change.run_id and compact_uuid(change.run_id),
+        compact_time(datetime.now(UTC)),
     )
     run_sql(_insert_change(), row)
 
