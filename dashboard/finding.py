@@ -126,8 +126,8 @@ def _in_takes(location: Location, hits: list[Hit]) -> list[TakeHit]:
         position = hit.match.position
         cut = next((take for take in session_takes if take.hidden.contains(str(session), position)), None)
         if cut is not None and number <= cut.last_step:
-            place = f"{location.url}?as_of={cut.as_of}&step={max(1, number)}"
+            address = f"{location.url}?as_of={cut.as_of}&step={max(1, number)}"
         else:
-            place = f"{reverse('session', args=[session])}?as_of={position}&step=-1"
-        hits_in_takes.append(TakeHit(number, hit, f"{place}{location.find_parameter}"))
+            address = f"{reverse('session', args=[session])}?as_of={position}&step=-1"
+        hits_in_takes.append(TakeHit(number, hit, f"{address}{location.find_parameter}"))
     return hits_in_takes

@@ -224,8 +224,8 @@ def newest_step(session: Session, share: ShareLink | None = None) -> Location:
 def page_context(request: PersonRequest, location: Location) -> dict[str, Any]:
     """What every page about a session needs."""
     session = location.session
-    mine = projects(request)
-    return {"location": location, "session": session, "project": session.project, "projects": mine}
+    own_projects = projects(request)
+    return {"location": location, "session": session, "project": session.project, "projects": own_projects}
 
 
 def render_fragment(

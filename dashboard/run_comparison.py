@@ -85,8 +85,8 @@ def side_of(run: ComparedRun, letter: str) -> ComparedSide:
 def stretches(rows: Iterable[ComparedPair]) -> Iterator[PairStretch]:
     """Groups consecutive equal rows, and folds long groups."""
     for is_same, group in groupby(rows, lambda row: row.pair.is_same):
-        some = list(group)
-        yield PairStretch(some, is_same and len(some) >= FOLDED)
+        stretch = list(group)
+        yield PairStretch(stretch, is_same and len(stretch) >= FOLDED)
 
 
 def first_index(difference: int | None) -> int:

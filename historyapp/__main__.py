@@ -122,13 +122,13 @@ def _with_command_name(arguments: Sequence[str]) -> list[str]:
     """
     from django.core.management import get_commands
 
-    place = 1 if arguments[0] == "help" else 0
-    if len(arguments) <= place or arguments[place] == "--commands":
+    index = 1 if arguments[0] == "help" else 0
+    if len(arguments) <= index or arguments[index] == "--commands":
         return list(arguments)
-    name = arguments[place].replace("-", "_")
+    name = arguments[index].replace("-", "_")
     if name not in get_commands():
-        _refuse(f"There is no command {arguments[place]!r}. `playhead` alone lists the commands.")
-    return [*arguments[:place], name, *arguments[place + 1 :]]
+        _refuse(f"There is no command {arguments[index]!r}. `playhead` alone lists the commands.")
+    return [*arguments[:index], name, *arguments[index + 1 :]]
 
 
 def _refuse(sentence: str) -> NoReturn:

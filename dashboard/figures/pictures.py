@@ -102,14 +102,14 @@ def _picture(drawn: _Drawn, slots: Sequence[GroupFigures], first: date, each: in
         if value := drawn.value(slot):
             day = first + timedelta(days=index * each)
             span = f"{day}" if each == 1 else f"{day} and the {each - 1} days after it"
-            place = f'x="{percent(index + 0.1, len(slots))}" width="{percent(0.8, len(slots))}"'
-            shapes = _rect("figures-bar", place, HEIGHT * value / most)
+            position = f'x="{percent(index + 0.1, len(slots))}" width="{percent(0.8, len(slots))}"'
+            shapes = _rect("figures-bar", position, HEIGHT * value / most)
             if drawn.lower_value and (lower := drawn.lower_value(slot)):
-                shapes += _rect("figures-lower", place, HEIGHT * lower / most)
+                shapes += _rect("figures-lower", position, HEIGHT * lower / most)
             bar = f"<g><title>{span}: {drawn.words(slot)}</title>{shapes}</g>"
             bars.append(mark_safe(bar))  # noqa: S308 nothing but numbers
     return Picture(drawn.name, drawn.title, drawn.lower, drawn.shown(most), bars)
 
 
-def _rect(name: str, place: str, height: float) -> str:
-    return f'<rect class="{name}" {place} y="{HEIGHT - height:.1f}" height="{height:.1f}"/>'
+def _rect(name: str, position: str, height: float) -> str:
+    return f'<rect class="{name}" {position} y="{HEIGHT - height:.1f}" height="{height:.1f}"/>'

@@ -22,9 +22,9 @@ def draw_strip(session: Session) -> SafeString:
     sizes = [bar.tokens / (bar.last_step - bar.first_step + 1) for bar in bars]
     tallest = max(sizes) or 1
     paths: dict[str, list[str]] = {}
-    for place, (bar, size) in enumerate(zip(bars, sizes, strict=True)):
+    for index, (bar, size) in enumerate(zip(bars, sizes, strict=True)):
         height = max(MIN, round(HEIGHT * (size / tallest) ** 0.5))
-        shape = f"M{place * pitch} {HEIGHT}v-{height}h{pitch - 1}v{height}z"
+        shape = f"M{index * pitch} {HEIGHT}v-{height}h{pitch - 1}v{height}z"
         outcome = "bad" if bar.errors else "likely" if bar.likely_failures else "fine"
         paths.setdefault(outcome, []).append(shape)
     drawn = format_html_join(

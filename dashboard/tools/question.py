@@ -48,16 +48,16 @@ def draw(call: RecordedCall, make: CallBlocks) -> Card:
 
 def _questions(call: RecordedCall) -> list[_Question]:
     """The questions of a call; empty if it has none, or if one of them has another shape."""
-    several = call.fields.get("questions")
-    if not isinstance(several, list):
+    listed = call.fields.get("questions")
+    if not isinstance(listed, list):
         single = _question(call.fields) if call.name.lower() in _ASKERS else None
         return [single] if single else []
-    if not 0 < len(several) <= _MAX_QUESTIONS:
+    if not 0 < len(listed) <= _MAX_QUESTIONS:
         return []
     field_names = {*_QUESTION, *_OPTIONS, *_SEVERAL, "header", "id"}
-    if not all(isinstance(one, Mapping) and field_names.issuperset(one) for one in several):
+    if not all(isinstance(one, Mapping) and field_names.issuperset(one) for one in listed):
         return []
-    questions = [_question(one) for one in several]
+    questions = [_question(one) for one in listed]
     return [one for one in questions if one] if all(questions) else []
 
 
@@ -65,11 +65,11 @@ def _question(fields: Mapping[str, Any]) -> _Question | None:
     text = _text(fields, _QUESTION)
     choices: Any = next((fields[name] for name in _OPTIONS if fields.get(name) is not None), [])
     options = [_option(one) for one in choices] if isinstance(choices, list) else [None]
-    several = next((fields[name] for name in _SEVERAL if name in fields), False)
-    if not text.strip() or not all(options) or not isinstance(several, bool):
+    multiple = next((fields[name] for name in _SEVERAL if name in fields), False)
+    if not text.strip() or not all(options) or not isinstance(multiple, bool):
         return None
     titles = [name for name in (fields.get("header"), fields.get("id")) if isinstance(name, str) and name]
-    return _Question(text, " · ".join(titles), [one for one in options if one], several)
+    return _Question(text, " · ".join(titles), [one for one in options if one], multiple)
 
 
 def _option(option: Any) -> tuple[str, str] | None:

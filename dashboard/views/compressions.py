@@ -41,8 +41,8 @@ def compressions(request: PersonRequest) -> HttpResponse:
 
     For htmx: the rows of the next page, or after a change those of the first.
     """
-    mine = projects(request)
-    project = current_project(request, mine)
+    own_projects = projects(request)
+    project = current_project(request, own_projects)
     session_id, before = _read_uuid(request.GET, "session"), _read_uuid(request.GET, "cursor")
     session = find_session(request, session_id) if session_id else None
     shown = CompressionRun.objects.filter(project=project)
@@ -52,7 +52,7 @@ def compressions(request: PersonRequest) -> HttpResponse:
     page = runs[:PAGE]
     context = {
         "project": session.project if session else project,
-        "projects": mine,
+        "projects": own_projects,
         "of_session": session,
         "runs": page,
         "watched": [run for run in page if run.active],
@@ -89,8 +89,8 @@ def progress(request: PersonRequest) -> HttpResponse:
             ids.append(UUID(text))
         except ValueError:
             continue
-    mine = CompressionRun.objects.filter(pk__in=ids, project__members=request.user)
-    runs = list(mine.select_related("session"))
+    own_runs = CompressionRun.objects.filter(pk__in=ids, project__members=request.user)
+    runs = list(own_runs.select_related("session"))
     watched = [run for run in runs if run.active]
     response = render(request, "compression/_runs_progress.html", {"runs": runs, "watched": watched})
     if len(watched) < len(runs):

@@ -13,11 +13,11 @@ from historyapp.models.recent import active_sessions, newest_failures, running_c
 @require_safe
 def figures(request: PersonRequest) -> HttpResponse:
     """The page; for htmx, everything except the tables."""
-    mine = projects(request)
-    project = current_project(request, mine)
+    own_projects = projects(request)
+    project = current_project(request, own_projects)
     context = {
         "project": project,
-        "projects": mine,
+        "projects": own_projects,
         "shown": FiguresPage(project.pk, read_span(request.GET)),
         "at_work": active_sessions(project.pk),
         "runs": running_compressions(project.pk),

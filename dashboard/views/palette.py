@@ -17,15 +17,15 @@ from historyapp.core.text import clean
 @require_safe
 def palette(request: PersonRequest) -> HttpResponse:
     """The results for ``q`` in the project, and in ``session`` at ``step``. For htmx only the options."""
-    mine, location = projects(request), _location(request)
-    project = location.session.project if location else current_project(request, mine)
+    own_projects, location = projects(request), _location(request)
+    project = location.session.project if location else current_project(request, own_projects)
     text = clean(request.GET.get("q", ""))[:MAX_CHARACTERS]
     groups = search(project, text, location, is_staff=request.user.is_staff)
     shown = {"groups": groups, "text": text, "in_dialog": bool(request.htmx)}
     if request.htmx:
         return render(request, "palette/_results.html", shown)
     kept = [(name, request.GET[name]) for name in ("session", "step", "as_of") if request.GET.get(name)]
-    page = {"project": project, "projects": mine, "location": location, "kept": kept}
+    page = {"project": project, "projects": own_projects, "location": location, "kept": kept}
     if location:
         page["session"] = location.session
     return render(request, "palette/page.html", shown | page)

@@ -28,8 +28,8 @@ def theme(request: HttpRequest) -> HttpResponse:
 @signed_in
 @require_POST
 def switch_project(request: PersonRequest, project_id: UUID) -> HttpResponse:
-    mine = projects(request)
-    if not any(project.pk == project_id for project in mine):
+    own_projects = projects(request)
+    if not any(project.pk == project_id for project in own_projects):
         raise NotFound(f"There is no project {project_id}.")
     request.session[PROJECT] = str(project_id)
     return redirect("sessions")

@@ -30,8 +30,8 @@ from historyapp.services.transactions import writing
 @require_http_methods(["GET", "HEAD", "POST"])
 def project_settings(request: PersonRequest) -> HttpResponse:
     """The form of the chosen project; POST saves it."""
-    mine = projects(request)
-    project = current_project(request, mine)
+    own_projects = projects(request)
+    project = current_project(request, own_projects)
     owner = is_owner(request, project)
     if request.method == "POST":
         if not owner:
@@ -47,7 +47,7 @@ def project_settings(request: PersonRequest) -> HttpResponse:
         return redirect(reverse("project-settings") + "?saved=1")
     context = {
         "project": project,
-        "projects": mine,
+        "projects": own_projects,
         "is_owner": owner,
         "saved": "saved" in request.GET,
         "default_instruction": TASK,

@@ -52,9 +52,9 @@ def compare_sessions(request: PersonRequest) -> HttpResponse:
     shown = _rows(comparison, at) | {"a": a, "b": b, "next_page": comparison_address(a, b)}
     if request.htmx:
         return render(request, "run_comparison/_pair_rows.html", shown | _sides(comparison))
-    mine = projects(request)
+    own_projects = projects(request)
     project = comparison.a.history.session.project
-    context = {"projects": mine, "project": project, "swapped": comparison_address(b, a)}
+    context = {"projects": own_projects, "project": project, "swapped": comparison_address(b, a)}
     return render(request, "run_comparison/page.html", shown | context | _sides(comparison))
 
 
@@ -131,11 +131,11 @@ def _later_rows(comparison: RunComparison, at: str) -> dict[str, object]:
 
 def _form(request: PersonRequest, texts: list[str], refusal: str = "", status: int = 200) -> HttpResponse:
     """The form, with runs that a person is likely to compare with the given session."""
-    mine = projects(request)
+    own_projects = projects(request)
     session = _session_of(request, texts)
     context = {
-        "projects": mine,
-        "project": session.project if session else current_project(request, mine),
+        "projects": own_projects,
+        "project": session.project if session else current_project(request, own_projects),
         "texts": texts,
         "refusal": refusal,
         "of_session": session,

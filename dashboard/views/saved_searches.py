@@ -45,11 +45,11 @@ def saved_search(request: PersonRequest, search_id: UUID) -> HttpResponse:
 
 
 def _page(request: PersonRequest, problem: str = "", status: int = 200) -> HttpResponse:
-    mine = projects(request)
-    project = current_project(request, mine)
+    own_projects = projects(request)
+    project = current_project(request, own_projects)
     shown = {
         "project": project,
-        "projects": mine,
+        "projects": own_projects,
         "saved": SavedSearch.objects.filter(project=project),
         "problem": problem,
         "q": request.POST.get("q", ""),

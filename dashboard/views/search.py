@@ -30,10 +30,10 @@ def search_sessions(request: PersonRequest) -> HttpResponse:
 
     A query that cannot be read is explained above the results.
     """
-    mine = projects(request)
-    project = current_project(request, mine)
+    own_projects = projects(request)
+    project = current_project(request, own_projects)
     text, before = request.GET.get("q", "").strip(), read_number(request.GET, "cursor")
-    context = {"project": project, "projects": mine, "q": text, "is_first_page": before is None}
+    context = {"project": project, "projects": own_projects, "q": text, "is_first_page": before is None}
     if not request.htmx:
         context["saved"] = SavedSearch.objects.filter(project=project)[:SHOWN_SAVED]
     status = 200

@@ -41,8 +41,8 @@ BULK_BUTTONS = (
 @require_safe
 def sessions(request: PersonRequest) -> HttpResponse:
     """The page, or for htmx the results alone (``#results``), or the rows of the next page (``#more``)."""
-    mine = projects(request)
-    project = current_project(request, mine)
+    own_projects = projects(request)
+    project = current_project(request, own_projects)
     after = newest_cursor(project.pk)  # read before the list, so that the page reloads any later change
     filters, choice = SessionFilters.read(request.GET), choice_of(request.user)
     order = filters.order or choice.order
@@ -55,7 +55,7 @@ def sessions(request: PersonRequest) -> HttpResponse:
     begins = distinct_parts([session.title for session in page.sessions])
     context = {
         "project": project,
-        "projects": mine,
+        "projects": own_projects,
         "filters": filters,
         "choice": choice,
         "order": order,

@@ -24,9 +24,9 @@ FILES = 100
 @require_http_methods(["GET", "HEAD", "POST"])
 def imports(request: PersonRequest) -> HttpResponse:
     """The form; after an upload also a report on each file, with the skipped records and the reasons."""
-    mine = projects(request)
-    project = current_project(request, mine)
-    context = {"project": project, "projects": mine, "formats": IMPORTERS.values()}
+    own_projects = projects(request)
+    project = current_project(request, own_projects)
+    context = {"project": project, "projects": own_projects, "formats": IMPORTERS.values()}
     if request.method != "POST":
         return render(request, "project/import.html", context)
     reports = []

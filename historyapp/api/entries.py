@@ -88,14 +88,14 @@ def list_entries(request: ApiRequest, session_id: SessionId, filter: Query[Entry
         )
         state = session.head if as_of is None else as_of
         live = history.lineage
-        place, cursor, page = 0, None, LargePage()
+        last, cursor, page = 0, None, LargePage()
         for row in entries:
             if len(page.items) == filter.limit or page.is_full:
-                cursor = encode_cursor(_LIST, state, place)
+                cursor = encode_cursor(_LIST, state, last)
                 break
             is_live = filter.take == "live" or live.contains(str(row.session_id), row.position)
             page.add(entry_json(row, live=is_live))
-            place = row.position
+            last = row.position
         return page.json(cursor)
 
     return response_or_304(request, session, make)

@@ -140,8 +140,8 @@ def _range(history: History, filter: EpisodeFilter) -> range:
 def _filtered(session: Session, filter: EpisodeFilter, step_filter: StepFilter) -> dict[str, Any]:
     as_of, mark = filter.as_of, None
     if filter.cursor is not None:
-        as_of, *place = decode_cursor(_FILTERED, filter.cursor, int, int, int, int)
-        mark = SearchCursor(*place)
+        as_of, *cursor_parts = decode_cursor(_FILTERED, filter.cursor, int, int, int, int)
+        mark = SearchCursor(*cursor_parts)
     history = History(session, as_of)
     limit = min(filter.limit, AT_ONCE) if filter.full == "true" else filter.limit
     search = StepSearch(history, step_filter, _range(history, filter))

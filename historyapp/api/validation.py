@@ -44,14 +44,14 @@ def not_valid(errors: Sequence[Mapping[str, Any]]) -> NotValid:
         loc: Sequence[str | int] = error["loc"]
         grouped = loc[:1] == ("body",) or loc[:2] == ("query", "filter")
         seen = (*loc[:1], *loc[2:]) if grouped else loc
-        place = [part for part in seen if isinstance(part, int) or not part.startswith(_VALIDATORS)]
+        path = [part for part in seen if isinstance(part, int) or not part.startswith(_VALIDATORS)]
         words = _WORDS.get(error["type"])
         if words is None:
             message = str(error["msg"]).removeprefix("Value error, ")
             message = message[:1].lower() + message[1:]
         else:
             message = words.format_map(error.get("ctx", {}))
-        shown.append({"loc": place, "message": message})
+        shown.append({"loc": path, "message": message})
     steps = (f"[{part}]" if isinstance(part, int) else f".{part[:100]}" for part in shown[0]["loc"])
     first = f"{''.join(steps).lstrip('.')} {shown[0]['message']}"
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""

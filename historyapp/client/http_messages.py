@@ -107,8 +107,8 @@ def request_of(http: httpx.Client | httpx.AsyncClient, api_call: ApiCall[Any]) -
         try:
             content = dump_json(api_call.body).encode()
         except (TypeError, ValueError, RecursionError) as error:
-            what = f"The body of {api_call.method} {api_call.path}"
-            raise ValueError(f"{what} cannot be written as JSON: {error}") from error
+            body_name = f"The body of {api_call.method} {api_call.path}"
+            raise ValueError(f"{body_name} cannot be written as JSON: {error}") from error
         extra["Content-Type"] = "application/json"
     return http.build_request(
         api_call.method, api_call.path, headers=extra, params=api_call.query, content=content

@@ -52,7 +52,7 @@ def entries_of(response: object, context: ContextOut | None = None) -> list[Entr
             "other responses with append(ModelOutput(text=…, tool_calls=…))."
         )
     # On the last output only, so that the usage is counted once.
-    last = max(place for place, draft in enumerate(drafts) if isinstance(draft.body, ModelOutput))
+    last = max(index for index, draft in enumerate(drafts) if isinstance(draft.body, ModelOutput))
     metadata = {
         "provider": provider,
         "model": fields.get("model"),

@@ -79,8 +79,8 @@ def common_subsequence(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tup
         end += 1
     width = len(b) - end - start
     positions_of = defaultdict[Hashable, int](int)
-    for place in range(width):
-        positions_of[b[start + place]] |= 1 << place
+    for index in range(width):
+        positions_of[b[start + index]] |= 1 << index
     full = row = (1 << width) - 1
     rows: list[int] = []
     for value in a[start : len(a) - end]:
@@ -89,7 +89,7 @@ def common_subsequence(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tup
         rows.append(row)
     middle = [(start + in_a, start + in_b) for in_a, in_b in _traced(rows, width)]
     last = [(len(a) - end + n, len(b) - end + n) for n in range(end)]
-    return [*((place, place) for place in range(start)), *middle, *last]
+    return [*((index, index) for index in range(start)), *middle, *last]
 
 
 def _traced(rows: Sequence[int], width: int) -> list[tuple[int, int]]:

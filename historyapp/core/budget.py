@@ -105,7 +105,7 @@ def meter_for(format: str, model: str = "", factor: float | None = None) -> Requ
     """
     format_named(format)
     if factor is None:
-        ours = encoding_for(model) is not None or not (model or format == "anthropic_messages")
+        is_counted = encoding_for(model) is not None or not (model or format == "anthropic_messages")
         claude = format == "anthropic_messages" or "claude" in model.lower()
-        factor = 1.0 if ours else FACTORS["anthropic" if claude else "unknown"]
+        factor = 1.0 if is_counted else FACTORS["anthropic" if claude else "unknown"]
     return RequestMeter(format, counter_for(model), factor)

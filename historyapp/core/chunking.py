@@ -75,10 +75,10 @@ def _end(text: str, start: int, target: int, limit: int, segmentation: Segmentat
     first, last = max(start + 1, goal - look), min(most, goal + look)
     if last == len(text) and count(text[goal:]) * 4 < target:
         return last
-    place, ends = first, []
+    position, ends = first, []
     for sentence in segmentation.sentences(text[first : last + look]):
-        place += len(sentence)
-        ends.append(place)
+        position += len(sentence)
+        ends.append(position)
     near = [end for end in ends if start + (goal - start) // 2 < end <= last]
     for end in sorted(near, key=lambda end: abs(end - goal))[:3]:
         if count(text[start:end]) <= limit:

@@ -65,14 +65,14 @@ def exit_code_of(command: str) -> Literal["", "last", "all"]:
 
 
 def _program(words: list[str]) -> str:
-    for place, word in enumerate(words):
+    for index, word in enumerate(words):
         if word in _PASSED_OVER or "=" in word or word.startswith("-") or word.isdigit():
             continue
         name = word.rpartition("/")[2].lstrip("(")
         if name != "git":
             return name
         rest = [
-            one for one in words[place + 1 :] if not one.startswith("-") and "/" not in one and "=" not in one
+            one for one in words[index + 1 :] if not one.startswith("-") and "/" not in one and "=" not in one
         ]
         return f"git {rest[0]}" if rest else name
     return ""
@@ -85,7 +85,7 @@ def _unquoted(text: str) -> str:
         text.replace("2>&1", "").replace("&>", ">").replace('\\"', "").replace("\\'", "").replace("\\\n", " ")
     )
     while rest:
-        quotes = [place for place in (rest.find("'"), rest.find('"')) if place >= 0]
+        quotes = [index for index in (rest.find("'"), rest.find('"')) if index >= 0]
         if not quotes:
             break
         start = min(quotes)

@@ -38,5 +38,5 @@ class Context:
     @property
     def leading(self) -> int:
         """How many of the first parts are instructions."""
-        others = (n for n, part in enumerate(self.parts) if part.items and not part.instruction)
-        return next(others, len(self.parts))
+        numbers = (n for n, part in enumerate(self.parts) if part.items and not part.instruction)
+        return next(numbers, len(self.parts))

@@ -34,8 +34,8 @@ def edited_lines(arguments: Any) -> LineCount:
     if not isinstance(arguments, Mapping):
         return LineCount()
     edits = arguments.get("edits")
-    several = edits[:_MAX_EDITS] if isinstance(edits, list) else [arguments]
-    counts = [_edit_count(edit) for edit in several if isinstance(edit, Mapping)]
+    listed = edits[:_MAX_EDITS] if isinstance(edits, list) else [arguments]
+    counts = [_edit_count(edit) for edit in listed if isinstance(edit, Mapping)]
     return LineCount(sum(count.added for count in counts), sum(count.removed for count in counts))
 
 
@@ -61,11 +61,11 @@ def lines_edited_by(command: Any) -> LineCount | None:
         return None  # of most commands, before the pattern
     if command.startswith(_AT_CURSOR):
         return LineCount(len(command.removeprefix(_AT_CURSOR).rpartition("end_of_edit")[0].splitlines()))
-    place = _EDIT_COMMAND.match(command)
-    if place is None:
+    match = _EDIT_COMMAND.match(command)
+    if match is None:
         return None
-    new, _, _ = command[place.end() :].rpartition("end_of_edit")
-    return LineCount(len(new.splitlines()), max(0, int(place[2]) - int(place[1]) + 1))
+    new, _, _ = command[match.end() :].rpartition("end_of_edit")
+    return LineCount(len(new.splitlines()), max(0, int(match[2]) - int(match[1]) + 1))
 
 
 def edits_at_cursor(arguments: Any) -> bool:
@@ -97,10 +97,10 @@ def _between(old: list[str], new: list[str]) -> LineCount:
     return LineCount(len(new) - end, len(old) - end)
 
 
-def _equal_lines(some: list[str], others: list[str]) -> int:
+def _equal_lines(lines: list[str], others: list[str]) -> int:
     """How many lines at the beginning are equal."""
-    pairs = enumerate(zip(some, others, strict=False))
-    return next((n for n, (one, other) in pairs if one != other), min(len(some), len(others)))
+    pairs = enumerate(zip(lines, others, strict=False))
+    return next((n for n, (one, other) in pairs if one != other), min(len(lines), len(others)))
 
 
 def _patch_count(patch: str) -> LineCount:

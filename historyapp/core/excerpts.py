@@ -104,8 +104,8 @@ def continue_excerpt(
     if names:
         new_lines = sorted(_with_new_names(new_lines, names))
     earlier = [
-        RankedLine(_rank(line.text, line.names), place - len(excerpt.lines), line.text, list(line.names))
-        for place, line in enumerate(excerpt.lines)
+        RankedLine(_rank(line.text, line.names), index - len(excerpt.lines), line.text, list(line.names))
+        for index, line in enumerate(excerpt.lines)
     ]
     ranked = sorted((*earlier, *new_lines)) if earlier else new_lines
     kept = _within(ranked, [len(line.text) for line in ranked], _KEPT)

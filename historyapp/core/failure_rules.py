@@ -229,7 +229,7 @@ def has_sign(text: str, signs: Sequence[str]) -> bool:
 
 def after_passed_tests(lines: Lines) -> Lines:
     """The lines after the summary of the last test run that passed: errors above it belong to tests."""
-    for place in range(len(lines) - 1, -1, -1):
-        if _PASSED_TESTS.match(lines[place]):
-            return lines[place + 1 :]
+    for index in range(len(lines) - 1, -1, -1):
+        if _PASSED_TESTS.match(lines[index]):
+            return lines[index + 1 :]
     return lines

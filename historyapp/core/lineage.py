@@ -261,9 +261,9 @@ class Lineage:
             pairs.reverse()
         at_once = 1 if level else _FIRST_BLOCKS  # of higher levels few are needed
         while pairs:
-            some, pairs = pairs[:at_once], pairs[at_once:]
-            self.load_all([(block.session, block.position) for block, _ in some])
-            for block, stop in some:
+            batch, pairs = pairs[:at_once], pairs[at_once:]
+            self.load_all([(block.session, block.position) for block, _ in batch])
+            for block, stop in batch:
                 stored = self.load(block.session, block.position)
                 if level == 0:
                     yield from _clipped(stored.newest, first, last, newest_first=newest_first)
@@ -359,8 +359,8 @@ def _last(parts: Sequence[Part], is_before: Callable[[Part], bool]) -> Part:
 
 def _clipped(spans: Sequence[Span], first: int, last: int, *, newest_first: bool) -> Iterator[Span]:
     """The parts of some spans between two positions, both included."""
-    some = spans[max(0, _index(spans, first)) : _index(spans, last) + 1]
-    for span in reversed(some) if newest_first else some:
+    shared = spans[max(0, _index(spans, first)) : _index(spans, last) + 1]
+    for span in reversed(shared) if newest_first else shared:
         if first <= span.first and span.last <= last:
             yield span
         elif max(span.first, first) <= min(span.last, last):

@@ -30,12 +30,12 @@ def spans_at(lineage: Lineage, positions: Iterable[int]) -> dict[int, Span]:
     while pending:
         lineage.load_all({(one.block.session, one.block.position) for one in pending})
         below: list[_PendingBlock] = []
-        for level, block, some in pending:
+        for level, block, wanted in pending:
             stored = lineage.load(block.session, block.position)
             if level:
-                below += _in_blocks(level - 1, stored.older[level - 1], some)
+                below += _in_blocks(level - 1, stored.older[level - 1], wanted)
             else:
-                spans.update(_in_spans(stored.newest, some))
+                spans.update(_in_spans(stored.newest, wanted))
         pending = below
     return spans
 

@@ -313,12 +313,12 @@ def _files_of_command(command: str) -> list[str]:
     for words in (part.split() for part in text.split("\n")):
         if not words or words[0] in _NEEDING_NONE:
             continue
-        for place, word in enumerate(words):
+        for index, word in enumerate(words):
             names = identifiers(_with_slashes(word))
-            before = words[place - 1] if place else ""
+            before = words[index - 1] if index else ""
             if len(names) != 1 or before in _BEFORE_PATTERNS or not _is_file_word(word, names[0]):
                 continue
-            is_target = words[0] in _COPYING and place == len(words) - 1
+            is_target = words[0] in _COPYING and index == len(words) - 1
             if is_target or before in _WRITING:
                 written.add(names[0].rpartition("/")[2])
             elif names[0].rpartition("/")[2] not in written:
@@ -353,10 +353,10 @@ def result_names(body: Body) -> list[ResultLine]:
     for text in texts_of(body) if isinstance(body, ToolResults) else ():
         lines = _with_slashes(text.text[:MAX_CHARACTERS]).split("\n")
         for number, (line, names) in enumerate(zip(lines, new_identifiers(lines), strict=True), start=1):
-            some = [name for name in names if kind_of(name) != "number"][:left]
-            left -= len(some)
-            if some:
-                lines_with_names.append(ResultLine(text.part, number, some, line))
+            line_names = [name for name in names if kind_of(name) != "number"][:left]
+            left -= len(line_names)
+            if line_names:
+                lines_with_names.append(ResultLine(text.part, number, line_names, line))
             if left <= 0:
                 return lines_with_names
     return lines_with_names

@@ -203,11 +203,11 @@ class _Count:
 
     def _sizes(self, output: LogRow) -> tuple[int, int]:
         """Tokens of an output within its turn, and after it."""
-        usage, ours = usage_of(output.metadata), round(output.tokens * factor_for(self._model))
-        now = max(usage.output, ours)
+        usage, counted = usage_of(output.metadata), round(output.tokens * factor_for(self._model))
+        now = max(usage.output, counted)
         if encoding_for(self._model) is None:
             return now, now
-        return now, max(0, usage.output - usage.reasoning) if usage.reasoning else min(now, ours)
+        return now, max(0, usage.output - usage.reasoning) if usage.reasoning else min(now, counted)
 
 
 def part_of(row: LogRow) -> Part:

@@ -122,8 +122,8 @@ def _task_fact(text: str) -> str:
 
 
 def _count(number: int, noun: str, more: str = "") -> str:
-    several = "" if number == 1 else "es" if noun.endswith("ch") else "s"
-    return f"{number:,}{more} {noun}{several}"
+    suffix = "" if number == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{number:,}{more} {noun}{suffix}"
 
 
 def _lines_read(requested: tuple[int, ...], text: str) -> str:
@@ -190,7 +190,7 @@ def _places(text: str) -> str:
     read, paths = text[:_SEARCHED], list[str]()
     if _MARKED_PLACE.search(read):
         matches = (_PLACE.match(line) for line in read.split("\n") if not line.startswith(_NOTES))
-        paths = [place[1] for place in matches if place]
+        paths = [match[1] for match in matches if match]
     if len(paths) > 1:
         return f"{_count(len(paths), 'match', _more(text))} in {_count(len(set(paths)), 'file')}"
     numbered = len(_NUMBERED.findall(f"\n{read}"))

@@ -42,7 +42,7 @@ def widen_query(text: str) -> str:
     groups: dict[object, list[str]] = {}
     everywhere = [f"{one.name}{one.operator}{one.value}" for one in query.conditions]
     excluded: list[str] = []
-    for place, word in enumerate(words):
+    for index, word in enumerate(words):
         if word.is_excluded:
             excluded.append(_written(word))
         elif word.facet in STEP_FACETS:
@@ -52,7 +52,7 @@ def widen_query(text: str) -> str:
         elif not word.is_quoted and (as_filter := _as_filter(word.text.lower().strip(_MARKS), words)):
             groups.setdefault(as_filter[0], []).append(as_filter[1])
         elif word.is_quoted or (word.text.lower() not in _FILLERS and tokens_of(word.text)):
-            groups.setdefault(place, []).append(_written(word))
+            groups.setdefault(index, []).append(_written(word))
     if not 1 < len(groups) <= MAX_GROUPS:
         return ""
     parts = [" ".join([*group, *excluded]) for group in groups.values()]

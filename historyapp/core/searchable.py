@@ -215,8 +215,8 @@ def signature(text: str) -> bytes:
     bits = bytearray(size // 8)
     mask = size - 1
     for trigram in codes:
-        place = (trigram * _MULTIPLIER >> 8) & mask
-        bits[place >> 3] |= 1 << (place & 7)
+        bit = (trigram * _MULTIPLIER >> 8) & mask
+        bits[bit >> 3] |= 1 << (bit & 7)
     return bytes(bits)
 
 
@@ -224,7 +224,7 @@ def may_contain(bits: bytes, trigrams: Iterable[int]) -> bool:
     """Whether a text with this signature may have all the trigrams. Never false where it has them."""
     mask = len(bits) * 8 - 1
     for trigram in trigrams:
-        place = (trigram * _MULTIPLIER >> 8) & mask
-        if not bits[place >> 3] >> (place & 7) & 1:
+        bit = (trigram * _MULTIPLIER >> 8) & mask
+        if not bits[bit >> 3] >> (bit & 7) & 1:
             return False
     return True

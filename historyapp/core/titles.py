@@ -17,8 +17,8 @@ def distinct_parts(titles: Sequence[str]) -> list[int]:
     """The start of each title's distinguishing part; 0 if few others share its beginning."""
     ordered = sorted(set(titles))
     begins = dict.fromkeys(ordered, 0)
-    for place in range(len(ordered) - MANY + 1):
-        alike = ordered[place : place + MANY]
+    for index in range(len(ordered) - MANY + 1):
+        alike = ordered[index : index + MANY]
         shared = _shared_words(alike[0], alike[-1])
         for title in alike if shared >= MIN_SHARED else ():
             if title[shared:].strip():
@@ -29,9 +29,9 @@ def distinct_parts(titles: Sequence[str]) -> list[int]:
 def _shared_words(first: str, last: str) -> int:
     """The length of the shared beginning of two titles, up to its last whole word or path segment."""
     words = 0
-    for place, (one, other) in enumerate(zip(first, last, strict=False)):
+    for index, (one, other) in enumerate(zip(first, last, strict=False)):
         if one != other:
             break
         if one in " /\n\t:":
-            words = place + 1
+            words = index + 1
     return words

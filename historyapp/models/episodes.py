@@ -101,8 +101,8 @@ def _few_rows_of(
     else:
         may_be_few = have_few_rows(lineage, first, last)
     most = few_rows(first, last)
-    several = read(most + 1) if may_be_few else []
-    return live_rows(several, lineage) if may_be_few and len(several) <= most else None
+    rows = read(most + 1) if may_be_few else []
+    return live_rows(rows, lineage) if may_be_few and len(rows) <= most else None
 
 
 def _rows_by_place(
@@ -120,9 +120,9 @@ def _rows_by_place(
     # Without a condition on numbers: with one, the database would read an index through all takes.
     for batch in _growing_batches(spans_from_step(lineage, first), ENTRIES_OF_STEP * (count + 4)):
         part += batch
-        some = read(batch, count + len(batch) + 1)
-        numbered += [row for row in some if first <= row.number <= last]
-        if some and some[-1].number > last:
+        batch_rows = read(batch, count + len(batch) + 1)
+        numbered += [row for row in batch_rows if first <= row.number <= last]
+        if batch_rows and batch_rows[-1].number > last:
             break
     return live_rows(numbered, Lineage(tuple(part)))
 
@@ -170,8 +170,8 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
             return None
         most = few_rows(1, len(numbers))
         rows = self.filter(session_id__in=session_ids(lineage), number__in=numbers).defer("excerpt")
-        several = list(rows[: most + 1])
-        return live_rows(several, lineage) if len(several) <= most else None
+        steps = list(rows[: most + 1])
+        return live_rows(steps, lineage) if len(steps) <= most else None
 
     def with_numbers(self, lineage: Lineage, numbers: Sequence[int]) -> list["Episode"]:
         """The live steps with these numbers, by number. Reads the rows of all takes that have them."""
@@ -221,9 +221,9 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         """The rows at these places, without excerpts, by number."""
         rows: list[Episode] = []
         for start in range(0, len(places), _MAX_SPANS):
-            some = places[start : start + _MAX_SPANS]
-            where = " OR ".join(["session_id = %s AND anchor = %s"] * len(some))
-            values = [value for place in some for value in (uuid_value(place.session_id), place.anchor)]
+            batch = places[start : start + _MAX_SPANS]
+            where = " OR ".join(["session_id = %s AND anchor = %s"] * len(batch))
+            values = [value for place in batch for value in (uuid_value(place.session_id), place.anchor)]
             rows += self.defer("excerpt").extra(where=[where], params=values)  # noqa: S610 ours
         return sorted(rows, key=attrgetter("number"))
 
@@ -244,8 +244,8 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
             return None
         rows = self.filter(session_id__in=session_ids(lineage), number__in=list(numbers))
         most = few_rows(1, len(numbers))
-        several = rows[: most + 1]._samples(with_totals=with_totals)
-        return live_rows(several, lineage) if len(several) <= most else None
+        samples = rows[: most + 1]._samples(with_totals=with_totals)
+        return live_rows(samples, lineage) if len(samples) <= most else None
 
     def _samples(self, *, with_totals: bool) -> list[StepSample]:
         """Rows with the columns for timelines, and on request with totals. One query."""

@@ -86,9 +86,9 @@ def pack_all(texts: Sequence[str]) -> list[str | bytes]:
     long = [number for number, text in enumerate(texts) if len(text) >= _SHORT]
     raws: list[bytes | bytearray | memoryview] = [texts[number].encode() for number in long]
     packed = _compressor().multi_compress_to_buffer(raws) if raws else ()
-    for place, number in enumerate(long):
-        if len(packed[place]) < len(raws[place]):
-            stored[number] = packed[place].tobytes()
+    for index, number in enumerate(long):
+        if len(packed[index]) < len(raws[index]):
+            stored[number] = packed[index].tobytes()
     return stored
 
 

@@ -245,7 +245,7 @@ class History:
         """The given rows, in their order, with their steps' bodies. Neighbouring steps are read together."""
         pairs: dict[int, tuple[Episode, episodes_core.Episode]] = {}
         ordered = sorted(rows, key=lambda row: row.number)
-        for _, run in groupby(enumerate(ordered), key=lambda place: place[1].number - place[0]):
+        for _, run in groupby(enumerate(ordered), key=lambda pair: pair[1].number - pair[0]):
             pairs |= {row.number: (row, step) for row, step in self._with_bodies([row for _, row in run])}
         return [pairs[row.number] for row in rows]
 

@@ -153,8 +153,8 @@ def _after_mark(
     history: History, kinds: Sequence[str], is_mark: IsMark, start: int, forwards: bool
 ) -> Landmark:
     """The step after the nearest entry for which ``is_mark`` is true."""
-    place = history.row(start).first_position
-    streams = [_marks(history, kind, place, forwards=forwards) for kind in kinds]
+    position = history.row(start).first_position
+    streams = [_marks(history, kind, position, forwards=forwards) for kind in kinds]
     rows = merge(*streams, key=attrgetter("position"), reverse=not forwards)
     step, size = start, 0
     for count, row in enumerate(rows, 1):
@@ -170,10 +170,10 @@ def _after_mark(
     return NOWHERE
 
 
-def _marks(history: History, kind: str, place: int, *, forwards: bool) -> Iterator[_MarkedEntry]:
+def _marks(history: History, kind: str, from_position: int, *, forwards: bool) -> Iterator[_MarkedEntry]:
     """Entries of a rare kind after or before a position, nearest first, read lazily."""
     lineage, order = history.lineage, "position" if forwards else "position DESC"
-    for batch in span_batches(_spans(history, kind, place, forwards=forwards)):
+    for batch in span_batches(_spans(history, kind, from_position, forwards=forwards)):
         where = " OR ".join(["session_id = %s AND position BETWEEN %s AND %s"] * len(batch))
         values = [value for span in batch for value in (session_value(span.session), span.first, span.last)]
         for start, size in page_sizes():
@@ -189,9 +189,9 @@ def _marks(history: History, kind: str, place: int, *, forwards: bool) -> Iterat
                 break
 
 
-def _spans(history: History, kind: str, place: int, *, forwards: bool) -> Iterable[Span]:
+def _spans(history: History, kind: str, position: int, *, forwards: bool) -> Iterable[Span]:
     lineage = history.lineage
-    first, last = (place + 1, lineage.last) if forwards else (1, place - 1)
+    first, last = (position + 1, lineage.last) if forwards else (1, position - 1)
     if not lineage.older:
         return lineage.between(first, last, newest_first=not forwards)
     # Thousands of spans would take hundreds of queries. One range for each session includes entries of takes.

@@ -88,9 +88,11 @@ class ListedSteps:
         if after is None:
             self._first = self._first or self._search(self.within, limit)
             return self._first
-        place = after + self.within.step
-        stop = self.within[-1] + self.within.step if self.within else place
-        return self._search(range(place, stop, self.within.step) if after in self.within else range(0), limit)
+        number = after + self.within.step
+        stop = self.within[-1] + self.within.step if self.within else number
+        return self._search(
+            range(number, stop, self.within.step) if after in self.within else range(0), limit
+        )
 
     def _search(self, left: range, limit: int) -> tuple[list[int], int | None]:
         listed = list[StepNumbers]()

@@ -133,10 +133,10 @@ def _split(lineage: Lineage, part: _Part, count: int) -> list[_Part]:
     return [_Part([Span(span.session, start, end)]) for start, end in zip(starts, ends, strict=True)]
 
 
-def _grouped(what: Sequence[Span] | Sequence[SpanBlock], level: int, most: int) -> list[_Part]:
+def _grouped(parts: Sequence[Span] | Sequence[SpanBlock], level: int, most: int) -> list[_Part]:
     """Divides spans or pointers into at most ``most`` parts of about equal length."""
-    size = ceil(len(what) / most)
-    return [_Part(what[start : start + size], level) for start in range(0, len(what), size)]
+    size = ceil(len(parts) / most)
+    return [_Part(parts[start : start + size], level) for start in range(0, len(parts), size)]
 
 
 def _read(keys: set[tuple[str, int]], totals_at: dict[tuple[str, int], StepTotals | None]) -> None:
@@ -145,11 +145,11 @@ def _read(keys: set[tuple[str, int]], totals_at: dict[tuple[str, int], StepTotal
     """
     totals_at.update(dict.fromkeys(keys))
     places = sorted(keys)
-    few = len({session for session, _ in places}) <= _SESSIONS_AT_ONCE
-    at_once = _PLACES_AT_ONCE if few else _SESSIONS_AT_ONCE
+    are_few = len({session for session, _ in places}) <= _SESSIONS_AT_ONCE
+    at_once = _PLACES_AT_ONCE if are_few else _SESSIONS_AT_ONCE
     for start in range(0, len(places), at_once):
-        some = places[start : start + at_once]
-        for id, position, kind, stored in _totals_at(some):
+        batch = places[start : start + at_once]
+        for id, position, kind, stored in _totals_at(batch):
             totals: dict[str, Any] = load_dumped(stored)
             # A step that begins here ends later, and its errors are counted later.
             number = totals.get("steps", 0) - (kind == "model_output")

@@ -48,9 +48,9 @@ def clear_words() -> None:
 def vector(tokens: str) -> str:
     """Tokens with their positions, as a ``tsvector`` literal for PostgreSQL."""
     positions_by_token: dict[str, list[int]] = {}
-    for place, token in enumerate(tokens.split(" "), 1):
+    for index, token in enumerate(tokens.split(" "), 1):
         if token != GAP:
-            positions_by_token.setdefault(token, []).append(place)
+            positions_by_token.setdefault(token, []).append(index)
     return " ".join(
         [f"'{token}':{','.join(map(str, at[:_MAX_PLACES]))}" for token, at in positions_by_token.items()]
     )

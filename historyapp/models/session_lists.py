@@ -95,8 +95,8 @@ def page_of(
 
 
 def _read_cursor(cursor: str, order: Order, key: str) -> tuple[Any, UUID]:
-    list_key, _, place = cursor.partition("~")
-    id, _, value = place.partition("~")
+    list_key, _, rest = cursor.partition("~")
+    id, _, value = rest.partition("~")
     try:
         if list_key == key and len(cursor) <= MAX_CURSOR:
             return _read_value(value, order.column), UUID(id)

@@ -104,9 +104,9 @@ def _shown(rows: Iterable[RowPlace | _CutStep]) -> Iterator[RowPlace]:
 def _in_full(places: list[RowPlace]) -> Iterator[tuple[int, Episode]]:
     """The rows at these places, in their order, read lazily."""
     for start in range(0, len(places), _ROWS_AT_ONCE):
-        some = places[start : start + _ROWS_AT_ONCE]
-        rows = {row.number: row for row in Episode.objects.at(some)}
-        yield from ((place.number, rows[place.number]) for place in some)
+        batch = places[start : start + _ROWS_AT_ONCE]
+        rows = {row.number: row for row in Episode.objects.at(batch)}
+        yield from ((place.number, rows[place.number]) for place in batch)
 
 
 def _without_index(condition: Q) -> Case:

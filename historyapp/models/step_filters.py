@@ -223,12 +223,12 @@ class StepSearch:
         """The rows of a session's candidates, except those with a later row of the same step."""
         lineage = self.history.lineage
         for start in range(0, len(passing), at_once):
-            some = passing[start : start + at_once]
-            rows = [one for one in some if isinstance(one, Episode)]
-            if len(rows) < len(some):
-                live = Episode.objects.with_numbers(lineage, [one.number for one in some])
+            batch = passing[start : start + at_once]
+            rows = [one for one in batch if isinstance(one, Episode)]
+            if len(rows) < len(batch):
+                live = Episode.objects.with_numbers(lineage, [one.number for one in batch])
                 shown = {row.anchor: row for row in live if str(row.session_id) == session}
-                rows = [shown[one.anchor] for one in some if one.anchor in shown]
+                rows = [shown[one.anchor] for one in batch if one.anchor in shown]
             yield from rows
 
     def _listed(

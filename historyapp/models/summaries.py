@@ -94,11 +94,11 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
         if not lineage.older:
             return self.filter(session_id__in=session_ids(lineage), last_position__range=(first, last))
         last = min(last, lineage.last)
-        some = list(islice(lineage.between(first, last), _MAX_SPANS + 1))
-        if len(some) > _MAX_SPANS:  # one range for each session, which may include summaries of takes
+        spans = list(islice(lineage.between(first, last), _MAX_SPANS + 1))
+        if len(spans) > _MAX_SPANS:  # one range for each session, which may include summaries of takes
             parts = session.parts_with(SUMMARIES, last)
-            some = [Span(one.session, max(first, one.first), one.last) for one in parts if one.last >= first]
-        return in_spans(self, some, "last_position")
+            spans = [Span(one.session, max(first, one.first), one.last) for one in parts if one.last >= first]
+        return in_spans(self, spans, "last_position")
 
     def live(
         self, session: Session, lineage: Lineage, positions: tuple[int, int], as_of: int | None = None
@@ -158,11 +158,11 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
             if after is not None:
                 later = models.Q(last_position__gt=after[0]) | models.Q(pk__gt=after[1])
                 rows = rows.filter(later)
-            some = list(rows.order_by("last_position", "pk")[:limit])
-            summaries += _valid(some, session, lineage, as_of)
-            if len(some) < limit:
+            batch = list(rows.order_by("last_position", "pk")[:limit])
+            summaries += _valid(batch, session, lineage, as_of)
+            if len(batch) < limit:
                 break
-            after = some[-1].last_position, some[-1].pk
+            after = batch[-1].last_position, batch[-1].pk
         return summaries[:limit]
 
     def add(self, summaries: Sequence["Summary"]) -> None:

@@ -63,8 +63,8 @@ def takes(history: History) -> list[Take]:
     for session, position in {key for _, hidden in cuts.values() for key in _ends(hidden)}:
         positions[session].add(position)
     condition = models.Q(pk__in=[])
-    for session, some in positions.items():
-        condition |= models.Q(session_id=UUID(session), position__in=some)
+    for session, session_positions in positions.items():
+        condition |= models.Q(session_id=UUID(session), position__in=session_positions)
     rows = Entry.objects.filter(condition).values_list("session_id", "position", "kind", "totals")
     steps = {
         (str(session), position): (kind, totals.get("steps", 0)) for session, position, kind, totals in rows

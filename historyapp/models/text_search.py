@@ -185,8 +185,8 @@ class TextSearch:
         blocks.prepare(within.first, within.last, newest_first=newest_first)
         end = blocks.end
         in_blocks = within if end >= within.first else None
-        others = Span(within.session, max(within.first, end + 1), within.last) if end < within.last else None
-        for part in (others, in_blocks) if newest_first else (in_blocks, others):
+        unread = Span(within.session, max(within.first, end + 1), within.last) if end < within.last else None
+        for part in (unread, in_blocks) if newest_first else (in_blocks, unread):
             if part is None or self._is_spent:
                 continue
             read_part = self._read_blocks if part is in_blocks else self._read_entries

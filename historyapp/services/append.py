@@ -207,10 +207,10 @@ def _check_calls(body: ModelOutput, number: int) -> None:
     if len(calls) > MAX_CALLS:
         raise Invalid(f"entries[{number}] has {len(calls):,} tool calls. Give it at most {MAX_CALLS:,}.")
     names = [call.name for call in calls] or ([body.use_tool.name] if body.use_tool else [])
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         if not name.strip():
-            where = f"tool_calls[{place}]" if calls else "use_tool"
-            raise Invalid(f"entries[{number}].{where} has an empty name. Name the tool that it calls.")
+            path = f"tool_calls[{index}]" if calls else "use_tool"
+            raise Invalid(f"entries[{number}].{path} has an empty name. Name the tool that it calls.")
     ids = [call.id for call in calls]
     if len(ids) > 1 and len(set(ids)) < len(ids):
         repeated = Counter(ids).most_common(1)[0][0]
@@ -230,12 +230,12 @@ def _check_ids(body: ModelOutput, number: int) -> None:
 
 
 def _check_images(body: ModelInput, number: int) -> None:
-    for place, part in enumerate(body.content if isinstance(body.content, list) else ()):
+    for index, part in enumerate(body.content if isinstance(body.content, list) else ()):
         if isinstance(part, dict) and part.get("type") == "image":
             held = [part.get("url"), part.get("data"), part.get("source")]
             if not any(held):
                 raise Invalid(
-                    f"entries[{number}].content[{place}] is an image without url or data. Give one of them."
+                    f"entries[{number}].content[{index}] is an image without url or data. Give one of them."
                 )
 
 

@@ -71,12 +71,12 @@ def prune_changes(older_than: timedelta) -> int:
     kept = Change.objects.exclude(kind=ChangeKind.PRUNED)
     while (oldest := kept.order_by("id").first()) is not None and oldest.at < before:
         ordered = Change.objects.filter(project=oldest.project_id).order_by("transaction_id", "id")
-        some = [change for change in ordered[:PRUNED_AT_ONCE] if change.at < before]
-        if not some:
+        old = [change for change in ordered[:PRUNED_AT_ONCE] if change.at < before]
+        if not old:
             break  # an older change of a long transaction is deleted the next time
         with writing():
-            Change.objects.filter(pk=some[-1].pk).update(kind=ChangeKind.PRUNED)
-            deleted += Change.objects.filter(pk__in=[change.pk for change in some[:-1]]).delete()[0]
+            Change.objects.filter(pk=old[-1].pk).update(kind=ChangeKind.PRUNED)
+            deleted += Change.objects.filter(pk__in=[change.pk for change in old[:-1]]).delete()[0]
     return deleted
 
 

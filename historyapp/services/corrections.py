@@ -30,19 +30,19 @@ def learned_factor(correction: TokenCorrection | None) -> float | None:
     return ceil(correction.theirs * 100 / correction.ours) / 100
 
 
-def learn(project_id: UUID, model: str, *, ours: int, estimated: int, billed: int) -> None:
+def learn(project_id: UUID, model: str, *, counted: int, estimated: int, billed: int) -> None:
     """Updates the correction with the usage of one model call.
 
     Args:
-        ours: tokens by our count, uncorrected.
+        counted: tokens as Playhead counts them, uncorrected.
         estimated: the same, corrected with the factor before the call.
     """
-    if not (model and ours and MIN <= billed / ours <= MAX):
+    if not (model and counted and MIN <= billed / counted <= MAX):
         return
     row, _ = TokenCorrection.objects.get_or_create(project_id=project_id, model=model)
     TokenCorrection.objects.filter(pk=row.pk).update(
         calls=F("calls") + 1,
-        ours=F("ours") + ours,
+        ours=F("ours") + counted,
         theirs=F("theirs") + billed,
         missed=F("missed") + abs(estimated - billed),
     )

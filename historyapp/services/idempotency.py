@@ -98,8 +98,8 @@ def forget_responses(project: Project, purged: Collection[UUID]) -> None:
         if sessions is None or not purged_ids.isdisjoint(sessions.split())
     ]
     for first in range(0, len(concerned), _PER_STATEMENT):
-        some = concerned[first : first + _PER_STATEMENT]
-        IdempotencyKey.objects.filter(pk__in=some).update(status=_PURGED, response="")
+        batch = concerned[first : first + _PER_STATEMENT]
+        IdempotencyKey.objects.filter(pk__in=batch).update(status=_PURGED, response="")
 
 
 def _check(key: str) -> None:

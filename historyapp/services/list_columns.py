@@ -54,12 +54,12 @@ def list_sessions(should_stop: Callable[[], bool]) -> int:
     """Computes the columns of such sessions, until none is left or ``should_stop()``. Returns how many."""
     done = 0
     while not should_stop():
-        some = list(Session.objects.filter(is_listed=False).values_list("pk", flat=True)[:_AT_ONCE])
-        if not some:
+        batch = list(Session.objects.filter(is_listed=False).values_list("pk", flat=True)[:_AT_ONCE])
+        if not batch:
             break
-        for session in some:
+        for session in batch:
             refresh_list_columns(session)
-        done += len(some)
+        done += len(batch)
     return done
 
 

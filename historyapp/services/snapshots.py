@@ -179,5 +179,7 @@ def link_snapshot(session: Session, position: int, metadata: Mapping[str, Any]) 
     # The session is in the filter too, so that PostgreSQL searches one partition.
     unlinked.filter(pk=snapshot.pk).update(output_position=position, billed=billed or None)
     if billed and not snapshot.screen_tokens and not any(map(maker_of, snapshot.tools)):
-        ours = round(snapshot.estimated / snapshot.factor)
-        learn(session.project_id, snapshot.model, ours=ours, estimated=snapshot.estimated, billed=billed)
+        counted = round(snapshot.estimated / snapshot.factor)
+        learn(
+            session.project_id, snapshot.model, counted=counted, estimated=snapshot.estimated, billed=billed
+        )

@@ -134,17 +134,17 @@ class AlignedSteps:
 
     def page(self, first: int, limit: int) -> tuple[list[StepPair], PairPlace | None]:
         """At most ``limit`` pairs from index ``first`` on, and the place of the next pair, or None."""
-        some = self.pairs[first : first + limit]
-        start, end = self.places[first], self.places[first + len(some)]
+        selected = self.pairs[first : first + limit]
+        start, end = self.places[first], self.places[first + len(selected)]
         a = {one.row.number: one for one in _accounts(self.a, start.a, end.a)}
         b = {one.row.number: one for one in _accounts(self.b, start.b, end.b)}
         pairs = [
             StepPair(
                 a[pair.a.number] if pair.a else None, b[pair.b.number] if pair.b else None, differs, False
             )
-            for pair, differs in ((pair, pair.differs) for pair in some)
+            for pair, differs in ((pair, pair.differs) for pair in selected)
         ]
-        is_last = first + len(some) == len(self.pairs) and self.is_complete
+        is_last = first + len(selected) == len(self.pairs) and self.is_complete
         return _compare_recorded(self.a, self.b, pairs), None if is_last else end
 
 

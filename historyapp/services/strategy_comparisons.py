@@ -158,9 +158,9 @@ class StrategyComparison:
         return {row.number: OriginalStep(row, steps.get(row.number)) for row in rows}
 
     def _row(self, span: StepSpan, originals: dict[int, OriginalStep]) -> StrategyRow:
-        some = [originals[number] for number in range(span.first, span.last + 1) if number in originals]
+        covered = [originals[number] for number in range(span.first, span.last + 1) if number in originals]
         names = set[str]()
-        for step in filter(None, (each.step for each in some)):
+        for step in filter(None, (each.step for each in covered)):
             output = step.output
             calls = (output.use_tool,) if output.use_tool else output.tool_calls
             texts = [text for call in calls for text in texts_in(call.arguments)]
@@ -169,7 +169,7 @@ class StrategyComparison:
         names_needed = self.recall.names if self.recall else []
         needed = [name for name in names_needed if span.first <= name.step <= span.last]
         cells = [self._cell(side, span, needed, names) for side in range(len(self.runs))]
-        return StrategyRow(span, some, sum(each.row.tokens for each in some), names, needed, cells)
+        return StrategyRow(span, covered, sum(each.row.tokens for each in covered), names, needed, cells)
 
     def _cell(self, side: int, span: StepSpan, needed: Sequence[NeededName], names: set[str]) -> SummaryCell:
         items = [item for item in self.items[side] if span.first <= item.first_step <= span.last]

@@ -57,8 +57,8 @@ def _traits(child: Session) -> SubagentTraits:
 
 def _calls(parent: UUID) -> Iterator[SubagentCall]:
     """The steps of a session that may have started sub-agents, takes included."""
-    several = Q(tool=SEVERAL_TOOLS)
-    rows = Episode.objects.filter(Q(kind="agent") | several, session_id=parent).order_by("anchor")
+    has_several = Q(tool=SEVERAL_TOOLS)
+    rows = Episode.objects.filter(Q(kind="agent") | has_several, session_id=parent).order_by("anchor")
     columns: Any = rows.values_list("kind", "tool_names", "first_position", "last_position")
     spans = [
         Span(str(parent), first, last)
@@ -67,11 +67,11 @@ def _calls(parent: UUID) -> Iterator[SubagentCall]:
     ]
     kinds = ("model_output", "tool_results")
     for start in range(0, len(spans), _STEPS_AT_ONCE):
-        some = spans[start : start + _STEPS_AT_ONCE]
-        entries = in_spans(Entry.objects.filter(kind__in=kinds), some).order_by("position")
-        by_step: dict[int, list[Any]] = {span.first: [] for span in some}
+        batch = spans[start : start + _STEPS_AT_ONCE]
+        entries = in_spans(Entry.objects.filter(kind__in=kinds), batch).order_by("position")
+        by_step: dict[int, list[Any]] = {span.first: [] for span in batch}
         for entry in entries:
-            for span in some:
+            for span in batch:
                 if span.first <= entry.position <= span.last:
                     by_step[span.first].append(entry.core())
         yield from filter(None, map(subagent_call, by_step.values()))

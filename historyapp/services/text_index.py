@@ -26,13 +26,13 @@ def index_text(session_id: UUID, should_stop: Callable[[], bool] = lambda: False
     if session is None:
         return 0
     made, lacking = 0, blocks(session_id, max(indexed_to(session_id), session.fork_position), session.head)
-    while some := list(islice(lacking, _AT_ONCE)):
+    while batch := list(islice(lacking, _AT_ONCE)):
         with writing():
             if not Session.objects.select_for_update().filter(pk=session_id).exists():
                 return 0
             # Two workers may make the same blocks at the same time. The blocks are equal.
-            TextBlock.objects.bulk_create(some, ignore_conflicts=True)
-        made += len(some)
+            TextBlock.objects.bulk_create(batch, ignore_conflicts=True)
+        made += len(batch)
         if should_stop():
             break
     return made
@@ -47,9 +47,9 @@ def rebuild_text(session: Session) -> Iterator[str]:
     last = max((block.last_position for block in stored.values()), default=0)
     TextBlock.objects.filter(session=session).delete()
     fresh = blocks(session.pk, session.fork_position, min(last, session.head))
-    while some := list(islice(fresh, _AT_ONCE)):
-        TextBlock.objects.bulk_create(some)
-        for block in some:
+    while batch := list(islice(fresh, _AT_ONCE)):
+        TextBlock.objects.bulk_create(batch)
+        for block in batch:
             was = stored.pop(block.first_position, None)
             if was is None:
                 yield f"text block {block.first_position} was missing"

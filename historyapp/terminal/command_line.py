@@ -61,7 +61,7 @@ def complete() -> None:
     completion.complete(make_parser(OTHERS), lambda options: _server(options, options.home))
 
 
-def make_parser(others: Sequence[str] = ()) -> ArgumentParser:
+def make_parser(further: Sequence[str] = ()) -> ArgumentParser:
     """The parser of all commands of this package.
 
     Args:
@@ -84,7 +84,7 @@ def make_parser(others: Sequence[str] = ()) -> ArgumentParser:
     _add_changing(add)
     made = commands.add_parser("completion", help="Print a completion script for a shell.")
     made.add_argument("shell", choices=SHELLS)
-    for name in others:
+    for name in further:
         commands.add_parser(name)
     return parser
 

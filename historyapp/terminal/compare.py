@@ -78,9 +78,11 @@ def _print_comparison(
     if not comparison["first_difference"]:
         output.line("The runs do not differ." if counts["complete"] else "These pairs do not differ.")
         return
-    place = comparison["first_divergence"] or comparison["first_difference"]
+    divergence = comparison["first_divergence"] or comparison["first_difference"]
     heading = "The runs diverge" if comparison["first_divergence"] else "The runs first differ"
-    steps = [f"step {place[side]:,} of {side.upper()}" for side in ("a", "b") if place[side] is not None]
+    steps = [
+        f"step {divergence[side]:,} of {side.upper()}" for side in ("a", "b") if divergence[side] is not None
+    ]
     output.line((f"{heading} at {' and '.join(steps)}.", "bold"))
     output.line()
     first = next((n for n, pair in enumerate(pairs) if pair["change"] != "same"), 0)

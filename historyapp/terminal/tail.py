@@ -56,21 +56,21 @@ class Printer(NamedTuple):
         if self.as_json:
             self.output.json({"session": session, **entry}, lines=True)
             return
-        place = f"{self._place(session, entry['created_at'])}  {entry['position']:>5}"
+        prefix = f"{self._place(session, entry['created_at'])}  {entry['position']:>5}"
         for part in entry_parts(entry):
             text = safe_line(part.text[: 4 * _MAX_TEXT])
             if len(text) > _MAX_TEXT:
                 text = text[: _MAX_TEXT - 1] + "…"
             title = (f"{safe_line(part.title):<8}", part.style)
-            self.output.line((place, "dim"), "  ", title, f" {text}".rstrip())
+            self.output.line((prefix, "dim"), "  ", title, f" {text}".rstrip())
 
     def event(self, event: JsonObject) -> None:
         if self.as_json:
             self.output.json(event, lines=True)
             return
-        place = f"{self._place(event['session'], event['at'])}{'':7}"
+        prefix = f"{self._place(event['session'], event['at'])}{'':7}"
         sentence = _SENTENCES.get(event["kind"], safe_line(event["kind"]))
-        self.output.line((place, "dim"), "  ", (sentence, "italic"))
+        self.output.line((prefix, "dim"), "  ", (sentence, "italic"))
 
     def _place(self, session: str, time: str | None) -> str:
         text = f"{time_text(time)[11:]:>9}"
@@ -125,9 +125,9 @@ def _follow(server: Server, printer: Printer, session: str | None, after: str, p
             if event.kind != "entries":
                 printer.event(event.model_dump(mode="json"))
             elif last > printed:
-                of = str(event.session)
-                for entry in _entries(server, of, max(first, printed + 1), last):
-                    printer.entry(of, entry)
+                session_id = str(event.session)
+                for entry in _entries(server, session_id, max(first, printed + 1), last):
+                    printer.entry(session_id, entry)
 
 
 def _entries(server: Server, session: str, first: int, last: int) -> Iterator[JsonObject]:

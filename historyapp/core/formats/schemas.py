@@ -52,16 +52,16 @@ def _faults(schema: Any, at: str) -> Iterator[str]:
         yield f"{at} must be an object, true or false"
         return
     for name, value in schema.items():
-        place = f"{at}, {name}"
+        field = f"{at}, {name}"
         is_valid, expected = _VALUES.get(name, (None, ""))
         if is_valid and not is_valid(value):
-            yield f"{place} must be {expected}"
+            yield f"{field} must be {expected}"
         # ``items`` is a list in drafts before 2020-12.
         elif name in _ONE or (name == "items" and not isinstance(value, list)):
-            yield from _faults(value, place)
+            yield from _faults(value, field)
         elif name in (*_LISTS, "items"):
             for number, inner in enumerate(value):
-                yield from _faults(inner, f"{place}[{number}]")
+                yield from _faults(inner, f"{field}[{number}]")
         elif name in _NAMED:
             for key, inner in value.items():
-                yield from _faults(inner, f"{place}.{str(key)[:80]}")
+                yield from _faults(inner, f"{field}.{str(key)[:80]}")

@@ -146,10 +146,10 @@ class Calls:
 
     def relabel(self, source_ids: Sequence[Any]) -> None:
         """The newest output's calls are known by these ids from now on; clients may give them their own."""
-        newest = [place for place, call in enumerate(self._open) if call.output == self._outputs]
+        newest = [index for index, call in enumerate(self._open) if call.output == self._outputs]
         if len(newest) == len(source_ids):
-            for place, id in zip(newest, source_ids, strict=True):
-                self._open[place] = replace(self._open[place], source_id=id if isinstance(id, str) else "")
+            for index, id in zip(newest, source_ids, strict=True):
+                self._open[index] = replace(self._open[index], source_id=id if isinstance(id, str) else "")
 
     def answer_rest(self) -> list[tuple[str, str]]:
         """Ids and names of the newest output's calls that were still open; one thing answers them all."""

@@ -172,15 +172,15 @@ def _conversation(
         text(mapping(metadata.get("llm_config")).get("model")) or facts.get("model", ""),
         metadata=present_fields(**{name: data.get(name) for name in _ROW_FACTS}),
     )
-    place = {"format": OPENHANDS.name} | ({"row": row.number} if row else {})
+    source = {"format": OPENHANDS.name} | ({"row": row.number} if row else {})
     for event in events:
         if isinstance(event, Skipped):
             yield event if row is None else Skipped(row.number, f"event {event.line}: {event.reason}")
         else:
             for draft in reader.drafts(event.data):
-                yield Append(session, with_source(draft, {**place, "index": event.number}))
+                yield Append(session, with_source(draft, {**source, "index": event.number}))
     if isinstance(reader, v1.V1EventReader):
         for draft in reader.rest():
-            yield Append(session, with_source(draft, place), provisional=True)
+            yield Append(session, with_source(draft, source), provisional=True)
     if row and (error := text(row.data.get("error"))):
-        yield Append(session, with_source(EntryDraft(DebugLog(category="error", message=error)), place))
+        yield Append(session, with_source(EntryDraft(DebugLog(category="error", message=error)), source))

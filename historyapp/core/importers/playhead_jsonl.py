@@ -75,11 +75,11 @@ class _Positions:
 
     def __getitem__(self, position: int) -> int:
         """Where the entry went that the file has at ``position``; for a lost one, the entry before it."""
-        place = bisect_right(self._runs, position, key=lambda run: run[0]) - 1
-        if place < 0:
+        index = bisect_right(self._runs, position, key=lambda run: run[0]) - 1
+        if index < 0:
             return self._parent[min(position, self._fork_point)] if self._parent else 0
-        start, went = self._runs[place]
-        end = self._runs[place + 1][1] - 1 if place + 1 < len(self._runs) else self._count
+        start, went = self._runs[index]
+        end = self._runs[index + 1][1] - 1 if index + 1 < len(self._runs) else self._count
         return min(went + position - start, end)
 
 
@@ -93,8 +93,8 @@ def _operations(source: Source) -> Iterator[Operation]:
             yield _operation(line, sessions)
         except ValidationError as fault:
             wrong = fault.errors(include_url=False, include_input=False)[0]
-            place = ".".join(map(str, wrong["loc"]))
-            yield Skipped(line.number, f"{text(line.data.get('kind'))} {place}: {wrong['msg']}")
+            path = ".".join(map(str, wrong["loc"]))
+            yield Skipped(line.number, f"{text(line.data.get('kind'))} {path}: {wrong['msg']}")
         except ValueError as fault:
             yield Skipped(line.number, str(fault))
 

@@ -50,8 +50,8 @@ class _StateJson:
         document = mapping(read_document(source))
         # Every agent's file has the same name.
         folder = source.folder.replace("\\", "/").rstrip("/").split("/")[-1]
-        place = f"{folder}/{session_of(source)}" if folder else session_of(source)
-        session = text(document.get("agent_id")) or place
+        name = f"{folder}/{session_of(source)}" if folder else session_of(source)
+        session = text(document.get("agent_id")) or name
         yield from require_entries(_State(document, session).operations(), source, self.title)
 
 
@@ -130,12 +130,12 @@ class _State:
     def _output(self, action: dict[str, Any]) -> ModelOutput:
         raw = mapping(action.get("raw_message"))
         tool = mapping(action.get("use_tool"))
-        several = [mapping(one) for one in listing(action.get("use_tools"))]
+        raw_calls = [mapping(one) for one in listing(action.get("use_tools"))]
         proposed = source_calls(raw)
-        if not proposed and len(several) > 1:
-            proposed = [SourceCall(None, one.get("name"), one.get("arguments")) for one in several]
+        if not proposed and len(raw_calls) > 1:
+            proposed = [SourceCall(None, one.get("name"), one.get("arguments")) for one in raw_calls]
         calls, _ = self._calls.begin(proposed)
-        tool = tool or (several[0] if several else {})
+        tool = tool or (raw_calls[0] if raw_calls else {})
         named = UseTool(name=text(tool.get("name")), arguments=mapping(tool.get("arguments")))
         thoughts = action.get("thoughts")
         if isinstance(thoughts, dict):

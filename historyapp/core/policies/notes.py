@@ -134,7 +134,7 @@ class Notes:
         self._scan_to(at + 1)
         newest = self._newest
         ages = _ages(at + 1)
-        self._scores = {name: worth * ages[at - newest[name]] for name, worth in self._worth.items()}
+        self._scores = {name: score * ages[at - newest[name]] for name, score in self._worth.items()}
 
     def _scan_to(self, end: int) -> None:
         """Reads the names in the steps up to ``end``."""
@@ -145,17 +145,17 @@ class Notes:
                 self._worth[name] = USED * uses**REPEATED
                 self._newest[name] = index
             read = READ / max(2, excerpt.result_names) ** 0.5
-            for place, line in enumerate(excerpt.lines):
+            for number, line in enumerate(excerpt.lines):
                 for name in line.names:
-                    self._first.setdefault(name, (index, place))
+                    self._first.setdefault(name, (index, number))
                     self._read_name(name, index, read)
             for name in excerpt.others:
                 self._read_name(name, index, read)
         self._read = max(self._read, end)
 
-    def _read_name(self, name: str, index: int, worth: float) -> None:
+    def _read_name(self, name: str, index: int, score: float) -> None:
         if name not in self._uses:
-            self._worth[name] = max(worth, self._worth.get(name, 0.0))
+            self._worth[name] = max(score, self._worth.get(name, 0.0))
             self._newest[name] = index
 
     def _offer(self, start: int) -> None:
@@ -168,11 +168,11 @@ class Notes:
         """Makes the lines of a step candidates, each for the names that stand there first."""
         step = self._steps[index]
         excerpt = step.excerpt
-        for place, line in enumerate(excerpt.lines):
-            new = [n for n in line.names if self._first[n] == (index, place) and n not in self._known]
+        for number, line in enumerate(excerpt.lines):
+            new = [n for n in line.names if self._first[n] == (index, number) and n not in self._known]
             if new:
                 self._open.update(dict.fromkeys(new))
-                self._push(_Candidate(index, place, line.text, line.tokens, tuple(new)))
+                self._push(_Candidate(index, number, line.text, line.tokens, tuple(new)))
         if step.digest:
             line = step.digest.line
             names = tuple([n for n in line.names if n not in self._known])

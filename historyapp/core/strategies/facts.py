@@ -94,8 +94,8 @@ def facts_of(episode: Episode, language: Language) -> Facts:
 def _facts(texts: Iterable[str], whole: str) -> Iterator[Fact]:
     lines = [line for text in texts if (line := _NUMBERED.sub("", text).strip()) and line != NO_OUTPUT]
     hints = [hint for hint in _HINTS if hint in whole]
-    for place, (line, names) in enumerate(zip(lines, new_identifiers(lines), strict=True)):
-        yield Fact(place, line, tuple(names), bool(hints) and is_vital(line, hints))
+    for number, (line, names) in enumerate(zip(lines, new_identifiers(lines), strict=True)):
+        yield Fact(number, line, tuple(names), bool(hints) and is_vital(line, hints))
 
 
 class _Extract(NamedTuple):
@@ -187,4 +187,4 @@ def _chosen(
             named.update(fact.names)
             need -= shorter
             room -= len(fact.text) + 1
-    return [kept[place] for place in sorted(kept)], tuple([name for name in names if name not in named])
+    return [kept[number] for number in sorted(kept)], tuple([name for name in names if name not in named])

@@ -24,20 +24,20 @@ def shorten(text: str, room: int) -> str:
     lines_read = split_lines(text)
     parts = [part for part in islice(lines_read, MAX_LINES) if part.strip()]
     ranked = []
-    for place, (part, names) in enumerate(zip(parts, new_identifiers(parts), strict=True)):
+    for index, (part, names) in enumerate(zip(parts, new_identifiers(parts), strict=True)):
         score = min(len(names), _MANY) + _VITAL * is_vital(part) + _PLAIN
         # The first line often says what the text is about.
-        ranked.append((-score / (20 + len(part)) if place else -1.0, place))
+        ranked.append((-score / (20 + len(part)) if index else -1.0, index))
     unread = sum(1 for _ in lines_read)
     left = room - len(_left_out(len(parts) + unread))
     kept = []
-    for _, place in sorted(ranked):
-        if len(parts[place]) < left:
-            kept.append(place)
-            left -= len(parts[place]) + 1
+    for _, index in sorted(ranked):
+        if len(parts[index]) < left:
+            kept.append(index)
+            left -= len(parts[index]) + 1
     if not kept:
         return clip(text, room)
-    lines = [parts[place] for place in sorted(kept)]
+    lines = [parts[index] for index in sorted(kept)]
     missing = len(parts) + unread - len(kept)
     return "\n".join([*lines, _left_out(missing)] if missing else lines)
 

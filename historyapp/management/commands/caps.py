@@ -38,14 +38,14 @@ class Command(PlayheadCommand):
         change.add_argument(
             "--month", type=_dollars, metavar="DOLLARS", help="the cap for a month in US dollars, or none"
         )
-        of = change.add_mutually_exclusive_group()
-        of.add_argument(
+        subject = change.add_mutually_exclusive_group()
+        subject.add_argument(
             "--session",
             type=UUID,
             metavar="ID",
             help="the caps of this session, which include its forks and sub-agents",
         )
-        of.add_argument("--key", help="the caps of this API key: its first characters or its id")
+        subject.add_argument("--key", help="the caps of this API key: its first characters or its id")
         for action in actions.choices.values():
             add_common_arguments(action, nested=True)
 
@@ -82,10 +82,10 @@ class Command(PlayheadCommand):
         table = Table("Of", "Cap", "Spent", "Reserved", "Left", "Ends (UTC)", box=None, pad_edge=False)
         for cap in caps:
             counter = cap.counter
-            of = f"session {counter.session_id}" if counter.session_id else "project"
-            of = f"key {counter.key.prefix}…" if counter.key else of
+            subject = f"session {counter.session_id}" if counter.session_id else "project"
+            subject = f"key {counter.key.prefix}…" if counter.key else subject
             figures = [f"${micros / MICRO:,.4f}" for micros in (cap.spent, cap.reserved, cap.left)]
-            table.add_row(of, str(counter), *figures, f"{counter.ends_at:%Y-%m-%d %H:%M}")
+            table.add_row(subject, str(counter), *figures, f"{counter.ends_at:%Y-%m-%d %H:%M}")
         self.console().print(table)
 
 

@@ -229,6 +229,6 @@ def cancel_bulk_action(action: BulkAction, *, actor: str = "") -> BulkAction:
 
 def prune_bulk_actions(before: datetime) -> None:
     """Deletes actions that ended before this time, in batches."""
-    while some := list(BulkAction.objects.older_than(before).values_list("pk", flat=True)[:_PRUNED_AT_ONCE]):
+    while old := list(BulkAction.objects.older_than(before).values_list("pk", flat=True)[:_PRUNED_AT_ONCE]):
         with writing():
-            BulkAction.objects.filter(pk__in=some).delete()
+            BulkAction.objects.filter(pk__in=old).delete()

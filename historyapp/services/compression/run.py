@@ -223,7 +223,7 @@ def _plan_page(run: CompressionRun, after: int, number: int) -> int:
     CompressionItem.objects.bulk_create(
         CompressionItem(
             run=run,
-            number=number + place,
+            number=number + item_number,
             level=1 if size == 1 else 2,
             first_step=group[0].number,
             last_step=group[-1].number,
@@ -231,7 +231,7 @@ def _plan_page(run: CompressionRun, after: int, number: int) -> int:
             last_position=group[-1].last_position,
             tokens_before=group[-1].total_tokens - group[0].total_tokens + group[0].tokens,
         )
-        for place, group in enumerate(groups, start=1)
+        for item_number, group in enumerate(groups, start=1)
     )
     run.total += len(groups)
     run.save(update_fields=("total",))
@@ -309,7 +309,7 @@ def read_jobs(run: CompressionRun, items: Sequence[CompressionItem]) -> list[Job
             neighbours[-1].append(item)
         else:
             neighbours.append([item])
-    return [job for some in neighbours for job in _read_neighbours(history, some, task)] + digests
+    return [job for group in neighbours for job in _read_neighbours(history, group, task)] + digests
 
 
 def _part_text(summary: Summary) -> str:

@@ -39,9 +39,9 @@ def store(run_id: UUID, owner: UUID, results: Sequence[ItemResult]) -> int:
     with writing():
         run = CompressionRun.objects.select_for_update(of=("self",)).select_related("session").get(pk=run_id)
         items = run.items.filter(pk__in=by_item, claim=owner, state=CompressionItem.State.CLAIMED)
-        mine = [(item, by_item[item.pk]) for item in items.order_by("number")]
+        done = [(item, by_item[item.pk]) for item in items.order_by("number")]
         head = Session.objects.values_list("head", flat=True).get(pk=run.session_id)
-        for item, result in mine:
+        for item, result in done:
             item.claim = item.claimed_until = None
             spent = result.usage.cost
             item.cost = None if spent is None else (item.cost or 0) + spent
@@ -51,11 +51,11 @@ def store(run_id: UUID, owner: UUID, results: Sequence[ItemResult]) -> int:
                 item.state, item.error, item.tokens_after = item.State.DONE, "", result.tokens
                 if run.trial:
                     item.text = result.draft.text
-        changed = set() if run.trial else _create_summaries(run, mine, head)
-        update_items([item for item, _ in mine])
-        for note in dict.fromkeys(result.note for _, result in mine if result.note):
+        changed = set() if run.trial else _create_summaries(run, done, head)
+        update_items([item for item, _ in done])
+        for note in dict.fromkeys(result.note for _, result in done if result.note):
             add_note(run, note)
-        _add_figures(run, [item for item, _ in mine], results)
+        _add_figures(run, [item for item, _ in done], results)
         answered = run.done or any(result.draft for result in results)
         last = next((r for r in results if r.fatal or (r.unreachable and not answered)), None)
         if last is not None and run.active:  # all further calls would fail too, for example with a wrong key

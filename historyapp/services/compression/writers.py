@@ -318,8 +318,8 @@ class _Server:
         except PlayheadError as error:
             self._send("error", number, error)
         except Exception as error:  # noqa: BLE001 the parent logs it
-            place = traceback.extract_tb(error.__traceback__)[-1]
-            self._send("fault", number, (type(error).__name__, f"{Path(place.filename).name}:{place.lineno}"))
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            self._send("fault", number, (type(error).__name__, f"{Path(frame.filename).name}:{frame.lineno}"))
         finally:
             limit_processor_time(0)
             del self._answers[number]

@@ -50,10 +50,10 @@ def rebuild_days(project: Project, *, check_only: bool = False) -> int:
             project.pk, ProjectDay.objects.filter(project=project).values_list(*_COLUMNS).iterator()
         )
         missing: Agents = {}
-        for place in expected.keys() | stored.keys():
-            difference = expected[place].minus(stored[place])
+        for key in expected.keys() | stored.keys():
+            difference = expected[key].minus(stored[key])
             if difference:
-                missing[place] = difference
+                missing[key] = difference
         if not check_only:
             add_to_days({}, missing)
     return len(missing)
@@ -62,6 +62,6 @@ def rebuild_days(project: Project, *, check_only: bool = False) -> int:
 def _added_up(project: UUID, rows: Iterable[tuple[Any, ...]]) -> Agents:
     total: Agents = defaultdict(lambda: NO_FIGURES)
     for row in rows:
-        place = project, row[0], FiguresKey(*row[1:_FIGURES_AT])
-        total[place] = total[place].plus(DayFigures(*row[_FIGURES_AT:]))
+        key = project, row[0], FiguresKey(*row[1:_FIGURES_AT])
+        total[key] = total[key].plus(DayFigures(*row[_FIGURES_AT:]))
     return total

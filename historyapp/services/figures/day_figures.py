@@ -69,18 +69,18 @@ class _FiguresChange:
                 self._add_to_agent(self.now, key, figures)
 
     def _add_to_agent(self, counted: CountedSession, key: FiguresKey, figures: DayFigures) -> None:
-        place = counted.project_id, counted.agent, key._replace(model=key.model or counted.model)
-        self.agents[place] = self.agents[place].plus(figures)
+        agent_key = counted.project_id, counted.agent, key._replace(model=key.model or counted.model)
+        self.agents[agent_key] = self.agents[agent_key].plus(figures)
 
 
 def count_part(project: UUID, ids: Sequence[UUID]) -> list[UUID]:
     """Counts about :data:`AT_ONCE` entries of some sessions of a project. Returns the sessions that have
     more."""
-    some = sorted(ids[:SESSIONS_AT_ONCE])
-    sessions = Session.objects.filter(project=project, pk__in=some).only(*_COLUMNS).in_bulk()
-    counted = CountedSession.objects.in_bulk(some)
+    batch = sorted(ids[:SESSIONS_AT_ONCE])
+    sessions = Session.objects.filter(project=project, pk__in=batch).only(*_COLUMNS).in_bulk()
+    counted = CountedSession.objects.in_bulk(batch)
     additions, left, entries = list[_FiguresChange](), list[UUID](), 0
-    for id in some:
+    for id in batch:
         if entries >= AT_ONCE:
             left.append(id)
             continue
@@ -225,8 +225,8 @@ def _store(additions: Sequence[_FiguresChange]) -> None:
         own = {one.now.pk: one.own for one in valid if one.now is not None}
         agents: Agents = defaultdict(DayFigures)
         for one in valid:
-            for place, figures in one.agents.items():
-                agents[place] = agents[place].plus(figures)
+            for agent_key, figures in one.agents.items():
+                agents[agent_key] = agents[agent_key].plus(figures)
         add_to_days(own, agents)
         CountedSession.objects.filter(pk__in=[id for id in removed_ids if id not in own]).delete()
         CountedSession.objects.bulk_create(

@@ -22,12 +22,12 @@ def _statements(table: str, key: Sequence[str]) -> tuple[str, str]:
     columns = (*key, *_FIGURES)
     values = ", ".join(["%s"] * len(columns))
     sums = ", ".join(f"{name} = {table}.{name} + excluded.{name}" for name in _FIGURES)
-    place = " AND ".join(f"{name} = %s" for name in key)
+    condition = " AND ".join(f"{name} = %s" for name in key)
     empty = " AND ".join(f"{name} = 0" for name in _FIGURES)
     add = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values}) "  # noqa: S608
     return (
         f"{add}ON CONFLICT ({', '.join(key)}) DO UPDATE SET {sums}",
-        f"DELETE FROM {table} WHERE {place} AND {empty}",  # noqa: S608
+        f"DELETE FROM {table} WHERE {condition} AND {empty}",  # noqa: S608
     )
 
 
@@ -44,16 +44,16 @@ def add_to_days(sessions: Mapping[UUID, Own], agents: Agents) -> None:
 
 def _add(statements: tuple[str, str], rows: Iterable[tuple[tuple[Any, ...], FiguresKey, DayFigures]]) -> None:
     # Sorted, because two processes that update the same rows in different orders could deadlock.
-    some = sorted((row for row in rows if row[2]), key=lambda row: row[:2])
-    if not some:
+    changed = sorted((row for row in rows if row[2]), key=lambda row: row[:2])
+    if not changed:
         return
     add, drop = statements
-    keys = [[*map(_value, owner), *map(_value, key)] for owner, key, _ in some]
+    keys = [[*map(_value, owner), *map(_value, key)] for owner, key, _ in changed]
     with connection.cursor() as cursor:
         cursor.executemany(
-            add, [[*place, *figures] for place, (_, _, figures) in zip(keys, some, strict=True)]
+            add, [[*row_key, *figures] for row_key, (_, _, figures) in zip(keys, changed, strict=True)]
         )
-        less = [place for place, (_, _, figures) in zip(keys, some, strict=True) if min(figures) < 0]
+        less = [row_key for row_key, (_, _, figures) in zip(keys, changed, strict=True) if min(figures) < 0]
         if less:
             cursor.executemany(drop, less)
 

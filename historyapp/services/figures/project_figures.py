@@ -111,7 +111,7 @@ def grouped_by_names(project: UUID, query: FiguresQuery) -> dict[Grouping, dict[
     for by, name, model, has_cost, *figures in grouped_rows:
         group = groups[by].setdefault(name, GroupFigures())
         group.add(model, has_cost=bool(has_cost), figures=DayFigures(*map(int, figures)))
-    return {by: _ranked(some) for by, some in groups.items()}
+    return {by: _ranked(group_rows) for by, group_rows in groups.items()}
 
 
 def _ranked(groups: dict[Any, GroupFigures]) -> dict[Any, GroupFigures]:

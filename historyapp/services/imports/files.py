@@ -153,9 +153,9 @@ def _differing(
     session_id: str, job: ImportJob, importer: Importer, source: Source, process: ParserProcess | None
 ) -> set[str]:
     """All sessions that begin differently, found in one pass, because reading the file takes long."""
-    others = ImportJob(job.project, job.report, job.variants)
+    other_job = ImportJob(job.project, job.report, job.variants)
     with suppress(UnreadableTranscript, OSError), open_parser(importer, source, process=process) as parser:
-        return {session_id} | others.compare(parser)
+        return {session_id} | other_job.compare(parser)
     return {session_id}
 
 

@@ -65,8 +65,8 @@ def _placed(
             continue
         # The lineage that contains the range ends at the next rewind, or at the head. It is kept for the next
         # summary.
-        place = bisect_right(rewinds, one.last_position)
-        end = rewinds[place] - 1 if place < len(rewinds) else session.head
+        index = bisect_right(rewinds, one.last_position)
+        end = rewinds[index] - 1 if index < len(rewinds) else session.head
         if end != until:
             until, path = end, session.lineage(end)
         first, last = _entry_at(path, one.first_position), _entry_at(path, one.last_position)

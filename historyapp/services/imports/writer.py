@@ -128,9 +128,9 @@ class SessionWriter:
             raise DifferentBeginning(self.start.session)
         if new.number <= self._settled:
             return
-        place = new.number - self._settled - 1
-        if place < len(self._provisional):
-            if self._provisional[place] in digests:
+        index = new.number - self._settled - 1
+        if index < len(self._provisional):
+            if self._provisional[index] in digests:
                 return  # the last import stored it
             self._last_equal, self._provisional = before, []
         self._waiting.append(new)

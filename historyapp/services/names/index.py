@@ -256,7 +256,7 @@ def _flags(
         if isinstance(entry.body, core.ModelOutput)
     }
     ways = {name: lookups(name) for action in actions.values() for name in action.names}
-    used_keys = {key for some in ways.values() for way in some for key in way.keys}
+    used_keys = {key for name_ways in ways.values() for way in name_ways for key in way.keys}
     spans, is_complete = indexed_spans(lineage, 1, lineage.last, unsaved)
     newest = {key: known.newest for key, known in key_places(spans, used_keys, unsaved).items()}
     seen = RemovedEntries(window_rows(lineage))

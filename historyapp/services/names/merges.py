@@ -32,9 +32,9 @@ def merge_runs(index: NameIndex, *, is_interactive: bool = False) -> None:
     then = timezone.now() - _MERGE_TIMEOUT
     for run in NameRun.objects.filter(index=index, is_live=False, created_at__lt=then):
         _delete(run.pk)  # of a merge that was stopped
-    while some := _next_runs(index, SHORT_PLACES if is_interactive else sys.maxsize):
-        is_small = sum(run.size for run in some) <= SMALL_PLACES
-        if not (_merge_small(index, some) if is_small else _merge(index, some)):
+    while runs := _next_runs(index, SHORT_PLACES if is_interactive else sys.maxsize):
+        is_small = sum(run.size for run in runs) <= SMALL_PLACES
+        if not (_merge_small(index, runs) if is_small else _merge(index, runs)):
             return
 
 
@@ -78,8 +78,8 @@ def _merge(index: NameIndex, old: list[NameRun]) -> bool:
             return False
         new = NameRun.objects.create(index=index, size=sum(run.size for run in old), is_live=False)
     merged, written = pages(merge(*(places_of_run(run.pk) for run in old))), 0
-    while some := list(islice(merged, _PAGES_AT_ONCE)):
-        rows = [NamePage(run_id=new.pk, first=page[0], places=pack_places(page)) for page in some]
+    while new_pages := list(islice(merged, _PAGES_AT_ONCE)):
+        rows = [NamePage(run_id=new.pk, first=page[0], places=pack_places(page)) for page in new_pages]
         with writing():
             if not NameRun.objects.filter(pk=new.pk).exists():
                 return False
@@ -104,19 +104,19 @@ def places_of_run(run: int) -> Iterator[int]:
     after = -1
     while True:
         rows = NamePage.objects.filter(run_id=run, first__gt=after).order_by("first")
-        some = list(rows.values_list("first", "places")[:_PAGES_AT_ONCE])
-        for _, stored in some:
+        page_rows = list(rows.values_list("first", "places")[:_PAGES_AT_ONCE])
+        for _, stored in page_rows:
             yield from unpack_places(stored)
-        if len(some) < _PAGES_AT_ONCE:
+        if len(page_rows) < _PAGES_AT_ONCE:
             return
-        after = some[-1][0]
+        after = page_rows[-1][0]
 
 
 def _delete(run: int) -> None:
     """Deletes a run that is not live, a few pages at a time."""
     own = NamePage.objects.filter(run_id=run, run__is_live=False)
-    while some := list(own.order_by("first").values_list("first", flat=True)[:_PAGES_AT_ONCE]):
+    while firsts := list(own.order_by("first").values_list("first", flat=True)[:_PAGES_AT_ONCE]):
         with writing():
-            own.filter(first__lte=some[-1]).delete()
+            own.filter(first__lte=firsts[-1]).delete()
     with writing():
         NameRun.objects.filter(pk=run, is_live=False).delete()

@@ -229,14 +229,14 @@ class _NameSearch:
     def origin(self, name: str, call: int, *, is_complete: bool, is_acted_on: bool) -> NameOrigin:
         """The origin of a name."""
         places = self.places(name)
-        where: Origin = "nowhere" if is_complete else "unknown"
+        origin: Origin = "nowhere" if is_complete else "unknown"
         if places is not None:
-            where = "own" if places.first[0] is None else "given"
+            origin = "own" if places.first[0] is None else "given"
         return NameOrigin(
             name=name,
             kind=kind_of(name),
             call=call,
-            origin=where,
+            origin=origin,
             match=self.best[name].match if places else None,
             first=self.shown(name, self.first(name)),
             first_given=self.shown(name, self.first_given(name)),

@@ -126,11 +126,11 @@ def _first_byte(changes: RequestChanges) -> str:
     """The end of a sentence that says where two requests differ."""
     if changes.first_byte is None:
         return "; where is unknown"
-    where = f" from byte {changes.first_byte:,} on"
+    position = f" from byte {changes.first_byte:,} on"
     if changes.part is None:
-        return where
+        return position
     name = PARTS[changes.part.part]
-    return f"{where}, in {name}" + (f" of step {changes.part.step:,}" if changes.part.step else "")
+    return f"{position}, in {name}" + (f" of step {changes.part.step:,}" if changes.part.step else "")
 
 
 def _added(request: RecordedRequest, changes: RequestChanges) -> str:

@@ -113,10 +113,10 @@ def _index_older(progress: SearchProgress, should_stop: Callable[[], bool]) -> b
     sessions = Session.objects.filter(project=progress.project_id).order_by("pk")
     while True:
         left = sessions if progress.done_to is None else sessions.filter(pk__gt=progress.done_to)
-        some = list(left.values_list("pk", flat=True)[:50])
-        if not some:
+        batch = list(left.values_list("pk", flat=True)[:50])
+        if not batch:
             break
-        for session in some:
+        for session in batch:
             if not index_session(session, should_stop):
                 progress.save(update_fields=["done_to"])
                 return False
@@ -135,10 +135,10 @@ def index_session(session_id: UUID, should_stop: Callable[[], bool] = lambda: Fa
     newest = SearchStep.objects.filter(session=session_id).order_by("-first_position").first()
     first = newest.first_position if newest else session.fork_position + 1
     fresh = documents(session.project_id, session_id, first, session.head)
-    while some := list(islice(fresh, STEPS_AT_ONCE)):
+    while batch := list(islice(fresh, STEPS_AT_ONCE)):
         try:
             with writing():
-                newest = _store(session, some, newest)
+                newest = _store(session, batch, newest)
         except (_IndexedElsewhere, IntegrityError):
             # Another process is indexing the session and may stop before its end, or the session was deleted.
             return False
@@ -147,7 +147,7 @@ def index_session(session_id: UUID, should_stop: Callable[[], bool] = lambda: Fa
     return True
 
 
-def _store(session: Session, some: Sequence[SearchDocument], newest: SearchStep | None) -> SearchStep:
+def _store(session: Session, batch: Sequence[SearchDocument], newest: SearchStep | None) -> SearchStep:
     """Stores adjacent documents. The first may replace the newest row."""
     rows = SearchStep.objects.select_for_update().filter(session=session.pk).order_by("-first_position")
     stored = rows.first()
@@ -156,29 +156,29 @@ def _store(session: Session, some: Sequence[SearchDocument], newest: SearchStep 
         newest and newest.pk,
     ):
         raise _IndexedElsewhere
-    if newest is not None and newest.first_position == some[0].first:
-        is_last = len(some) == 1
-        if newest.checksum != some[0].checksum:
-            _replace(newest, some[0], is_open=is_last)
-        elif newest.last_position != some[0].last or (newest.open_tokens is not None) != is_last:
-            _fill(newest, some[0], is_open=is_last)
+    if newest is not None and newest.first_position == batch[0].first:
+        is_last = len(batch) == 1
+        if newest.checksum != batch[0].checksum:
+            _replace(newest, batch[0], is_open=is_last)
+        elif newest.last_position != batch[0].last or (newest.open_tokens is not None) != is_last:
+            _fill(newest, batch[0], is_open=is_last)
             newest.save(update_fields=_FIELDS)
-        some = some[1:]
+        batch = batch[1:]
     elif newest is not None and newest.open_tokens is not None:
         newest.open_tokens = None
         newest.save(update_fields=["open_tokens"])
-    return _insert(session, some) or newest or rows[0]
+    return _insert(session, batch) or newest or rows[0]
 
 
-def _insert(session: Session, some: Sequence[SearchDocument]) -> SearchStep | None:
+def _insert(session: Session, batch: Sequence[SearchDocument]) -> SearchStep | None:
     """Adds rows with their tokens. Returns the last one."""
     rows = []
-    for document in some:
+    for document in batch:
         row = SearchStep(project_id=session.project_id, session_id=session.pk, first_position=document.first)
-        _fill(row, document, is_open=document is some[-1])
+        _fill(row, document, is_open=document is batch[-1])
         rows.append(row)
     made = SearchStep.objects.bulk_create(rows)
-    add_words((row.pk, document.tokens) for row, document in zip(made, some, strict=True))
+    add_words((row.pk, document.tokens) for row, document in zip(made, batch, strict=True))
     return made[-1] if made else None
 
 
