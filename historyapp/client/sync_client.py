@@ -1,14 +1,16 @@
 """The blocking client."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import httpx
 
-from historyapp.client import deadline, endpoints, http_messages, spooled_writes
+from historyapp.client import deadline, http_messages, spooled_writes
 from historyapp.client.api_call import ApiCall, Id, LiveStream, Pages, Stream
+from historyapp.client.api_methods import ApiMethods
+from historyapp.client.http_messages import ServerConnection
 from historyapp.client.outage import OnOutage, patience_of
 from historyapp.client.retrying import QUICK_ATTEMPTS, Attempts, Outcome, RetryLimit, is_outage
 from historyapp.client.spool import Spool, Write
@@ -16,24 +18,10 @@ from historyapp.client.spool_sender import Sender
 from historyapp.wire.base import Page
 from historyapp.wire.compressions import RunOut
 
-P = ParamSpec("P")
 T = TypeVar("T")
-Method = Callable[Concatenate["Playhead", P], T]
 
 
-def _api_method(describe: Callable[P, ApiCall[T]]) -> Method[P, T]:
-    return http_messages.as_method(
-        describe, lambda self, /, *args, **kwargs: self.execute(describe(*args, **kwargs))
-    )
-
-
-def _listed(describe: Callable[P, Pages[T] | Stream[T] | LiveStream[T]]) -> Method[P, Iterator[T]]:
-    return http_messages.as_method(
-        describe, lambda self, /, *args, **kwargs: self._items(describe(*args, **kwargs)), Iterator
-    )
-
-
-class Playhead(http_messages.ServerConnection[httpx.Client]):
+class Playhead(ApiMethods, ServerConnection[httpx.Client]):
     """A Playhead server, as one API key may use it. Threads may share it; close it, or use it in a ``with``.
 
     Failed requests are retried if that may help, and nothing is recorded twice.
@@ -52,6 +40,9 @@ class Playhead(http_messages.ServerConnection[httpx.Client]):
         PlayheadError: from every method; see :mod:`historyapp.client.errors`.
         ValueError: from here, when an argument is wrong.
     """
+
+    _RETURNS: ClassVar[Any] = None
+    _RETURNS_LIST: ClassVar[Any] = Iterator
 
     def __init__(
         self,
@@ -73,112 +64,6 @@ class Playhead(http_messages.ServerConnection[httpx.Client]):
                 lambda write, seconds: self._attempt(*self._attempt_of(write, seconds)),
             )
             self._sender.start()
-
-    create_session = _api_method(endpoints.sessions.create_session)
-    sessions = _listed(endpoints.sessions.sessions)
-    session_facets = _api_method(endpoints.sessions.session_facets)
-    session = _api_method(endpoints.sessions.session)
-    change_session = _api_method(endpoints.sessions.change_session)
-    annotate_session = _api_method(endpoints.sessions.annotate_session)
-    archive_session = _api_method(endpoints.sessions.archive_session)
-    fork = _api_method(endpoints.sessions.fork)
-
-    append = _api_method(endpoints.entries.append)
-    register_action = _api_method(endpoints.entries.register_action)
-    register_result = _api_method(endpoints.entries.register_result)
-    append_step = _api_method(endpoints.entries.append_step)
-    entries = _listed(endpoints.entries.entries)
-    entry = _api_method(endpoints.entries.entry)
-
-    episodes = _listed(endpoints.episodes.episodes)
-    full_episodes = _listed(endpoints.episodes.full_episodes)
-    episode = _api_method(endpoints.episodes.episode)
-    recorded_request = _api_method(endpoints.episodes.recorded_request)
-    recorded_messages = _listed(endpoints.episodes.recorded_messages)
-    origins = _api_method(endpoints.episodes.origins)
-    find = _listed(endpoints.finding.find)
-    search = _listed(endpoints.searching.search)
-    search_suggestions = _api_method(endpoints.searching.search_suggestions)
-    saved_searches = _listed(endpoints.saved_searches.saved_searches)
-    save_search = _api_method(endpoints.saved_searches.save_search)
-    rename_search = _api_method(endpoints.saved_searches.rename_search)
-    delete_search = _api_method(endpoints.saved_searches.delete_search)
-    progress = _api_method(endpoints.episodes.progress)
-    history = _api_method(endpoints.episodes.history)
-    messages = _api_method(endpoints.episodes.messages)
-
-    context = _api_method(endpoints.contexts.context)
-    serve_context = _api_method(endpoints.contexts.serve_context)
-    snapshots = _listed(endpoints.contexts.snapshots)
-    snapshot = _api_method(endpoints.contexts.snapshot)
-    snapshot_request = _api_method(endpoints.contexts.snapshot_request)
-    snapshot_diff = _api_method(endpoints.contexts.snapshot_diff)
-
-    call_model = _listed(endpoints.model_calls.call_model)
-
-    ledger = _api_method(endpoints.ledger.ledger)
-    step_ledgers = _listed(endpoints.ledger.step_ledgers)
-    overview = _api_method(endpoints.overview.overview)
-    figures = _api_method(endpoints.figures.figures)
-
-    rewind = _api_method(endpoints.rewinds.rewind)
-    undo_rewind = _api_method(endpoints.rewinds.undo_rewind)
-    rewinds = _listed(endpoints.rewinds.rewinds)
-    summaries = _listed(endpoints.rewinds.summaries)
-    write_summary = _api_method(endpoints.rewinds.write_summary)
-
-    events = _api_method(endpoints.events.events)
-    follow_events = _listed(endpoints.events.follow_events)
-    follow_session = _listed(endpoints.events.follow_session)
-
-    compare_sessions = _api_method(endpoints.run_comparisons.compare_sessions)
-    compared_steps = _listed(endpoints.run_comparisons.compared_steps)
-
-    notes = _listed(endpoints.notes.notes)
-    write_note = _api_method(endpoints.notes.write_note)
-    delete_note = _api_method(endpoints.notes.delete_note)
-
-    compress = _api_method(endpoints.compressions.compress)
-    compressions = _listed(endpoints.compressions.compressions)
-    compression = _api_method(endpoints.compressions.compression)
-    cancel_compression = _api_method(endpoints.compressions.cancel_compression)
-    retry_compression = _api_method(endpoints.compressions.retry_compression)
-    estimate_compression = _api_method(endpoints.compressions.estimate_compression)
-    compare = _api_method(endpoints.compressions.compare)
-    comparison = _api_method(endpoints.compressions.comparison)
-    comparison_rows = _listed(endpoints.compressions.comparison_rows)
-
-    project = _api_method(endpoints.projects.project)
-    change_project = _api_method(endpoints.projects.change_project)
-    caps = _listed(endpoints.projects.caps)
-    set_caps = _api_method(endpoints.projects.set_caps)
-
-    what_ifs = _listed(endpoints.what_ifs.what_ifs)
-    save_what_if = _api_method(endpoints.what_ifs.save_what_if)
-    delete_what_if = _api_method(endpoints.what_ifs.delete_what_if)
-
-    share = _api_method(endpoints.shares.share)
-    shares = _listed(endpoints.shares.shares)
-    revoke_share = _api_method(endpoints.shares.revoke_share)
-
-    webhooks = _listed(endpoints.webhooks.webhooks)
-    create_webhook = _api_method(endpoints.webhooks.create_webhook)
-    webhook = _api_method(endpoints.webhooks.webhook)
-    change_webhook = _api_method(endpoints.webhooks.change_webhook)
-    delete_webhook = _api_method(endpoints.webhooks.delete_webhook)
-    rotate_webhook_secret = _api_method(endpoints.webhooks.rotate_webhook_secret)
-    send_test_event = _api_method(endpoints.webhooks.send_test_event)
-    webhook_deliveries = _listed(endpoints.webhooks.webhook_deliveries)
-    webhook_delivery = _api_method(endpoints.webhooks.webhook_delivery)
-    redeliver = _api_method(endpoints.webhooks.redeliver)
-
-    import_files = _api_method(endpoints.transfers.import_files)
-    export = _listed(endpoints.transfers.export)
-    export_many = _listed(endpoints.bulk_actions.export_many)
-    start_bulk_action = _api_method(endpoints.bulk_actions.start_bulk_action)
-    bulk_action = _api_method(endpoints.bulk_actions.bulk_action)
-    cancel_bulk_action = _api_method(endpoints.bulk_actions.cancel_bulk_action)
-    estimate_bulk_compression = _api_method(endpoints.bulk_actions.estimate_bulk_compression)
 
     def execute(self, api_call: ApiCall[T]) -> T:
         """Sends an API call and returns its response. While writes wait in the spool, further ones do too."""
