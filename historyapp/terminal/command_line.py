@@ -65,7 +65,7 @@ def make_parser(further: Sequence[str] = ()) -> ArgumentParser:
     """The parser of all commands of this package.
 
     Args:
-        others: names of further commands, without their options.
+        further: names of further commands, without their options.
     """
     parser = ArgumentParser(prog="playhead", allow_abbrev=False)
     commands = parser.add_subparsers(dest="command", required=True)
