@@ -88,7 +88,8 @@ class FiguresPage:
 
     @cached_property
     def tables(self) -> list[tuple[str, list[tuple[str, str, str, GroupFigures]]]]:
-        """For agents, models and tools: name, what the filter calls it, width of its bar, figures."""
+        """For agents, models and tools: the name, its value in the filter, the width of its bar, and its
+        figures."""
         groups = grouped_by_names(self.project, self.query)
         return [(name, self._table(name, groups[name])) for name in _NAMES]
 

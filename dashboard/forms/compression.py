@@ -90,13 +90,13 @@ class StrategyForm:
 
 @dataclass(frozen=True, slots=True)
 class CompressionForm:
-    """A form as it was filled in, valid or not."""
+    """A form with the values that somebody entered, which may be invalid."""
 
     from_step: str
     to_step: str
     again: bool
     sides: tuple[StrategyForm, ...]
-    """One, or two where strategies are compared."""
+    """One, or two if strategies are compared."""
 
     def run_requests(self) -> list[RunRequest]:
         """One request for each side.

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PER_NAME = 10
-"""Failures of one name from one address: nobody else's failures keep a person out."""
+"""Failed attempts for one name from one address. Failures of other people do not lock a person out."""
 PER_ADDRESS = 50
-"""Failures of one address, which may be a proxy for many people."""
+"""Failed attempts from one address, which may be a proxy for many people."""
 SECONDS = 300
 """The time span in which failures are counted together."""
 
@@ -30,7 +30,7 @@ class PasswordForm(AuthenticationForm):
     """Checks no password after too many failures: each check takes a third of a second."""
 
     retry_after = 0
-    """Seconds until another attempt is possible, where this one was refused unchecked."""
+    """Seconds until another attempt is possible, if this one was refused without a check."""
 
     def clean(self) -> dict[str, Any]:
         assert self.request

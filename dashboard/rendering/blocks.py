@@ -1,4 +1,4 @@
-"""Blocks: the texts that a step is made of, folded so that a step costs the same however much it holds."""
+"""Blocks: the texts of a step, folded so that showing a step costs the same at any size."""
 
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict, Unpack
@@ -25,7 +25,8 @@ come from a reserved part of the step's characters."""
 ASIDE_CHARACTERS = 400
 """The most characters that are shown of a block that is closed at first."""
 STEP_COMPARISONS = 10_000_000
-"""What comparing the edits of one step may cost: a second or two. Others are shown as old and new."""
+"""The limit for comparing the edits of one step, about a second or two. Further edits are shown as old and
+new text."""
 
 TERMINAL, MARKDOWN = "terminal", "markdown"
 SCREEN = "screen"
@@ -88,7 +89,8 @@ class Block:
 
     @property
     def shape(self) -> str:
-        """What the template puts around it: ``lines`` is code with line numbers, ``code`` code without."""
+        """The element that the template uses: ``lines`` for code with line numbers, ``code`` for code
+        without."""
         if self.language in (TERMINAL, SCREEN, MARKDOWN, DIFF, SPLIT, MATCHES, TASKS, TREE, IMAGE):
             return self.language
         return "lines" if self.first_line else "code"
@@ -180,7 +182,7 @@ class Folder:
         """A block that shows its first lines, or less when the step has shown enough.
 
         Args:
-            is_closed: whether it stands within something that is closed at first.
+            is_closed: whether it is inside an element that is closed at first.
         """
         most = ASIDE_CHARACTERS if more.get("is_aside") or is_closed else HEAD_CHARACTERS
         end = _end(text, 0, min(most, self._left), HEAD_LINES)

@@ -18,7 +18,7 @@ from pygments.util import ClassNotFound
 from dashboard.rendering.text import visible
 
 SECONDS = 0.2
-"""Processor time for the colours of one text. After it, the rest is shown without."""
+"""The limit for colouring one text, in seconds of processor time. The rest is shown without colours."""
 PART = 2_000
 """Characters that a lexer reads at once. Many lexers take quadratic time for a single token of hostile text:
 a tenth of a second for so many characters, half a minute for a whole block, and nothing can interrupt it."""

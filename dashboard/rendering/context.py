@@ -49,7 +49,7 @@ EXCERPT = 80
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """What fills a budget."""
+    """The parts of a context within its budget."""
 
     parts: list[BarPart]
     tokens: int
@@ -59,7 +59,7 @@ class Composition:
 
 
 def composition(manifest: Manifest, budget: int) -> Composition:
-    """The bar of a context: its width stands for the budget, or for the context where that is larger."""
+    """The bar of a context. Its width represents the budget, or the context if that is larger."""
     tokens = Counter[str]()
     for segment in manifest.segments:
         tokens[kind_of(segment)] += segment.tokens
@@ -175,7 +175,7 @@ class Changes:
 
     segments: SegmentDiff
     segment: Segment | None
-    """The one that holds the first difference, as far as sizes tell."""
+    """The segment with the first difference, as far as the sizes show."""
     prefix: PrefixDiff
     cache: CacheEffect
     first_difference: FirstDifference | None
@@ -201,10 +201,10 @@ class Bill(NamedTuple):
 
     step: int
     is_next: bool
-    """Whether the later one of two compared requests led to the step; else the earlier one did."""
+    """Whether the later one of two compared requests led to the step; otherwise the earlier one did."""
     usage: Usage
     micros: int | None
-    """Millionths of a dollar; None where the price is not known."""
+    """In millionths of a dollar; None if the price is not known."""
 
 
 def changes(before: BuiltContext, after: BuiltContext, prices: Prices, bill: Bill | None) -> Changes:

@@ -17,7 +17,7 @@ _IMAGE_PARTS = ("image", "image_url", "input_image")
 
 
 def image_block(folder: Folder, key: str, part: Any) -> Block | None:
-    """An image part, or why it cannot be shown; None where the part is no image."""
+    """An image part, or why it cannot be shown; None if the part is not an image."""
     if not isinstance(part, dict) or part.get("type") not in _IMAGE_PARTS:
         return None
     neutral = neutral_content([part | {"type": "image_url"} if part["type"] == "input_image" else part])
@@ -33,7 +33,7 @@ def image_block(folder: Folder, key: str, part: Any) -> Block | None:
 
 
 def image_bytes(data: str) -> tuple[str, bytes] | None:
-    """Media type and bytes of base64 data; None unless they begin as an image of one of the types does."""
+    """Media type and bytes of base64 data; None unless they begin like an image of an allowed type."""
     try:
         content = b64decode(data + "=" * (-len(data) % 4))
     except (Error, ValueError):

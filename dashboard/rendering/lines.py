@@ -1,7 +1,7 @@
 """Texts shown line by line: code with line numbers, diffs, matches of a search, and lists of tasks.
 
-Each function draws a part of a text, so that a long text can be read a part at a time. The numbers stand in
-attributes, where neither a selection nor a screen reader takes them for text.
+Each function draws a part of a text, so that a long text can be read a part at a time. The numbers are in
+attributes, so that selections and screen readers do not include them.
 """
 
 import re
@@ -24,7 +24,7 @@ _HUNK = re.compile(r"@@ -(\d{1,9})(?:,\d{1,9})? \+(\d{1,9})(?:,\d{1,9})? @@")
 _PLACE = re.compile(r"(?P<mark>[:-])(?P<line>\d{1,7})(?P=mark)")
 _LINE_ONLY = re.compile(r"\s{0,9}(?P<line>\d{1,7})(?:[:→\t-])")
 _NO_PATH = frozenset(' \t"{}<>')
-"""Characters that tell a text from the path of a match."""
+"""Characters that the path of a match does not contain."""
 _TAGS = {"-": "del", "+": "ins"}
 
 
@@ -68,7 +68,7 @@ def numbered_lines(text: str, span: tuple[int, int], first_line: int, language: 
 
 
 def diff_lines(text: str, span: tuple[int, int], language: str) -> SafeString:
-    """A diff of one file with the numbers of the old and of the new lines, where it has them."""
+    """A diff of one file with the numbers of the old and the new lines, if it has them."""
     lines = list(_diff(text, span, language))
     width = max((len(str(line.new or line.old or "")) for line in lines), default=0)
     rows = []
@@ -112,7 +112,8 @@ def _row(old: _DiffLine | None, new: _DiffLine | None) -> str:
 
 
 def _diff(text: str, span: tuple[int, int], language: str) -> Iterator[_DiffLine]:
-    """The lines of a part of a diff. The old and the new lines are coloured apart, as each is code."""
+    """The lines of a part of a diff. The old and the new lines are coloured separately, because each are
+    code of their own."""
     start, end = span
     shown = _parts(text[start:end])
     old_side = iter(_coloured([line[1:] or "\n" for line in shown if line[0] in " -\n"], language))
@@ -153,7 +154,7 @@ def _numbers_at(text: str, start: int) -> tuple[int | None, int | None]:
 
 
 def matches(text: str) -> SafeString:
-    """Matches of a search, below the file that they are in. Lines that name no file stay as they are."""
+    """Matches of a search, grouped by file. Lines that name no file stay as they are."""
     rows, file = [], ""
     for line in _parts(text):
         match = _PLACE.search(line) if not (file and line.startswith(f"{file}-")) else None

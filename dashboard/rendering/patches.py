@@ -40,7 +40,7 @@ class FilePatch:
 
 @dataclass(slots=True)
 class Patch:
-    """The files of a patch, and the lines that stand outside of them."""
+    """The files of a patch, and the lines outside of them."""
 
     files: list[FilePatch] = field(default_factory=list)
     others: list[str] = field(default_factory=list)

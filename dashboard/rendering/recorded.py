@@ -46,12 +46,12 @@ SHOWN = 2_000
 
 @dataclass(frozen=True, slots=True)
 class RecordedPanel:
-    """What the panel shows of a request."""
+    """The content of the panel of a request."""
 
     request: RecordedRequest
     changes: RequestChanges | None
     size_note: str
-    """What the large number is a part of, and where it comes from."""
+    """Explains the large number: the total that it is a part of, and its source."""
     parts: list[BarPart]
     read: str
     """The share of the input that was read from a cache, as a percentage; empty if unknown."""
@@ -60,7 +60,7 @@ class RecordedPanel:
     cost_note: str
     change_note: str
     absent: list[str]
-    """What is not in the request, in sentences."""
+    """The parts that are not in the request, in sentences."""
     takes: list[Take]
     """Takes that were cut off before the step, the newest last."""
     source_note: str
@@ -101,7 +101,8 @@ def _size_note(request: RecordedRequest) -> str:
 
 
 def _bar(request: RecordedRequest) -> list[BarPart]:
-    """The parts of the bar. Its width stands for the model's window; for the request if that is unknown."""
+    """The parts of the bar. Its width represents the model's window, or the request if the window is
+    unknown."""
     tokens, total = request.tokens.parts, max(1, request.total)
     whole = sum(count for count in tokens.values() if count > 0)
     scale = min(1.0, request.total / whole) if whole else 1.0  # our count may exceed the bill

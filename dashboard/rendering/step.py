@@ -44,7 +44,7 @@ MAX_FOLDERS = 3
 SUMMARIES = 10
 """The most summaries shown of one step, the narrowest first."""
 NOT_SHOWN = "What a person wrote is not shown."
-"""In place of feedback, and of answers to questions, where a share link leaves these out."""
+"""Shown instead of feedback and of answers to questions, if a share link hides these."""
 ENTRIES = 2_000
 """The most entries read of one step."""
 
@@ -139,11 +139,11 @@ class StepView:
     reviews: list[tuple[core.Review, list[LabelledValue]]]
     summaries: list[SummaryView]
     headline: Headline | None
-    """None where the step calls no tool."""
+    """None if the step calls no tool."""
     model: str
     usage: Usage
     pace: Pace | None
-    """How long a replay shows it; None where its time is not known."""
+    """How long a replay shows it; None if its time is not known."""
     blocks: dict[str, Block] = field(repr=False)
 
 
@@ -153,7 +153,7 @@ def load_step(
     """The step with at most :data:`CALLS` of its tool calls, in four queries.
 
     Args:
-        may_be_summarised: False where the caller knows that no summary covers the step.
+        may_be_summarised: False if the caller knows that no summary covers the step.
 
     Raises:
         NotFound: when there is no such live step.
@@ -210,7 +210,7 @@ def load_step(
 
 
 def _shown(history: History, step: Step) -> Step:
-    """The step; without reviews, feedback and answers of people where the reader may not see these."""
+    """The step, without reviews, feedback and answers of people if the reader may not see these."""
     if history.visible.inputs:
         return step
     names = [call.name for call in step.output.tool_calls]
@@ -341,7 +341,8 @@ def _calls(
 def _link_subagents(
     history: History, row: Episode, step: Step, drawn: list[CallView], first_call: int
 ) -> None:
-    """Names the sessions of sub-agents: each by the id of its call, else in the order of the calls."""
+    """Links the calls to the sessions of sub-agents: by the id of the call, otherwise in the order of the
+    calls."""
     if history.visible.is_shared or not any(call.subject.kind == "agent" for call in drawn):
         return
     started = started_by(history, [row], ("title", "metadata")).get(row.number, [])
@@ -363,7 +364,7 @@ def _headline(drawn: list[CallView], all_calls: int, first_call: int) -> Headlin
 
 
 def _summaries(folder: Folder, covering: list[Summary]) -> list[SummaryView]:
-    """Narrowest first; of the same steps, newest first."""
+    """The summaries, the narrowest first; of those with the same steps, the newest first."""
     covering = sorted(covering, key=lambda summary: summary.pk, reverse=True)
     covering.sort(key=lambda summary: summary.last_step - summary.first_step)
     views: list[SummaryView] = []

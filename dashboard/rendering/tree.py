@@ -1,4 +1,5 @@
-"""JSON as a tree that opens and closes, with lists of like objects as tables. Bounded: the rest is text."""
+"""JSON as a tree that opens and closes, with lists of similar objects as tables. Beyond its limits, it is
+text."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
@@ -26,7 +27,7 @@ class Tree:
 
     def __init__(self, characters: int) -> None:
         self.characters = characters
-        """How many characters may still be drawn."""
+        """The number of characters that may still be drawn."""
         self.nodes = MAX_NODES
         self.is_whole = True
         """Whether everything so far was drawn."""

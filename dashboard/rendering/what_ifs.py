@@ -15,9 +15,9 @@ class SavedWhatIf:
 
     what_if: WhatIf
     facts: str
-    """What it chooses, in words."""
+    """The chosen values, in words."""
     address: str
-    """The session's page with it."""
+    """The address of the session's page with this What if."""
     is_shown: bool
     """Whether the panel shows it."""
     is_used: bool
@@ -27,7 +27,7 @@ class SavedWhatIf:
 def saved_what_ifs(
     location: Location, options: WhatIfOptions, settings: SessionSettings
 ) -> list[SavedWhatIf]:
-    """Those of the session's project, by name.
+    """The saved What ifs of the session's project, by name.
 
     Args:
         options: what the panel shows.

@@ -1,6 +1,6 @@
-"""A long text of a step on a page of its own: a part of its lines, and the lines that have a text to find.
+"""A long text of a step on a page of its own: a part of its lines, and the lines that match a search.
 
-Everything takes one scan of the text, whatever is searched.
+Each operation scans the text only once.
 """
 
 from collections.abc import Iterator
@@ -16,9 +16,9 @@ from historyapp.core.searchable import lowered
 PAGE_CHARACTERS = 20_000
 """Characters of the text on one page."""
 MAX_LINES = 50
-"""Lines with the text to find that are listed on one page."""
+"""At most this many matching lines are listed on one page."""
 MAX_COUNTED = 10_000
-"""Lines with it that are counted."""
+"""At most this many matching lines are counted."""
 LINES_BEFORE = 3
 """Lines shown before a matching line."""
 AROUND = 80
@@ -48,7 +48,7 @@ class WholeText:
         raw: as the agent wrote it.
         search_text: the text to find, in any case; empty: none.
         start: the character at which the page begins, of the text without escape sequences.
-        first: how many found lines stand on earlier pages of the list.
+        first: the number of matching lines on earlier pages of the list.
     """
 
     raw: str
@@ -125,7 +125,7 @@ class WholeText:
 
     @property
     def previous_start(self) -> int | None:
-        """Where the page before begins; None on the first one."""
+        """Where the previous page begins; None on the first one."""
         if not self.page_start:
             return None
         least = max(0, self.page_start - PAGE_CHARACTERS)

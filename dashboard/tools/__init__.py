@@ -1,4 +1,4 @@
-"""The views of tool calls: one file each; the registry names them.
+"""The views of tool calls. Each has a file of its own; the registry lists them.
 
 docs/extending.md shows how to add one.
 """
@@ -27,5 +27,5 @@ def view_of(call: RecordedCall) -> ToolView:
 
 
 def draw_call(call: RecordedCall, make: CallBlocks) -> Card:
-    """What is shown of a call."""
+    """The card that shows a call."""
     return view_of(call).draw(call, make)

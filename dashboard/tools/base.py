@@ -34,7 +34,7 @@ class RecordedCall:
 
     @cached_property
     def fields(self) -> Mapping[str, Any]:
-        """The arguments by name; empty where they are a text."""
+        """The arguments by name; empty if they are a text."""
         return self.arguments if isinstance(self.arguments, Mapping) else {}
 
     def text_of(self, *names: str) -> str:
@@ -74,18 +74,18 @@ class RecordedCall:
 
 @dataclass(slots=True)
 class Card:
-    """What a view shows of a call."""
+    """The content that a view shows for a call."""
 
     title: str = ""
     """In one line: the command, file, pattern or address."""
     facts: list[str] = field(default_factory=list)
     """Small remarks beside the title: the folder, a range of lines, a count."""
     badge: str = ""
-    """How it ended, where the result says more than its status: ``exit 1``."""
+    """How the call ended, if the result says more than its status, for example ``exit 1``."""
     is_bad: bool = False
     """Whether the badge says that the call failed."""
     values: list[LabelledValue] = field(default_factory=list)
-    """Arguments that the view has no other place for."""
+    """Arguments that the view shows nowhere else."""
     request: list[Block] = field(default_factory=list)
     response: list[Block] = field(default_factory=list)
 
@@ -130,7 +130,7 @@ class ToolView:
     fits: Callable[[RecordedCall], bool]
     """Whether the view can show a call. It looks at arguments and result; a name alone does not decide."""
     draw: Callable[[RecordedCall, CallBlocks], Card]
-    """Called only where ``fits`` is true. Must show every argument, and every text that came back."""
+    """Called only if ``fits`` returns true. It must show every argument and the whole result."""
 
 
 def answer_blocks(

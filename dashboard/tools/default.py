@@ -11,7 +11,7 @@ from dashboard.tools.web import prose
 from historyapp.core.json import parse_embedded
 
 _MAX_JSON = 1_000_000
-"""Characters of a text that is read as JSON. Longer ones stay text."""
+"""Longer texts, in characters, are not parsed as JSON."""
 
 
 def fits(call: RecordedCall) -> bool:
@@ -32,7 +32,7 @@ def _answer(make: CallBlocks, text: str, key: str) -> list[Block]:
 
 
 def embedded_json(text: str) -> Any:
-    """The object or list that a text is, or None."""
+    """The JSON object or list in a text; None if the text is anything else."""
     if text.lstrip()[:1] not in ("{", "[") or len(text) > _MAX_JSON:
         return None
     try:

@@ -20,7 +20,7 @@ _EDITOR_COMMANDS = ("create", "insert", "str_replace", "write", "edit")
 _MAX_FILES = 20
 """The most edits or files of one call that are shown as diffs of their own."""
 _SHORT = 400
-"""The most characters of an answer that is open at first. Longer ones repeat the file."""
+"""The most characters of an answer that is open at first. Longer answers usually repeat the file."""
 
 
 def fits(call: RecordedCall) -> bool:
@@ -96,7 +96,7 @@ def _changed(path: str, change: Mapping[str, Any]) -> FilePatch | None:
 
 
 def _pairs(call: RecordedCall) -> Iterator[tuple[str, str]]:
-    """The old and new texts of a call's edits; nothing where one of several edits has another shape."""
+    """The old and new texts of a call's edits; none if one of several edits has another shape."""
     edits = call.fields.get("edits")
     if not isinstance(edits, list):
         yield from _pairs_in(call.fields)
@@ -113,7 +113,7 @@ def _pairs_in(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _pair_block(call: RecordedCall, make: CallBlocks, number: int, pair: tuple[str, str]) -> Block:
-    """What an edit changes, with line numbers if the answer shows the changed lines with theirs."""
+    """An edit as a block, with line numbers if the answer contains the changed lines with their numbers."""
     old, new = pair
     path = call.text_of(*PATHS)
     text = edit_diff(make.folder, old, new)
@@ -128,7 +128,7 @@ def _pair_block(call: RecordedCall, make: CallBlocks, number: int, pair: tuple[s
 
 
 def _new_text(call: RecordedCall) -> str:
-    """The text of a file, or of lines, that a call writes. Empty where it names no file or lines."""
+    """The text of a file, or of lines, that a call writes. Empty if it names no file or lines."""
     is_named = call.text_of(*PATHS) or any(name in call.fields for name in _LINES)
     return call.text_of(*_TEXTS) if is_named else ""
 

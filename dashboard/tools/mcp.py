@@ -1,4 +1,4 @@
-"""Calls of MCP servers, ``mcp__server__tool``: the server apart from the tool, JSON as a tree."""
+"""Calls of MCP servers, named ``mcp__server__tool``: server and tool separately, and JSON as a tree."""
 
 from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView
 from dashboard.tools.default import draw as draw_default
@@ -17,7 +17,7 @@ def draw(call: RecordedCall, make: CallBlocks) -> Card:
 
 
 def mcp_parts(name: str) -> tuple[str, str] | None:
-    """The server and the tool of a name; None where it is no name of MCP."""
+    """The server and the tool in a name; None if it is not the name of an MCP tool."""
     mark, _, rest = name.partition("__")
     server, _, tool = rest.partition("__")
     return (server, tool.strip("_")) if mark == "mcp" and server and tool.strip("_") else None

@@ -37,7 +37,7 @@ def draw(call: RecordedCall, make: CallBlocks) -> Card:
 
 
 def _tasks(call: RecordedCall) -> list[str]:
-    """Each task in one line with a mark; empty where the call has no list of tasks."""
+    """Each task in one line with a mark; empty if the call has no list of tasks."""
     for value in (call.fields.get(name) for name in _LISTS):
         if isinstance(value, list) and value and all(isinstance(task, Mapping) for task in value):
             lines = [_line(task) for task in value]
@@ -46,7 +46,7 @@ def _tasks(call: RecordedCall) -> list[str]:
 
 
 def _line(task: Mapping[str, Any]) -> str:
-    """The text of a task, and its remarks; empty where it has no status or text."""
+    """The text of a task, and its remarks; empty if it has no status or text."""
     texts = (task.get(name) for name in ("content", "step", "title", "subject", "task"))
     text = next((text for text in texts if isinstance(text, str) and text.strip()), "")
     status, notes = task.get("status"), task.get("notes")

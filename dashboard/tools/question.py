@@ -1,4 +1,4 @@
-"""Questions to a person: each question with its options, those that were chosen marked, and the answer."""
+"""Questions to a person: each question with its options, with marks at the chosen ones, and the answer."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -73,7 +73,7 @@ def _question(fields: Mapping[str, Any]) -> _Question | None:
 
 
 def _option(option: Any) -> tuple[str, str] | None:
-    """Label and remark of an option; None where it has another shape."""
+    """Label and remark of an option; None if it has another shape."""
     if isinstance(option, str) and option.strip():
         return option, ""
     if not isinstance(option, Mapping) or not {*_LABELS, *_REMARKS}.issuperset(option):
@@ -88,7 +88,7 @@ def _text(fields: Mapping[str, Any], names: Sequence[str]) -> str:
 
 
 def _line(question: _Question, answer: str, option: tuple[str, str]) -> str:
-    """An option in one line, marked where it was chosen."""
+    """An option in one line, with a mark if it was chosen."""
     label, remark = option
     is_chosen = answer == label or (question.is_several and label in answer.split(", "))
     text = f"{label} – {remark}" if remark else label

@@ -1,4 +1,4 @@
-"""Searches: matches below the file that they are in."""
+"""Searches: matches grouped by file."""
 
 from dashboard.rendering.blocks import MATCHES, Block
 from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView, answer_blocks, further_values

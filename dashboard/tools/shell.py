@@ -19,7 +19,7 @@ _FOLDERS = ("workdir", "cwd", "working_directory", "dir")
 _REMARKS = ("description", "summary", "justification")
 _SHELLS = ("bash", "sh", "zsh", "powershell", "pwsh")
 _SCRIPTS = ("const ", "let ", "await ", "text(", "//")
-"""How a script for Codex' tools begins, which is no command line but JavaScript."""
+"""The beginnings of scripts for Codex's tools. They are JavaScript, not command lines."""
 
 
 def command_of(call: RecordedCall) -> str:

@@ -28,12 +28,12 @@ def draw(call: RecordedCall, make: CallBlocks) -> Card:
 
 
 def prose(make: CallBlocks, text: str, key: str) -> list[Block]:
-    """A text of a response, as Markdown where it is that."""
+    """A text of a response, rendered if it is Markdown."""
     return [make.answered(key, text, MARKDOWN if is_markdown(text) else TERMINAL)]
 
 
 def _found_pages(call: RecordedCall) -> list[str]:
-    """Title and address of each page that a search found; empty where the result has another shape."""
+    """Title and address of each page that a search found; empty if the result has another shape."""
     if not isinstance(call.outputs, list):
         return []
     pages = [page for page in call.outputs if isinstance(page, Mapping) and isinstance(page.get("url"), str)]

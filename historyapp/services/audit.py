@@ -1,4 +1,4 @@
-"""Audit records: who did what."""
+"""Adds audit records, which say who did what."""
 
 from typing import Any
 from uuid import UUID

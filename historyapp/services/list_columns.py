@@ -50,7 +50,7 @@ def has_unlisted_sessions() -> bool:
     return Session.objects.filter(is_listed=False).exists()
 
 
-def list_sessions(should_stop: Callable[[], bool]) -> int:
+def fill_list_columns(should_stop: Callable[[], bool]) -> int:
     """Computes the columns of such sessions, until none is left or ``should_stop()``. Returns how many."""
     done = 0
     while not should_stop():

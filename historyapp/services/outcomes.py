@@ -20,7 +20,7 @@ from historyapp.models.changes import ChangeKind
 from historyapp.models.outcomes import RETRY_AFTER
 from historyapp.models.tails import tail_of
 from historyapp.services.changes import note_change
-from historyapp.services.list_columns import has_unlisted_sessions, list_sessions
+from historyapp.services.list_columns import fill_list_columns, has_unlisted_sessions
 from historyapp.services.subagents import link_calls
 from historyapp.services.transactions import writing
 from historyapp.wire.problems import StorageFailed
@@ -65,7 +65,7 @@ def work_out_outcomes(should_stop: Callable[[], bool]) -> int:
                 failed.update(retry_at=timezone.now() + RETRY_AFTER)
     if done:
         log.info("The outcomes of %s sessions have been computed.", done)
-    list_sessions(should_stop)
+    fill_list_columns(should_stop)
     return done
 
 

@@ -46,7 +46,7 @@ TAIL_COLUMNS = (
     "compression_due", "likely_failures", "duration", "shown_tokens", "money", "strip",
 )  # fmt: skip
 INDEXED_COLUMNS = tuple([column for column in TAIL_COLUMNS if column in SORTED_COLUMNS])
-"""Those of them that lists are sorted by."""
+"""The columns among them by which lists are sorted."""
 LOCKED_COLUMNS = (
     "id", "project_id", "status", "revision", "head", "tail", "created_at", "compress_at",
     "compress_at_tokens", "compression_due", "model", "forked_from_id", "strip", *INDEXED_COLUMNS,

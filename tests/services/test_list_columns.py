@@ -7,7 +7,7 @@ from historyapp.core.strips import load_strip
 from historyapp.models import Project, Session
 from historyapp.models.strips import read_strip
 from historyapp.services.append import append
-from historyapp.services.list_columns import LIST_COLUMNS, has_unlisted_sessions, list_sessions
+from historyapp.services.list_columns import LIST_COLUMNS, fill_list_columns, has_unlisted_sessions
 from historyapp.services.projections import rebuild
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
@@ -43,7 +43,7 @@ def test_rows_of_an_earlier_version_are_computed_by_a_worker(project: Project) -
     Session.objects.update(strip="", likely_failures=0, shown_tokens=0, duration=0, is_listed=False)
     assert has_unlisted_sessions()
     assert rebuild(session, check_only=True).differences == []
-    assert list_sessions(lambda: False) == 1
+    assert fill_list_columns(lambda: False) == 1
     assert Session.objects.filter(pk=session.pk).values(*LIST_COLUMNS).get() == stored
     assert not has_unlisted_sessions()
 

@@ -1,4 +1,4 @@
-"""How a context is chosen. One file each; the registry names them."""
+"""Policies choose the content of a context. Each has a file of its own; the registry lists them."""
 
 from historyapp.core.errors import Invalid
 from historyapp.core.policies.base import Policy
@@ -14,7 +14,7 @@ POLICIES: dict[str, Policy] = {
 
 
 def policy_named(name: str) -> Policy:
-    """The policy of a name.
+    """The policy with this name.
 
     Raises:
         Invalid: when the name is unknown. The message lists all policies.

@@ -1,4 +1,4 @@
-"""Puts a context together: prices each part, keeps to the budget, and writes the manifest."""
+"""Puts a context together: counts the tokens of each part, keeps to the budget, and writes the manifest."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -18,18 +18,20 @@ OLDER = "older than what the budget holds"
 
 @dataclass(frozen=True, slots=True)
 class ContextPart:
-    """One part of a conversation: where it stands, how it is written, and its line in the manifest."""
+    """One part of a conversation: its position, its content as the format writes it, and its manifest
+    segment."""
 
     position: int
     content: ConversationPart
     rendered: Rendered
     segment: Segment
     covers_to: int = 0
-    """The last position that a summary covers. Inputs between its first and its last are not part of it."""
+    """The last position that a summary covers. Inputs between its first and last positions are separate
+    parts."""
 
 
 def summary_part(summary: SummaryLike, meter: RequestMeter) -> ContextPart:
-    """A summary as a user's message: it repeats what tools returned, which must not have the system role."""
+    """A summary as a user's message. It repeats texts of tools, which must not have the system role."""
     first, last = summary.first_step, summary.last_step
     steps = f"step {first}" if first == last else f"steps {first} to {last}"
     content = InputMessage(summary.first_position, f"Summary of {steps}:\n{summary.text}")
@@ -57,7 +59,7 @@ class Assembly:
     live_screen: Rendered | None
     fixed: list[Segment]
     used: int
-    """Tokens of the fixed parts, the most that the format may add, and all that was added."""
+    """Tokens of the fixed parts, of everything added so far, and the most that the format may add."""
     parts: list[ContextPart] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -83,9 +85,9 @@ class Assembly:
         form: Form = "full",
         rendered: Rendered | None = None,
     ) -> ContextPart:
-        """A step or an input: in full, or as ``content`` in its place.
+        """A step or an input, in full or replaced by ``content``.
 
-        ``rendered``: the step, if it has been written.
+        ``rendered``: the part as the format writes it, if known.
         """
         if isinstance(unit, Episode):
             content = content or unit.turn
@@ -98,7 +100,7 @@ class Assembly:
         return ContextPart(unit_position(unit), content, rendered, segment)
 
     def take(self, part: ContextPart) -> bool:
-        """Adds the part if it fits. Returns whether it did."""
+        """Adds the part if it fits. Returns whether it fits."""
         if self.max_tokens is not None and self.used + part.segment.tokens > self.max_tokens:
             return False
         self.add(part)
@@ -130,7 +132,7 @@ class Assembly:
             )
 
     def fill(self, parts: Iterator[ContextPart], past: Past, *, patience: int = 0) -> bool:
-        """Pins the first part and adds those of the others that fit. Returns whether all of them did.
+        """Pins the first part and adds those of the others that fit. Returns whether all of them fit.
 
         ``patience``: how many parts that do not fit are listed and skipped; the next one ends it.
 
@@ -170,7 +172,8 @@ class Assembly:
             self.left_out.append(LeftOut(position=first, last_position=newest, reason=reason))
 
     def context(self, *, stable: int = 0) -> Context:
-        """The context as it now stands. ``stable``: how many of its parts the next one will begin with."""
+        """The context with the parts added so far. ``stable``: the number of its first parts that the next
+        context will repeat."""
         parts = self._without_repetitions(sorted(self.parts, key=lambda part: part.position))
         segments = [*self.fixed, *(part.segment for part in parts)]
         context = Context(
@@ -187,7 +190,7 @@ class Assembly:
         return context
 
     def _without_repetitions(self, parts: list[ContextPart]) -> list[ContextPart]:
-        """The parts, without late results whose text already stands under their call in an earlier step."""
+        """The parts without late results whose text is already under their call in an earlier step."""
         if not any(isinstance(part.content, Turn) and part.content.remarks for part in parts):
             return parts
         known: set[str] = set()

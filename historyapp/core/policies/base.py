@@ -1,4 +1,4 @@
-"""What a policy is: it reads a session's past from its newest end and chooses a context."""
+"""The interface of policies. A policy reads a session's past from its newest end and chooses a context."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,8 +33,8 @@ class SummaryLike(Protocol):
 
 
 class Past(Protocol):
-    """A session as of some position. Streams are read as they are consumed: what a policy does not look at
-    costs nothing."""
+    """A session as of some position. Its iterators read as they are consumed, so a policy pays only for
+    what it reads."""
 
     @property
     def steps(self) -> int:
@@ -65,7 +65,8 @@ class Past(Protocol):
         ...
 
     def summaries_newest_first(self, before: int) -> Iterator[SummaryLike]:
-        """The summaries that hold and end before a position, by their ends; the higher one of two first."""
+        """The applicable summaries that end before a position, the latest end first. Of two with one end,
+        the one of the higher level comes first."""
         ...
 
 
@@ -99,22 +100,23 @@ class OutlinedPast(Past, Protocol):
         ...
 
     def bodies(self, steps: Sequence[StepOutline]) -> list[Episode]:
-        """Steps that follow each other with their bodies, without summaries."""
+        """Adjacent steps with their bodies, without summaries."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RequestExtras:
-    """What a caller adds to one request; it is not stored."""
+    """What a caller adds to one request. It is not stored."""
 
     tools: Sequence[Mapping[str, Any]] = ()
-    """Definitions, for their cost: formats render them."""
+    """Tool definitions. Policies only need their cost, because formats render them."""
     live_screen: str = ""
 
 
 NO_EXTRAS = RequestExtras()
 MAX_HIDDEN = 20
-"""Summaries under another one that are read past before those before it are asked for."""
+"""After this many summaries that another one hides, the summaries before that one are read with a new
+query."""
 Some = TypeVar("Some", bound=SummaryLike)
 
 
@@ -141,7 +143,7 @@ Unit = Episode | InputMessage
 
 
 def newest_first(past: Past) -> Iterator[Unit]:
-    """All live steps and inputs. An input that came during a step stands after it."""
+    """All live steps and inputs. An input that arrived during a step comes after the step."""
     return merge(past.episodes_newest_first(), past.inputs_newest_first(), key=unit_position, reverse=True)
 
 
@@ -150,10 +152,11 @@ def unit_position(unit: Unit) -> int:
 
 
 def visible_summaries(read: Callable[[int], Iterator[Some]], end: int) -> Iterator[Some]:
-    """Summaries that end before a position, the newest first; those under a higher one are hidden.
+    """Summaries that end before a position, the newest first, without those that one of a higher level hides.
 
     Args:
-        read: gives those that end before a position, by their ends, the higher one of two first.
+        read: returns the summaries that end before a position, in the order of
+            :meth:`Past.summaries_newest_first`.
     """
     while True:
         hidden = 0

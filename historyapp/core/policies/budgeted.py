@@ -1,10 +1,10 @@
-"""The best mix of steps within a hard budget on the whole request, with a beginning that stays the same.
+"""The best mix of steps within a hard budget on the whole request, with a beginning that rarely changes.
 
-A context is: every input, summaries of the oldest steps, notes on later ones, the newer steps as messages,
-lines and names that stand nowhere else, the newest step. No part can starve another: inputs, notes, older
-messages and the newest step each have a share.
-``cuts`` says where notes end and messages begin, ``notes`` which lines are chosen, ``clipping``
-how a step is made to fit. How well this works is measured in docs/context-quality.md.
+A context consists of every input, summaries of the oldest steps, notes on later ones, newer steps as
+messages, lines and names that appear nowhere else in it, and the newest step. Inputs, notes, older
+messages and the newest step each have a share of the budget, so no part can take the room of another.
+The module ``cuts`` decides where notes end and messages begin, ``notes`` chooses lines, and ``clipping``
+shortens steps. docs/context-quality.md has measurements.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,23 +35,24 @@ INPUTS = 0.3
 """Share of the room up to which inputs stay verbatim, if not everything fits. Above it the longest are
 clipped."""
 EARLIER_INPUTS = 40
-"""The most inputs before the outlined steps that are read, in addition to the first."""
+"""At most this many inputs before the outlined steps are read, in addition to the first input."""
 MIN_INPUT = 6
 """Tokens below which no input can be shortened."""
 FRESH = 0.2
 """Share of the room for lines and names that appear nowhere else, even where the newest step is clipped for
 them. Each request pays for them in full."""
 MAX_FRESH = 0.3
-"""The most they get, where the newest step is short."""
+"""The most that they get if the newest step is short."""
 FRESH_LINES = 0.4
-"""Share of it for lines; names get the rest."""
+"""Share of ``FRESH`` for lines. Names get the rest."""
 MIN_FRESH = 20
 """Tokens below which no message of names is made."""
 CACHEABLE = 1280
 """The smallest budget in tokens with which caching can work: providers cache an unchanged beginning of 1,024
 tokens or more, and with smaller budgets notes and inputs do not reach that length."""
 UNCACHED_NEWEST = 0.4
-"""Below ``CACHEABLE``, the share of what inputs leave for a newest step that takes more than half of it."""
+"""Below ``CACHEABLE``, a newest step that takes more than half of the room left by inputs gets this share
+of it."""
 UNLIMITED = 1_000_000
 """The number of tokens used as the budget if there is none."""
 _HEADING = "Notes on steps {} to {}. Each can be fetched in full by its number.\n"
@@ -60,7 +61,7 @@ _GONE = "Steps 1 to {} are left out. Each can be fetched in full by its number."
 _HEADING_TOKENS = 24
 _AROUND = 8  # tokens around a message and before names
 DIGESTS = 0.15
-"""Share of the room for summaries of steps before the outlined ones, where there are any."""
+"""Share of the room for summaries of steps before the outlined ones, if there are any."""
 MAX_DIGESTS = 100
 MARK = "[…]"
 """Replaces an input when not even a part of it fits."""
@@ -68,7 +69,7 @@ MARK = "[…]"
 
 @dataclass(frozen=True, slots=True)
 class _Material:
-    """What a context is made from, and what it may cost."""
+    """The content from which a context is made, and the tokens that it may take."""
 
     past: OutlinedPast
     steps: list[StepOutline]
@@ -95,7 +96,7 @@ class Budgeted:
         """The context and its manifest.
 
         Raises:
-            Invalid: when not even the newest step and input, shortened as far as can be, fit.
+            Invalid: when the newest step and input do not fit even in their shortest forms.
         """
         assembly = Assembly.begin(self.name, past, settings.budget(), meter, extras)
         limit = settings.budget()
@@ -116,9 +117,9 @@ BUDGETED = Budgeted()
 
 
 def _material(past: OutlinedPast, room: int, meter: RequestMeter) -> _Material:
-    """The outlined steps, and as many inputs since the first of them as could fit.
+    """The outlined steps, and as many inputs after the first outlined step as could fit.
 
-    Of the earlier inputs, the newest ones and the first of all are looked at.
+    Of the earlier inputs, only the newest ones and the very first are read.
     """
     newest = past.steps
     steps = past.outline(first_outlined(newest, room), newest) if newest else []
@@ -203,9 +204,9 @@ def _add_uncached_parts(assembly: Assembly, material: _Material) -> int:
 
 
 def _inputs(assembly: Assembly, material: _Material, room: int | None = None) -> list[ContextPart]:
-    """Every input verbatim; where they take more than their room, the longest are clipped.
+    """Every input verbatim. If they take more than their room, the longest are clipped.
 
-    ``room``: their share of the whole room, if it is not given.
+    ``room``: in tokens; None: their share of the whole room.
     """
     whole = [assembly.part(entry) for entry in material.inputs]
     sizes = [part.segment.tokens for part in whole]
@@ -223,18 +224,19 @@ def _inputs(assembly: Assembly, material: _Material, room: int | None = None) ->
 
 
 def _all_fits(material: _Material, input_tokens: int) -> bool:
-    """Whether all inputs and all steps can be there in full."""
+    """Whether all inputs and all steps fit in full."""
     return not material.steps or not plan_cuts(material.steps, max(1, material.room - input_tokens)).cuts
 
 
 def _clipped_input(assembly: Assembly, message: InputMessage, tokens: int) -> ContextPart:
-    """An input of at most ``tokens`` where that is possible; otherwise a mark that there was one."""
+    """An input clipped to ``tokens`` if possible, otherwise a mark in its place."""
     text = clip_input(plain_text(message.content), max(0, tokens - 8), assembly.meter) or MARK
     return assembly.part(message, replace(message, content=text), "clipped")
 
 
 def _add_notes(assembly: Assembly, material: _Material, planned: CutPlan, notes: Notes) -> set[int]:
-    """One message for each cut since all notes were last chosen again. Returns the indexes of noted steps."""
+    """Adds one message for each cut since all notes were last chosen again. Returns the indexes of noted
+    steps."""
     noted: set[int] = set()
     first = 1
     for cut in planned.cuts:
@@ -249,9 +251,10 @@ def _add_notes(assembly: Assembly, material: _Material, planned: CutPlan, notes:
 
 
 def _add_digests(assembly: Assembly, material: _Material) -> None:
-    """Summaries of what was before the outlined steps, the newest first, in their share of the room.
+    """Adds summaries of the steps before the outlined ones, the newest first, within their share of the room.
 
-    They only change when outlines begin later, or when others are made. The steps between them are listed.
+    They change only when the outlined steps begin later or when new summaries are made. Steps between them
+    are listed as left out.
     """
     room = int(DIGESTS * max(0, material.room))
     first, end = material.steps[0].number, material.steps[0].first_position
@@ -269,7 +272,7 @@ def _add_digests(assembly: Assembly, material: _Material) -> None:
 
 
 def _note(text: str, steps: tuple[int, int], before: int, meter: RequestMeter) -> ContextPart:
-    """A part of notes that stands right before the step that began at position ``before``."""
+    """A part with notes, placed right before the step that began at position ``before``."""
     content = InputMessage(before, text)
     rendered = meter.write(content)
     segment = Segment(
@@ -281,7 +284,8 @@ def _note(text: str, steps: tuple[int, int], before: int, meter: RequestMeter) -
 def _newest(
     assembly: Assembly, material: _Material, newest: Episode | None = None
 ) -> tuple[Episode, ContextPart]:
-    """The newest step and its part in full, which attempts share: a step of a thousand calls takes long.
+    """The newest step and its part in full. Both attempts share it, because writing a step of a thousand
+    calls takes long.
 
     ``newest``: the step, if it has been read.
     """
@@ -297,7 +301,8 @@ def _clipped_part(assembly: Assembly, episode: Episode, tokens: int) -> ContextP
 
 
 def _add_newest(assembly: Assembly, newest: Episode, whole: ContextPart, left: int) -> None:
-    """The newest step within ``left`` tokens: in full as in ``whole``, or clipped with a note."""
+    """Adds the newest step within ``left`` tokens: in full as in ``whole``, or clipped, with a note in the
+    manifest."""
     if whole.segment.tokens > left and newest.output.reasoning:
         whole = assembly.part(newest, without_reasoning(newest))
     if whole.segment.tokens > left:
@@ -315,9 +320,9 @@ def _latest(
     heading_and_lines: tuple[str, list[Note]],
     room: int,
 ) -> ContextPart | None:
-    """A heading, lines, and the likeliest names that stand nowhere else: they may differ at each call.
+    """A heading, lines, and the best names that appear nowhere else. They may differ in each context.
 
-    Lines that have no room are taken off ``heading_and_lines``. None where nothing has room.
+    Lines without room are removed from ``heading_and_lines``. None if nothing has room.
     """
     heading, chosen = heading_and_lines
     text = heading + notes_text(material.steps, chosen, [])
@@ -348,7 +353,7 @@ def _list_missing(assembly: Assembly, steps: Sequence[StepOutline], noted: set[i
 
 
 def _texts(parts: Iterable[ContextPart]) -> Iterator[str]:
-    """What a model reads in parts, arguments included."""
+    """All texts of some parts that a model reads, including arguments."""
     for part in parts:
         yield from texts_of(part.content)
 
@@ -358,7 +363,7 @@ def _shown(assembly: Assembly) -> str:
 
 
 def _newest_only(assembly: Assembly, material: _Material) -> int:
-    """Inputs in half of the room, a line that names what is left out, and the newest step."""
+    """Adds inputs in half of the room, a line that names the left-out steps, and the newest step."""
     inputs = _inputs(assembly, material, max(0, material.room) // 2)
     for part in inputs:
         assembly.add(part)
@@ -381,7 +386,7 @@ def _add_gone(assembly: Assembly, material: _Material) -> None:
 
 
 def _smallest(assembly: Assembly, material: _Material) -> None:
-    """The newest input and the newest step, shortened as far as can be.
+    """Adds the newest input and the newest step in their shortest forms.
 
     Raises:
         Invalid: when these do not fit.

@@ -1,4 +1,5 @@
-"""Steps and inputs made to fit: the lines with the most information stay, and every cut is marked."""
+"""Shortens steps and inputs so that they fit: the lines with the most information stay, and every cut is
+marked."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -31,12 +32,13 @@ def without_reasoning(episode: Episode) -> Turn:
 
 
 def clipped_step(episode: Episode, tokens: int, meter: RequestMeter) -> tuple[Turn, Rendered]:
-    """A step that takes more than ``tokens``, within them: all calls and results, shortened; and as written.
+    """A step shortened to ``tokens``, with all its calls and results, and the same as the format writes it.
 
-    Where nothing fits, its smallest form.
+    If no form fits, the smallest one.
     """
     clipper = _Clipper(without_reasoning(episode), episode.number, meter)
-    # A step with many calls often has no room for texts at most of the shares: each form is made once.
+    # A step with many calls often has no room for texts at most of the shares, so each form is made only
+    # once.
     framing = _FRAMING * (1 + len(clipper.received) + clipper.calls)  # of all calls and results
     *larger, smallest = dict.fromkeys([max(0, int(tokens * share) - framing) for share in _SHARES])
     least: tuple[Turn, Rendered] | None = None
@@ -52,7 +54,7 @@ def clipped_step(episode: Episode, tokens: int, meter: RequestMeter) -> tuple[Tu
 
 
 class _Clipper:
-    """Shortens one step to any size. What is the same for all sizes is computed once."""
+    """Shortens one step to any size. Values that do not depend on the size are computed once."""
 
     def __init__(self, turn: Turn, number: int, meter: RequestMeter) -> None:
         self.turn, self.number, self.meter = turn, number, meter
@@ -67,7 +69,8 @@ class _Clipper:
         return clipped, self.meter.write(clipped)
 
     def clip(self, room: int) -> Turn:
-        """The step with about ``room`` tokens of texts: its own get up to half of them, results the rest."""
+        """The step with about ``room`` tokens of texts. The agent's own texts get up to half of them,
+        results the rest."""
         short, spent = self._clip_output(max(room // 2, room - sum(self.sizes)), least=room == 0)
         level = fair_share(self.sizes, max(0, room - spent))
         texts = [
@@ -79,7 +82,7 @@ class _Clipper:
         return Turn(self.turn.position, short, clipped, tuple(texts[self.calls :]))
 
     def _clip_output(self, room: int, *, least: bool) -> tuple[ModelOutput, int]:
-        """The output's text and arguments in ``room``, and the tokens that they take; 0 where ``least``."""
+        """The output's text and arguments within ``room``, and the tokens that they take; 0 if ``least``."""
         turn, meter = self.turn, self.meter
         words = clip_text(output_text(turn.output), room // 2 if self.calls else room, meter)
         left = max(0, room - meter.text(words)) // max(1, self.calls)
@@ -96,7 +99,7 @@ class _Clipper:
 
 
 def fair_share(sizes: Sequence[int], room: int) -> int:
-    """The size to which the larger ones must be cut so that all fit: the smaller ones stay whole."""
+    """The size to which the larger ones must be cut so that all fit. The smaller ones stay whole."""
     for index, size in enumerate(sorted(sizes)):
         left = len(sizes) - index
         if size * left > room:
@@ -106,7 +109,7 @@ def fair_share(sizes: Sequence[int], room: int) -> int:
 
 
 def clip_text(text: str, tokens: int, meter: RequestMeter) -> str:
-    """The beginning and the end of a text, marked in the middle; empty where nothing has room."""
+    """The beginning and the end of a text, with a mark in the middle; empty if nothing has room."""
     size = meter.text(text)
     if size <= tokens:
         return text
@@ -172,7 +175,7 @@ def clip_result(text: str, tokens: int, number: int, meter: RequestMeter, size: 
 
 
 def _joined(kept: dict[int, str], mark: str) -> str:
-    """Lines in the order of their places, with a mark where some are missing."""
+    """The lines in order, with a mark where some are missing."""
     lines: list[str] = []
     last = -1
     for index in sorted(kept):
@@ -184,10 +187,10 @@ def _joined(kept: dict[int, str], mark: str) -> str:
 
 
 def lines_best_first(text: str) -> Iterator[tuple[int, str]]:
-    """Lines with their places. The first line of the text leads: it often names the content.
+    """Lines with their indexes. The first line of the text comes first, because it often names the content.
 
-    Of a text longer than what is ranked, the last line comes next, and the rest follows from the end, which
-    often holds the outcome. Lines are ranked only when the second one is asked for.
+    If the text is longer than the part that is ranked, the last line comes next, and the rest follows from
+    the end, which often holds the outcome. Lines are ranked only when the second one is asked for.
     """
     parts = list(enumerate(split_lines(text.rstrip())))
     yield parts[0]

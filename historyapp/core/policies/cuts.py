@@ -15,16 +15,16 @@ PERIOD = 48
 ROOM_OF_PERIOD = 16_384
 """Tokens of room. The period grows by its length for each of these: a large budget holds more steps."""
 NEWEST = 0.2
-"""Share of the room for the newest step, and for what stands nowhere else. Notes and older messages share the
-rest, once not everything fits."""
+"""Share of the room for the newest step, and for lines and names that appear nowhere else. Notes and older
+messages share the rest, once not everything fits."""
 NOTES = 0.85
-"""Share of their room that notes may take before they are all chosen again."""
+"""When the notes exceed this share of their room, all of them are chosen again."""
 CHOSEN_ANEW = 0.75
-"""Share of the notes' room that is used at once when they are all chosen again; the rest is for additions."""
+"""The share of the notes' room that is filled when all are chosen again. The rest is for additions."""
 TAIL = 0.3
 """Share of the room that older messages may fill before the next cut."""
 TAIL_KEPT = 0.15
-"""Share of the room that a cut leaves to messages, the newest step included."""
+"""Share of the room that a cut leaves to messages, including the newest step."""
 STEP = 0.2
 """Share of the room that one step gets among the messages once it is not the newest."""
 KEPT_OF_STEP = 0.25
@@ -47,16 +47,17 @@ class CutPlan(NamedTuple):
     start: int
     """Index of the first step that is given as messages."""
     cuts: tuple[NotesCut, ...]
-    """Since all notes were last chosen again, including that cut; empty while everything fits in full."""
+    """The cuts since all notes were last chosen again, including that one; empty while everything fits in
+    full."""
     step: int
     """Tokens for a step among the messages that is not the newest."""
 
 
 def first_outlined(newest: int, room: int = 0) -> int:
-    """The number of the first step that is looked at.
+    """The number of the first outlined step.
 
-    It lies one to two periods back and stays the same for a period. ``room``: tokens for inputs, notes and
-    steps; up to 32,767 a period has 48 steps.
+    It is one to two periods before the newest step and stays the same for a period. ``room``: tokens for
+    inputs, notes and steps; up to 32,767 tokens, a period has 48 steps.
     """
     period = PERIOD * max(1, room // ROOM_OF_PERIOD)
     return max(0, newest // period - 1) * period + 1

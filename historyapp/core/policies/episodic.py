@@ -1,7 +1,7 @@
 """The newest steps in full, older ones in one progress message, and every input.
 
-``/messages`` gives the exact inherited behaviour (``core/messages``); as a policy of contexts it keeps to the
-budget and to every input, as all policies do.
+The endpoint ``/messages`` keeps the exact inherited behaviour (``core/messages``). As a policy of
+contexts, it keeps to the budget and names every input, as all policies do.
 """
 
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ class Episodic:
     ) -> Context:
         """The newest step is pinned. Then come the first input, the other inputs, and the newest steps.
 
-        Steps that have no room in full go into the progress message.
+        Steps that do not fit in full go into the progress message.
         """
         assembly = Assembly.begin(self.name, past, settings.budget(), meter, extras)
         steps = past.episodes_newest_first()

@@ -1,4 +1,5 @@
-"""Everything live in full, and the live screen. Over the budget the oldest turns go first, whole."""
+"""Everything live in full, and the live screen. If that exceeds the budget, whole turns are left out, the
+oldest first."""
 
 from historyapp.core.budget import RequestMeter
 from historyapp.core.context import Context

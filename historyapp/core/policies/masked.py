@@ -1,4 +1,4 @@
-"""Everything in full, but older results as one line each, which names the step to fetch."""
+"""Everything in full, except older results: one line replaces each and names the step to fetch."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,9 +1,10 @@
-"""Notes on steps that are no longer messages: the source lines that later steps are likeliest to need.
+"""Notes on steps that are no longer messages: the lines that later steps most likely need.
 
-A line's score is the score of its identifiers, per token. An identifier scores higher the more often and the
-more recently the agent wrote it into arguments. One that was only read scores higher with fewer others beside
-it. Scores are roughly the chance, in per cent, that the next action uses the identifier: they were counted in
-recorded sessions (``bench/quality/chances.py``; docs/context-quality.md has the counts).
+A line's score is the score of its identifiers, per token. An identifier scores higher if the agent wrote
+it into arguments more often or more recently. An identifier that was only read scores higher if it was
+read with fewer others. A score is roughly the chance, in per cent, that the next action uses the
+identifier. The chances were counted in recorded sessions (``bench/quality/chances.py``;
+docs/context-quality.md has the counts).
 """
 
 import re
@@ -17,14 +18,14 @@ from historyapp.core.identifiers import contains_name, identifiers
 from historyapp.core.policies.base import StepOutline
 
 NAMES = 0.4
-"""Share of a note's room for names alone, after the lines."""
+"""Share of a note's room for bare names, which follow the lines."""
 USED = 1.6
 """The score of an identifier that the newest step wrote into its arguments, for the first time."""
 REPEATED = 0.9
-"""Exponent of the number of steps that wrote it."""
+"""The score grows with the number of steps that wrote the identifier, to the power of this exponent."""
 READ = 1.0
-"""The score of an identifier that the newest step only read, times the root of the number of those read with
-it."""
+"""The score of an identifier that the newest step only read, multiplied by the root of the number of
+identifiers read with it."""
 AGE = 0.85
 """Exponent by which scores fall with the steps since an identifier was last written, or else last read."""
 SOURCE = 0.5
@@ -35,7 +36,7 @@ DIGEST = 0.8
 UNRESOLVED = 2.0
 """Factor for the lines of a failure until the same tool has succeeded."""
 MISFITS = 40
-"""Consecutive lines that do not fit before the search for shorter ones ends."""
+"""The search for shorter lines ends after this many consecutive lines that do not fit."""
 _HEADING = 12  # tokens, at most: "step 41 read_file: src/pars…" and a line break
 _CALL_HEADING = 6
 _LINE_FRAMING = 3
@@ -51,9 +52,9 @@ class Note(NamedTuple):
     """A line that was chosen."""
 
     at: int
-    """Of its step among the outlined ones."""
+    """The index of its step among the outlined steps."""
     line: int
-    """Its place in the step; the call comes first."""
+    """Its index in the step; the call comes first."""
     text: str
     tokens: int
 
@@ -76,7 +77,7 @@ class _Entry(NamedTuple):
 
 
 class Notes:
-    """Chooses lines over the cuts of one context. Each line and each name is given once."""
+    """Chooses lines for all cuts of one context. Each line and each name is chosen only once."""
 
     def __init__(self, steps: Sequence[StepOutline], known: Iterable[str]) -> None:
         """``known``: identifiers that are in the context already."""
@@ -89,9 +90,9 @@ class Notes:
         self._offered = 0
         self._scores: dict[str, float] = {}
         self._worth: dict[str, float] = {}
-        """The score of each name without its age."""
+        """The score of each name, not yet reduced by its age."""
         self._newest: dict[str, int] = {}
-        """The step whose distance is the age of each name."""
+        """The step from which the age of each name counts."""
         self._scored_at = -1
         self._uses: dict[str, int] = {}
         self._first: dict[str, tuple[int, int]] = {}
@@ -99,7 +100,7 @@ class Notes:
         self._unresolved = _unresolved(steps)
 
     def choose(self, at: int, start: int, room: int) -> tuple[list[Note], list[str]]:
-        """Notes on the steps before ``start``, as known when ``at`` was the newest, and further names."""
+        """Notes on the steps before ``start``, chosen when ``at`` was the newest step, and further names."""
         lines, left = self.lines(at, start, room - int(NAMES * room))
         return lines, self._names(left + int(NAMES * room), set(self._named_in(start, at + 1)))
 
@@ -165,7 +166,8 @@ class Notes:
         self._offered = max(self._offered, start)
 
     def _add_candidate(self, index: int) -> None:
-        """Makes the lines of a step candidates, each for the names that stand there first."""
+        """Makes the lines of a step candidates. A line is a candidate for the names that first appear in
+        it."""
         step = self._steps[index]
         excerpt = step.excerpt
         for number, line in enumerate(excerpt.lines):
@@ -208,9 +210,9 @@ class Notes:
     def _take(self, room: int, named: set[str], shown: str = "") -> tuple[list[Note], int]:
         """The best lines that fit, in their order, and the room that is left.
 
-        Scores fall with age, so an entry's rank from an earlier cut is mostly too good: it is computed again
-        when the entry comes to the front. One whose names were used since may come too late; at the newest
-        step :meth:`fresh_lines` computes all ranks again.
+        Scores fall with age, so an entry's rank from an earlier cut is usually too high. It is computed again
+        when the entry comes to the front. An entry whose names were used since then may come too late; for
+        the newest step, :meth:`fresh_lines` computes all ranks again.
 
         Args:
             named: names that stand in the context without the line where they first appeared.
@@ -253,7 +255,7 @@ class Notes:
         return sorted(chosen), room
 
     def _names(self, room: int, messages: set[str]) -> list[str]:
-        """The names with the highest scores of the noted steps, where only a name fits."""
+        """The names of the noted steps with the highest scores, for the room in which only bare names fit."""
         for name in self._known.intersection(self._open):
             del self._open[name]
         names = self._fitting((name for name in self._open if name not in messages), self._shown, room)

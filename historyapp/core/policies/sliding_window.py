@@ -1,7 +1,7 @@
-"""The newest steps in full, before them summaries of ranges (SEMANTICS C).
+"""The newest steps in full, and summaries of ranges before them (SEMANTICS C).
 
-A step that is neither in the window nor summarised is shown in full while the budget lasts, and listed where
-it does not: nothing falls between the summaries and the window.
+A step that is neither in the window nor summarised is shown in full if the budget allows it, and listed as
+left out otherwise. So no step is lost between the summaries and the window.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ from historyapp.core.policies.base import (
 from historyapp.core.settings import SessionSettings
 
 PATIENCE = 4
-"""How many parts that do not fit are looked past, for smaller ones before them."""
+"""How many parts that do not fit are skipped, because smaller ones may come before them."""
 
 
 class SlidingWindow:
@@ -50,7 +50,7 @@ class SlidingWindow:
 def _parts(assembly: Assembly, past: Past, window: int) -> Iterator[ContextPart]:
     """The window's turns, then summaries and the turns between them, newest first, with every input.
 
-    A summary stands for the steps of its range, not for the inputs between them.
+    A summary replaces the steps of its range, but not the inputs between them.
     """
     for part in merge(_blocks(past, window), past.inputs_newest_first(), key=_end, reverse=True):
         if isinstance(part, (Episode, InputMessage)):
@@ -60,7 +60,7 @@ def _parts(assembly: Assembly, past: Past, window: int) -> Iterator[ContextPart]
 
 
 def _blocks(past: Past, window: int) -> Iterator[Episode | SummaryLike]:
-    """The window's steps, then summaries, none over another, and the steps between them, newest first."""
+    """The window's steps, then summaries that do not overlap, and the steps between them, newest first."""
     last = past.steps - window
     end = 0
     for episode in past.episodes_newest_first(first=max(1, last + 1)):
@@ -76,7 +76,7 @@ def _blocks(past: Past, window: int) -> Iterator[Episode | SummaryLike]:
 
 
 def _end(part: Unit | SummaryLike) -> int:
-    """Where a part stands: a summary at the end of what it covers."""
+    """The position of a part; of a summary, the end of its range."""
     return unit_position(part) if isinstance(part, (Episode, InputMessage)) else part.last_position
 
 

@@ -152,11 +152,11 @@ def _advance(addition: _FiguresChange, session: Session, now: CountedSession) ->
     addition.entries, addition.is_complete = last - counted, last == session.head
 
 
-def _move(addition: _FiguresChange, session: Session, lineage: Lineage, but: int) -> None:
+def _move(addition: _FiguresChange, session: Session, lineage: Lineage, excluded: int) -> None:
     """Moves the figures of counted entries that rewinds have cut off or restored.
 
     Args:
-        but: the anchor of a row that is not counted now.
+        excluded: the anchor of a row that is not counted now.
     """
     assert addition.now is not None
     counted = addition.now.head
@@ -167,7 +167,7 @@ def _move(addition: _FiguresChange, session: Session, lineage: Lineage, but: int
             for entry in part.entries():
                 addition.move(entry.key, entry.figures, is_live=is_live)
             for step in part.steps():
-                if first <= step.position <= last and step.anchor != but and step.figures:
+                if first <= step.position <= last and step.anchor != excluded and step.figures:
                     addition.move(step.key, step.figures, is_live=is_live)
             addition.entries += last - first + 1
 

@@ -153,7 +153,8 @@ def billed_cost(output: LogRow, model: str) -> int | None:
 
 
 def model_of(history: History, output: LogRow) -> str:
-    """The model that made an output, otherwise the session's; may be empty. A database can look it up."""
+    """The model that made an output, otherwise the session's; may be empty. NUL is replaced, so that a
+    query can contain it."""
     named = output.metadata.get("model")
     return clean(named) if isinstance(named, str) and named else history.session.model
 
