@@ -93,7 +93,7 @@ class StepIn(RequestBody):
 @router.post("/sessions/{session_id}/actions", response={201: RegisteredOut}, summary="Register an action")
 @raises(Conflict)
 def post_action(request: ApiRequest, session_id: SessionId, action: ActionIn) -> HttpResponse:
-    """Register it before it runs. 409 while another action is in flight."""
+    """Register the action before it runs. 409 while another action is in flight."""
     draft = EntryDraft(output_of(action), action.created_at, action.metadata)
     expected = action.expected_position
     return _registered(register_action(request.auth.project, session_id, draft, expected_position=expected))
@@ -102,7 +102,8 @@ def post_action(request: ApiRequest, session_id: SessionId, action: ActionIn) ->
 @router.post("/sessions/{session_id}/results", response={201: RegisteredOut}, summary="Register its result")
 @raises(Conflict)
 def post_result(request: ApiRequest, session_id: SessionId, result: ResultIn) -> HttpResponse:
-    """One result for the whole action in flight, also with several tool calls. 409 without an action."""
+    """One result for the whole action in flight, even if it has several tool calls. 409 if none is in
+    flight."""
     fields = result.model_dump(exclude=_RECORDED, exclude_none=True)
     draft = EntryDraft(ToolResults(results=(ToolResult(**fields),)), result.created_at, result.metadata)
     expected = result.expected_position

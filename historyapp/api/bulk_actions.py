@@ -83,7 +83,7 @@ class ExportsIn(RequestBody):
 @raises(Conflict)
 @handles_own_key
 def post_bulk_action(request: ApiRequest, body: BulkActionIn) -> HttpResponseBase:
-    """A worker carries it out, one session after the other. `GET` its address for the outcome of each. A
+    """A worker changes one session after the other. `GET` the action for the outcome of each session. A
     compression that calls a provider's model needs `max_cost`: otherwise the response is 409 with the
     estimate.
     """
@@ -125,7 +125,7 @@ def read_bulk_action(request: ApiRequest, bulk_id: BulkId) -> HttpResponse:
 @router.delete("/bulk-actions/{bulk_id}", response={200: BulkActionOut}, summary="Cancel a bulk action")
 @raises(Conflict, NotFound)
 def delete_bulk_action(request: ApiRequest, bulk_id: BulkId) -> HttpResponse:
-    """Changes that are done stay. Compressions that it started are cancelled. 409 if the action has ended."""
+    """Completed changes stay. Compressions that the action started are cancelled. 409 if it has ended."""
     action = find_bulk_action(request.auth.project, bulk_id)
     return json_response(_action(progress_of(cancel_bulk_action(action, actor=actor(request)))))
 

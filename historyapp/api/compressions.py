@@ -56,7 +56,7 @@ class RunFilter(PageQuery):
 )
 @raises(Conflict, ModelNotAllowed, SpendForbidden)
 def post_compression(request: ApiRequest, session_id: SessionId, body: CompressionIn) -> HttpResponse:
-    """Starts a run in the background, or joins the active run. `GET` its address for the progress."""
+    """Starts a run in the background, or joins the active run. `GET` the run for its progress."""
     run_request = RunRequest(
         body.strategy, body.from_step, body.to_step, body.model, body.options, again=body.again
     )

@@ -155,7 +155,7 @@ def read_context(request: ApiRequest, session_id: SessionId, filter: Query[Conte
 @raises(Conflict, ModelCallFailed, ModelNotAllowed, SpendForbidden)
 @handles_own_key
 def post_context(request: ApiRequest, session_id: SessionId, body: ContextIn) -> HttpResponseBase:
-    """The context for the next model call. 201: a snapshot of it is kept. 200 with `record: false`."""
+    """The context for the next model call. 201: a snapshot of it was recorded. 200 with `record: false`."""
     if stored := earlier_response(request):
         return stored
     served = serve(find_session(request, session_id), body.options_for(body.model, body.as_of))

@@ -80,7 +80,7 @@ def first_page(
 
     Args:
         rows: the page's, and one more if the list continues.
-        place: gives the cursor's values for the page's last row.
+        place: returns the cursor's values for the page's last row.
     """
     page = rows[:limit]
     return page, encode_cursor(list_name, *place(page[-1])) if len(rows) > limit else None

@@ -35,7 +35,7 @@ class LoggedEntry(EntryOut):
 
 
 def _variants(suffix: str, base: type[BaseModel], kinds: Iterable[type[Body]], example: Any) -> Any:
-    """Each kind with the fields of ``base`` as one union, told apart by ``kind``."""
+    """One union of the kinds, each with the fields of ``base``, distinguished by ``kind``."""
     models = []
     for kind in kinds:
         tag: Any = (kind.model_fields["kind"].annotation, ...)

@@ -54,7 +54,7 @@ def list_snapshots(request: ApiRequest, session_id: SessionId, filter: Query[Pag
 def read_snapshot(
     request: ApiRequest, session_id: SessionId, snapshot_id: SnapshotId, as_of: AsOf = None
 ) -> HttpResponse:
-    """With its manifest: the parts of the context with their form and tokens, and what was left out."""
+    """Includes the manifest: the parts of the context with their form and tokens, and what was left out."""
     session = find_session(request, session_id)
 
     def make() -> dict[str, Any]:
@@ -75,7 +75,7 @@ def read_snapshot(
 def read_snapshot_request(
     request: ApiRequest, session_id: SessionId, snapshot_id: SnapshotId, as_of: AsOf = None
 ) -> HttpResponse:
-    """Rebuilds it from the log as of that position, and compares the hash of its bytes."""
+    """Rebuilds the request from the log as of the snapshot's position, and compares the hash of its bytes."""
     session = find_session(request, session_id)
 
     def make() -> RebuiltRequestOut:

@@ -46,10 +46,9 @@ def post_import(
 ) -> HttpResponseBase:
     """Importing a file again adds nothing; a file that has grown adds only its new entries.
 
-    201 when entries or sessions were added, 200 when all was there already, 422 when nothing could be read at
-    all. 409 when nothing was added because another import of the session is running, or it is archived. A
-    response that reports this for a file is not stored for the Idempotency-Key.
-    """
+    201 when entries or sessions were added, 200 when everything was already stored, 422 when nothing could
+    be read. 409 when nothing was added because another import of the session is running, or it is
+    archived. A response that reports this for a file is not stored for the Idempotency-Key."""
     unknown = sorted((set(request.POST) - {"format"}) | (set(request.FILES) - {"files"}))
     if unknown:
         raise NotValid(f"There is no form field {unknown[0]} here. Use files and format.")

@@ -58,7 +58,7 @@ def list_what_ifs(request: ApiRequest, filter: Query[WhatIfFilter]) -> HttpRespo
 @router.put("/what-ifs", response=WhatIfOut, summary="Save a What if")
 @raises(Conflict, Invalid)
 def write_what_if(request: ApiRequest, what_if: WhatIfIn) -> HttpResponse:
-    """An earlier one of the same name is replaced and keeps its id."""
+    """Replaces an earlier What if of the same name, which keeps its id."""
     options = WhatIfOptions(
         what_if.policy or "", what_if.max_tokens, what_if.format or "", what_if.model or ""
     )
