@@ -56,7 +56,7 @@ class RunFilter(PageQuery):
 )
 @raises(Conflict, ModelNotAllowed, SpendForbidden)
 def post_compression(request: ApiRequest, session_id: SessionId, body: CompressionIn) -> HttpResponse:
-    """Starts a run in the background, or joins the active run. `GET` the run for its progress."""
+    """Starts a compression in the background, or joins the active one. `GET` it for its progress."""
     run_request = RunRequest(
         body.strategy, body.from_step, body.to_step, body.model, body.options, again=body.again
     )
@@ -69,7 +69,7 @@ def post_compression(request: ApiRequest, session_id: SessionId, body: Compressi
 
 @router.get("/sessions/{session_id}/compressions", response=RunPage, summary="List compressions")
 def list_compressions(request: ApiRequest, session_id: SessionId, filter: Query[RunFilter]) -> HttpResponse:
-    """Runs, newest first. With `as_of`, only runs that were requested up to that position."""
+    """Newest first. With `as_of`, only compressions that were requested up to that position."""
     session = find_session(request, session_id)
     runs = runs_of(session, filter.as_of)
     if filter.trial == "false":
@@ -113,7 +113,7 @@ def read_compression(
 )
 @raises(Conflict)
 def cancel_compression(request: ApiRequest, session_id: SessionId, run_id: RunId) -> HttpResponse:
-    """Running model calls finish and their summaries are kept. No others start. 409 if the run has ended."""
+    """Running model calls finish, and their summaries are kept. No new ones start. 409 if it has ended."""
     run = find_run(find_session(request, session_id), run_id)
     return json_response(_with_errors(cancel_run(run, actor=actor(request))))
 
@@ -125,7 +125,7 @@ def cancel_compression(request: ApiRequest, session_id: SessionId, run_id: RunId
 )
 @raises(Conflict, ModelNotAllowed, SpendForbidden)
 def post_retry(request: ApiRequest, session_id: SessionId, run_id: RunId) -> HttpResponse:
-    """Repeats the items that failed, or resumes a cancelled run. 409 if nothing is left to do."""
+    """Repeats the items that failed, or resumes a cancelled compression. 409 if nothing is left to do."""
     run = find_run(find_session(request, session_id), run_id)
     run = retry_run(run, actor=actor(request), spender=Spender(request.auth))
     wake(run)

@@ -52,12 +52,11 @@ class EntryFilter(PageQuery):
 @router.post("/sessions/{session_id}/entries", response={201: AppendedOut}, summary="Append entries")
 @raises(Conflict)
 def append_entries(request: ApiRequest, session_id: SessionId, batch: EntriesIn) -> HttpResponse:
-    """All of them or none, in one transaction.
+    """Appends all entries or none, in one transaction.
 
-    A `model_output` begins a step. Where tool calls of the step before are still open, that step ends as
-    `abandoned`; `expected_position` guards against that. A result that matches no open tool call is
-    recorded, and listed in `unpaired`.
-    """
+    A `model_output` begins a step. If tool calls of the previous step are still open, that step ends as
+    `abandoned`; `expected_position` prevents this. A result that matches no open tool call is recorded and
+    listed in `unpaired`."""
     appended = append(
         request.auth.project, session_id, batch.entries, expected_position=batch.expected_position
     )

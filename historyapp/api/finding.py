@@ -35,7 +35,8 @@ class FindQuery(PageQuery):
 
 @router.get("/sessions/{session_id}/find", response=FoundPage, summary="Find a text in a session")
 def find_text(request: ApiRequest, session_id: SessionId, query: Query[FindQuery]) -> HttpResponse:
-    """Searches instructions, inputs, thoughts, answers, tool calls with their arguments, results and reviews.
+    """Searches instructions, notebooks, inputs, thoughts, answers, tool calls with their arguments, results,
+    reviews and debug notes.
 
     A page may hold fewer items than `limit`, or none, and still have a `next`: one request reads a bounded
     part of a long session, and the next one continues there.

@@ -52,7 +52,7 @@ _DEFAULTS = ShareIn()
 @raises(Conflict, Invalid)
 @handles_own_key
 def post_share(request: ApiRequest, session_id: SessionId, share: ShareIn = _DEFAULTS) -> HttpResponse:
-    """A read-only link for people without an account. Everybody who has its `url` can open it."""
+    """A read-only link for people without an account. Anyone who has its `url` can open it."""
     options = ShareOptions(share.as_of, share.takes, share.inputs, share.expires_at)
 
     def make() -> HttpResponse:

@@ -111,7 +111,7 @@ def list_webhooks(request: ApiRequest, filter: Query[WebhookFilter]) -> HttpResp
 @raises(Conflict, Invalid, AddressNotAllowed)
 @handles_own_key
 def post_webhook(request: ApiRequest, webhook: WebhookIn) -> HttpResponse:
-    """Sends events from now on to an address. Only this response contains the `secret`."""
+    """Sends events from now on to a URL. Only this response contains the `secret`."""
     check_scope(request.auth, "admin")
 
     def make() -> Webhook:
@@ -133,7 +133,7 @@ def read_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
 @router.patch("/webhooks/{webhook_id}", response=WebhookOut, summary="Change a webhook")
 @raises(NotFound, Invalid, AddressNotAllowed)
 def patch_webhook(request: ApiRequest, webhook_id: WebhookId, changes: WebhookPatch) -> HttpResponse:
-    """Changes the address or the events, pauses a webhook, or switches it on again."""
+    """Changes the URL or the events, pauses a webhook, or switches it on again."""
     check_scope(request.auth, "admin")
     fields = changes.model_dump(exclude_none=True)
     return _webhook_response(change_webhook(request.auth.project, webhook_id, fields, actor=actor(request)))
@@ -153,7 +153,7 @@ def remove_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
 @raises(NotFound, Conflict)
 @handles_own_key
 def post_secret(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
-    """Gives the webhook another secret. For a day, deliveries are signed with both."""
+    """Gives the webhook a new secret. For a day, deliveries are signed with both secrets."""
     check_scope(request.auth, "admin")
     by = actor(request)
     return _with_secret(request, lambda: rotate_secret(request.auth.project, webhook_id, actor=by))

@@ -1,11 +1,10 @@
 """The best mix of steps within a hard budget on the whole request, with a beginning that rarely changes.
 
-A context consists of every input, summaries of the oldest steps, notes on later ones, newer steps as
-messages, lines and names that appear nowhere else in it, and the newest step. Inputs, notes, older
-messages and the newest step each have a share of the budget, so no part can take the room of another.
-The module ``cuts`` decides where notes end and messages begin, ``notes`` chooses lines, and ``clipping``
-shortens steps. docs/context-quality.md has measurements.
-"""
+A context has every input, summaries of the oldest steps, notes on later ones, newer steps as messages,
+lines and names that appear nowhere else in it, and the newest step. Inputs, notes, older messages and the
+newest step each have a share of the budget, so none can take the room of another. The module ``cuts``
+decides where notes end and messages begin, ``notes`` chooses lines, and ``clipping`` shortens steps.
+docs/context-quality.md has measurements."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -51,8 +50,7 @@ CACHEABLE = 1280
 """The smallest budget in tokens with which caching can work: providers cache an unchanged beginning of 1,024
 tokens or more, and with smaller budgets notes and inputs do not reach that length."""
 UNCACHED_NEWEST = 0.4
-"""Below ``CACHEABLE``, a newest step that takes more than half of the room left by inputs gets this share
-of it."""
+"""Below ``CACHEABLE``, the share of the room left by inputs for a newest step that exceeds half of it."""
 UNLIMITED = 1_000_000
 """The number of tokens used as the budget if there is none."""
 _HEADING = "Notes on steps {} to {}. Each can be fetched in full by its number.\n"
@@ -235,8 +233,7 @@ def _clipped_input(assembly: Assembly, message: InputMessage, tokens: int) -> Co
 
 
 def _add_notes(assembly: Assembly, material: _Material, planned: CutPlan, notes: Notes) -> set[int]:
-    """Adds one message for each cut since all notes were last chosen again. Returns the indexes of noted
-    steps."""
+    """Adds a message for each cut since all notes were last chosen. Returns the indexes of noted steps."""
     noted: set[int] = set()
     first = 1
     for cut in planned.cuts:
@@ -284,8 +281,7 @@ def _note(text: str, steps: tuple[int, int], before: int, meter: RequestMeter) -
 def _newest(
     assembly: Assembly, material: _Material, newest: Episode | None = None
 ) -> tuple[Episode, ContextPart]:
-    """The newest step and its part in full. Both attempts share it, because writing a step of a thousand
-    calls takes long.
+    """The newest step and its part in full. Both attempts share it, because writing a large step takes long.
 
     ``newest``: the step, if it has been read.
     """
@@ -301,8 +297,7 @@ def _clipped_part(assembly: Assembly, episode: Episode, tokens: int) -> ContextP
 
 
 def _add_newest(assembly: Assembly, newest: Episode, whole: ContextPart, left: int) -> None:
-    """Adds the newest step within ``left`` tokens: in full as in ``whole``, or clipped, with a note in the
-    manifest."""
+    """Adds the newest step within ``left`` tokens: in full (``whole``), or clipped with a note."""
     if whole.segment.tokens > left and newest.output.reasoning:
         whole = assembly.part(newest, without_reasoning(newest))
     if whole.segment.tokens > left:
