@@ -1,7 +1,7 @@
 """The ``budgeted`` policy on a recorded session, as it was before a given step."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from bench.quality.corpus import Recorded
 from bench.quality.costs import METER, tokens_of
@@ -10,7 +10,7 @@ from historyapp.core.conversation import InputMessage, input_messages
 from historyapp.core.entries import ToolResults
 from historyapp.core.episodes import Episode
 from historyapp.core.excerpts import begin_excerpt, continue_excerpt
-from historyapp.core.policies.base import StepOutline, SummaryLike
+from historyapp.core.policies.base import Origin, StepOutline, SummaryLike
 from historyapp.core.policies.budgeted import BUDGETED
 from historyapp.core.settings import SessionSettings
 from historyapp.core.tokens import entry_tokens
@@ -54,6 +54,9 @@ class Replayed:
 
     def summaries_newest_first(self, before: int) -> Iterator[SummaryLike]:
         return iter(())
+
+    def origins(self, outputs: Sequence[int], format: str, model: str) -> Mapping[int, Origin]:
+        return {position: Origin() for position in outputs}
 
     @property
     def _end(self) -> int:

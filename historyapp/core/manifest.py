@@ -36,6 +36,15 @@ class LeftOut(StoredModel):
     reason: str
 
 
+class ReasoningLeftOut(StoredModel):
+    """Reasoning blocks that are not sent with the steps that they belong to."""
+
+    first_step: int
+    last_step: int
+    blocks: int
+    reason: str
+
+
 class Manifest(StoredModel):
     policy: str
     max_tokens: int | None
@@ -44,5 +53,7 @@ class Manifest(StoredModel):
     """Tokens of all segments, by our own count."""
     segments: list[Segment] = Field(default_factory=list)
     left_out: list[LeftOut] = Field(default_factory=list)
+    reasoning_left_out: list[ReasoningLeftOut] = Field(default_factory=list)
+    """Of the steps that are messages; the reasoning of all others is left out with them."""
     notes: list[str] = Field(default_factory=list)
     """What the reader should know, for example that the newest steps alone exceed the budget."""

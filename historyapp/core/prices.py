@@ -84,6 +84,15 @@ class Prices:
         return None
 
 
+def is_same_model(one: str, other: str) -> bool:
+    """Whether two names may mean one model: with or without its provider, its maker and its release.
+
+    An empty name may mean any.
+    """
+    names = [_RELEASE.sub("", _MAKER.sub("", _PROVIDER.sub("", name.lower()))) for name in (one, other)]
+    return not all(names) or names[0] == names[1]
+
+
 @cache
 def load_prices(overrides: Path | None = None) -> Prices:
     """The price list, with the prices of an operator's file in place of the same models' own.

@@ -3,7 +3,7 @@
 The cost of a read depends on what it returns, not on the length of the session.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
@@ -17,12 +17,13 @@ from historyapp.core import episodes as episodes_core
 from historyapp.core.conversation import InputMessage, input_messages
 from historyapp.core.errors import Invalid, NotFound
 from historyapp.core.lineage import Lineage
-from historyapp.core.policies.base import StepOutline
+from historyapp.core.policies.base import Origin, StepOutline
 from historyapp.core.projection import Tail
 from historyapp.models.block_cache import BlockCache
 from historyapp.models.entries import Entry
 from historyapp.models.episodes import Episode, StepSample
 from historyapp.models.outlines import outlined
+from historyapp.models.request_origins import RequestOrigins
 from historyapp.models.samples import count_steps, sample_totals
 from historyapp.models.sessions import Session
 from historyapp.models.sql import OutlineRow, live_entries, newest_first, outermost
@@ -338,6 +339,13 @@ class History:
         """The live summaries that end before a position, in descending order of their ends."""
         rows = Summary.objects.rows_newest_first(self.lineage, before, self.session)
         return (summary for summary in rows if self.has_summary(summary))
+
+    def origins(self, outputs: Sequence[int], format: str, model: str) -> Mapping[int, Origin]:
+        """The requests in which live outputs were made, by position."""
+        step = self.tail.step
+        compacted = step is not None and step.compactions > 0
+        found = RequestOrigins(self.session, self.lineage, format, model, is_compacted=compacted)
+        return found.of(outputs)
 
     def has_summary(self, summary: SummaryRow) -> bool:
         """Whether a summary that is valid in the lineage existed at the position."""

@@ -1,6 +1,5 @@
 """Snapshots of served contexts, and the corrections of token counts by providers' usage."""
 
-from collections.abc import Collection
 from uuid import UUID
 
 from django.db import models
@@ -8,10 +7,8 @@ from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from historyapp.models.fields import JSONText
-from historyapp.models.history import History
 from historyapp.models.projects import Project
 from historyapp.models.sessions import Session
-from historyapp.models.summaries import SummaryRow
 
 
 class SnapshotQuerySet(models.QuerySet["Snapshot"]):
@@ -53,6 +50,9 @@ class Snapshot(models.Model):
     """:class:`historyapp.core.manifest.Manifest` without defaults."""
     sha256 = models.CharField(max_length=64)
     """The hash of the request's canonical bytes, without the live screen."""
+    prefix_sha256 = models.CharField(max_length=64, blank=True, default="", db_default="")
+    """The same without cache breakpoints: reasoning is sent again where all before it has this hash. Empty in
+    snapshots from before 2026-11-26, whose contexts kept all reasoning."""
     estimated = models.PositiveIntegerField()
     """Our own count of the tokens of the whole request."""
     counted = models.PositiveIntegerField(null=True)
@@ -97,29 +97,3 @@ class TokenCorrection(models.Model):
     def error(self) -> float | None:
         """The mean absolute error as a share of the billed tokens, or None."""
         return self.missed / self.theirs if self.theirs else None
-
-
-class TrackedHistory(History):
-    """A history that records which summaries it returned."""
-
-    def __init__(self, session: Session, as_of: int | None = None) -> None:
-        super().__init__(session, as_of)
-        self.given: dict[str, None] = {}
-
-    def has_summary(self, summary: SummaryRow) -> bool:
-        exists = super().has_summary(summary)
-        if exists:
-            self.given[summary.id.replace("-", "")] = None
-        return exists
-
-
-class SnapshotHistory(History):
-    """A session as of a snapshot's position, with only the summaries of the snapshot."""
-
-    def __init__(self, session: Session, position: int, given: Collection[str]) -> None:
-        super().__init__(session, position)
-        self._given = frozenset(given)
-
-    def has_summary(self, summary: SummaryRow) -> bool:
-        # Not as of the position: the snapshot may have a summary that the fork's parent got after the fork.
-        return summary.id.replace("-", "") in self._given

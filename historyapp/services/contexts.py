@@ -10,6 +10,7 @@ from historyapp.core.context import Context
 from historyapp.core.conversation import InputMessage
 from historyapp.core.errors import Invalid
 from historyapp.core.formats import format_named, render_bytes
+from historyapp.core.formats.prefixes import prefix_sha256
 from historyapp.core.manifest import Manifest, Segment
 from historyapp.core.policies import policy_named
 from historyapp.core.policies.base import OutlinedPast, RequestExtras
@@ -53,6 +54,8 @@ class ContextSpec:
     tools: Sequence[Mapping[str, Any]]
     screen_tokens: int
     """The tokens of the budget that a live screen takes."""
+    keeps_all_reasoning: bool = False
+    """Of snapshots from before 2026-11-26."""
 
     @property
     def meter(self) -> RequestMeter:
@@ -70,6 +73,16 @@ class BuiltContext:
     """Tokens of the whole request, by our count."""
     sha256: str
     """SHA-256 of the request's canonical bytes, without the live screen."""
+    context: Context
+    """Without the live screen."""
+
+    @property
+    def prefix_sha256(self) -> str:
+        """The same hash without cache breakpoints."""
+        format = format_named(self.spec.format)
+        if not format.reasoning_kinds:  # no other format has breakpoints
+            return self.sha256
+        return prefix_sha256(format, self.context, self.spec.tools)
 
 
 def resolve_options(
@@ -116,14 +129,14 @@ def build(past: OutlinedPast, spec: ContextSpec, live_screen: str = "") -> Built
         Invalid: when the pinned part alone exceeds the budget (the error's ``smallest`` is a budget that
             works), or for an invalid tool definition.
     """
-    context = _choose(past, spec)
+    context = chosen = _choose(past, spec)
     format = format_named(spec.format)
     bare = format.request(context, spec.tools)
     request = bare
     if live_screen.strip():
         context = _with_screen(context, spec, live_screen)
         request = format.request(context, spec.tools)
-    return BuiltContext(spec, context.manifest, request, spec.meter.total(request), digest(bare))
+    return BuiltContext(spec, context.manifest, request, spec.meter.total(request), digest(bare), chosen)
 
 
 def count_by_provider(project: Project, built: BuiltContext) -> int:
@@ -147,8 +160,9 @@ def _choose(past: OutlinedPast, spec: ContextSpec) -> Context:
     """The context without the live screen. The screen is not stored, so it only reduces the budget."""
     left = None if spec.max_tokens is None else max(0, spec.max_tokens - spec.screen_tokens)
     settings = spec.settings.model_copy(update={"max_tokens": left})
+    extras = RequestExtras(tools=spec.tools, model=spec.model, keeps_all_reasoning=spec.keeps_all_reasoning)
     try:
-        return policy_named(spec.policy).choose(past, settings, spec.meter, RequestExtras(tools=spec.tools))
+        return policy_named(spec.policy).choose(past, settings, spec.meter, extras)
     except Invalid as error:
         if not spec.screen_tokens or "smallest" not in error.fields:
             raise

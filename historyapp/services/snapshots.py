@@ -22,7 +22,7 @@ from historyapp.core.manifest import Manifest
 from historyapp.core.settings import load_settings
 from historyapp.core.usage import usage_of
 from historyapp.models import Session, Snapshot, TokenCorrection
-from historyapp.models.snapshots import SnapshotHistory, TrackedHistory
+from historyapp.models.snapshot_histories import SnapshotHistory, TrackedHistory
 from historyapp.services.contexts import (
     BuiltContext,
     ContextSpec,
@@ -84,6 +84,7 @@ def record_snapshot(served: ServedContext, *, counted: int | None = None) -> Sna
             summaries=served.summaries,
             manifest=built.manifest.model_dump(exclude_defaults=True),
             sha256=built.sha256,
+            prefix_sha256=built.prefix_sha256,
             estimated=built.tokens,
             counted=counted,
         )
@@ -126,6 +127,7 @@ def rebuild_request(session: Session, snapshot: Snapshot) -> RebuiltRequest:
         factor=snapshot.factor,
         tools=snapshot.tools,
         screen_tokens=snapshot.screen_tokens,
+        keeps_all_reasoning=not snapshot.prefix_sha256,
     )
     request = build(past, spec).request
     sha256 = digest(request)

@@ -54,6 +54,15 @@ class LeftOutRange(ResponseModel):
     reason: Text
 
 
+class ReasoningOut(ResponseModel):
+    """Reasoning blocks of steps in the context that are not sent with them, and why."""
+
+    first_step: int
+    last_step: int
+    blocks: int
+    reason: Text
+
+
 class ManifestOut(ResponseModel):
     """The parts of a context with their form and tokens, and what was left out."""
 
@@ -62,6 +71,9 @@ class ManifestOut(ResponseModel):
     tokens: int = Field(description="Tokens of all segments, by our own count.")
     segments: list[SegmentOut] = []
     left_out: list[LeftOutRange] = []
+    reasoning_left_out: list[ReasoningOut] = Field(
+        default=[], description="Reasoning of the steps that are messages. That of other steps is never sent."
+    )
     notes: list[Text] = []
 
 

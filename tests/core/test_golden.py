@@ -1,6 +1,6 @@
 """The core gives the results of the earlier episodic history, for every recorded list of operations."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -13,6 +13,7 @@ from historyapp.core.conversation import InputMessage
 from historyapp.core.entries import Entry, ToolResults
 from historyapp.core.episodes import Episode, episode_of
 from historyapp.core.messages import episodic_messages
+from historyapp.core.policies.base import Origin
 from historyapp.core.progress import compile_progress
 from historyapp.core.rendering import as_list, as_paragraphs, long_form
 from historyapp.core.results import result_text
@@ -45,6 +46,9 @@ class Memory:
 
     def summaries_newest_first(self, before: int) -> Iterator[Any]:
         return iter(())
+
+    def origins(self, outputs: Sequence[int], format: str, model: str) -> dict[int, Origin]:
+        return {}
 
     def inputs_newest_first(self, before: int | None = None) -> Iterator[InputMessage]:
         return iter(())

@@ -236,6 +236,17 @@ def test_what_is_left_out_is_named_with_the_reason(alice: Client, project: Proje
     assert re.search(r"Left out steps 1–\d+ \w+", shown)
 
 
+def test_reasoning_that_is_not_sent_is_counted_with_the_reason(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    block = {"type": "thinking", "thinking": "hm", "signature": "S"}
+    for _ in range(2):
+        append(project, session.pk, [said("go"), draft(ModelOutput(text="done", reasoning=[block, block]))])
+    query = "?step=2&mode=what_if&policy=live&format="
+    assert "Reasoning left out" not in panel(alice, session, f"{query}anthropic_messages")
+    shown = panel(alice, session, f"{query}openai_chat")
+    assert "Reasoning left out steps 1–2 4 blocks: this format has no place for it" in shown
+
+
 def test_a_long_session_issues_the_queries_of_a_short_one(alice: Client, project: Project) -> None:
     asked = [("ledger", "?step=60"), ("ledger", "?step=-1")]
     shown = [("contents", policy) for policy in POLICIES] + [(view, "budgeted") for view in VIEWS[1:]]

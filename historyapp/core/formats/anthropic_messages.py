@@ -18,9 +18,10 @@ from historyapp.core.formats.base import (
     pages_tokens,
 )
 from historyapp.core.formats.calls import legal_name, object_of
+from historyapp.core.formats.reasoning import in_response_order
 from historyapp.core.formats.tools import Definition, Tool, named, strictness
 from historyapp.core.images import anthropic_image_tokens, data_size
-from historyapp.core.json import json_text
+from historyapp.core.json import compact_json, json_text
 from historyapp.core.results import reported_text, returned_content, returned_text
 from historyapp.core.text import clean, clean_value
 
@@ -40,18 +41,23 @@ class AnthropicMessages(Format):
     """
 
     name = "anthropic_messages"
+    closing = "]}]}"
+    reasoning_kinds = tuple(_THINKING)
     most = Frame(START, CONTINUE)
     tool_prompt = 346
     """Source: Claude documentation, "Tool use", "Pricing"."""
 
     def turn_items(self, turn: Turn) -> Iterable[Item]:
         calls = turn.output.tool_calls
-        blocks = _as_blocks(output_text(turn.output))
+        texts, uses = _as_blocks(output_text(turn.output)), list[Item]()
         for call in calls:
             name, arguments = legal_name(call.name), object_of(call.arguments)
-            blocks.append({"type": "tool_use", "id": call.id, "name": name, "input": arguments})
-        if blocks:  # thinking alone is not a message
-            yield _message("assistant", [*_thinking(turn.output), *blocks])
+            uses.append({"type": "tool_use", "id": call.id, "name": name, "input": arguments})
+        if turn.reasoning == "recorded":
+            yield _message("assistant", in_response_order(self, turn.output, texts, uses))
+        elif texts or uses:  # thinking alone is not a message
+            thinking = [] if turn.reasoning == "none" else _thinking(turn.output)
+            yield _message("assistant", [*thinking, *texts, *uses])
         answers = []
         for call, result in zip(calls, turn.results, strict=False):
             content = _as_blocks(shaped_content(returned_content(result), _block)) or returned_text(result)
@@ -125,6 +131,23 @@ class AnthropicMessages(Format):
         return ({"tools": shaped} if shaped else {}) | self.fields(
             context, [*marked, *rest, *self.text_items(after)]
         )
+
+    def is_exact(self, block: Mapping[str, Any]) -> bool:
+        names = _THINKING[block["type"]]
+        texts = all(isinstance(block.get(name), str) for name in names)
+        return texts and bool(block[names[-1]]) and set(block) == {"type", *names}
+
+    def opening(self, context: Context, tools: Sequence[Definition] = ()) -> dict[str, Any]:
+        shaped, fields = self.tools(tools), self.fields(context, [])
+        system = [_text(block["text"]) for block in fields.pop("system", ())]
+        return ({"tools": shaped} if shaped else {}) | ({"system": system} if system else {}) | fields
+
+    def piece(self, item: Item, before: Item | None) -> str:
+        """Neighbours of the same role are one message."""
+        blocks = ",".join(map(compact_json, item["content"]))
+        if before and before["role"] == item["role"]:
+            return f",{blocks}"
+        return f'{"]}," if before else ""}{{"role":"{item["role"]}","content":[{blocks}'
 
     def fields(self, context: Context, items: list[Item]) -> dict[str, Any]:
         leading = [part.instruction for part in context.parts[: context.leading] if part.instruction]

@@ -5,7 +5,7 @@ made of the written turns.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import ceil
 from typing import Any, ClassVar, NamedTuple
 
@@ -14,7 +14,7 @@ from historyapp.core.context import Context, Item, Rendered
 from historyapp.core.conversation import ConversationPart, InputMessage, Turn
 from historyapp.core.formats.calls import CallIds
 from historyapp.core.formats.tools import Definition, Tool, maker_of, tools_as
-from historyapp.core.json import json_text
+from historyapp.core.json import compact_json, json_text
 from historyapp.core.text import clean_value
 from historyapp.core.tokens import TokenCounter
 
@@ -71,6 +71,10 @@ class Format(ABC):
     priming: ClassVar[int] = PRIMING
     tool_prompt: ClassVar[int] = 0
     """Tokens that the provider adds to a request with tools."""
+    closing: ClassVar[str] = "]}"
+    """The end of a request's canonical JSON, after its items."""
+    reasoning_kinds: ClassVar[Collection[str]] = ()
+    """Types of the reasoning blocks that the provider makes and takes back."""
 
     # Turns and inputs.
 
@@ -112,6 +116,20 @@ class Format(ABC):
         self, instruction: str, material: str, schema: Mapping[str, Any] | None = None
     ) -> PromptRequest:
         """One question, asking for an answer of a JSON schema where there is one."""
+
+    def is_exact(self, block: Mapping[str, Any]) -> bool:
+        """Whether the provider takes one of its own reasoning blocks back as it was recorded."""
+        return False
+
+    def opening(self, context: Context, tools: Sequence[Definition] = ()) -> dict[str, Any]:
+        """The request up to its first turn or input, without cache breakpoints. The list of items is last."""
+        shaped = self.tools(tools)
+        leading = list(self.joined(context.parts[: context.leading]))
+        return ({"tools": shaped} if shaped else {}) | self.fields(context, leading)
+
+    def piece(self, item: Item, before: Item | None) -> str:
+        """The canonical JSON that an item adds to a request after the item before it."""
+        return ("," if before else "") + compact_json(item)
 
     def frame(self, items: Sequence[Item]) -> Frame:
         """What has to be added to all items of a request."""
@@ -158,8 +176,11 @@ class Format(ABC):
         """The items of parts that follow each other. Ids that recur or are not legal become others."""
         ids = CallIds(self.longest_id)
         for part in parts:
-            legal = [ids.of(part.position, id) for id in part.calls]
-            yield from part.items if legal == list(part.calls) else self.with_ids(part.items, legal)
+            yield from self.identified(part, [ids.of(part.position, id) for id in part.calls])
+
+    def identified(self, part: Rendered, ids: Sequence[str]) -> Sequence[Item]:
+        """The items of a part whose calls have these ids."""
+        return part.items if list(ids) == list(part.calls) else self.with_ids(part.items, ids)
 
     def price(self, leaves: Iterable[Leaf], count: TokenCounter, factor: float) -> int:
         """Tokens of the leaves, each with its share of overhead."""

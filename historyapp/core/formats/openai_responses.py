@@ -9,6 +9,7 @@ from historyapp.core.conversation import InputMessage, Turn, output_text
 from historyapp.core.entries import ModelOutput
 from historyapp.core.formats.base import Format, Leaf, PromptRequest, opaque_tokens
 from historyapp.core.formats.calls import legal_name, object_of
+from historyapp.core.formats.reasoning import in_response_order
 from historyapp.core.formats.tools import Tool, named
 from historyapp.core.images import data_size, openai_image_tokens
 from historyapp.core.json import json_text
@@ -20,22 +21,29 @@ class OpenAIResponses(Format):
     """Requests to ``responses``: ``tools``, ``instructions`` and ``input``."""
 
     name = "openai_responses"
+    reasoning_kinds = ("reasoning",)
 
     def turn_items(self, turn: Turn) -> Iterable[Item]:
         text, calls = output_text(turn.output), turn.output.tool_calls
         message = [_message("assistant", text)] if text.strip() else []
+        uses = list[Item]()
+        for call in calls:
+            name, arguments = legal_name(call.name), json_text(object_of(call.arguments))
+            uses.append({"type": "function_call", "call_id": call.id, "name": name, "arguments": arguments})
+        reasoning = _reasoning(turn.output) if turn.reasoning == "known_fields" else []
+        if turn.reasoning == "recorded":
+            yield from in_response_order(self, turn.output, message, uses)
+        elif calls:
+            yield from [*message, *reasoning, *uses]
+        else:
+            yield from [*reasoning, *message] if message else []
         if calls:
-            yield from [*message, *_reasoning(turn.output)]
-            for call in calls:
-                name, arguments = legal_name(call.name), json_text(object_of(call.arguments))
-                yield {"type": "function_call", "call_id": call.id, "name": name, "arguments": arguments}
             for call, result in zip(calls, turn.results, strict=True):
                 output: Any = _content(returned_content(result))
                 if isinstance(output, str) or not output:
                     output = returned_text(result)
                 yield {"type": "function_call_output", "call_id": call.id, "output": output}
         else:
-            yield from [*_reasoning(turn.output), *message] if message else []
             yield from (_message("user", reported_text(result, turn.output)) for result in turn.results)
         yield from (_message("user", remark) for remark in turn.remarks)
 
@@ -68,6 +76,15 @@ class OpenAIResponses(Format):
             case _:
                 yield from _content_leaves(item["content"])
 
+    def is_exact(self, block: Mapping[str, Any]) -> bool:
+        content = block.get("content", [])
+        texts = isinstance(content, list) and all(
+            isinstance(part, dict) and part.get("type") == "reasoning_text" and has_texts(part, ("text",))
+            for part in content
+        )
+        status = block.get("status", "completed") in ("in_progress", "completed", "incomplete")
+        return _is_complete(block) and set(block) <= _ITEM_FIELDS and texts and status
+
     def fields(self, context: Context, items: list[Item]) -> dict[str, Any]:
         instructions = {"instructions": clean(context.system)} if context.system.strip() else {}
         return {**instructions, "input": [*self.text_items(context.notebook, "system"), *items]}
@@ -93,6 +110,8 @@ class OpenAIResponses(Format):
 
 
 OPENAI_RESPONSES = OpenAIResponses()
+_ITEM_FIELDS = {"type", "id", "summary", "content", "encrypted_content", "status"}
+"""Fields of a reasoning item that the API takes. Source: ``ResponseReasoningItemParam`` of the openai SDK."""
 
 
 def _message(role: str, content: Any) -> Item:
@@ -129,13 +148,15 @@ def _reasoning(output: ModelOutput) -> list[Item]:
     for block in output.reasoning:
         if not isinstance(block, dict) or block.get("type") != "reasoning" or clean_value(block) != block:
             continue
-        summary = block.get("summary")
-        parts = summary if isinstance(summary, list) else [None]
-        if has_texts(block, ("id", "encrypted_content")) and all(
-            isinstance(part, dict)
-            and part.get("type") == "summary_text"
-            and isinstance(part.get("text"), str)
-            for part in parts
-        ):
+        if _is_complete(block):
             items.append({name: block[name] for name in ("type", "id", "summary", "encrypted_content")})
     return items
+
+
+def _is_complete(block: Mapping[str, Any]) -> bool:
+    summary = block.get("summary")
+    parts = summary if isinstance(summary, list) else [None]
+    return has_texts(block, ("id", "encrypted_content")) and all(
+        isinstance(part, dict) and part.get("type") == "summary_text" and isinstance(part.get("text"), str)
+        for part in parts
+    )

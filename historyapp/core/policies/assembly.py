@@ -1,6 +1,6 @@
 """Puts a context together: counts the tokens of each part, keeps to the budget, and writes the manifest."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
@@ -9,42 +9,14 @@ from historyapp.core.context import Context, Rendered
 from historyapp.core.conversation import LATE, ConversationPart, InputMessage, Turn, late_text
 from historyapp.core.episodes import Episode
 from historyapp.core.errors import Invalid
-from historyapp.core.manifest import Form, LeftOut, Manifest, Segment
-from historyapp.core.policies.base import Past, RequestExtras, SummaryLike, Unit, unit_position
+from historyapp.core.manifest import Form, LeftOut, Manifest, ReasoningLeftOut, Segment
+from historyapp.core.policies.base import Past, RequestExtras, Unit, unit_position
+from historyapp.core.policies.clipping import without_reasoning
+from historyapp.core.policies.parts import ContextPart
+from historyapp.core.policies.reasoning import ReasoningSource, restore_reasoning
 
 NO_ROOM = "does not fit the budget"
 OLDER = "older than what the budget holds"
-
-
-@dataclass(frozen=True, slots=True)
-class ContextPart:
-    """One part of a conversation: its position, its content as the format writes it, and its manifest
-    segment."""
-
-    position: int
-    content: ConversationPart
-    rendered: Rendered
-    segment: Segment
-    covers_to: int = 0
-    """The last position that a summary covers. Inputs between its first and last positions are separate
-    parts."""
-
-
-def summary_part(summary: SummaryLike, meter: RequestMeter) -> ContextPart:
-    """A summary as a user's message. It repeats texts of tools, which must not have the system role."""
-    first, last = summary.first_step, summary.last_step
-    steps = f"step {first}" if first == last else f"steps {first} to {last}"
-    content = InputMessage(summary.first_position, f"Summary of {steps}:\n{summary.text}")
-    rendered = meter.write(content)
-    segment = Segment(
-        source="step",
-        step=first,
-        last_step=last,
-        form="summarised",
-        summary=str(summary.id),
-        tokens=rendered.tokens,
-    )
-    return ContextPart(summary.first_position, content, rendered, segment, summary.last_position)
 
 
 @dataclass(slots=True)
@@ -60,6 +32,8 @@ class Assembly:
     fixed: list[Segment]
     used: int
     """Tokens of the fixed parts, of everything added so far, and the most that the format may add."""
+    past: Past
+    extras: RequestExtras
     parts: list[ContextPart] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -76,7 +50,7 @@ class Assembly:
         costs = {**fixed._asdict(), "live_screen": screen.tokens if screen else 0}
         segments = [Segment.model_validate({"source": name, "tokens": n}) for name, n in costs.items() if n]
         used = sum(costs.values()) + meter.reserve
-        return cls(policy, meter, max_tokens, system, notebook, screen, segments, used)
+        return cls(policy, meter, max_tokens, system, notebook, screen, segments, used, past, extras)
 
     def part(
         self,
@@ -87,17 +61,26 @@ class Assembly:
     ) -> ContextPart:
         """A step or an input, in full or replaced by ``content``.
 
+        A step gets its reasoning in :meth:`context`, where what precedes it allows that.
+
         ``rendered``: the part as the format writes it, if known.
         """
+        is_whole, blocks = content is None, 0
         if isinstance(unit, Episode):
-            content = content or unit.turn
+            content, blocks = content or unit.turn, len(unit.output.reasoning)
+            if blocks and isinstance(content, Turn) and not self.extras.keeps_all_reasoning:
+                content = replace(content, reasoning="none")
             rendered = rendered or self.meter.write(content)
             segment = Segment(source="step", step=unit.number, form=form, tokens=rendered.tokens)
         else:
             content = content or unit
             rendered = self.meter.write(content)
             segment = Segment(source="input", position=unit.position, form=form, tokens=rendered.tokens)
-        return ContextPart(unit_position(unit), content, rendered, segment)
+        return ContextPart(unit_position(unit), content, rendered, segment, is_whole=is_whole, blocks=blocks)
+
+    def bare_part(self, episode: Episode) -> ContextPart:
+        """A step in full that is never to have reasoning."""
+        return self.part(episode, without_reasoning(episode) if self.extras.keeps_all_reasoning else None)
 
     def take(self, part: ContextPart) -> bool:
         """Adds the part if it fits. Returns whether it fits."""
@@ -175,10 +158,22 @@ class Assembly:
         """The context with the parts added so far. ``stable``: the number of its first parts that the next
         context will repeat."""
         parts = self._without_repetitions(sorted(self.parts, key=lambda part: part.position))
+        context = self._context(parts, stable)
+        if self.extras.keeps_all_reasoning or not any(part.blocks for part in parts):
+            return context
+        gaps = [out.position for out in self.left_out if out.position is not None]
+        room = None if self.max_tokens is None else self.max_tokens - self.used
+        source = ReasoningSource(self.meter, self.past, self.extras, room, min(gaps, default=None))
+        parts, left_out = restore_reasoning(parts, context, source)
+        return self._context(parts, stable, left_out)
+
+    def _context(
+        self, parts: Sequence[ContextPart], stable: int, reasoning: Sequence[ReasoningLeftOut] = ()
+    ) -> Context:
         segments = [*self.fixed, *(part.segment for part in parts)]
         context = Context(
             parts=tuple([part.rendered for part in parts]),
-            manifest=self._manifest(segments),
+            manifest=self._manifest(segments, reasoning),
             system=self.system,
             notebook=self.notebook,
             live_screen=self.live_screen,
@@ -186,7 +181,7 @@ class Assembly:
         )
         if tokens := self.meter.added(context):
             overhead = Segment(source="overhead", tokens=tokens)
-            context = replace(context, manifest=self._manifest([*segments, overhead]))
+            context = replace(context, manifest=self._manifest([*segments, overhead], reasoning))
         return context
 
     def _without_repetitions(self, parts: list[ContextPart]) -> list[ContextPart]:
@@ -205,16 +200,17 @@ class Assembly:
                     content = replace(turn, remarks=remarks)
                     rendered = self.meter.write(content)
                     segment = part.segment.model_copy(update={"tokens": rendered.tokens})
-                    part = ContextPart(part.position, content, rendered, segment)
+                    part = replace(part, content=content, rendered=rendered, segment=segment)
             unrepeated.append(part)
         return unrepeated
 
-    def _manifest(self, segments: list[Segment]) -> Manifest:
+    def _manifest(self, segments: list[Segment], reasoning: Sequence[ReasoningLeftOut]) -> Manifest:
         return Manifest(
             policy=self.policy,
             max_tokens=self.max_tokens,
             tokens=sum(segment.tokens for segment in segments),
             segments=segments,
             left_out=sorted(self.left_out, key=lambda out: (out.first_step or 0, out.position or 0)),
+            reasoning_left_out=list(reasoning),
             notes=self.notes,
         )

@@ -32,6 +32,17 @@ class SummaryLike(Protocol):
     def key_points(self) -> Sequence[str]: ...
 
 
+class Origin(NamedTuple):
+    """The request in which an output was made."""
+
+    sha256: str = ""
+    """Of its canonical bytes without cache breakpoints; empty if it was everything live before the output."""
+    change: str = ""
+    """Why its reasoning cannot be sent again, if that is known without the bytes."""
+    is_other_model: bool = False
+    """Whether another model made the output than the one that the context is for."""
+
+
 class Past(Protocol):
     """A session as of some position. Its iterators read as they are consumed, so a policy pays only for
     what it reads."""
@@ -67,6 +78,15 @@ class Past(Protocol):
     def summaries_newest_first(self, before: int) -> Iterator[SummaryLike]:
         """The applicable summaries that end before a position, the latest end first. Of two with one end,
         the one of the higher level comes first."""
+        ...
+
+    def origins(self, outputs: Sequence[int], format: str, model: str) -> Mapping[int, Origin]:
+        """The requests in which live outputs were made, by position.
+
+        Args:
+            format: the format of the context.
+            model: the model that the context is for; empty if unknown.
+        """
         ...
 
 
@@ -111,6 +131,10 @@ class RequestExtras:
     tools: Sequence[Mapping[str, Any]] = ()
     """Tool definitions. Policies only need their cost, because formats render them."""
     live_screen: str = ""
+    model: str = ""
+    """The model that the context is for; empty if unknown."""
+    keeps_all_reasoning: bool = False
+    """Whether reasoning is sent whatever precedes it, as before 2026-11-26: older snapshots need it."""
 
 
 NO_EXTRAS = RequestExtras()

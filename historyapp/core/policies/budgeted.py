@@ -17,7 +17,7 @@ from historyapp.core.conversation import InputMessage, texts_of
 from historyapp.core.episodes import Episode
 from historyapp.core.identifiers import identifiers
 from historyapp.core.manifest import LeftOut, Segment
-from historyapp.core.policies.assembly import Assembly, ContextPart, summary_part
+from historyapp.core.policies.assembly import Assembly
 from historyapp.core.policies.base import (
     NO_EXTRAS,
     OutlinedPast,
@@ -25,9 +25,10 @@ from historyapp.core.policies.base import (
     StepOutline,
     visible_summaries,
 )
-from historyapp.core.policies.clipping import clip_input, clipped_step, fair_share, without_reasoning
+from historyapp.core.policies.clipping import clip_input, clipped_step, fair_share
 from historyapp.core.policies.cuts import CutPlan, first_outlined, plan_cuts
 from historyapp.core.policies.notes import Note, Notes, covered_steps, notes_text
+from historyapp.core.policies.parts import ContextPart, summary_part
 from historyapp.core.settings import SessionSettings
 
 INPUTS = 0.3
@@ -158,7 +159,7 @@ def _add_parts(assembly: Assembly, material: _Material) -> int:
     # Notes come before the messages: a part stands after those of the same position that were added earlier.
     noted = _add_notes(assembly, material, planned, notes)
     for episode in episodes[:-1]:
-        whole = assembly.part(episode, without_reasoning(episode))
+        whole = assembly.bare_part(episode)
         if planned.cuts and whole.segment.tokens > planned.step:
             whole = _clipped_part(assembly, episode, planned.step)
         assembly.add(whole)
@@ -299,7 +300,7 @@ def _clipped_part(assembly: Assembly, episode: Episode, tokens: int) -> ContextP
 def _add_newest(assembly: Assembly, newest: Episode, whole: ContextPart, left: int) -> None:
     """Adds the newest step within ``left`` tokens: in full (``whole``), or clipped with a note."""
     if whole.segment.tokens > left and newest.output.reasoning:
-        whole = assembly.part(newest, without_reasoning(newest))
+        whole = assembly.bare_part(newest)
     if whole.segment.tokens > left:
         size = whole.segment.tokens
         whole = _clipped_part(assembly, newest, left)

@@ -12,8 +12,9 @@ from historyapp.core.context import Context
 from historyapp.core.conversation import InputMessage
 from historyapp.core.episodes import Episode
 from historyapp.core.manifest import Segment
-from historyapp.core.policies.assembly import NO_ROOM, Assembly, ContextPart
+from historyapp.core.policies.assembly import NO_ROOM, Assembly
 from historyapp.core.policies.base import NO_EXTRAS, Past, RequestExtras
+from historyapp.core.policies.parts import ContextPart
 from historyapp.core.progress import PROGRESS, fill, form_of, progress_line
 from historyapp.core.settings import SessionSettings
 

@@ -6,8 +6,9 @@ from dataclasses import replace
 from historyapp.core.budget import RequestMeter
 from historyapp.core.context import Context
 from historyapp.core.episodes import Episode
-from historyapp.core.policies.assembly import Assembly, ContextPart
+from historyapp.core.policies.assembly import Assembly
 from historyapp.core.policies.base import NO_EXTRAS, Past, RequestExtras, newest_first
+from historyapp.core.policies.parts import ContextPart
 from historyapp.core.results import as_text
 from historyapp.core.settings import SessionSettings
 

@@ -12,7 +12,7 @@ from historyapp.core.budget import RequestMeter
 from historyapp.core.context import Context
 from historyapp.core.conversation import InputMessage
 from historyapp.core.episodes import Episode
-from historyapp.core.policies.assembly import Assembly, ContextPart, summary_part
+from historyapp.core.policies.assembly import Assembly
 from historyapp.core.policies.base import (
     NO_EXTRAS,
     Past,
@@ -22,6 +22,7 @@ from historyapp.core.policies.base import (
     unit_position,
     visible_summaries,
 )
+from historyapp.core.policies.parts import ContextPart, summary_part
 from historyapp.core.settings import SessionSettings
 
 PATIENCE = 4

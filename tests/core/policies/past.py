@@ -1,7 +1,7 @@
 """Sessions in memory, as policies read them."""
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from historyapp.core.conversation import InputMessage, input_messages
@@ -9,7 +9,7 @@ from historyapp.core.entries import Entry, MemoryNotebook, ModelInput, SystemIns
 from historyapp.core.episodes import Episode, group_episodes
 from historyapp.core.excerpts import ExcerptLine, begin_excerpt, continue_excerpt
 from historyapp.core.identifiers import identifiers
-from historyapp.core.policies.base import RangeSummary, StepOutline
+from historyapp.core.policies.base import Origin, RangeSummary, StepOutline
 from historyapp.core.tokens import count_tokens, entry_tokens
 
 
@@ -83,6 +83,14 @@ class MemoryPast:
     def summaries_newest_first(self, before: int) -> Iterator[Summary]:
         ended = [summary for summary in self._summaries if summary.last_position < before]
         return iter(sorted(ended, key=lambda s: (s.last_position, s.level, s.id), reverse=True))
+
+    def origins(self, outputs: Sequence[int], format: str, model: str) -> Mapping[int, Origin]:
+        """No request was recorded: each output was made of everything before it."""
+        changed = max(
+            (e.position for e in self._entries if isinstance(e.body, (SystemInstruction, MemoryNotebook))),
+            default=0,
+        )
+        return {at: Origin(change="the instruction changed" if at < changed else "") for at in outputs}
 
 
 def _outlined(episode: Episode, range: Summary | None) -> StepOutline:

@@ -1,0 +1,86 @@
+"""Which reasoning blocks of an output can be sent back, and in which order.
+
+Providers verify signed and encrypted blocks against everything before them. So a block is sent exactly as it
+was recorded, at the place that it had in its response, or not at all.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from historyapp.core.context import Item
+from historyapp.core.conversation import output_text
+from historyapp.core.entries import ModelOutput
+from historyapp.core.formats.base import Format
+from historyapp.core.text import clean_value
+
+Piece = Literal["reasoning", "text", "call"]
+Sendable = Literal["all", "none", "foreign"]
+"""All blocks of the format's provider can be sent; some cannot; or it made none of them."""
+_PIECES: dict[str, Piece] = {
+    "thinking": "reasoning", "redacted_thinking": "reasoning", "reasoning": "reasoning",
+    "text": "text", "message": "text",
+    "tool_use": "call", "function_call": "call", "custom_tool_call": "call",
+}  # fmt: skip
+
+
+def own_blocks(format: Format, output: ModelOutput) -> list[dict[str, Any]]:
+    """The reasoning blocks that the format's provider made, as they were recorded."""
+    kinds = format.reasoning_kinds
+    return [block for block in output.reasoning if isinstance(block, dict) and _kind(block) in kinds]
+
+
+def sendable(format: Format, output: ModelOutput) -> Sendable:
+    """Whether the format's provider takes the reasoning blocks of an output back."""
+    blocks = own_blocks(format, output)
+    if not blocks:
+        return "foreign"
+    exact = all(format.is_exact(block) and clean_value(block) == block for block in blocks)
+    return "all" if exact and response_order(output, len(blocks)) else "none"
+
+
+def response_order(output: ModelOutput, blocks: int) -> list[Piece]:
+    """The pieces of a response in their order; empty if the request cannot repeat it.
+
+    A response whose order was not recorded begins with its reasoning, as providers write it.
+
+    Args:
+        blocks: how many reasoning blocks it has.
+    """
+    has_text = bool(output_text(output).strip())
+    counts: dict[Piece, int] = {"reasoning": blocks, "text": has_text, "call": len(output.tool_calls)}
+    pieces = [piece for piece, count in counts.items() for _ in range(count)]
+    if len(pieces) == blocks:
+        return []  # reasoning that led to nothing
+    recorded = _recorded_pieces(output.raw_message or {})
+    if "reasoning" not in recorded:
+        return pieces
+    last = max(place for place, piece in enumerate(recorded) if piece == "reasoning")
+    if "" in recorded[:last]:
+        return []  # the request does not repeat what the provider's own tools returned
+    order: list[Piece] = []
+    for piece in recorded:
+        if piece and not (piece == "text" and (not has_text or order[-1:] == ["text"])):
+            order.append(piece)
+    return order if Counter(order) == Counter(pieces) else []
+
+
+def in_response_order(
+    format: Format, output: ModelOutput, texts: Sequence[Item], calls: Sequence[Item]
+) -> list[Item]:
+    """The reasoning blocks of an output that can be sent, its text and its calls, in their order."""
+    blocks = own_blocks(format, output)
+    left = {"reasoning": iter(blocks), "text": iter(texts), "call": iter(calls)}
+    return [next(left[piece]) for piece in response_order(output, len(blocks))]
+
+
+def _recorded_pieces(message: Mapping[str, Any]) -> list[Piece | Literal[""]]:
+    """The pieces of a provider's message; empty texts for anything else."""
+    lists = [message[name] for name in ("output", "content") if isinstance(message.get(name), list)]
+    listed: list[Any] = lists[0] if lists else []
+    return [_PIECES.get(_kind(block), "") for block in listed if isinstance(block, dict)]
+
+
+def _kind(block: Mapping[str, Any]) -> str:
+    kind = block.get("type")
+    return kind if isinstance(kind, str) else ""

@@ -1,0 +1,201 @@
+"""Which reasoning of its steps a context sends back.
+
+Signed thinking and encrypted reasoning are bound to every byte before them. A context is walked from its
+front: a turn keeps its reasoning if each of its blocks has the same bytes before it as in the request in
+which it was made, and loses all of it otherwise. A turn is all steps in a row that call tools, and the step
+that ends them. Of the past, only the hash of each step's request is read for this.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+
+from historyapp.core.budget import RequestMeter
+from historyapp.core.context import Context, Item
+from historyapp.core.conversation import Turn
+from historyapp.core.formats import format_named
+from historyapp.core.formats.calls import CallIds
+from historyapp.core.formats.prefixes import RequestPrefix
+from historyapp.core.formats.reasoning import sendable
+from historyapp.core.manifest import ReasoningLeftOut
+from historyapp.core.policies.base import Origin, Past, RequestExtras
+from historyapp.core.policies.parts import ContextPart
+
+CHANGED = "what precedes it has changed since the model wrote it"
+CLIPPED = "a step of its turn is clipped"
+FOREIGN = "another provider wrote it"
+NO_PLACE = "this format has no place for it"
+NOT_EXACT = "it cannot be sent exactly as the model wrote it"
+NO_ROOM = "it does not fit the budget"
+OTHER_MODEL = "another model wrote it"
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningSource:
+    """Where reasoning comes from, and what it may cost."""
+
+    meter: RequestMeter
+    past: Past
+    extras: RequestExtras
+    room: int | None
+    """Tokens that are left for it; None: no limit."""
+    gap: int | None
+    """The first position from which inputs are left out; None if they are all there."""
+
+
+def restore_reasoning(
+    parts: Sequence[ContextPart], context: Context, source: ReasoningSource
+) -> tuple[list[ContextPart], list[ReasoningLeftOut]]:
+    """The parts of a context with the reasoning that it may send, and what it leaves out.
+
+    Args:
+        parts: the parts of ``context``, none of them with reasoning.
+    """
+    format = format_named(source.meter.format)
+    reasons = dict[int, str]()
+    for index, part in enumerate(parts):
+        if part.blocks and isinstance(part.content, Turn):
+            reasons[index] = CLIPPED
+            if part.segment.form != "clipped":
+                foreign = FOREIGN if format.reasoning_kinds else NO_PLACE
+                states = {"all": "", "none": NOT_EXACT, "foreign": foreign}
+                reasons[index] = states[sendable(format, part.content.output)]
+    positions = [parts[index].position for index, reason in reasons.items() if not reason]
+    restored = list(parts)
+    if positions:
+        origins = source.past.origins(positions, format.name, source.extras.model)
+        for index in reasons:
+            if not reasons[index] and origins[parts[index].position].is_other_model:
+                reasons[index] = OTHER_MODEL
+        walk = _Walk(restored, context, source, reasons, origins)
+        last = max((index for index, reason in reasons.items() if not reason), default=-1)
+        for turn in _turns(parts):
+            if turn[0] <= last:
+                walk.add(turn)
+    return restored, _listed(parts, reasons)
+
+
+def _turns(parts: Sequence[ContextPart]) -> Iterator[list[int]]:
+    """The indexes of the parts, by turn; inputs stand alone."""
+    turn: list[int] = []
+    goes_on = False
+    for index, part in enumerate(parts):
+        content = part.content
+        if turn and not (goes_on and isinstance(content, Turn)):
+            yield turn
+            turn = []
+        turn.append(index)
+        goes_on = isinstance(content, Turn) and bool(content.output.tool_calls) and not content.remarks
+    if turn:
+        yield turn
+
+
+def _listed(parts: Sequence[ContextPart], reasons: Mapping[int, str]) -> list[ReasoningLeftOut]:
+    """What is left out, in runs of one reason."""
+    found = []
+    for reason, run in groupby(sorted(reasons), key=lambda index: reasons[index]):
+        steps = [parts[index] for index in run]
+        numbers = [part.segment.step or 0 for part in steps]
+        if reason:
+            blocks = sum(part.blocks for part in steps)
+            left_out = ReasoningLeftOut(
+                first_step=numbers[0], last_step=numbers[-1], blocks=blocks, reason=reason
+            )
+            found.append(left_out)
+    return found
+
+
+@dataclass(slots=True)
+class _Walk:
+    """A walk from the front of a context, with the request up to where it is."""
+
+    parts: list[ContextPart]
+    """Steps get their reasoning in place."""
+    context: Context
+    source: ReasoningSource
+    reasons: dict[int, str]
+    """By index: why a step's reasoning is left out; empty where it is kept."""
+    origins: Mapping[int, Origin]
+    prefix: RequestPrefix = field(init=False)
+    ids: CallIds = field(init=False)
+    room: int | None = field(init=False)
+    is_unchanged: bool = True
+    """Whether everything so far is everything live, as it was recorded."""
+    steps: int = 0
+
+    def __post_init__(self) -> None:
+        format = format_named(self.source.meter.format)
+        self.prefix = RequestPrefix(format, self.context, self.source.extras.tools)
+        self.ids = CallIds(format.longest_id)
+        self.room = self.source.room
+
+    def add(self, turn: Sequence[int]) -> None:
+        """Adds the parts of a turn, with their reasoning if all of it may be sent."""
+        legal = [
+            [self.ids.of(self.parts[index].position, id) for id in self.parts[index].rendered.calls]
+            for index in turn
+        ]
+        start = self.prefix.copy(), self.is_unchanged, self.steps, self.room
+        signed = [index for index in turn if self.reasons.get(index) == ""]
+        broken = [self.reasons[index] for index in turn if self.reasons.get(index) in (CLIPPED, NOT_EXACT)]
+        kept = dict[int, ContextPart]()
+        reason = broken[0] if broken and signed else ""
+        for index, ids in zip(turn, legal, strict=True):
+            if not reason:
+                reason = self._add_part(index, ids, kept)
+        if not reason:
+            for index, part in kept.items():
+                self.parts[index] = part
+            return
+        self.prefix, self.is_unchanged, self.steps, self.room = start
+        for index, ids in zip(turn, legal, strict=True):
+            self._add_bare(index, ids)
+        for index in signed:
+            self.reasons[index] = reason
+
+    def _add_part(self, index: int, ids: Sequence[str], kept: dict[int, ContextPart]) -> str:
+        """Adds a part with its reasoning, if it has any. Returns why that cannot be sent; empty if it can."""
+        part = self.parts[index]
+        if self.reasons.get(index) != "":
+            self._add_bare(index, ids)
+            return ""
+        assert isinstance(part.content, Turn)
+        content = replace(part.content, reasoning="recorded")
+        rendered = self.source.meter.write(content)
+        items = format_named(self.source.meter.format).identified(rendered, ids)
+        if not self._is_as_made(part, items[0]):
+            return self.origins[part.position].change or CHANGED
+        if self.room is not None:
+            self.room -= rendered.tokens - part.segment.tokens
+            if self.room < 0:
+                return NO_ROOM
+        segment = part.segment.model_copy(update={"tokens": rendered.tokens})
+        kept[index] = replace(part, content=content, rendered=rendered, segment=segment)
+        self._pass(index, items)
+        return ""
+
+    def _add_bare(self, index: int, ids: Sequence[str]) -> None:
+        part = self.parts[index]
+        self._pass(index, format_named(self.source.meter.format).identified(part.rendered, ids))
+        # Everything live has the reasoning of the format's provider, too.
+        self.is_unchanged = self.is_unchanged and self.reasons.get(index, FOREIGN) == FOREIGN
+
+    def _pass(self, index: int, items: Sequence[Item]) -> None:
+        segment = self.parts[index].segment
+        if index >= self.context.leading:  # the request begins with the others
+            self.prefix.add(items)
+        self.is_unchanged = self.is_unchanged and self.parts[index].is_whole
+        if segment.source == "step" and segment.step is not None:
+            self.is_unchanged = self.is_unchanged and segment.step == self.steps + 1
+            self.steps = segment.step
+
+    def _is_as_made(self, part: ContextPart, first: Item) -> bool:
+        """Whether the request so far is that in which the part was made. ``first``: the part's first item."""
+        origin, gap = self.origins[part.position], self.source.gap
+        if origin.change or not self.prefix.is_beginning_of(first):
+            return False
+        if origin.sha256:
+            return self.prefix.sha256() == origin.sha256
+        return (
+            self.is_unchanged and part.segment.step == self.steps + 1 and (gap is None or part.position < gap)
+        )

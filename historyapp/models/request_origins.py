@@ -1,0 +1,151 @@
+"""The requests in which outputs were made, as far as snapshots know them.
+
+As for the recorded request of a step: the snapshot that the output names, otherwise the newest one that was
+served just before it, otherwise everything that was live before it.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import islice
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db.models import Q
+
+from historyapp.core.entries import MemoryNotebook, SystemInstruction
+from historyapp.core.lineage import Lineage
+from historyapp.core.policies.base import Origin
+from historyapp.core.prices import is_same_model
+from historyapp.models.entries import Entry
+from historyapp.models.episodes import Episode
+from historyapp.models.sessions import Session
+from historyapp.models.snapshots import Snapshot
+from historyapp.models.sql import newest_first
+
+AT_ONCE = 500
+"""Outputs whose requests are looked up in one query."""
+SAME_TEXTS = 50
+"""Repetitions of an instruction or a notebook that are looked back on."""
+OTHER_FORMAT = "it was written in a request of another format"
+SCREEN = "its request had a live screen"
+FIXED = "the instruction or the notebook has changed since the model wrote it"
+COMPACTED = "the agent had compacted its context"
+
+
+class _LoggedOutput(NamedTuple):
+    position: int
+    metadata: Mapping[str, Any]
+    created_at: datetime
+
+
+class RequestOrigins:
+    """Looks up the requests of outputs that are live in a lineage.
+
+    Args:
+        model: the model that a context is for; empty if unknown.
+        is_compacted: whether the agent compacted its context anywhere in the lineage.
+    """
+
+    def __init__(
+        self, session: Session, lineage: Lineage, format: str, model: str, *, is_compacted: bool
+    ) -> None:
+        self.session, self.lineage = session, lineage
+        self.format, self.model = format, model
+        self.is_compacted = is_compacted
+
+    def of(self, outputs: Sequence[int]) -> dict[int, Origin]:
+        by_owner = defaultdict[UUID, list[int]](list)
+        for position in outputs:
+            if session := self.lineage.session_at(position):
+                by_owner[UUID(session)].append(position)
+        found, logged = dict[int, Origin](), list[tuple[UUID, _LoggedOutput]]()
+        for owner, positions in by_owner.items():
+            for start in range(0, len(positions), AT_ONCE):
+                for output, snapshot in _with_snapshots(owner, positions[start : start + AT_ONCE]):
+                    if snapshot:
+                        found[output.position] = self._of_snapshot(output, snapshot)
+                    else:
+                        logged.append((owner, output))
+        return found | dict(self._of_log(logged))
+
+    def _of_snapshot(self, output: _LoggedOutput, snapshot: Snapshot) -> Origin:
+        is_other = not is_same_model(self.model, snapshot.model or self._model_of(output))
+        change = OTHER_FORMAT if snapshot.format != self.format else SCREEN if snapshot.screen_tokens else ""
+        return Origin(snapshot.prefix_sha256 or snapshot.sha256, change, is_other)
+
+    def _of_log(self, outputs: Sequence[tuple[UUID, _LoggedOutput]]) -> Iterator[tuple[int, Origin]]:
+        """Of outputs whose agents built their requests themselves, from all that was live."""
+        if not outputs:
+            return
+        kinds = ("system_instruction", "memory_notebook")
+        since = max(self._same_since(kind) for kind in kinds)
+        compacted = self._compacted(outputs) if self.is_compacted else set[int]()
+        for _, output in outputs:
+            at = output.position
+            change = FIXED if at < since else COMPACTED if at in compacted else ""
+            yield at, Origin("", change, not is_same_model(self.model, self._model_of(output)))
+
+    def _model_of(self, output: _LoggedOutput) -> str:
+        named = output.metadata.get("model")
+        return named if isinstance(named, str) and named else self.session.model
+
+    def _same_since(self, kind: str) -> int:
+        """The position since which the current text of a kind has been current; 0 without any."""
+        since, current = 0, None
+        for entry in islice(newest_first(self.lineage, kind, self.session), SAME_TEXTS):
+            text = _text_of(entry.body)
+            if current is not None and text != current:
+                break
+            since, current = entry.position, text
+        return since
+
+    def _compacted(self, outputs: Sequence[tuple[UUID, _LoggedOutput]]) -> set[int]:
+        """The outputs before which the agent had compacted its context."""
+        positions = defaultdict[UUID, list[int]](list)
+        for owner, output in outputs:
+            positions[owner].append(output.position)
+        found = set[int]()
+        for owner, some in positions.items():
+            for start in range(0, len(some), AT_ONCE):
+                rows = Episode.objects.filter(session_id=owner, compactions__gt=0)
+                rows = rows.filter(first_position__in=some[start : start + AT_ONCE])
+                found.update(rows.values_list("first_position", flat=True))
+        return found
+
+
+def _text_of(body: object) -> str:
+    match body:
+        case SystemInstruction(text=text) | MemoryNotebook(content=text):
+            return text
+    return ""
+
+
+def _with_snapshots(owner: UUID, positions: Sequence[int]) -> Iterator[tuple[_LoggedOutput, Snapshot | None]]:
+    """Some outputs of a session, each with the snapshot of its request. Two queries."""
+    entries = Entry.objects.filter(session_id=owner, position__in=positions)
+    rows = entries.values_list("position", "metadata", "created_at").order_by("position")
+    outputs = [_LoggedOutput(*row) for row in rows]
+    named = {output.position: _id_in(output.metadata) for output in outputs}
+    ids = [id for id in named.values() if id]
+    before = [output.position - 1 for output in outputs]
+    snapshots = Snapshot.objects.filter(session_id=owner).filter(Q(pk__in=ids) | Q(position__in=before))
+    fields = ("position", "created_at", "format", "model", "screen_tokens", "sha256", "prefix_sha256")
+    by_id, by_position = dict[UUID, Snapshot](), defaultdict[int, list[Snapshot]](list)
+    for snapshot in snapshots.only(*fields).order_by("-pk"):
+        by_id[snapshot.pk] = snapshot
+        by_position[snapshot.position].append(snapshot)
+    for output in outputs:
+        id = named[output.position]
+        # Later snapshots were made by somebody who looked at the past.
+        earlier = [each for each in by_position[output.position - 1] if each.created_at <= output.created_at]
+        yield output, by_id.get(id) if id in by_id else next(iter(earlier), None)
+
+
+def _id_in(metadata: Mapping[str, Any]) -> UUID | None:
+    """The snapshot that an output names."""
+    named = metadata.get("snapshot")
+    try:
+        return UUID(named) if isinstance(named, str) else None
+    except ValueError:
+        return None

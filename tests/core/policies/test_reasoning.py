@@ -1,0 +1,170 @@
+"""Signed and encrypted reasoning is sent as it was made, after what it was made from, or not at all."""
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from historyapp.core.budget import RequestMeter
+from historyapp.core.context import Context
+from historyapp.core.entries import ModelInput
+from historyapp.core.episodes import group_episodes
+from historyapp.core.formats import FORMATS, prefix_bytes
+from historyapp.core.formats.reasoning import own_blocks
+from historyapp.core.json import compact_json
+from historyapp.core.policies import POLICIES
+from tests.core.formats.validators import validate
+from tests.core.policies.signed_runs import BINDING, Asked, Run, runs
+from tests.examples import examples
+
+EVERY = pytest.mark.parametrize("policy", POLICIES)
+BOTH = pytest.mark.parametrize("format", BINDING)
+SEPARATORS = {"anthropic_messages": ']},{"role":"assistant","content":[', "openai_responses": ","}
+
+
+def kept_steps(run: Run, format: str, request: bytes) -> set[int]:
+    """The numbers of the steps whose reasoning is in a request; of each, all of it is."""
+    kept = set()
+    for episode in group_episodes(run.live):
+        found = [
+            compact_json(block).encode() in request for block in own_blocks(FORMATS[format], episode.output)
+        ]
+        assert all(found) or not any(found)
+        kept |= {episode.number} if any(found) else set()
+    return kept
+
+
+def without_tools(request: bytes) -> bytes:
+    """A request of which only the rest is compared: an agent's own tools are not in the log."""
+    fields = json.loads(request)
+    return compact_json({name: fields[name] for name in fields if name != "tools"}).encode()
+
+
+def check_bytes(run: Run, format: str, request: bytes) -> None:
+    """Each block is as it was recorded, and before it stands the request in which it was made."""
+    closing = len(FORMATS[format].closing)
+    kept = kept_steps(run, format, request)
+    for episode in group_episodes(run.live):
+        if episode.number not in kept:
+            continue
+        made = run.made[episode.first_position]
+        assert made.format == format
+        sent = request if made.is_snapshot else without_tools(request)
+        before = made.request[:-closing] + SEPARATORS[format].encode()
+        for block in own_blocks(FORMATS[format], episode.output):
+            written = compact_json(block).encode()
+            assert sent.startswith(before + written)
+            assert request.count(written) == 1
+            before += written + b","
+
+
+def check_turns(run: Run, format: str, kept: set[int]) -> None:
+    """Reasoning is left out by whole turns."""
+    turns: list[list[int]] = [[]]
+    inputs = [each.position for each in run.live if each.body.is_input]
+    end = 0
+    for episode in group_episodes(run.live):
+        if any(end < position < episode.first_position for position in inputs):
+            turns.append([])
+        if own_blocks(FORMATS[format], episode.output):
+            turns[-1].append(episode.number)
+        if not episode.output.tool_calls:
+            turns.append([])
+        end = episode.first_position
+    for turn in turns:
+        assert not kept & set(turn) or kept >= set(turn)
+
+
+def check_account(run: Run, context: Context, format: str, kept: set[int]) -> None:
+    """The manifest counts what is left out of the steps that are messages."""
+    blocks = {episode.number: len(episode.output.reasoning) for episode in group_episodes(run.live)}
+    shown = {s.step for s in context.manifest.segments if s.source == "step" and not s.last_step and s.step}
+    left_out = context.manifest.reasoning_left_out
+    assert all(out.reason and out.first_step <= out.last_step for out in left_out)
+    counted = sum(out.blocks for out in left_out)
+    assert counted <= sum(blocks[step] for step in shown - kept)
+    if context.manifest.policy != "episodic":  # whose older steps are lines of one message
+        assert counted == sum(blocks[step] for step in shown - kept)
+
+
+@EVERY
+@BOTH
+@settings(max_examples=examples(200), suppress_health_check=list(HealthCheck))
+@given(run=runs(), budget=st.none() | st.none() | st.integers(60, 800), with_tools=st.booleans())
+def test_what_is_sent_is_as_it_was_and_so_is_everything_before_it(
+    policy: str, format: str, run: Run, budget: int | None, with_tools: bool
+) -> None:
+    built = Asked(policy, format, budget, with_tools).build(run)
+    if built is None:
+        return
+    context, request = built
+    validate(format, request)
+    manifest = context.manifest
+    assert manifest.tokens == RequestMeter(format).total(request)
+    assert budget is None or manifest.tokens <= budget
+    written = prefix_bytes(request)
+    check_bytes(run, format, written)
+    kept = kept_steps(run, format, written)
+    check_turns(run, format, kept)
+    check_account(run, context, format, kept)
+
+
+ANSWERS = st.lists(
+    st.tuples(st.sampled_from([0, 1, 2]), st.sampled_from([0, 1, 2]), st.sampled_from([0, 3, 40])),
+    min_size=1,
+    max_size=6,
+)
+
+
+def answers_of(run: Run, format: str) -> list[int]:
+    """The steps with reasoning of a format."""
+    steps = group_episodes(run.live)
+    return [step.number for step in steps if own_blocks(FORMATS[format], step.output)]
+
+
+@BOTH
+@pytest.mark.parametrize("policy", ["live", "budgeted"])
+@pytest.mark.parametrize("is_served", [True, False])
+@settings(max_examples=examples(100))
+@given(turns=st.lists(ANSWERS, max_size=4))
+def test_a_history_in_full_keeps_all_reasoning(
+    policy: str, format: str, is_served: bool, turns: list[list[tuple[int, int, int]]]
+) -> None:
+    run = Run()
+    for turn in turns:
+        run.add(person(run))
+        for place, (blocks, calls, words) in enumerate(turn):
+            goes_on = place < len(turn) - 1  # an answer without calls is followed by an input
+            built = Asked(policy, format).build(run)
+            assert built
+            request = prefix_bytes(built[1]) if is_served else run.full_request(format)
+            calls = max(1, calls) if goes_on else calls
+            run.answer(format, request, is_snapshot=is_served, blocks=blocks, calls=calls, words=words)
+    built = Asked(policy, format).build(run)
+    assert built
+    assert kept_steps(run, format, prefix_bytes(built[1])) == set(answers_of(run, format))
+    assert not built[0].manifest.reasoning_left_out
+
+
+@EVERY
+@BOTH
+@settings(max_examples=examples(100), suppress_health_check=list(HealthCheck))
+@given(run=runs())
+def test_an_answer_keeps_its_reasoning_where_the_next_request_goes_on_from_its_own(
+    policy: str, format: str, run: Run
+) -> None:
+    run.add(person(run))
+    built = Asked(policy, format).build(run)
+    assert built
+    made = prefix_bytes(built[1])
+    run.answer(format, made, is_snapshot=True, blocks=1, calls=0, words=3)
+    again = Asked(policy, format).build(run)
+    assert again
+    written = prefix_bytes(again[1])
+    goes_on = written.startswith(made[: -len(FORMATS[format].closing)] + SEPARATORS[format].encode())
+    assert (max(answers_of(run, format)) in kept_steps(run, format, written)) == goes_on
+
+
+def person(run: Run) -> ModelInput:
+    return ModelInput(content=run.text())

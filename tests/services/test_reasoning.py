@@ -1,0 +1,226 @@
+"""Which signed and encrypted reasoning a served context sends again, and what the manifest says of it."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from historyapp.core.entries import (
+    DebugLog,
+    EntryDraft,
+    MemoryNotebook,
+    ModelOutput,
+    SystemInstruction,
+    ToolCall,
+)
+from historyapp.models import Session, Snapshot
+from historyapp.models.snapshot_histories import TrackedHistory
+from historyapp.services.append import append
+from historyapp.services.contexts import RequestedContext, build, resolve_options
+from historyapp.services.rewinds import Target, fork, rewind
+from historyapp.services.snapshots import ServedContext, rebuild_request, record_snapshot, serve
+from tests.services.drafts import draft, ok, said
+
+CLAUDE = RequestedContext(
+    policy="live", format="anthropic_messages", model="claude-opus-4-5", max_tokens=None
+)
+GPT = RequestedContext(policy="live", format="openai_responses", model="gpt-5", max_tokens=None)
+CHANGED = "what precedes it has changed since the model wrote it"
+
+
+@pytest.fixture
+def claude(session: Session) -> Session:
+    """A run of three steps, whose requests were served."""
+    record(session, draft(SystemInstruction(text="You repair.")), said("go"))
+    for number in (1, 2, 3):
+        act(session, CLAUDE, number)
+    return session
+
+
+def record(session: Session, *drafts: EntryDraft) -> None:
+    append(session.project, session.pk, drafts)
+    session.refresh_from_db()
+
+
+def thinking(number: int) -> dict[str, str]:
+    return {"signature": f"Sig{number}", "type": "thinking", "thinking": f"Thought {number}. " * 40}
+
+
+def encrypted(number: int) -> dict[str, Any]:
+    return {"id": f"rs_{number}", "type": "reasoning", "encrypted_content": f"Enc{number}", "summary": []}
+
+
+def output(asked: RequestedContext, number: int, **metadata: Any) -> EntryDraft:
+    block = thinking(number) if asked.format == "anthropic_messages" else encrypted(number)
+    calls = (ToolCall(id=f"c{number}", name="read", arguments={}),)
+    return EntryDraft(ModelOutput(tool_calls=calls, reasoning=[block]), None, metadata)
+
+
+def act(session: Session, asked: RequestedContext, number: int) -> Snapshot:
+    """A step whose request is served, and its result."""
+    snapshot = record_snapshot(serve(session, asked))
+    record(
+        session, output(asked, number, snapshot=str(snapshot.pk)), ok(f"c{number}", f"file {number} " * 40)
+    )
+    return snapshot
+
+
+def sent(session: Session, asked: RequestedContext = CLAUDE) -> list[dict[str, Any]]:
+    """The reasoning blocks of the next request."""
+    request = serve(session, asked).built.request
+    items = [*request.get("input", ())]
+    items += [block for message in request.get("messages", ()) for block in message["content"]]
+    return [item for item in items if item["type"] in ("thinking", "redacted_thinking", "reasoning")]
+
+
+def left_out(session: Session, asked: RequestedContext = CLAUDE) -> list[tuple[int, int, int, str]]:
+    found = serve(session, asked).built.manifest.reasoning_left_out
+    return [(each.first_step, each.last_step, each.blocks, each.reason) for each in found]
+
+
+def test_a_run_that_was_served_keeps_all_of_it_byte_for_byte(claude: Session) -> None:
+    assert [list(block.items()) for block in sent(claude)] == [list(thinking(n).items()) for n in (1, 2, 3)]
+    assert left_out(claude) == []
+    for policy in ("budgeted", "sliding_window", "episodic", "masked"):
+        assert sent(claude, replace(CLAUDE, policy=policy)) == sent(claude), policy
+
+
+def test_encrypted_items_are_sent_whole(session: Session) -> None:
+    record(session, said("go"))
+    for number in (1, 2):
+        act(session, GPT, number)
+    assert [list(item.items()) for item in sent(session, GPT)] == [list(encrypted(n).items()) for n in (1, 2)]
+
+
+def test_the_newest_one_served_is_taken_if_the_output_names_none(session: Session) -> None:
+    record(session, said("go"))
+    record_snapshot(serve(session, CLAUDE))
+    record(session, output(CLAUDE, 1), ok("c1"))
+    assert sent(session) == [thinking(1)]
+    record_snapshot(serve(session, replace(CLAUDE, tools=[{"name": "ls", "parameters": {"type": "object"}}])))
+    record(session, output(CLAUDE, 2), ok("c2"))
+    assert sent(session) == []
+    assert left_out(session) == [(1, 2, 2, CHANGED)]
+
+
+def test_an_agent_that_builds_its_own_requests_is_taken_to_send_everything(session: Session) -> None:
+    record(session, said("go"), output(CLAUDE, 1), ok("c1"), output(CLAUDE, 2), ok("c2"))
+    assert sent(session) == [thinking(1), thinking(2)]
+    record(session, draft(DebugLog(category="compaction", message="Compacted")), said("on"))
+    record(session, output(CLAUDE, 3), ok("c3"))
+    assert sent(session) == [thinking(1), thinking(2)]
+    assert left_out(session) == [(3, 3, 1, "the agent had compacted its context")]
+
+
+def test_a_fork_and_a_rewind_keep_what_they_share(claude: Session) -> None:
+    child = fork(claude.project, claude.pk, at_step=2)
+    assert sent(child) == [thinking(1), thinking(2)]
+    act(child, CLAUDE, 7)
+    assert sent(child) == [thinking(1), thinking(2), thinking(7)]
+    rewind(claude.project, claude.pk, Target(to_step=1))
+    claude.refresh_from_db()
+    assert sent(claude) == [thinking(1)]
+    act(claude, CLAUDE, 8)
+    assert sent(claude) == [thinking(1), thinking(8)]
+
+
+@pytest.mark.parametrize("body", [SystemInstruction(text="You read."), MemoryNotebook(content="a note")])
+@pytest.mark.parametrize("is_served", [True, False])
+def test_another_instruction_or_notebook_ends_it(session: Session, body: Any, is_served: bool) -> None:
+    record(session, draft(SystemInstruction(text="You repair.")), said("go"))
+    if is_served:
+        act(session, CLAUDE, 1)
+    else:
+        record(session, output(CLAUDE, 1), ok("c1"))
+    record(session, draft(body), said("on"))
+    assert sent(session) == []
+    own = "the instruction or the notebook has changed since the model wrote it"
+    assert left_out(session) == [(1, 1, 1, CHANGED if is_served else own)]
+
+
+def test_an_instruction_that_is_recorded_again_changes_nothing(session: Session) -> None:
+    record(session, draft(SystemInstruction(text="You repair.")), said("go"), output(CLAUDE, 1), ok("c1"))
+    record(session, draft(SystemInstruction(text="You repair.")))
+    assert sent(session) == [thinking(1)]
+
+
+def test_after_a_mask_whole_turns_are_left_out(claude: Session) -> None:
+    masked = replace(CLAUDE, policy="masked")
+    claude.settings = {**claude.settings, "window_size": 1}
+    claude.save()
+    assert sent(claude, masked) == []
+    assert left_out(claude, masked) == [(1, 3, 3, CHANGED)]
+    record(claude, said("and now"))
+    act(claude, CLAUDE, 4)
+    assert [block["signature"] for block in sent(claude)] == ["Sig1", "Sig2", "Sig3", "Sig4"]
+
+
+def test_a_small_budget_leaves_out_the_newest_turn_first(claude: Session) -> None:
+    record(claude, draft(ModelOutput(text="Done.")), said("and now"))
+    act(claude, CLAUDE, 5)
+    whole = serve(claude, CLAUDE).built
+    least = replace(CLAUDE, max_tokens=whole.tokens - 1)
+    built = serve(claude, least).built
+    assert [block["signature"] for block in sent(claude, least)] == ["Sig1", "Sig2", "Sig3"]
+    assert [each.reason for each in built.manifest.reasoning_left_out] == ["it does not fit the budget"]
+    assert built.tokens == built.manifest.tokens < whole.tokens
+
+
+def test_a_request_with_a_live_screen_cannot_be_repeated(session: Session) -> None:
+    record(session, said("go"))
+    act(session, replace(CLAUDE, live_screen="a window"), 1)
+    assert left_out(session) == [(1, 1, 1, "its request had a live screen")]
+
+
+def test_another_model_or_format_does_not_get_it(claude: Session) -> None:
+    assert sent(claude, replace(CLAUDE, model="claude-opus-4-5-20251101")) != []
+    assert left_out(claude, replace(CLAUDE, model="claude-haiku-4-5")) == [
+        (1, 3, 3, "another model wrote it")
+    ]
+    assert left_out(claude, GPT) == [(1, 3, 3, "another provider wrote it")]
+    chat = replace(GPT, format="openai_chat")
+    assert left_out(claude, chat) == [(1, 3, 3, "this format has no place for it")]
+    record(claude, output(GPT, 4, snapshot=str(Snapshot.objects.earliest("pk").pk)), ok("c4"))
+    assert left_out(claude, replace(GPT, model=""))[-1] == (
+        4,
+        4,
+        1,
+        "it was written in a request of another format",
+    )
+
+
+def test_snapshots_are_rebuilt_with_and_without_reasoning(claude: Session) -> None:
+    record_snapshot(serve(claude, replace(CLAUDE, policy="masked")))
+    for snapshot in Snapshot.objects.all():
+        assert rebuild_request(claude, snapshot).matches
+
+
+@pytest.mark.parametrize("policy", ["live", "masked", "budgeted", "sliding_window", "episodic"])
+@pytest.mark.parametrize("format", ["anthropic_messages", "openai_responses", "openai_chat"])
+def test_older_snapshots_are_rebuilt_with_the_older_rule(claude: Session, policy: str, format: str) -> None:
+    record(claude, draft(MemoryNotebook(content="a note")), output(GPT, 4), ok("c4"))
+    asked = replace(CLAUDE, policy=policy, format=format)
+    spec = replace(resolve_options(claude, asked), keeps_all_reasoning=True)
+    past = TrackedHistory(claude)
+    served = ServedContext(build(past, spec), claude, claude.head, list(past.given), None)
+    snapshot = record_snapshot(served)
+    Snapshot.objects.filter(pk=snapshot.pk).update(prefix_sha256="")
+    snapshot.refresh_from_db()
+    rebuilt = rebuild_request(claude, snapshot)
+    assert rebuilt.matches
+    marks = {"anthropic_messages": "Sig3" if policy != "budgeted" else "", "openai_responses": "Enc4"}
+    assert marks.get(format, "") in str(rebuilt.request)
+
+
+@pytest.mark.parametrize("length", [4, 20])
+def test_two_queries_find_the_requests_of_all_steps(claude: Session, length: int) -> None:
+    for number in range(4, length):
+        act(claude, CLAUDE, number)
+    counts = []
+    for asked in (CLAUDE, replace(CLAUDE, format="openai_responses")):  # which sends none of it
+        with CaptureQueriesContext(connection) as captured:
+            serve(claude, asked)
+        counts.append(len(captured))
+    assert counts[0] == counts[1] + 2
