@@ -133,7 +133,7 @@ def _anew(ask: Callable[[str, str], None], id: str) -> None:
     """Requests a context as in a process that has not read the session before."""
     from historyapp.models import outlines
 
-    outlines._kept.clear()
+    outlines._cache.clear()
     ask("budgeted", id)
 
 
