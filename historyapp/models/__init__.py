@@ -1,26 +1,21 @@
 """The tables. Models and their querysets read; ``historyapp.services`` writes."""
 
 from historyapp.models.annotations import Annotation
+from historyapp.models.audit import AuditRecord
 from historyapp.models.bulk_actions import BulkAction, BulkItem
 from historyapp.models.changes import Change
 from historyapp.models.compressions import CompressionItem, CompressionRun
 from historyapp.models.day_figures import CountedSession, FiguresProgress, ProjectDay, SessionDay
 from historyapp.models.entries import Entry, RetentionPass
 from historyapp.models.episodes import Episode
+from historyapp.models.idempotency import IdempotencyKey
 from historyapp.models.imports import ImportSource
+from historyapp.models.keys import SCOPES, ApiKey, SignInLink
 from historyapp.models.notes import StepNote
 from historyapp.models.origins import NameIndex, NamePage, NameRun, StepNames
 from historyapp.models.outcomes import StaleOutcomes
 from historyapp.models.preferences import ListPreference
-from historyapp.models.projects import (
-    SCOPES,
-    ApiKey,
-    AuditRecord,
-    IdempotencyKey,
-    Membership,
-    Project,
-    SignInLink,
-)
+from historyapp.models.projects import Membership, Project
 from historyapp.models.queue import QueuedMessage
 from historyapp.models.releases import Release
 from historyapp.models.run_figures import FiguresCheckpoint

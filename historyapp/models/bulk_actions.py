@@ -7,7 +7,8 @@ from django.db import models
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
-from historyapp.models.projects import ApiKey, Project
+from historyapp.models.keys import ApiKey
+from historyapp.models.projects import Project
 
 MAX_SESSIONS = 500
 """The most sessions of one action, or of one archive of exports."""

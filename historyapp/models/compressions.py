@@ -8,7 +8,8 @@ from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from historyapp.models.fields import JSONText
-from historyapp.models.projects import ApiKey, Project
+from historyapp.models.keys import ApiKey
+from historyapp.models.projects import Project
 from historyapp.models.sessions import Session
 from historyapp.models.summaries import Summary
 

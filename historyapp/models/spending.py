@@ -9,7 +9,8 @@ from uuid_utils.compat import uuid7
 
 from historyapp.core.usage import MICRO, dollar_text
 from historyapp.models.fields import JSONText, as_uuid, on_sqlite
-from historyapp.models.projects import ApiKey, Project
+from historyapp.models.keys import ApiKey
+from historyapp.models.projects import Project
 from historyapp.models.sessions import Session
 
 Subject = Literal["project", "session", "key"]

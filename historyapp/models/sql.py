@@ -21,8 +21,9 @@ from historyapp.core.lineage import Lineage, Span
 from historyapp.core.windows import READ, LogRow
 from historyapp.models.entries import page_sizes, rare_batches, span_batches, spans_between
 from historyapp.models.fields import as_uuid, read_text, session_value, uuid_value
+from historyapp.models.keys import ApiKey
 from historyapp.models.long_rows import count_read, long_rows
-from historyapp.models.projects import ApiKey, Project
+from historyapp.models.projects import Project
 from historyapp.models.run_sql import run_sql
 from historyapp.models.sessions import RARE_KINDS, Session
 
