@@ -14,11 +14,11 @@ from pathlib import Path
 
 from bench.quality.baselines import BASELINES
 from bench.quality.corpus import Recorded, load
-from bench.quality.intervals import Interval, Share, difference, mean, mean_interval
 from bench.quality.measure import Serve, Tally, play
 from bench.quality.prices import ANTHROPIC, OPENAI
 from bench.quality.served import budgeted
-from bench.quality.targets import FIRST_STEP, Target, targets
+from historyapp.core.evaluation.intervals import Interval, Share, difference, mean, mean_interval
+from historyapp.core.evaluation.targets import FIRST_STEP, Target, targets
 from historyapp.core.prices import load_prices
 
 BUDGETS = (1024, 2048, 4096, 8192)

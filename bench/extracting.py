@@ -13,9 +13,9 @@ from time import process_time
 
 from bench.machinery import machine, report
 from bench.quality.corpus import Recorded, load
-from bench.quality.targets import FIRST_STEP, Target, is_grounded, occurrences, targets
 from historyapp.core.entries import text_of
 from historyapp.core.episodes import Episode
+from historyapp.core.evaluation.targets import FIRST_STEP, Target, is_grounded, occurrences, targets
 from historyapp.core.language import load_language
 from historyapp.core.rendering import short_form
 from historyapp.core.strategies.base import Material, Resources

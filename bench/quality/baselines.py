@@ -6,11 +6,11 @@ from dataclasses import replace
 from bench.quality.corpus import Recorded
 from bench.quality.costs import cost_of, messages_of, tokens_of
 from bench.quality.measure import Serve
-from bench.quality.targets import arguments_of
 from historyapp.core.context import Item
 from historyapp.core.conversation import InputMessage, input_messages
 from historyapp.core.entries import text_of
 from historyapp.core.episodes import Episode
+from historyapp.core.evaluation.targets import arguments_of
 from historyapp.core.identifiers import identifiers
 from historyapp.core.policies.base import Unit, unit_position
 from historyapp.core.policies.clipping import without_reasoning

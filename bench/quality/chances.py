@@ -12,9 +12,8 @@ from math import inf
 from pathlib import Path
 
 from bench.quality.corpus import Recorded, load
-from bench.quality.measure import measured_steps
 from bench.quality.served import past_of
-from bench.quality.targets import FIRST_STEP, targets
+from historyapp.core.evaluation.targets import FIRST_STEP, measured_steps, targets
 
 AGES = (1, 2, 4, 8, 16, 48, inf)
 USES = (1, 2, 4, 8, inf)

@@ -4,17 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from bench.quality.corpus import Recorded
-from bench.quality.costs import cost_of, fixed_cost, readable, text_of_message, tokens_of
-from bench.quality.intervals import Share
+from bench.quality.costs import cost_of, fixed_cost, tokens_of
 from bench.quality.prices import paid
-from bench.quality.targets import FIRST_STEP, Target, is_grounded, occurrences
 from historyapp.core.context import Item
+from historyapp.core.evaluation.intervals import Share
+from historyapp.core.evaluation.measure import ServedContext, TokenCounts, measure
+from historyapp.core.evaluation.targets import FIRST_STEP, Target, measured_steps
 
 Serve = Callable[[Recorded, int, int], list[Item]]
 """A policy. Takes a session, the number of the next step, and the budget in tokens."""
-DECISIONS = 16
-"""The most steps of one session that are measured, spread evenly: long sessions must not outweigh others."""
-_SPOTS = 200  # occurrences of a name in a context that are checked
 
 
 @dataclass(slots=True)
@@ -37,13 +35,6 @@ class Tally:
         return Share(sum(values), len(values))
 
 
-def measured_steps(needs: dict[int, list[Target]]) -> list[int]:
-    """The steps that are measured, of those that need earlier identifiers."""
-    steps = sorted(needs)
-    few = min(DECISIONS, len(steps))
-    return [steps[(2 * number + 1) * len(steps) // (2 * few)] for number in range(few)]
-
-
 def play(recorded: Recorded, serve: Serve, budget: int, needs: dict[int, list[Target]]) -> Tally:
     """Measures one session. Prices include instructions; the budget does not.
 
@@ -51,43 +42,17 @@ def play(recorded: Recorded, serve: Serve, budget: int, needs: dict[int, list[Ta
     """
     tally = Tally()
     fixed = fixed_cost(recorded)
+    count = TokenCounts(cost_of, tokens_of)
     for step in measured_steps(needs):
         messages = serve(recorded, step, budget)
-        sizes = list(map(cost_of, messages))
-        before = serve(recorded, step - 1, budget) if step > FIRST_STEP else None
-        repeated = 0 if before is None else fixed + _shared(before, messages, sizes)
-        bill = paid(fixed + sum(sizes), repeated)
-        tally.tokens.append(fixed + sum(sizes))
-        tally.over += sum(sizes) > budget
+        before = ServedContext(serve(recorded, step - 1, budget), fixed) if step > FIRST_STEP else None
+        found = measure(needs[step], ServedContext(messages, fixed), before, count)
+        bill = paid(found.tokens, found.repeated)
+        tally.recall.append(found.recall)
+        tally.grounded.append(found.grounded)
+        tally.tokens.append(found.tokens)
+        tally.over += found.tokens - fixed > budget
         tally.cached.append(bill.cached)
         tally.openai.append(bill.openai)
         tally.anthropic.append(bill.anthropic)
-        _look(tally, needs[step], messages)
     return tally
-
-
-def _look(tally: Tally, targets: list[Target], messages: list[Item]) -> None:
-    text = "\n".join(map(readable, messages))
-    found = grounded = 0
-    for target in targets:
-        spots = occurrences(target.name, text)[:_SPOTS]
-        found += bool(spots)
-        grounded += bool(spots) and is_grounded(target, text, spots)
-    tally.recall.append(found / len(targets))
-    tally.grounded.append(grounded / len(targets))
-
-
-def _shared(before: list[Item], now: list[Item], sizes: list[int]) -> int:
-    """The tokens of the beginning that both contexts share, within the first different message too."""
-    shared = 0
-    for old, new, size in zip(before, now, sizes, strict=False):
-        if old == new:
-            shared += size
-            continue
-        if old["role"] == new["role"]:
-            text, other = text_of_message(new), text_of_message(old)
-            pairs = enumerate(zip(text, other, strict=False))
-            same = next((i for i, (a, b) in pairs if a != b), min(len(text), len(other)))
-            shared += tokens_of(text[:same])
-        break
-    return shared

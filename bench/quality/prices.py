@@ -3,14 +3,10 @@
 from functools import cache
 from typing import NamedTuple
 
+from historyapp.core.evaluation.costs import input_cost
 from historyapp.core.prices import Price, load_prices
 
 OPENAI, ANTHROPIC = "gpt-5-mini", "claude-sonnet-4-5"
-CACHEABLE = 1024
-"""Tokens of the shortest beginning that is cached. Source: both providers' documentation of prompt caching.
-Some of Anthropic's models require more."""
-STEP = 128
-"""OpenAI serves cached tokens in multiples of this. Source: the same."""
 
 
 class Paid(NamedTuple):
@@ -22,16 +18,9 @@ class Paid(NamedTuple):
 
 
 def paid(tokens: int, repeated: int) -> Paid:
-    """The price of ``tokens``, of which the first ``repeated`` also began the previous request.
-
-    For Anthropic, a request is written to the cache completely or not at all, whichever is cheaper.
-    """
-    read = repeated if repeated >= CACHEABLE else 0
-    served = read // STEP * STEP
-    openai, anthropic = _price(OPENAI), _price(ANTHROPIC)
-    first = openai.input * (tokens - served) + (openai.cache_read or 0) * served
-    written = (anthropic.cache_read or 0) * read + (anthropic.cache_write or 0) * (tokens - read)
-    return Paid(served, first, min(anthropic.input * tokens, written))
+    """The price of ``tokens``, of which the first ``repeated`` also began the previous request."""
+    openai = input_cost(_price(OPENAI), tokens, repeated)
+    return Paid(openai.cached, openai.micros, input_cost(_price(ANTHROPIC), tokens, repeated).micros)
 
 
 @cache

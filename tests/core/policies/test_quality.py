@@ -5,8 +5,8 @@ import random
 import pytest
 
 from bench.quality.corpus import Recorded
-from bench.quality.intervals import Share, difference, mean_interval
-from bench.quality.measure import DECISIONS, measured_steps
+from historyapp.core.evaluation.intervals import Share, difference, mean_interval
+from historyapp.core.evaluation.targets import DECISIONS, measured_steps
 
 
 def recorded(file: str, format: str = "claude_code") -> Recorded:

@@ -4,7 +4,7 @@ import pytest
 
 from bench.extracting import beginning, extracted, recall
 from bench.quality.corpus import load
-from bench.quality.targets import FIRST_STEP, targets
+from historyapp.core.evaluation.targets import FIRST_STEP, targets
 from tests.examples import thorough
 from tests.shared import SHARED, needs
 

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 DRAWS = 2000
@@ -12,7 +13,7 @@ class Share(NamedTuple):
     """A sum over the decisions of one session, and their number."""
 
     total: float
-    count: int
+    decisions: int
 
 
 class Interval(NamedTuple):
@@ -29,19 +30,29 @@ class Interval(NamedTuple):
 
 def mean_interval(sessions: Sequence[Share]) -> Interval:
     """The mean of all decisions of some sessions. NaN if there are none."""
-    draw = random.Random(_SEED)
-    means = sorted(mean(draw.choices(sessions, k=len(sessions))) for _ in range(DRAWS)) if sessions else []
-    if not means:
+    if not sessions:
         return Interval(*[float("nan")] * 3)
+    totals, counts = [share.total for share in sessions], [share.decisions for share in sessions]
+    means = sorted(
+        sum(map(totals.__getitem__, drawn)) / max(1, sum(map(counts.__getitem__, drawn)))
+        for drawn in _draws(len(sessions))
+    )
     return Interval(mean(sessions), means[int(0.025 * DRAWS)], means[int(0.975 * DRAWS) - 1])
+
+
+@lru_cache(4)
+def _draws(count: int) -> list[list[int]]:
+    """Indices of sessions. Every mean of as many sessions is computed for the same draws."""
+    draw = random.Random(_SEED)  # noqa: S311
+    return [draw.choices(range(count), k=count) for _ in range(DRAWS)]
 
 
 def difference(these: Sequence[Share], those: Sequence[Share]) -> Interval:
     """The mean of the differences of two policies on the same decisions, paired by session."""
     pairs = zip(these, those, strict=True)
-    return mean_interval([Share(one.total - other.total, one.count) for one, other in pairs])
+    return mean_interval([Share(one.total - other.total, one.decisions) for one, other in pairs])
 
 
 def mean(sessions: Sequence[Share]) -> float:
     """The mean of all decisions; 0 if there are none."""
-    return sum(share.total for share in sessions) / max(1, sum(share.count for share in sessions))
+    return sum(share.total for share in sessions) / max(1, sum(share.decisions for share in sessions))

@@ -1,0 +1,87 @@
+"""Measures a context that a policy chose before a step: what it contains of what the step needs, and its
+tokens."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from historyapp.core.context import Item
+from historyapp.core.evaluation.targets import Target, coverage
+from historyapp.core.identifiers import texts_in
+from historyapp.core.json import dump_json
+
+
+@dataclass(frozen=True, slots=True)
+class ServedContext:
+    """A context in the format of OpenAI chat, in which all policies are measured."""
+
+    messages: Sequence[Item]
+    """Without instructions, which are the same for every policy."""
+    fixed: int
+    """The tokens of the instructions."""
+    instructions: tuple[str, ...] = ()
+    """Contexts with different instructions share no beginning."""
+
+
+class TokenCounts(NamedTuple):
+    """How tokens are counted."""
+
+    message: Callable[[Item], int]
+    text: Callable[[str], int]
+
+
+class Measured(NamedTuple):
+    recall: float
+    """The share of the identifiers that the step needs, like ``grounded``."""
+    grounded: float
+    tokens: int
+    """Tokens of the whole request, with the instructions."""
+    repeated: int
+    """Tokens of the beginning that it shares with the context of the step before."""
+
+
+def measure(
+    targets: Sequence[Target], served: ServedContext, before: ServedContext | None, count: TokenCounts
+) -> Measured:
+    """The figures of a context.
+
+    Args:
+        before: the context of the step before, if there is one.
+    """
+    sizes = list(map(count.message, served.messages))
+    repeated = 0
+    if before is not None and before.instructions == served.instructions:
+        repeated = served.fixed + _shared(before.messages, served.messages, sizes, count.text)
+    recall, grounded = coverage(targets, "\n".join(map(readable, served.messages)))
+    return Measured(recall, grounded, served.fixed + sum(sizes), repeated)
+
+
+def _shared(
+    before: Sequence[Item], now: Sequence[Item], sizes: Sequence[int], count: Callable[[str], int]
+) -> int:
+    """The tokens of the beginning that both contexts share, within the first different message too."""
+    shared = 0
+    for old, new, size in zip(before, now, sizes, strict=False):
+        if old == new:
+            shared += size
+            continue
+        if old["role"] == new["role"]:
+            text, other = text_of_message(new), text_of_message(old)
+            pairs = enumerate(zip(text, other, strict=False))
+            same = next((i for i, (a, b) in pairs if a != b), min(len(text), len(other)))
+            shared += count(text[:same])
+        break
+    return shared
+
+
+def text_of_message(message: Item) -> str:
+    content = message["content"]
+    text = content if isinstance(content, str) else dump_json(content)
+    return text + dump_json(message["tool_calls"]) if "tool_calls" in message else text
+
+
+def readable(message: Item) -> str:
+    """The text of a message, and its arguments with their line breaks."""
+    arguments = [json.loads(each["function"]["arguments"]) for each in message.get("tool_calls", ())]
+    return "\n".join((*texts_in(message["content"]), *texts_in(arguments)))
