@@ -17,14 +17,14 @@ from bench.quality.corpus import Recorded, load
 from bench.quality.measure import Serve, Tally, play
 from bench.quality.prices import ANTHROPIC, OPENAI
 from bench.quality.served import budgeted
-from historyapp.core.evaluation.intervals import Interval, Share, difference, mean, mean_interval
-from historyapp.core.evaluation.targets import FIRST_STEP, Target, targets
+from historyapp.core.evaluation.intervals import Interval, SessionTotal, difference, mean, mean_interval
+from historyapp.core.evaluation.targets import FIRST_STEP, NeededIdentifier, targets
 from historyapp.core.prices import load_prices
 
 BUDGETS = (1024, 2048, 4096, 8192)
 OURS = "budgeted"
 POLICIES: dict[str, Serve] = {**BASELINES, OURS: budgeted}
-Case = tuple[Recorded, dict[int, list[Target]]]
+Case = tuple[Recorded, dict[int, list[NeededIdentifier]]]
 Results = dict[tuple[int, str], list[Tally]]
 """The tallies of all sessions by budget and policy."""
 
@@ -91,7 +91,7 @@ def _report(title: str, cases: list[Case], results: Results, rows: Iterable[int]
 
 
 def _row(budget: int, name: str, tallies: list[Tally]) -> str:
-    def shares(figure: str) -> list[Share]:
+    def shares(figure: str) -> list[SessionTotal]:
         return [tally.share(figure) for tally in tallies]
 
     over = sum(tally.over for tally in tallies)

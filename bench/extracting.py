@@ -15,7 +15,7 @@ from bench.machinery import machine, report
 from bench.quality.corpus import Recorded, load
 from historyapp.core.entries import text_of
 from historyapp.core.episodes import Episode
-from historyapp.core.evaluation.targets import FIRST_STEP, Target, is_grounded, occurrences, targets
+from historyapp.core.evaluation.targets import FIRST_STEP, NeededIdentifier, is_grounded, occurrences, targets
 from historyapp.core.language import load_language
 from historyapp.core.rendering import short_form
 from historyapp.core.strategies.base import Material, Resources
@@ -29,7 +29,7 @@ _SPOTS = 200
 _MAX_TOKEN = 128  # characters
 _ROUNDS = 3
 Write = Callable[[Episode, int], str]
-Case = tuple[Recorded, dict[int, list[Target]]]
+Case = tuple[Recorded, dict[int, list[NeededIdentifier]]]
 
 
 def extracted(episode: Episode, tokens: int) -> str:
@@ -127,7 +127,7 @@ def _inputs_before(recorded: Recorded, before: int) -> str:
     return "\n".join(text_of(getattr(entry.body, "content", "")) for entry in inputs)
 
 
-def _look(tallies: Iterable[Found], target: Target, text: str) -> None:
+def _look(tallies: Iterable[Found], target: NeededIdentifier, text: str) -> None:
     spots = occurrences(target.name, text)[:_SPOTS]
     for tally in tallies:
         tally.wanted += 1

@@ -124,6 +124,11 @@ def wake_bulk_action(action: UUID) -> None:
     send("bulk_action", [action], f"the bulk action {action} waits for the next sweep")
 
 
+def wake_evaluation(evaluation: UUID) -> None:
+    """Wakes a worker for an evaluation. Without a broker, the next sweep does it."""
+    send("evaluate", [evaluation], f"the evaluation {evaluation} waits for the next sweep")
+
+
 def request_name_index(session: UUID) -> None:
     """Requests a name index of a session. Without a broker, the next reader requests it again."""
     send("index_names", not_requested("names", [session]), "the names of a session wait")

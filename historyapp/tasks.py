@@ -19,12 +19,21 @@ from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from historyapp.celery import app
-from historyapp.enqueue import not_requested, request_search_index, send, wake, wake_bulk_action
-from historyapp.models import BulkAction, Session, Webhook, Worker
+from historyapp.enqueue import (
+    not_requested,
+    request_search_index,
+    send,
+    wake,
+    wake_bulk_action,
+    wake_evaluation,
+)
+from historyapp.models import BulkAction, Evaluation, Session, Webhook, Worker
 from historyapp.services.bulk.start import prune_bulk_actions
 from historyapp.services.bulk.work import process_bulk_action
 from historyapp.services.changes import prune_changes
 from historyapp.services.compression.start import compress_if_due, due_sessions, unclaimed_runs
+from historyapp.services.evaluations.start import prune_evaluations
+from historyapp.services.evaluations.work import process_evaluation
 from historyapp.services.figures.run_figures import count_ahead, sessions_to_count
 from historyapp.services.names.index import catch_up
 from historyapp.services.outcomes import has_stale_sessions
@@ -48,6 +57,8 @@ WEBHOOK_SECONDS = 0.9
 """The same for a webhook, which is retried about every second."""
 SENDERS = ThreadPoolExecutor(16, thread_name_prefix="webhooks")
 """The most webhooks that one process works on at the same time."""
+EVALUATION_SECONDS = 5.0
+"""Seconds of processor time after which an evaluation yields to other tasks."""
 runs_waiting = threading.Event()
 """Set while an active run has no worker."""
 
@@ -99,6 +110,19 @@ def bulk_action(action: str) -> None:
     is_over = process_bulk_action(UUID(action), lambda: stopping.is_set() or time.monotonic() >= end, wake)
     if not is_over and not stopping.is_set():
         wake_bulk_action(UUID(action))
+
+
+@app.task(name="evaluate")
+def evaluate(evaluation: str) -> None:
+    """Works on an evaluation, in turns. Workers in other processes may work on other sessions of it."""
+    id = UUID(evaluation)
+    with _only_once(f"evaluation {id}") as is_first:
+        if not is_first:
+            return
+        end = time.thread_time() + EVALUATION_SECONDS
+        is_left = process_evaluation(id, lambda: stopping.is_set() or time.thread_time() >= end)
+    if is_left and not stopping.is_set():
+        wake_evaluation(id)
 
 
 @app.task(name="send_webhook")
@@ -208,12 +232,15 @@ def count_figures() -> None:
 def sweep() -> None:
     """Wakes workers for every active run without a worker, and for unfinished chores.
 
-    Deletes changes, deliveries and bulk actions that are no longer kept.
+    Deletes changes, deliveries, bulk actions and evaluations that are no longer kept.
     """
     kept = timedelta(days=settings.PLAYHEAD_CHANGES_DAYS)
     prune_changes(kept)
     prune_deliveries(kept)
     prune_bulk_actions(timezone.now() - kept)
+    prune_evaluations()
+    for evaluation in Evaluation.objects.active().values_list("pk", flat=True):
+        wake_evaluation(evaluation)
     for action in BulkAction.objects.active().values_list("pk", flat=True):
         wake_bulk_action(action)
     for run in unclaimed_runs():

@@ -7,9 +7,9 @@ from bench.quality.corpus import Recorded
 from bench.quality.costs import cost_of, fixed_cost, tokens_of
 from bench.quality.prices import paid
 from historyapp.core.context import Item
-from historyapp.core.evaluation.intervals import Share
-from historyapp.core.evaluation.measure import ServedContext, TokenCounts, measure
-from historyapp.core.evaluation.targets import FIRST_STEP, Target, measured_steps
+from historyapp.core.evaluation.intervals import SessionTotal
+from historyapp.core.evaluation.measure import ChosenContext, TokenCounts, measure
+from historyapp.core.evaluation.targets import FIRST_STEP, NeededIdentifier, measured_steps
 
 Serve = Callable[[Recorded, int, int], list[Item]]
 """A policy. Takes a session, the number of the next step, and the budget in tokens."""
@@ -30,12 +30,12 @@ class Tally:
     over: int = 0
     """Contexts that exceeded the budget."""
 
-    def share(self, figure: str) -> Share:
+    def share(self, figure: str) -> SessionTotal:
         values: list[float] = getattr(self, figure)
-        return Share(sum(values), len(values))
+        return SessionTotal(sum(values), len(values))
 
 
-def play(recorded: Recorded, serve: Serve, budget: int, needs: dict[int, list[Target]]) -> Tally:
+def play(recorded: Recorded, serve: Serve, budget: int, needs: dict[int, list[NeededIdentifier]]) -> Tally:
     """Measures one session. Prices include instructions; the budget does not.
 
     What a provider has cached is the beginning that the context shares with that of the step before.
@@ -45,8 +45,8 @@ def play(recorded: Recorded, serve: Serve, budget: int, needs: dict[int, list[Ta
     count = TokenCounts(cost_of, tokens_of)
     for step in measured_steps(needs):
         messages = serve(recorded, step, budget)
-        before = ServedContext(serve(recorded, step - 1, budget), fixed) if step > FIRST_STEP else None
-        found = measure(needs[step], ServedContext(messages, fixed), before, count)
+        before = ChosenContext(serve(recorded, step - 1, budget), fixed) if step > FIRST_STEP else None
+        found = measure(needs[step], ChosenContext(messages, fixed), before, count)
         bill = paid(found.tokens, found.repeated)
         tally.recall.append(found.recall)
         tally.grounded.append(found.grounded)

@@ -9,6 +9,7 @@ from historyapp.models.day_figures import CountedSession, FiguresProgress, Proje
 from historyapp.models.entries import Entry, RetentionPass
 from historyapp.models.episodes import Episode
 from historyapp.models.idempotency import IdempotencyKey
+from historyapp.models.evaluations import EvaluatedSession, Evaluation
 from historyapp.models.imports import ImportSource
 from historyapp.models.keys import SCOPES, ApiKey, SignInLink
 from historyapp.models.notes import StepNote
@@ -45,6 +46,8 @@ __all__ = [
     "CountedSession",
     "Entry",
     "Episode",
+    "EvaluatedSession",
+    "Evaluation",
     "FiguresCheckpoint",
     "FiguresProgress",
     "IdempotencyKey",

@@ -9,7 +9,7 @@ DRAWS = 2000
 _SEED = 15
 
 
-class Share(NamedTuple):
+class SessionTotal(NamedTuple):
     """A sum over the decisions of one session, and their number."""
 
     total: float
@@ -28,7 +28,7 @@ class Interval(NamedTuple):
         return self.low > 0 or self.high < 0
 
 
-def mean_interval(sessions: Sequence[Share]) -> Interval:
+def mean_interval(sessions: Sequence[SessionTotal]) -> Interval:
     """The mean of all decisions of some sessions. NaN if there are none."""
     if not sessions:
         return Interval(*[float("nan")] * 3)
@@ -47,12 +47,12 @@ def _draws(count: int) -> list[list[int]]:
     return [draw.choices(range(count), k=count) for _ in range(DRAWS)]
 
 
-def difference(these: Sequence[Share], those: Sequence[Share]) -> Interval:
+def difference(these: Sequence[SessionTotal], those: Sequence[SessionTotal]) -> Interval:
     """The mean of the differences of two policies on the same decisions, paired by session."""
     pairs = zip(these, those, strict=True)
-    return mean_interval([Share(one.total - other.total, one.decisions) for one, other in pairs])
+    return mean_interval([SessionTotal(one.total - other.total, one.decisions) for one, other in pairs])
 
 
-def mean(sessions: Sequence[Share]) -> float:
+def mean(sessions: Sequence[SessionTotal]) -> float:
     """The mean of all decisions; 0 if there are none."""
     return sum(share.total for share in sessions) / max(1, sum(share.decisions for share in sessions))

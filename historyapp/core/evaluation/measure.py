@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from historyapp.core.context import Item
-from historyapp.core.evaluation.targets import Target, coverage
+from historyapp.core.evaluation.targets import NeededIdentifier, coverage
 from historyapp.core.identifiers import texts_in
 from historyapp.core.json import dump_json
 
 
 @dataclass(frozen=True, slots=True)
-class ServedContext:
+class ChosenContext:
     """A context in the format of OpenAI chat, in which all policies are measured."""
 
     messages: Sequence[Item]
@@ -42,7 +42,10 @@ class Measured(NamedTuple):
 
 
 def measure(
-    targets: Sequence[Target], served: ServedContext, before: ServedContext | None, count: TokenCounts
+    targets: Sequence[NeededIdentifier],
+    served: ChosenContext,
+    before: ChosenContext | None,
+    count: TokenCounts,
 ) -> Measured:
     """The figures of a context.
 

@@ -25,7 +25,7 @@ _WORD = re.compile(r"\w+")
 T = TypeVar("T")
 
 
-class Recording(Protocol):
+class RecordedSession(Protocol):
     """The live entries of a session."""
 
     @property
@@ -39,7 +39,7 @@ class Recording(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class NeededIdentifier:
     """An identifier in the arguments of the next action that first appeared in an input or a result."""
 
     name: str
@@ -48,8 +48,8 @@ class Target:
 
 
 def targets(
-    recording: Recording, most_steps: int | None = None, most_names: int | None = None
-) -> dict[int, list[Target]]:
+    recording: RecordedSession, most_steps: int | None = None, most_names: int | None = None
+) -> dict[int, list[NeededIdentifier]]:
     """The targets of each step from the seventh on, by its number. Steps without targets are left out.
 
     Args:
@@ -62,8 +62,8 @@ def targets(
         if names:
             named.append((episode, list(names)[:most_names]))
     texts = _texts(recording)
-    firsts: dict[str, Target | None] = {}
-    found: dict[int, list[Target]] = {}
+    firsts: dict[str, NeededIdentifier | None] = {}
+    found: dict[int, list[NeededIdentifier]] = {}
     for episode, names_of_step in named if most_steps is None else spread(named, most_steps):
         wanted = []
         for name in names_of_step:
@@ -76,7 +76,7 @@ def targets(
     return found
 
 
-def measured_steps(needs: dict[int, list[Target]]) -> list[int]:
+def measured_steps(needs: dict[int, list[NeededIdentifier]]) -> list[int]:
     """The steps that are measured, of those that need earlier identifiers."""
     return spread(sorted(needs), DECISIONS)
 
@@ -94,7 +94,7 @@ def arguments_of(output: ModelOutput) -> Iterable[str]:
         yield from texts_in(output.use_tool.arguments)
 
 
-def coverage(targets: Sequence[Target], text: str) -> tuple[float, float]:
+def coverage(targets: Sequence[NeededIdentifier], text: str) -> tuple[float, float]:
     """The share of the targets that a text contains, and that it contains with the words around them."""
     found = grounded = 0
     for target in targets:
@@ -104,7 +104,7 @@ def coverage(targets: Sequence[Target], text: str) -> tuple[float, float]:
     return found / len(targets), grounded / len(targets)
 
 
-def _texts(recording: Recording) -> list[tuple[int, bool, str]]:
+def _texts(recording: RecordedSession) -> list[tuple[int, bool, str]]:
     """``(position, whether the model reads it, text)``, oldest first. Results come after their step."""
     texts = [
         (entry.position, True, text_of(getattr(entry.body, "content", ""))) for entry in recording.inputs
@@ -119,14 +119,14 @@ def _texts(recording: Recording) -> list[tuple[int, bool, str]]:
     return sorted(texts, key=lambda item: item[0])
 
 
-def _first(name: str, before: int, texts: list[tuple[int, bool, str]]) -> Target | None:
+def _first(name: str, before: int, texts: list[tuple[int, bool, str]]) -> NeededIdentifier | None:
     """Where the name first appeared, or None if the model wrote it first or it never appeared."""
     for position, to_model, text in texts:
         if position >= before:
             return None
         if spots := occurrences(name, text):
             windows = tuple(words_around(text, at, len(name)) for at in spots[:_WINDOWS])
-            return Target(name, windows) if to_model else None
+            return NeededIdentifier(name, windows) if to_model else None
     return None
 
 
@@ -144,7 +144,7 @@ def words_around(text: str, at: int, length: int) -> frozenset[str]:
     return frozenset(_WORD.findall(text[start:end]))
 
 
-def is_grounded(target: Target, text: str, spots: list[int]) -> bool:
+def is_grounded(target: NeededIdentifier, text: str, spots: list[int]) -> bool:
     """Whether a line with the name has at least half the words of a line in which it first appeared."""
     here = {words_around(text, at, len(target.name)) for at in spots}
     return any(2 * len(first & line) >= len(first) for first in target.windows for line in here)

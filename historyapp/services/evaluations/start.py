@@ -1,0 +1,125 @@
+"""Starting, finding and cancelling evaluations of policies and budgets."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from django.utils import timezone
+
+from historyapp.core.errors import Conflict, Invalid, NotFound
+from historyapp.core.policies import POLICIES, policy_named
+from historyapp.models import EvaluatedSession, Evaluation, Project, Session
+from historyapp.models.evaluations import MAX_BUDGETS, MAX_EVALUATED
+from historyapp.models.what_ifs import MAX_TOKENS
+from historyapp.services.evaluations.results import end_evaluation
+from historyapp.services.transactions import writing
+
+DEFAULT_BUDGETS = (2000, 8000)
+MIN_BUDGET = 200
+"""Tokens. Hardly any context is smaller."""
+KEPT = timedelta(days=365)
+"""Evaluations that ended longer ago are deleted."""
+_PRUNED_AT_ONCE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationRequest:
+    """What to evaluate."""
+
+    sessions: Sequence[UUID]
+    budgets: Sequence[int] = DEFAULT_BUDGETS
+    policies: Sequence[str] = ()
+    """Empty: all policies."""
+    model: str = ""
+    """The model whose tokens and prices apply. Empty: each session's own."""
+
+
+def start_evaluation(project: Project, request: EvaluationRequest, *, actor: str = "") -> Evaluation:
+    """Stores an evaluation for workers to carry out.
+
+    Raises:
+        Invalid: for no sessions or too many, sessions that the project does not have, an unknown policy, and
+            budgets that are too many, too small or too large.
+    """
+    sessions = _check_sessions(project, request.sessions)
+    evaluation = Evaluation(
+        project=project,
+        policies=[policy_named(name).name for name in dict.fromkeys(request.policies)] or list(POLICIES),
+        budgets=_check_budgets(request.budgets),
+        model=request.model[:200],
+        actor=actor[:200],
+    )
+    with writing():
+        evaluation.save(force_insert=True)
+        EvaluatedSession.objects.bulk_create(
+            EvaluatedSession(evaluation=evaluation, number=number, session_id=id)
+            for number, id in enumerate(sessions, 1)
+        )
+    return evaluation
+
+
+def _check_sessions(project: Project, sessions: Sequence[UUID]) -> list[UUID]:
+    unique = list(dict.fromkeys(sessions))
+    if not unique:
+        raise Invalid("No session is chosen. Choose at least one.")
+    if len(unique) > MAX_EVALUATED:
+        raise Invalid(
+            f"An evaluation reads at most {MAX_EVALUATED} sessions; this one names {len(unique):,}. Choose "
+            "fewer."
+        )
+    existing = set(Session.objects.filter(project=project, pk__in=unique).values_list("pk", flat=True))
+    missing = [str(id) for id in unique if id not in existing]
+    if missing:
+        raise Invalid(
+            f"The project has no session {missing[0]}"
+            + (f", and {len(missing) - 1} more are missing." if len(missing) > 1 else ".")
+            + " Name sessions of one project.",
+            missing=missing,
+        )
+    return unique
+
+
+def _check_budgets(budgets: Sequence[int]) -> list[int]:
+    unique = sorted(set(budgets))
+    if not 1 <= len(unique) <= MAX_BUDGETS:
+        raise Invalid(f"An evaluation has 1 to {MAX_BUDGETS} budgets; this one has {len(unique)}.")
+    wrong = [budget for budget in unique if not MIN_BUDGET <= budget <= MAX_TOKENS]
+    if wrong:
+        raise Invalid(
+            f"A budget must be from {MIN_BUDGET} to {MAX_TOKENS:,} tokens, which {wrong[0]:,} is not.",
+            budgets=wrong,
+        )
+    return unique
+
+
+def find_evaluation(project: Project, id: UUID) -> Evaluation:
+    """The project's evaluation. Raises ``NotFound`` when there is none with this id."""
+    evaluation = Evaluation.objects.filter(project=project, pk=id).first()
+    if evaluation is None:
+        raise NotFound(f"There is no evaluation {id}.")
+    return evaluation
+
+
+def cancel_evaluation(evaluation: Evaluation) -> Evaluation:
+    """Cancels an evaluation. What was measured until then stays.
+
+    Raises:
+        Conflict: when it has ended already.
+    """
+    with writing():
+        evaluation = Evaluation.objects.select_for_update().get(pk=evaluation.pk)
+        if evaluation.state != Evaluation.State.RUNNING:
+            raise Conflict("There is nothing to cancel: the evaluation has ended.", state=evaluation.state)
+        end_evaluation(evaluation, Evaluation.State.CANCELLED)
+    return evaluation
+
+
+def prune_evaluations() -> None:
+    """Deletes evaluations that ended long ago, in batches."""
+    old = Evaluation.objects.exclude(state=Evaluation.State.RUNNING).filter(
+        created_at__lt=timezone.now() - KEPT
+    )
+    while some := list(old.values_list("pk", flat=True)[:_PRUNED_AT_ONCE]):
+        with writing():
+            Evaluation.objects.filter(pk__in=some).delete()

@@ -1,0 +1,142 @@
+"""Carries out evaluations. Each measured step is stored at once, so a worker may die at any time.
+
+A worker claims a session, measures it outside of transactions, and extends its claim with every step. Another
+worker continues after the claim has expired, and does not measure any step again.
+"""
+
+import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db import DatabaseError
+from django.utils import timezone
+from uuid_utils.compat import uuid7
+
+from historyapp.core.errors import PlayheadError
+from historyapp.models import EvaluatedSession, Evaluation, Session
+from historyapp.services.evaluations.measuring import SessionEvaluation
+from historyapp.services.evaluations.results import end_evaluation
+from historyapp.services.transactions import writing
+from historyapp.wire.problems import StorageFailed
+
+log = logging.getLogger(__name__)
+
+GONE = "The session was deleted."
+NOTHING = "No step after the sixth uses an identifier that the agent had read before."
+FAILED = "The server failed to measure this session. The reason is in the server's log."
+
+
+def process_evaluation(evaluation_id: UUID, should_stop: Callable[[], bool]) -> bool:
+    """Works on an evaluation. Returns whether work is left that this worker can do now.
+
+    Args:
+        should_stop: called after each measured step.
+    """
+    while (item := _claim(evaluation_id)) is not None:
+        try:
+            is_over = _measure(item, should_stop)
+        except PlayheadError as error:
+            if isinstance(error, StorageFailed):
+                raise
+            is_over = _end(item, EvaluatedSession.State.FAILED, error.detail)
+        except DatabaseError:
+            raise
+        except Exception:  # the other sessions must not wait for it
+            log.exception("Session %s cannot be evaluated.", item.session_id)
+            is_over = _end_failed(item)
+        if not is_over:
+            _release(item)
+            return True
+        if should_stop():
+            break
+    return not _finish(evaluation_id) and _next(evaluation_id, timezone.now()) is not None
+
+
+def _next(evaluation_id: UUID, now: datetime) -> EvaluatedSession | None:
+    items = EvaluatedSession.objects.claimable(now).filter(evaluation_id=evaluation_id)
+    return items.filter(evaluation__state=Evaluation.State.RUNNING).select_related("evaluation").first()
+
+
+def _claim(evaluation_id: UUID) -> EvaluatedSession | None:
+    with writing():
+        if not Evaluation.objects.select_for_update().filter(pk=evaluation_id).exists():
+            return None
+        item = _next(evaluation_id, timezone.now())
+        if item is not None:
+            item.claim, item.claimed_until = uuid7(), _claim_end()
+            item.save(update_fields=("claim", "claimed_until"))
+    return item
+
+
+def _claim_end() -> datetime:
+    return timezone.now() + timedelta(seconds=settings.PLAYHEAD_CLAIM_SECONDS)
+
+
+def _measure(item: EvaluatedSession, should_stop: Callable[[], bool]) -> bool:
+    """Measures a session's steps that are not measured yet. Returns whether the session is over."""
+    states = EvaluatedSession.State
+    session = Session.objects.filter(pk=item.session_id, project=item.evaluation.project_id).first()
+    if session is None:
+        return _end(item, states.SKIPPED, GONE)
+    if item.head is None:
+        item.head = session.head
+    evaluated = SessionEvaluation(session, item.head, item.evaluation.choices, item.evaluation.model)
+    if not evaluated.steps:
+        return _end(item, states.SKIPPED, NOTHING)
+    item.steps = len(evaluated.steps)
+    item.model = evaluated.model if evaluated.price else ""
+    for step in evaluated.steps:
+        if str(step) in item.figures:
+            continue
+        item.figures[str(step)] = evaluated.measure(step)
+        if not _store(item, head=item.head, steps=item.steps, model=item.model, figures=item.figures):
+            return True  # cancelled, or another worker has it
+        if should_stop() and len(item.figures) < item.steps:
+            return False
+    if not Session.objects.filter(pk=session.pk).exists():
+        return _end(item, states.SKIPPED, GONE)
+    if all(figures.refused for choice in item.evaluation.choices for figures in item.figures_of(choice)):
+        least = f"; use at least {evaluated.smallest:,}" if evaluated.smallest else ""
+        return _end(item, states.SKIPPED, f"No budget is large enough for what must be sent{least}.")
+    return _end(item, states.DONE, "" if evaluated.read.is_whole else evaluated.read.limit_note)
+
+
+def _store(item: EvaluatedSession, **columns: object) -> bool:
+    """Stores columns of a claimed session, and extends the claim. Returns whether it still holds."""
+    with writing():
+        own = EvaluatedSession.objects.filter(pk=item.pk, claim=item.claim)
+        own = own.filter(evaluation__state=Evaluation.State.RUNNING)
+        return bool(own.update(claimed_until=_claim_end(), **columns))
+
+
+def _end(item: EvaluatedSession, state: str, reason: str) -> bool:
+    figures = {} if reason == GONE else item.figures
+    _store(item, state=state, reason=reason[:1000], figures=figures)
+    return True
+
+
+def _end_failed(item: EvaluatedSession) -> bool:
+    """Ends a session whose measurement failed unexpectedly. It may have been deleted meanwhile."""
+    if not Session.objects.filter(pk=item.session_id).exists():
+        return _end(item, EvaluatedSession.State.SKIPPED, GONE)
+    return _end(item, EvaluatedSession.State.FAILED, FAILED)
+
+
+def _release(item: EvaluatedSession) -> None:
+    with writing():
+        own = EvaluatedSession.objects.filter(pk=item.pk, claim=item.claim)
+        own.update(claim=None, claimed_until=None)
+
+
+def _finish(evaluation_id: UUID) -> bool:
+    """Ends the evaluation if all its sessions have ended. Returns whether it has ended."""
+    with writing():
+        evaluation = Evaluation.objects.select_for_update().filter(pk=evaluation_id).first()
+        if evaluation is None or evaluation.state != Evaluation.State.RUNNING:
+            return True
+        if evaluation.items.filter(state=EvaluatedSession.State.WAITING).exists():
+            return False
+        end_evaluation(evaluation, Evaluation.State.FINISHED)
+    return True
