@@ -1,0 +1,209 @@
+"""Carrying out evaluations: what is measured, stored, continued and cancelled."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from historyapp import tasks
+from historyapp.core.errors import Conflict
+from historyapp.models import EvaluatedSession, Evaluation, Project, Session
+from historyapp.services.append import append
+from historyapp.services.evaluations import work
+from historyapp.services.evaluations.measuring import SessionEvaluation
+from historyapp.services.evaluations.results import EvaluationProgress, evaluation_progress
+from historyapp.services.evaluations.start import (
+    KEPT,
+    EvaluationRequest,
+    cancel_evaluation,
+    prune_evaluations,
+    start_evaluation,
+)
+from historyapp.services.evaluations.work import process_evaluation
+from historyapp.services.retention import purge
+from historyapp.services.sessions import change_session
+from tests.services.drafts import act, ok, said
+from tests.services.evaluations.lookups import record_lookups
+
+
+def started(project: Project, *sessions: Session, **options: Any) -> Evaluation:
+    request = {"budgets": (300, 2000), "policies": ("budgeted", "live"), **options}
+    return start_evaluation(project, EvaluationRequest([session.pk for session in sessions], **request))
+
+
+def carried_out(evaluation: Evaluation) -> EvaluationProgress:
+    assert not process_evaluation(evaluation.pk, lambda: False)
+    evaluation.refresh_from_db()
+    return evaluation_progress(evaluation)
+
+
+def states(progress: EvaluationProgress) -> list[tuple[str, str]]:
+    return [(item.state, item.reason) for item in progress.items]
+
+
+def test_a_larger_budget_holds_more_of_what_the_next_step_needs(project: Project) -> None:
+    first, second = record_lookups(project), record_lookups(project, 12)
+    progress = carried_out(started(project, first, second))
+    assert not progress.active
+    assert progress.share == 1
+    results = progress.results
+    assert results is not None
+    assert (results.sessions, results.steps, results.unpriced, results.drawn) == (2, 9, 0, "sessions")
+    small, large = (one for one in results.choices if one.policy == "live")
+    assert (small.recall.mean, large.recall.mean) == (0.0, 1.0)
+    assert small.averages.tokens <= 300 < large.averages.tokens <= 2000
+    assert large.behind == (0.0, 0.0, 0.0)
+    assert large.averages.cost is not None
+    assert results.recommended in {one.choice for one in results.choices if one.recall.mean == 1}
+    assert [item.steps for item in progress.items] == [3, 6]
+
+
+def test_nothing_is_written_into_sessions_and_the_same_figures_come_again(project: Project) -> None:
+    session = record_lookups(project)
+    once, twice = (carried_out(started(project, session)).results for _ in range(2))
+    assert once == twice
+    assert once is not None
+    assert once.drawn == "steps"
+    assert Session.objects.get(pk=session.pk).head == session.head
+
+
+def test_contexts_are_those_of_the_time_before_each_step(project: Project) -> None:
+    session = record_lookups(project)
+    append(
+        project, session.pk, [said("data/part_99.json is later"), act("look", path="data/part_8.json"), ok()]
+    )
+    session.refresh_from_db()
+    (choice,) = started(project, session, policies=("live",), budgets=(4000,)).choices
+    evaluated = SessionEvaluation(session, session.head, [choice])
+    assert evaluated.steps == [7, 8, 9, 10]
+    served = [evaluated._serve(choice, evaluated._past(step)) for step in (7, 10)]
+    texts = [str(one.messages) for one in served if one]
+    assert ["part_99" in text for text in texts] == [False, True]
+    assert all(text.count("'user'") == number for text, number in zip(texts, (7, 11), strict=True))
+
+
+def test_a_killed_worker_loses_at_most_one_step(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluation = started(project, record_lookups(project))
+    measured: list[int] = []
+    usual = SessionEvaluation.measure
+
+    def measure(self: SessionEvaluation, step: int) -> Any:
+        if len(measured) == 2:
+            measured.append(0)
+            raise KeyboardInterrupt  # as if the process ended here
+        measured.append(step)
+        return usual(self, step)
+
+    monkeypatch.setattr(SessionEvaluation, "measure", measure)
+    with pytest.raises(KeyboardInterrupt):
+        process_evaluation(evaluation.pk, lambda: False)
+    assert EvaluatedSession.objects.get().measured == 2
+    assert not process_evaluation(evaluation.pk, lambda: False), "another worker's claim holds"
+    later = timezone.now() + timedelta(hours=1)
+    monkeypatch.setattr("django.utils.timezone.now", lambda: later)
+    assert carried_out(evaluation).counts == {"done": 1}
+    assert measured == [7, 8, 0, 9]
+
+
+def test_work_is_done_in_turns(project: Project) -> None:
+    evaluation = started(project, record_lookups(project), record_lookups(project))
+    turns = 1
+    while process_evaluation(evaluation.pk, lambda: True):
+        turns += 1
+        assert evaluation_progress(evaluation).share == pytest.approx((turns - 1) / 6)
+    assert turns == 6
+
+
+def test_the_task_works_until_the_end(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluation = started(project, record_lookups(project))
+    woken: list[Any] = []
+    monkeypatch.setattr(tasks, "wake_evaluation", woken.append)
+    monkeypatch.setattr(tasks, "EVALUATION_SECONDS", -1)
+    tasks.evaluate(str(evaluation.pk))
+    assert woken == [evaluation.pk]
+    tasks.sweep()
+    assert woken == [evaluation.pk] * 2
+    monkeypatch.setattr(tasks, "EVALUATION_SECONDS", 100)
+    tasks.evaluate(str(evaluation.pk))
+    assert woken == [evaluation.pk] * 2
+    assert evaluation_progress(Evaluation.objects.get()).results
+
+
+def test_cancelling_keeps_what_was_measured(project: Project) -> None:
+    evaluation = started(project, record_lookups(project), record_lookups(project))
+    for _ in range(4):
+        assert process_evaluation(evaluation.pk, lambda: True)
+    cancelled = cancel_evaluation(evaluation)
+    assert not process_evaluation(evaluation.pk, lambda: False)
+    progress = evaluation_progress(cancelled)
+    assert (progress.evaluation.state, progress.counts) == ("cancelled", {"done": 1, "waiting": 1})
+    assert progress.results is not None
+    assert progress.results.sessions == 1
+    with pytest.raises(Conflict):
+        cancel_evaluation(evaluation)
+
+
+def test_sessions_without_anything_to_measure_are_named(project: Project) -> None:
+    short = record_lookups(project, 6)
+    crowded = record_lookups(project, instruction="Look. " * 200)
+    progress = carried_out(started(project, short, crowded, policies=("live",), budgets=(200,)))
+    assert states(progress) == [
+        ("skipped", work.NOTHING),
+        ("skipped", "No budget is large enough for what must be sent; use at least 579."),
+    ]
+    assert progress.results is None
+
+
+def test_a_deleted_session_is_skipped_and_named(project: Project) -> None:
+    gone, kept = record_lookups(project), record_lookups(project)
+    evaluation = started(project, gone, kept)
+    process_evaluation(evaluation.pk, lambda: True)
+    change_session(project, gone.pk, {"status": "archived"})
+    purge(project, [gone.pk], timezone.now() + timedelta(days=1), actor="test")
+    progress = carried_out(evaluation)
+    assert states(progress) == [("skipped", work.GONE), ("done", "")]
+    assert (progress.items[0].session, progress.items[0].exists, progress.items[0].figures) == (
+        gone.pk,
+        False,
+        [],
+    )
+
+
+def test_an_unexpected_error_ends_one_session_only(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    sessions = record_lookups(project), record_lookups(project)
+    evaluation = started(project, *sessions)
+    usual = SessionEvaluation.measure
+
+    def measure(self: SessionEvaluation, step: int) -> Any:
+        return 1 / 0 if self.session.pk == sessions[0].pk else usual(self, step)
+
+    monkeypatch.setattr(SessionEvaluation, "measure", measure)
+    assert states(carried_out(evaluation)) == [("failed", work.FAILED), ("done", "")]
+
+
+def test_a_long_session_is_read_in_part(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("historyapp.services.evaluations.measuring.MAX_READ_STEPS", 8)
+    progress = carried_out(started(project, record_lookups(project, 12)))
+    assert states(progress) == [("done", "Only its first 8 steps were read.")]
+    assert progress.items[0].measured == 2
+
+
+def test_an_unknown_price_is_counted(project: Project) -> None:
+    sessions = record_lookups(project), record_lookups(project, model="mine")
+    results = carried_out(started(project, *sessions)).results
+    assert results is not None
+    assert results.unpriced == 1
+    priced = carried_out(started(project, *sessions, model="claude-haiku-4-5")).results
+    assert priced is not None
+    assert priced.unpriced == 0
+
+
+def test_evaluations_are_deleted_with_their_project_and_after_a_year(project: Project) -> None:
+    evaluation = started(project, record_lookups(project))
+    Evaluation.objects.update(created_at=timezone.now() - 2 * KEPT)
+    prune_evaluations()
+    assert Evaluation.objects.exists(), "it has not ended"
+    carried_out(evaluation)
+    prune_evaluations()
+    assert not EvaluatedSession.objects.exists()
