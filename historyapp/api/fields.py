@@ -74,7 +74,7 @@ def _uuid(value: object) -> UUID:
     raise PydanticCustomError("uuid", "must be a UUID such as 0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d")
 
 
-_OF_PROJECT = ("session", "saved What if", "webhook", "bulk action")
+_OF_PROJECT = ("session", "saved What if", "webhook", "bulk action", "evaluation")
 
 
 def not_found(noun: str, id: object) -> NotFound:

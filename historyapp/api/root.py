@@ -10,6 +10,7 @@ from historyapp.api import (
     contexts,
     entries,
     episodes,
+    evaluations,
     events,
     figures,
     finding,
@@ -53,5 +54,6 @@ for resource in (
     recorded, contexts, snapshots, model_calls, ledger,
     origins, overview, summaries, notes, compressions, strategy_comparisons, rewinds, transfers, projects,
     caps, what_ifs, run_comparisons, shares, figures, webhooks, bulk_actions,
+    evaluations,
 ):  # fmt: skip
     api.add_router("", resource.router)

@@ -171,3 +171,8 @@ class ApiMethods:
     bulk_action = ApiMethod(endpoints.bulk_actions.bulk_action)
     cancel_bulk_action = ApiMethod(endpoints.bulk_actions.cancel_bulk_action)
     estimate_bulk_compression = ApiMethod(endpoints.bulk_actions.estimate_bulk_compression)
+
+    evaluate = ApiMethod(endpoints.evaluations.evaluate)
+    evaluation = ApiMethod(endpoints.evaluations.evaluation)
+    evaluations = ListMethod(endpoints.evaluations.evaluations)
+    cancel_evaluation = ApiMethod(endpoints.evaluations.cancel_evaluation)

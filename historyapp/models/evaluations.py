@@ -17,12 +17,20 @@ MAX_EVALUATED = 100
 """The most sessions of one evaluation: a session takes about two seconds of processor time."""
 MAX_BUDGETS = 4
 """The most budgets of one evaluation."""
+MAX_RUNNING = 5
+"""The most evaluations of one project that run at the same time."""
 
 
 class EvaluationQuerySet(models.QuerySet["Evaluation"]):
     def active(self) -> Self:
         """Evaluations that a worker has not finished."""
         return self.filter(state=Evaluation.State.RUNNING)
+
+    def with_counts(self) -> Self:
+        """With the number of sessions in each state, and in total."""
+        states = {state.value: models.Q(items__state=state) for state in EvaluatedSession.State}
+        counts = {state: models.Count("items", filter=condition) for state, condition in states.items()}
+        return self.annotate(total=models.Count("items"), **counts)
 
 
 class Evaluation(models.Model):

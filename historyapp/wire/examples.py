@@ -93,6 +93,40 @@ BULK_ESTIMATE: dict[str, Any] = {
     "models": ["openai:gpt-5-mini"], "tokens_before": 61200, "tokens_in": 69200, "tokens_out": 20000,
     "money": 0.0573, "prices_as_of": "2026-11-20", "refused": [],
 }  # fmt: skip
+EVALUATION_ITEM: dict[str, Any] = {
+    "id": "0197c7db-5b20-7d30-8f10-7c2d3e4f5a63", "state": "finished", "policies": ["budgeted"],
+    "budgets": [8000], "model": "", "actor": "key:ph_x1Y2z3A", "created_at": AT, "finished_at": LATER,
+    "prices_as_of": "2026-11-20", "total": 1, "done": 1, "skipped": 0, "failed": 0, "waiting": 0,
+}  # fmt: skip
+EVALUATION: dict[str, Any] = {
+    **EVALUATION_ITEM,
+    "progress": 1.0,
+    "results": {
+        "sessions": 1, "steps": 16, "drawn": "steps", "unpriced": 0,
+        "choices": [
+            {
+                "policy": "budgeted", "max_tokens": 8000, "recall": {"mean": 0.94, "low": 0.87, "high": 1.0},
+                "grounded": {"mean": 0.81, "low": 0.7, "high": 0.91},
+                "behind": {"mean": 0.0, "low": 0.0, "high": 0.0},
+                "tokens": 7412.5, "cached": 0.63, "money": 0.000814, "steps": 16, "refused": 0,
+            }
+        ],
+        "recommendation": {"policy": "budgeted", "max_tokens": 8000, "reason": "It is the only choice."},
+        "cautions": ["Only one session was measured."],
+    },
+    "items": [
+        {
+            "session": SESSION, "title": "Fix the parser", "state": "done", "reason": "",
+            "model": "gpt-5-mini", "steps": 16, "measured": 16,
+            "figures": [
+                {
+                    "policy": "budgeted", "max_tokens": 8000, "recall": 0.94, "grounded": 0.81,
+                    "tokens": 7412.5, "cached": 0.63, "money": 0.000814, "steps": 16, "refused": 0,
+                }
+            ],
+        }
+    ],
+}  # fmt: skip
 SUMMARY: dict[str, Any] = {
     "id": "0197c7d9-3c21-7d02-8f00-6a1b2c3d4e5f", "from_step": 1, "to_step": 2, "first_position": 2,
     "last_position": 5, "level": 2, "text": "Found that the parser drops the last line.", "key_points": [],

@@ -26,6 +26,7 @@ GIVEN = {
     "delivery_id": f"msg_{UUID(RUN).hex}",
     "search_id": RUN,
     "bulk_id": RUN,
+    "evaluation_id": RUN,
 }
 QUERIES = {
     "/sessions/{session_id}/snapshots/{snapshot_id}/diff": f"?with={SNAPSHOT}",

@@ -30,6 +30,7 @@ FILLED: Mapping[str, Any] = {
     "share_id": SESSION,
     "search_id": SESSION,
     "bulk_action_id": SESSION,
+    "evaluation_id": SESSION,
     "webhook_id": SESSION,
     "delivery_id": SESSION,
     "snapshot_id": SESSION,

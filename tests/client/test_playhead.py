@@ -123,6 +123,14 @@ def test_many_sessions_are_changed_and_exported(playhead: Playhead, session_id: 
         assert len(found.namelist()) == 3
 
 
+def test_sessions_are_evaluated(playhead: Playhead, session_id: UUID) -> None:
+    started = playhead.evaluate([session_id], budgets=[2000], policies=["live"])
+    assert (started.state, started.budgets, started.waiting) == ("running", [2000], 1)
+    assert playhead.cancel_evaluation(started.id).state == "cancelled"
+    assert playhead.evaluation(started.id).results is None
+    assert [one.id for one in playhead.evaluations(limit=1)] == [started.id]
+
+
 def test_an_archived_session_is_listed_only_on_request(playhead: Playhead, session_id: UUID) -> None:
     playhead.archive_session(session_id)
     assert list(playhead.sessions()) == []

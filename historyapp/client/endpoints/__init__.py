@@ -6,6 +6,7 @@ from historyapp.client.endpoints import (
     contexts,
     entries,
     episodes,
+    evaluations,
     events,
     figures,
     finding,
@@ -26,7 +27,7 @@ from historyapp.client.endpoints import (
 )  # fmt: skip
 
 __all__ = [
-    "bulk_actions", "compressions", "contexts", "entries", "episodes", "events", "figures", "finding",
-    "ledger", "model_calls", "notes", "overview", "projects", "rewinds", "run_comparisons",
+    "bulk_actions", "compressions", "contexts", "entries", "episodes", "evaluations", "events", "figures",
+    "finding", "ledger", "model_calls", "notes", "overview", "projects", "rewinds", "run_comparisons",
     "saved_searches", "searching", "sessions", "shares", "transfers", "webhooks", "what_ifs",
 ]  # fmt: skip

@@ -144,6 +144,32 @@ def recommend(found: Sequence[ChoiceFigures], *, all_priced: bool) -> Recommenda
     return Recommendation(chosen.choice, _reason(chosen, found, all_priced))
 
 
+def cautions(sessions: int, unpriced: int) -> list[str]:
+    """What makes the figures of some sessions less certain, in sentences.
+
+    Args:
+        unpriced: sessions whose model has no known price.
+    """
+    sentences = []
+    if sessions == 1:
+        sentences.append(
+            "Only one session was measured. The intervals draw its steps again, and say nothing about other "
+            "sessions."
+        )
+    elif sessions < FEW_SESSIONS:
+        sentences.append(
+            f"Only {sessions} sessions were measured. Intervals of so few are too narrow: use "
+            f"{FEW_SESSIONS} or more."
+        )
+    if unpriced:
+        which = "the session" if sessions == 1 else f"{unpriced} of {sessions} sessions"
+        sentences.append(
+            f"The price of the model of {which} is unknown, so the recommendation compares tokens instead of "
+            "costs. Name a model with a known price to compare costs."
+        )
+    return sentences
+
+
 def _price(one: ChoiceFigures, all_priced: bool) -> float:
     return one.averages.cost if all_priced and one.averages.cost is not None else one.averages.tokens
 
@@ -164,6 +190,8 @@ def _reason(chosen: ChoiceFigures, compared: Sequence[ChoiceFigures], priced: bo
         )
     elif len(close) > 1:
         text = f"Its recall of {recall} is the best, and it is {rule}."
+    elif len(compared) == 1:
+        text = f"It is the only choice. Its recall is {recall}."
     else:
         text = (
             f"Its recall of {recall} is the best. Of no other choice is it shown that it is at most "

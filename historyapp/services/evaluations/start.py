@@ -10,7 +10,7 @@ from django.utils import timezone
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.policies import POLICIES, policy_named
 from historyapp.models import EvaluatedSession, Evaluation, Project, Session
-from historyapp.models.evaluations import MAX_BUDGETS, MAX_EVALUATED
+from historyapp.models.evaluations import MAX_BUDGETS, MAX_EVALUATED, MAX_RUNNING
 from historyapp.models.what_ifs import MAX_TOKENS
 from historyapp.services.evaluations.results import end_evaluation
 from historyapp.services.transactions import writing
@@ -41,6 +41,7 @@ def start_evaluation(project: Project, request: EvaluationRequest, *, actor: str
     Raises:
         Invalid: for no sessions or too many, sessions that the project does not have, an unknown policy, and
             budgets that are too many, too small or too large.
+        Conflict: when too many evaluations of the project are running.
     """
     sessions = _check_sessions(project, request.sessions)
     evaluation = Evaluation(
@@ -51,6 +52,12 @@ def start_evaluation(project: Project, request: EvaluationRequest, *, actor: str
         actor=actor[:200],
     )
     with writing():
+        Project.objects.select_for_update().get(pk=project.pk)
+        if Evaluation.objects.active().filter(project=project).count() >= MAX_RUNNING:
+            raise Conflict(
+                f"{MAX_RUNNING} evaluations of this project are running. Wait for one to finish, or cancel "
+                "one."
+            )
         evaluation.save(force_insert=True)
         EvaluatedSession.objects.bulk_create(
             EvaluatedSession(evaluation=evaluation, number=number, session_id=id)

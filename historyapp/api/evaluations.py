@@ -1,0 +1,176 @@
+"""Evaluations: which policy and budget would have held what the next actions of recorded sessions used."""
+
+from functools import partial
+from typing import Annotated, Any
+from uuid import UUID
+
+from django.db import transaction
+from django.http import HttpResponse
+from ninja import Query, Router
+from pydantic import BaseModel, Field
+
+from historyapp import enqueue
+from historyapp.api.auth import ApiRequest, actor
+from historyapp.api.context_requests import ModelName, PolicyName
+from historyapp.api.cursors import Cursor, Limit, decode_cursor, first_page
+from historyapp.api.fields import UUID_SCHEMA, GivenId, Position, RequestBody, id_of
+from historyapp.api.problems import raises
+from historyapp.api.responses import fill, json_response
+from historyapp.core.errors import Conflict, NotFound
+from historyapp.core.evaluation.figures import Averages, Choice, cautions
+from historyapp.core.evaluation.intervals import Interval
+from historyapp.core.usage import MICRO
+from historyapp.models import EvaluatedSession, Evaluation
+from historyapp.models.evaluations import MAX_BUDGETS, MAX_EVALUATED
+from historyapp.services.evaluations.results import (
+    EvaluationProgress,
+    EvaluationResults,
+    SessionProgress,
+    evaluation_progress,
+)
+from historyapp.services.evaluations.start import (
+    DEFAULT_BUDGETS,
+    EvaluationRequest,
+    cancel_evaluation,
+    find_evaluation,
+    start_evaluation,
+)
+from historyapp.wire.base import shown
+from historyapp.wire.evaluations import (
+    ChoiceFiguresOut,
+    ChoiceResultOut,
+    EvaluatedSessionOut,
+    EvaluationItem,
+    EvaluationOut,
+    EvaluationPage,
+    EvaluationResultsOut,
+    IntervalOut,
+    RecommendationOut,
+)
+
+router = Router(tags=["evaluations"])
+
+_LIST = "evaluations"
+EvaluationId = Annotated[UUID, id_of("evaluation"), UUID_SCHEMA]
+
+
+class EvaluationIn(RequestBody):
+    model_config = shown({"sessions": ["0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"], "budgets": [2000, 8000]})
+
+    sessions: Annotated[list[GivenId], Field(min_length=1, max_length=MAX_EVALUATED)]
+    budgets: Annotated[list[Position], Field(min_length=1, max_length=MAX_BUDGETS)] = Field(
+        default=[*DEFAULT_BUDGETS], description="Tokens of a whole request, like `max_tokens`."
+    )
+    policies: Annotated[list[PolicyName], Field(max_length=20)] = Field(
+        default_factory=list, description="Default: all."
+    )
+    model: ModelName | None = Field(
+        default=None,
+        description="The model whose tokens and prices apply. Default: each session's `model`.",
+    )
+
+
+class EvaluationQuery(BaseModel):
+    limit: Limit = 50
+    cursor: Cursor | None = None
+
+
+@router.post("/evaluations", response={202: EvaluationOut}, summary="Evaluate policies and budgets")
+@raises(Conflict)
+def post_evaluation(request: ApiRequest, body: EvaluationIn) -> HttpResponse:
+    """A worker measures the sessions, one after the other. `GET` its address for progress and results. No
+    model is called.
+    """
+    evaluation_request = EvaluationRequest(body.sessions, body.budgets, body.policies, body.model or "")
+    evaluation = start_evaluation(request.auth.project, evaluation_request, actor=actor(request))
+    transaction.on_commit(partial(enqueue.wake_evaluation, evaluation.pk), robust=True)
+    return json_response(_evaluation(evaluation_progress(evaluation)), 202)
+
+
+@router.get("/evaluations", response=EvaluationPage, summary="List evaluations")
+def list_evaluations(request: ApiRequest, filter: Query[EvaluationQuery]) -> HttpResponse:
+    """Newest first."""
+    evaluations = Evaluation.objects.filter(project=request.auth.project_id).with_counts().order_by("-id")
+    if filter.cursor is not None:
+        (last,) = decode_cursor(_LIST, filter.cursor, UUID)
+        evaluations = evaluations.filter(pk__lt=last)
+    rows = list(evaluations.defer("results")[: filter.limit + 1])
+    page, cursor = first_page(_LIST, rows, filter.limit, lambda row: (row.pk,))
+    items = [fill(EvaluationItem, row, prices_as_of=row.prices_as_of or None) for row in page]
+    return json_response(EvaluationPage(items=items, next=cursor))
+
+
+@router.get("/evaluations/{evaluation_id}", response=EvaluationOut, summary="Read an evaluation")
+@raises(NotFound)
+def read_evaluation(request: ApiRequest, evaluation_id: EvaluationId) -> HttpResponse:
+    evaluation = find_evaluation(request.auth.project, evaluation_id)
+    return json_response(_evaluation(evaluation_progress(evaluation)))
+
+
+@router.post(
+    "/evaluations/{evaluation_id}/cancellations",
+    response={200: EvaluationOut},
+    summary="Cancel an evaluation",
+)
+@raises(Conflict, NotFound)
+def post_cancellation(request: ApiRequest, evaluation_id: EvaluationId) -> HttpResponse:
+    """What was measured until then stays. 409 if the evaluation has ended."""
+    evaluation = cancel_evaluation(find_evaluation(request.auth.project, evaluation_id))
+    return json_response(_evaluation(evaluation_progress(evaluation)))
+
+
+def _evaluation(progress: EvaluationProgress) -> EvaluationOut:
+    counts = {state.value: progress.counts[state.value] for state in EvaluatedSession.State}
+    return fill(
+        EvaluationOut,
+        progress.evaluation,
+        prices_as_of=progress.evaluation.prices_as_of or None,
+        total=progress.total,
+        progress=progress.share,
+        results=progress.results and _results(progress.results),
+        items=[_session(item) for item in progress.items],
+        **counts,
+    )
+
+
+def _results(results: EvaluationResults) -> EvaluationResultsOut:
+    chosen = results.recommended
+    choices = [
+        ChoiceResultOut(
+            **each.choice._asdict(),
+            **_averages(each.averages),
+            recall=_interval(each.recall),
+            grounded=_interval(each.grounded),
+            behind=_interval(each.behind),
+        )
+        for each in results.choices
+    ]
+    return fill(
+        EvaluationResultsOut,
+        results,
+        choices=choices,
+        recommendation=chosen and RecommendationOut(**chosen._asdict(), reason=results.reason),
+        cautions=cautions(results.sessions, results.unpriced),
+    )
+
+
+def _session(item: SessionProgress) -> EvaluatedSessionOut:
+    return fill(
+        EvaluatedSessionOut, item, figures=[_session_figures(choice, each) for choice, each in item.figures]
+    )
+
+
+def _session_figures(choice: Choice, figures: Averages) -> ChoiceFiguresOut:
+    return ChoiceFiguresOut(
+        **choice._asdict(), recall=figures.recall, grounded=figures.grounded, **_averages(figures)
+    )
+
+
+def _averages(figures: Averages) -> dict[str, Any]:
+    money = "unknown" if figures.cost is None else round(figures.cost / MICRO, 9)
+    names = ("tokens", "cached", "steps", "refused")
+    return {**{name: getattr(figures, name) for name in names}, "money": money}
+
+
+def _interval(interval: Interval) -> IntervalOut:
+    return IntervalOut(**interval._asdict())
