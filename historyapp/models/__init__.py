@@ -8,8 +8,8 @@ from historyapp.models.compressions import CompressionItem, CompressionRun
 from historyapp.models.day_figures import CountedSession, FiguresProgress, ProjectDay, SessionDay
 from historyapp.models.entries import Entry, RetentionPass
 from historyapp.models.episodes import Episode
-from historyapp.models.idempotency import IdempotencyKey
 from historyapp.models.evaluations import EvaluatedSession, Evaluation
+from historyapp.models.idempotency import IdempotencyKey
 from historyapp.models.imports import ImportSource
 from historyapp.models.keys import SCOPES, ApiKey, SignInLink
 from historyapp.models.notes import StepNote
