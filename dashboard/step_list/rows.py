@@ -252,9 +252,9 @@ def _as_listed(location: Location, rows: list[Episode], listed_before: int = 0) 
     """
     history, turn_steps = location.history, location.turn_steps or range(0)
     rows = rows if location.shows_inputs else [without_people(row) for row in rows]
-    firsts = {row.turn_first for row in rows}
+    turn_starts = {row.turn_first for row in rows}
     ends = {turn_steps[0] - 1, turn_steps[-1]} if turn_steps else set[int]()
-    rows_by_number = history.load({*firsts, *ends, listed_before, location.step - 1, location.step})
+    rows_by_number = history.load({*turn_starts, *ends, listed_before, location.step - 1, location.step})
     mark_notes(location, rows)
     subagents = subagents_in(history, rows)
     turn = rows_by_number[listed_before].turn if listed_before in rows_by_number else 0

@@ -153,9 +153,9 @@ class AsyncPlayhead(ApiMethods, ServerConnection[httpx.AsyncClient]):
         sender = self._sender
         if sender and (await asyncio.to_thread(sender.spool.first, self._server)) is not None:
             begun = time.monotonic()
-            if why := await sender.send_all(patience):
+            if reason := await sender.send_all(patience):
                 raise await asyncio.to_thread(
-                    spooled_writes.not_spoolable, sender.spool, self._server, why, api_call
+                    spooled_writes.not_spoolable, sender.spool, self._server, reason, api_call
                 )
             patience = replace(patience, seconds=patience.seconds - (time.monotonic() - begun))
         outcome, attempts = await self._deliver(api_call, request, patience, stream=stream)

@@ -36,10 +36,10 @@ class AsyncSender:
     async def send_all(self, patience: RetryLimit) -> str:
         end = time.monotonic() + patience.seconds
         for attempt in itertools.count(1):
-            why = await self.drain(end - time.monotonic())
+            reason = await self.drain(end - time.monotonic())
             pause = growing_pause(attempt)
-            if not why or attempt == patience.attempts or time.monotonic() + pause >= end:
-                return why
+            if not reason or attempt == patience.attempts or time.monotonic() + pause >= end:
+                return reason
             await asyncio.sleep(pause)
         raise AssertionError  # unreachable: the count is infinite
 
@@ -55,8 +55,8 @@ class AsyncSender:
                 if left <= 0:
                     return "there was not enough time to send them all."
                 outcome = await self._attempt(write, left)
-                if why := await asyncio.to_thread(finish_write, self.spool, write, outcome):
-                    return why
+                if reason := await asyncio.to_thread(finish_write, self.spool, write, outcome):
+                    return reason
         return ""
 
     async def start(self) -> None:
@@ -76,13 +76,15 @@ class AsyncSender:
         failed = 0
         while not await self._is_done():
             try:
-                why = await self.drain(math.inf)
+                reason = await self.drain(math.inf)
             except NotSpooled as error:
-                why = str(error)
-            failed = failed + 1 if why else 0
-            if why:
+                reason = str(error)
+            failed = failed + 1 if reason else 0
+            if reason:
                 pause = growing_pause(failed)
-                log.warning("The spool %s keeps its writes: %s Again in %.2f s", self.spool.path, why, pause)
+                log.warning(
+                    "The spool %s keeps its writes: %s Again in %.2f s", self.spool.path, reason, pause
+                )
                 await asyncio.sleep(pause)
 
     async def _is_done(self) -> bool:

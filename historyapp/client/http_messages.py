@@ -39,12 +39,12 @@ def as_method(
         returns: the generic type that the response comes in; None: the response itself.
         first: place of the function's first parameter that the method has too.
     """
-    myself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    self_parameter = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
     signature = inspect.signature(describe)
     (response,) = get_args(signature.return_annotation)
     wraps(describe)(method)
     method.__signature__ = signature.replace(
-        parameters=[myself, *list(signature.parameters.values())[first:]],
+        parameters=[self_parameter, *list(signature.parameters.values())[first:]],
         return_annotation=returns[response] if returns else response,
     )
     typed_method: Callable[..., Any] = method
@@ -159,8 +159,8 @@ def parse_response(api_call: ApiCall[T], response: httpx.Response, server: str) 
     try:
         return api_call.read(json.loads(response.content) if response.content else None)
     except (ValueError, RecursionError) as error:
-        why = " ".join(str(error).split())[:_MAX_TEXT]
-        raise not_playhead(response, server, f"this client cannot read it: {why}") from error
+        reason = " ".join(str(error).split())[:_MAX_TEXT]
+        raise not_playhead(response, server, f"this client cannot read it: {reason}") from error
 
 
 def pauses(timeout: float | None) -> Iterator[float]:

@@ -100,8 +100,8 @@ def _response_drafts(fields: Mapping[str, Any]) -> list[EntryDraft]:
 
     status = text(fields.get("status")) or "completed"
     if status not in ("completed", "incomplete"):
-        why = text(mapping(fields.get("error")).get("message"))
-        raise ValueError(f"The response is {status}{f': {why}' if why else ''}. Nothing was recorded.")
+        reason = text(mapping(fields.get("error")).get("message"))
+        raise ValueError(f"The response is {status}{f': {reason}' if reason else ''}. Nothing was recorded.")
     items = [item for item in map(mapping, listing(fields["output"])) if item]
     calls, renamed = Calls(uuid4().hex).begin(
         SourceCall(item.get("call_id"), item.get("name"), item.get(_CALLS[item["type"]]))

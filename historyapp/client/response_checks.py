@@ -49,9 +49,9 @@ def check_success(response: httpx.Response, server: str, *, streamed: bool) -> N
         raise not_playhead(response, server)
 
 
-def not_playhead(response: httpx.Response, server: str, why: str = "") -> NotPlayhead:
+def not_playhead(response: httpx.Response, server: str, reason: str = "") -> NotPlayhead:
     """The error for a successful response that is not Playhead's."""
-    seen = f"{_description(response)}{f', and {why}' if why else ''}"
+    seen = f"{_description(response)}{f', and {reason}' if reason else ''}"
     return NotPlayhead(f"{seen}. {_advice(response, server)}", status=response.status_code)
 
 

@@ -93,9 +93,9 @@ class Spool:
             with self._open() as file:
                 file.executescript(_TABLES)
         except (OSError, NotSpooled) as error:
-            why = error.__cause__ or error
-            detail = f"{self.path} cannot be a spool: {why}. Name another file, or move this one away."
-            raise ValueError(detail) from why
+            cause = error.__cause__ or error
+            detail = f"{self.path} cannot be a spool: {cause}. Name another file, or move this one away."
+            raise ValueError(detail) from cause
 
     def waiting(self, server: str | None = None) -> int:
         """The number of waiting writes: for one server, or in total."""

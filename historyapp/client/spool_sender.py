@@ -49,10 +49,10 @@ class Sender:
         """
         end = time.monotonic() + patience.seconds
         for attempt in itertools.count(1):
-            why = self.drain(end - time.monotonic())
+            reason = self.drain(end - time.monotonic())
             pause = growing_pause(attempt)
-            if not why or attempt == patience.attempts or time.monotonic() + pause >= end:
-                return why
+            if not reason or attempt == patience.attempts or time.monotonic() + pause >= end:
+                return reason
             time.sleep(pause)
         raise AssertionError  # unreachable: the count is infinite
 
@@ -74,8 +74,8 @@ class Sender:
                     return "there was not enough time to send them all."
                 if self._stopped.is_set():
                     return "this client is closed."
-                if why := finish_write(self.spool, write, self._attempt(write, left)):
-                    return why
+                if reason := finish_write(self.spool, write, self._attempt(write, left)):
+                    return reason
         return ""
 
     def start(self) -> None:
@@ -105,13 +105,15 @@ class Sender:
         failed = 0
         while not self._stopped.is_set() and not self._is_done():
             try:
-                why = self.drain(math.inf)
+                reason = self.drain(math.inf)
             except (NotSpooled, RuntimeError) as error:  # RuntimeError: the client was closed meanwhile
-                why = str(error)
-            failed = failed + 1 if why else 0
-            if why:
+                reason = str(error)
+            failed = failed + 1 if reason else 0
+            if reason:
                 pause = growing_pause(failed)
-                log.warning("The spool %s keeps its writes: %s Again in %.2f s", self.spool.path, why, pause)
+                log.warning(
+                    "The spool %s keeps its writes: %s Again in %.2f s", self.spool.path, reason, pause
+                )
                 self._stopped.wait(pause)
         if self._stopped.is_set():
             self._release()

@@ -80,12 +80,12 @@ def _set_aside(spool: Spool, write: Write, problem: dict[str, Any]) -> None:
         spool.refuse(following, {"status": problem.get("status"), "detail": detail})
 
 
-def not_spoolable(spool: Spool, server: str, why: str, api_call: ApiCall[Any]) -> ServerUnavailable:
+def not_spoolable(spool: Spool, server: str, reason: str, api_call: ApiCall[Any]) -> ServerUnavailable:
     """The error for an API call that needs a response while writes wait in the spool."""
     count = spool.waiting(server)
     writes = "1 write waits" if count == 1 else f"{count:,} writes wait"
     return ServerUnavailable(
         f"{api_call.method} {api_call.path} needs the server's response, so it cannot be spooled. {writes} "
-        f"in {spool.path} and must be sent first: {why} "
+        f"in {spool.path} and must be sent first: {reason} "
         'An agent that reads from Playhead while it works should use on_outage="wait".'
     )

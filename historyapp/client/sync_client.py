@@ -160,8 +160,8 @@ class Playhead(ApiMethods, ServerConnection[httpx.Client]):
         sender = self._sender
         if sender and sender.spool.first(self._server) is not None:
             begun = time.monotonic()
-            if why := sender.send_all(patience):
-                raise spooled_writes.not_spoolable(sender.spool, self._server, why, api_call)
+            if reason := sender.send_all(patience):
+                raise spooled_writes.not_spoolable(sender.spool, self._server, reason, api_call)
             patience = replace(patience, seconds=patience.seconds - (time.monotonic() - begun))
         outcome, attempts = self._deliver(api_call, request, patience, stream=stream)
         return http_messages.checked(outcome, api_call, attempts, self._server)

@@ -138,17 +138,17 @@ def lookups(name: str) -> list[Lookup]:
     return ways
 
 
-def best_lookup(name: str, firsts: Mapping[int, int]) -> Lookup | None:
+def best_lookup(name: str, first_positions: Mapping[int, int]) -> Lookup | None:
     """The way by which a name was found; None if it appears nowhere. For a path, the earlier of both
     spellings counts.
 
     Args:
         firsts: where each known key first appeared.
     """
-    possible = [way for way in lookups(name) if all(key in firsts for key in way.keys)]
+    possible = [way for way in lookups(name) if all(key in first_positions for key in way.keys)]
     exact = [way for way in possible if way.match != "parts"]
     if kind_of(name) == "path" and exact:
-        return min(exact, key=lambda way: firsts[way.keys[0]])
+        return min(exact, key=lambda way: first_positions[way.keys[0]])
     return possible[0] if possible else None
 
 

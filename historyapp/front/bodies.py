@@ -138,9 +138,9 @@ async def _receive(
             file.write(chunk)
         if not message.get("more_body") or received >= length:
             return
-        earned = limits.stall_seconds + received / limits.min_rate
+        allowed = limits.stall_seconds + received / limits.min_rate
         now = asyncio.get_running_loop().time()
-        wait.deadline = min(begun + min(earned, limits.body_seconds), now + limits.stall_seconds)
+        wait.deadline = min(begun + min(allowed, limits.body_seconds), now + limits.stall_seconds)
 
 
 def _too_large(most: int, limits: Limits) -> TooLarge:

@@ -56,10 +56,10 @@ class ProviderRouter:
                 return Route(self._providers[provider], model)
         raise self._unserved(f"No provider is known for the model {model[:100]!r}.")
 
-    def _unserved(self, why: str) -> Invalid:
+    def _unserved(self, reason: str) -> Invalid:
         explicit = ", ".join(f"`{name}:`" for name in self._providers)
         return Invalid(
-            f"{why} Write the provider before the model: {explicit}. "
+            f"{reason} Write the provider before the model: {explicit}. "
             "Without it, gpt-…, chatgpt-…, codex-… and o1, o3 … go to openai, claude-… to anthropic.",
             providers=list(self._providers),
         )

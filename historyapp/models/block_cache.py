@@ -89,13 +89,13 @@ class BlockCache:
     def read_around(self, position: int, searches: Iterable[set[int]]) -> None:
         """Reads the signatures near a position, and the nearest texts that may contain the trigrams."""
         self.read_signatures(position, earlier=_NEAR, later=_NEAR)
-        most, firsts = _TEXTS_AT_ONCE[0], set[int]()
+        most, starts = _TEXTS_AT_ONCE[0], set[int]()
         for trigrams in searches:
             near = [one for one in self._near.blocks if may_contain(one.bits, trigrams)]
-            firsts.update([one.first for one in near if one.last > position][:most])
-            firsts.update([one.first for one in near if one.first <= position][-most:])
+            starts.update([one.first for one in near if one.last > position][:most])
+            starts.update([one.first for one in near if one.first <= position][-most:])
         size = 0
-        for row in self._stored_texts(sorted(firsts), newest_first=False):
+        for row in self._stored_texts(sorted(starts), newest_first=False):
             self._texts[row[0]] = row
             size += len(row[2])
             if size >= AT_ONCE:
@@ -132,7 +132,7 @@ class BlockCache:
         self.read_signatures(position, earlier=earlier, later=later)
 
     def read_texts(
-        self, firsts: Iterator[int], needle: str, most: int, *, newest_first: bool = False
+        self, starts: Iterator[int], needle: str, most: int, *, newest_first: bool = False
     ) -> Iterator[ReadPassages]:
         """The passages of each block that contain the text, in the order of ``firsts``.
 
@@ -140,9 +140,9 @@ class BlockCache:
             needle: in lower case.
             most: the most blocks to read.
         """
-        firsts = islice(firsts, most)
+        starts = islice(starts, most)
         for size in chain(_TEXTS_AT_ONCE, repeat(_TEXTS_AT_ONCE[-1])):
-            batch = list(islice(firsts, size))
+            batch = list(islice(starts, size))
             if not batch:
                 return
             cached = [self._texts[one] for one in batch if one in self._texts]
@@ -153,9 +153,9 @@ class BlockCache:
                 text = unpack_text(packed)
                 yield ReadPassages(first, last, load_passages(text, needle), len(text))
 
-    def _stored_texts(self, firsts: Sequence[int], *, newest_first: bool) -> Iterator[_StoredText]:
-        if not firsts:
+    def _stored_texts(self, starts: Sequence[int], *, newest_first: bool) -> Iterator[_StoredText]:
+        if not starts:
             return
         order = ordered("first_position", newest_first)
-        query = _TEXTS.format(marks=", ".join(["%s"] * len(firsts)), order=order)
-        yield from long_rows(query, [uuid_value(self.session), *firsts], order, ("text",))
+        query = _TEXTS.format(marks=", ".join(["%s"] * len(starts)), order=order)
+        yield from long_rows(query, [uuid_value(self.session), *starts], order, ("text",))

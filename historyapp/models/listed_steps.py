@@ -76,11 +76,11 @@ class ListedSteps:
 
     def _read_rows(self, numbers: Iterable[int]) -> None:
         newest, lineage = self.history.newest_shown, self.history.lineage
-        lacking = [number for number in numbers if number not in self._rows]
-        if not lacking:
+        missing = [number for number in numbers if number not in self._rows]
+        if not missing:
             return
-        self._rows.update({row.number: row for row in Episode.objects.with_numbers(lineage, lacking)})
-        if newest and newest.number in lacking:
+        self._rows.update({row.number: row for row in Episode.objects.with_numbers(lineage, missing)})
+        if newest and newest.number in missing:
             self._rows[newest.number] = newest
 
     def _candidates(self, after: int | None, limit: int) -> tuple[list[int], int | None]:

@@ -171,9 +171,9 @@ class PlaceReader:
 
     def load(self, places: Iterable[int]) -> None:
         """Reads the pages that contain some places or would contain them."""
-        lacking = sorted({place for place in places if not self._has(place)})
-        for start in range(0, len(lacking), _PROBES_AT_ONCE):
-            probes = ", ".join([f"({place:d})" for place in lacking[start : start + _PROBES_AT_ONCE]])
+        missing = sorted({place for place in places if not self._has(place)})
+        for start in range(0, len(missing), _PROBES_AT_ONCE):
+            probes = ", ".join([f"({place:d})" for place in missing[start : start + _PROBES_AT_ONCE]])
             rows = fetch_all(_PAGES.format(probes=probes, index=int(self._index)), [])
             self._is_empty = self._is_empty or not rows
             for run, first, stored, after, is_first in rows:

@@ -44,20 +44,20 @@ def takes(history: History) -> list[Take]:
     if not history.visible.takes:
         return []
     cuts: dict[int, tuple[Entry, Lineage]] = {}
-    firsts: list[tuple[int, int]] = []  # the first position and the key of each cut, in order
+    starts: list[tuple[int, int]] = []  # the first position and the key of each cut, in order
     found_rewinds = rewinds(history.session, history.as_of)
     if found_rewinds:  # load the newest blocks of live spans together, because each rewind needs one of them
         deque(islice(history.lineage.between(1, history.lineage.last, newest_first=True), NEWEST), maxlen=0)
     for rewind, before, left in found_rewinds:
         if hidden := _hidden(before, left, history.lineage):
             # A part that was cut off, restored and cut off again belongs to the newest rewind.
-            start = bisect_left(firsts, (hidden.newest[0].first, 0))
-            while start < len(firsts) and firsts[start][0] <= hidden.last:
-                if _is_other(cuts[firsts[start][1]][1], hidden):
+            start = bisect_left(starts, (hidden.newest[0].first, 0))
+            while start < len(starts) and starts[start][0] <= hidden.last:
+                if _is_other(cuts[starts[start][1]][1], hidden):
                     start += 1
                 else:
-                    del cuts[firsts.pop(start)[1]]
-            insort(firsts, (hidden.newest[0].first, rewind.position))
+                    del cuts[starts.pop(start)[1]]
+            insort(starts, (hidden.newest[0].first, rewind.position))
             cuts[rewind.position] = rewind, hidden
     positions = defaultdict[str, set[int]](set)
     for session, position in {key for _, hidden in cuts.values() for key in _ends(hidden)}:
@@ -125,8 +125,8 @@ def _hidden(before: Lineage, left: Lineage, live: Lineage) -> Lineage | None:
 def _is_other(part: Lineage, hidden: Lineage) -> bool:
     """Whether a part has entries that are not hidden by a later rewind."""
     first = part.newest[0]
-    apart = part.last < hidden.newest[0].first or hidden.last < first.first
-    return apart or not hidden.contains(first.session, first.first) or bool(part.without(hidden).newest)
+    is_apart = part.last < hidden.newest[0].first or hidden.last < first.first
+    return is_apart or not hidden.contains(first.session, first.first) or bool(part.without(hidden).newest)
 
 
 def _ends(part: Lineage) -> tuple[tuple[str, int], tuple[str, int]]:

@@ -196,8 +196,8 @@ class TextSearch:
         self, session: UUID, within: Span, result: FoundText, *, newest_first: bool
     ) -> Iterator[ReadPassages]:
         blocks = self.history.blocks_of(session)
-        firsts = blocks.candidates(within.first, within.last, self.trigrams, newest_first=newest_first)
-        for read in blocks.read_texts(firsts, self.needle, self.blocks_left, newest_first=newest_first):
+        starts = blocks.candidates(within.first, within.last, self.trigrams, newest_first=newest_first)
+        for read in blocks.read_texts(starts, self.needle, self.blocks_left, newest_first=newest_first):
             self.blocks_left -= 1
             self.block_text_left -= read.size
             yield read

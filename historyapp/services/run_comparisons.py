@@ -198,8 +198,8 @@ def common_part(a: History, b: History) -> CommonPart:
     none = CommonPart(0, 0, Totals())
     if set(a.lineage.owners).isdisjoint(b.lineage.owners):
         return none
-    apart = b.lineage.branch_off(a.lineage)
-    shared = b.lineage.cut(apart.newest[0].first - 1) if apart.newest else b.lineage
+    branch = b.lineage.branch_off(a.lineage)
+    shared = b.lineage.cut(branch.newest[0].first - 1) if branch.newest else b.lineage
     if not shared.newest:
         return none
     steps = count_steps(shared)

@@ -25,8 +25,8 @@ def index_text(session_id: UUID, should_stop: Callable[[], bool] = lambda: False
     session = Session.objects.filter(pk=session_id).only("head", "fork_position").first()
     if session is None:
         return 0
-    made, lacking = 0, blocks(session_id, max(indexed_to(session_id), session.fork_position), session.head)
-    while batch := list(islice(lacking, _AT_ONCE)):
+    made, missing = 0, blocks(session_id, max(indexed_to(session_id), session.fork_position), session.head)
+    while batch := list(islice(missing, _AT_ONCE)):
         with writing():
             if not Session.objects.select_for_update().filter(pk=session_id).exists():
                 return 0

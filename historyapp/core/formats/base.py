@@ -40,15 +40,15 @@ class Frame(NamedTuple):
     before: str = ""
     """A user's text at the beginning."""
     after: str = ""
-    """And at the end."""
+    """A user's text at the end."""
 
 
 class Leaf(NamedTuple):
-    """A priced part of a request: a text, a call, a result or an image."""
+    """A part of a request whose tokens are counted: a text, a call, a result or an image."""
 
     text: str = ""
     tokens: int = 0
-    """Of content that is not text, as its provider counts it."""
+    """The tokens of content that is not text, as its provider counts it."""
 
 
 class PromptRequest(NamedTuple):
@@ -84,7 +84,7 @@ class Format(ABC):
 
     @abstractmethod
     def input_items(self, message: InputMessage) -> Iterable[Item]:
-        """An input; nothing for a blank one."""
+        """An input as items; none for a blank one. It may be an instruction (``message.is_instruction``)."""
 
     @abstractmethod
     def with_ids(self, items: Sequence[Item], ids: Sequence[str]) -> list[Item]:
@@ -92,7 +92,7 @@ class Format(ABC):
 
     @abstractmethod
     def leaves(self, item: Item) -> Iterator[Leaf]:
-        """The priced parts of an item."""
+        """The parts of an item whose tokens are counted."""
 
     # Requests.
 
@@ -100,12 +100,12 @@ class Format(ABC):
     def fields(self, context: Context, items: list[Item]) -> dict[str, Any]:
         """The fields of a request that hold the instruction, the notebook and all items.
 
-        They stand in the order in which the provider reads them.
+        They are in the order in which the provider reads them.
         """
 
     @abstractmethod
     def request_leaves(self, request: Mapping[str, Any]) -> Iterator[Leaf]:
-        """The priced parts of a request without its tools."""
+        """The parts of a request whose tokens are counted, without its tools."""
 
     @abstractmethod
     def tool_item(self, tool: Tool) -> Item:
@@ -115,7 +115,8 @@ class Format(ABC):
     def prompt(
         self, instruction: str, material: str, schema: Mapping[str, Any] | None = None
     ) -> PromptRequest:
-        """One question, asking for an answer of a JSON schema where there is one."""
+        """A request with one question. ``schema``: the JSON schema of the answer; None: the answer is
+        text."""
 
     def is_exact(self, block: Mapping[str, Any]) -> bool:
         """Whether the provider takes one of its own reasoning blocks back as it was recorded."""
@@ -132,7 +133,7 @@ class Format(ABC):
         return ("," if before else "") + compact_json(item)
 
     def frame(self, items: Sequence[Item]) -> Frame:
-        """What has to be added to all items of a request."""
+        """The texts that must be added to the items of a request."""
         return Frame() if items else self.most
 
     def tools(self, definitions: Sequence[Definition]) -> list[Item]:
@@ -164,7 +165,8 @@ class Format(ABC):
         return self.write(InputMessage(0, text, channel)).items
 
     def write(self, part: ConversationPart) -> Rendered:
-        """A turn or an input as items, without a price. Calls keep the ids that they were recorded with."""
+        """A turn or an input as items, without their token counts. Calls keep the ids that they were
+        recorded with."""
         if isinstance(part, Turn):
             items = [clean_value(item) for item in self.turn_items(part)]
             return Rendered(part.position, items, calls=tuple([call.id for call in part.output.tool_calls]))
@@ -173,7 +175,7 @@ class Format(ABC):
         return Rendered(part.position, items, instruction=instruction)
 
     def joined(self, parts: Iterable[Rendered]) -> Iterator[Item]:
-        """The items of parts that follow each other. Ids that recur or are not legal become others."""
+        """The items of adjacent parts. Ids that are repeated or not legal are replaced."""
         ids = CallIds(self.longest_id)
         for part in parts:
             yield from self.identified(part, [ids.of(part.position, id) for id in part.calls])

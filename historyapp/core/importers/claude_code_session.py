@@ -268,12 +268,12 @@ class ClaudeCodeSession:
         self, body: Body, record: dict[str, Any], metadata: dict[str, Any], kind: int = OTHER
     ) -> Iterator[Operation]:
         parent = self._place(record)
-        beside = parent is not None and kind in (OTHER, RESULTS) and not self._branches.is_end(parent)
+        has_sibling = parent is not None and kind in (OTHER, RESULTS) and not self._branches.is_end(parent)
         self._branches.append(kind)
         yield from self.recording.append(body, moment(record.get("timestamp")), metadata)
         # A record beside an older one keeps its place: records that name it as their parent follow there.
         if uuid := text(record.get("uuid")):
-            self.places[uuid] = parent if beside and parent is not None else self.recording.position
+            self.places[uuid] = parent if has_sibling and parent is not None else self.recording.position
 
     def _place(self, record: dict[str, Any]) -> int | None:
         """The position behind which the record's parent stands; None when that is not known."""

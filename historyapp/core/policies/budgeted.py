@@ -165,8 +165,8 @@ def _add_parts(assembly: Assembly, material: _Material) -> int:
         assembly.add(whole)
     left = material.room - assembly.parts_tokens
     _, newest = _newest(assembly, material, episodes[-1])
-    beside = min(left - newest.segment.tokens, int(MAX_FRESH * room))
-    fresh = min(left, max(beside, int(FRESH * room))) if planned.start else 0
+    fresh_room = min(left - newest.segment.tokens, int(MAX_FRESH * room))
+    fresh = min(left, max(fresh_room, int(FRESH * room))) if planned.start else 0
     _add_newest(assembly, episodes[-1], newest, left - fresh)
     if planned.start:
         fresh = min(int(MAX_FRESH * material.room), material.room - assembly.parts_tokens)

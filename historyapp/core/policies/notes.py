@@ -89,7 +89,7 @@ class Notes:
         self._read = 0
         self._offered = 0
         self._scores: dict[str, float] = {}
-        self._worth: dict[str, float] = {}
+        self._base_scores: dict[str, float] = {}
         """The score of each name, not yet reduced by its age."""
         self._newest: dict[str, int] = {}
         """The step from which the age of each name counts."""
@@ -135,7 +135,7 @@ class Notes:
         self._scan_to(at + 1)
         newest = self._newest
         ages = _ages(at + 1)
-        self._scores = {name: score * ages[at - newest[name]] for name, score in self._worth.items()}
+        self._scores = {name: score * ages[at - newest[name]] for name, score in self._base_scores.items()}
 
     def _scan_to(self, end: int) -> None:
         """Reads the names in the steps up to ``end``."""
@@ -143,7 +143,7 @@ class Notes:
             excerpt = self._steps[index].excerpt
             for name in excerpt.names:
                 uses = self._uses[name] = self._uses.get(name, 0) + 1
-                self._worth[name] = USED * uses**REPEATED
+                self._base_scores[name] = USED * uses**REPEATED
                 self._newest[name] = index
             read = READ / max(2, excerpt.result_names) ** 0.5
             for number, line in enumerate(excerpt.lines):
@@ -156,7 +156,7 @@ class Notes:
 
     def _read_name(self, name: str, index: int, score: float) -> None:
         if name not in self._uses:
-            self._worth[name] = max(score, self._worth.get(name, 0.0))
+            self._base_scores[name] = max(score, self._base_scores.get(name, 0.0))
             self._newest[name] = index
 
     def _offer(self, start: int) -> None:

@@ -115,8 +115,8 @@ def places_of_run(run: int) -> Iterator[int]:
 def _delete(run: int) -> None:
     """Deletes a run that is not live, a few pages at a time."""
     own = NamePage.objects.filter(run_id=run, run__is_live=False)
-    while firsts := list(own.order_by("first").values_list("first", flat=True)[:_PAGES_AT_ONCE]):
+    while starts := list(own.order_by("first").values_list("first", flat=True)[:_PAGES_AT_ONCE]):
         with writing():
-            own.filter(first__lte=firsts[-1]).delete()
+            own.filter(first__lte=starts[-1]).delete()
     with writing():
         NameRun.objects.filter(pk=run, is_live=False).delete()

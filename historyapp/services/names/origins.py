@@ -210,19 +210,27 @@ class _NameSearch:
         self._recorded = recorded
         self._seen = {row.position for row in recorded.window.rows}
         standing = (recorded.instruction, recorded.notebook)
-        apart = [entry.position for entry in standing if entry]
-        apart += [recorded.window.replaced_by] if recorded.window.replaced_by else []
-        self._standing = received_positions(spans, {way.keys[0] for way in self.best.values()}, apart)
-        firsts = [(name, at) for name in self.best for at in (self.first(name), self.first_given(name)) if at]
-        lasts = [at for name in self.best for at in self._lasts(name)]
-        positions = {at for _, at in firsts} | (set(lasts) if recorded.snapshot else set()) | set(others)
+        standing_positions = [entry.position for entry in standing if entry]
+        standing_positions += [recorded.window.replaced_by] if recorded.window.replaced_by else []
+        self._standing = received_positions(
+            spans, {way.keys[0] for way in self.best.values()}, standing_positions
+        )
+        first_places = [
+            (name, at) for name in self.best for at in (self.first(name), self.first_given(name)) if at
+        ]
+        last_positions = [at for name in self.best for at in self._lasts(name)]
+        positions = (
+            {at for _, at in first_places}
+            | (set(last_positions) if recorded.snapshot else set())
+            | set(others)
+        )
         lineage = history.lineage
         owners = {at: session for at in positions if (session := lineage.session_at(at))}
         sizes = entry_sizes((session, at) for at, session in owners.items())
         self.steps = {at: size.step for at, size in sizes.items()}
         """The step number of each position that is needed."""
         spots: dict[int, set[Spot]] = defaultdict(set)
-        for name, at in firsts:
+        for name, at in first_places:
             spots[at].add((self.best[name].keys[0], self._group(name, at)))
         self._lines = _lines({at: owners[at] for at in spots if at in owners}, sizes, spots)
 

@@ -178,8 +178,8 @@ def _note_failure(webhook: Webhook, delivery: WebhookDelivery, attempt: Attempt,
         _switch_off(webhook, f"Every attempt of the last three days failed. The last one: {attempt.error}")
 
 
-def _switch_off(webhook: Webhook, why: str) -> None:
-    webhook.state, webhook.note = Webhook.State.OFF, why[:500]
-    log.warning("The webhook %s is switched off. %s", webhook.pk, why)
+def _switch_off(webhook: Webhook, reason: str) -> None:
+    webhook.state, webhook.note = Webhook.State.OFF, reason[:500]
+    log.warning("The webhook %s is switched off. %s", webhook.pk, reason)
     detail = {"webhook": str(webhook.pk), "reason": webhook.note}
     add_audit_record(webhook.project_id, "webhooks", "switch off webhook", None, detail)
