@@ -1,4 +1,9 @@
-"""The async client, with the same methods as :class:`historyapp.client.Playhead`."""
+"""The async client, with the same methods as :class:`historyapp.client.Playhead`.
+
+Its loops are those of ``sync_client`` with ``await``. They are written twice on purpose: one form for both
+would hide each request and each pause behind a generator. What both share without waiting is in
+``http_messages``, ``retrying`` and ``api_methods``.
+"""
 
 import asyncio
 import time

@@ -1,60 +1,31 @@
 """The recorder for async agents."""
 
-from collections.abc import AsyncIterator, Callable, Coroutine
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
+from collections.abc import AsyncIterator
+from typing import Any, Self, Unpack
 
-from historyapp.client import hooks
-from historyapp.client.api_call import ApiCall, Id
+from historyapp.client.api_call import Id
 from historyapp.client.async_client import AsyncPlayhead
 from historyapp.client.endpoints import sessions
-from historyapp.client.endpoints.contexts import serve_context
 from historyapp.client.endpoints.model_calls import ModelCallOptions
-from historyapp.client.http_messages import as_method
 from historyapp.client.provider_responses import entries_of, open_calls
 from historyapp.client.provider_streams import read_async_stream
 from historyapp.client.recorder import log_step_in_flight
+from historyapp.client.recorder_methods import RecorderMethod, RecorderMethods
 from historyapp.core.entries import ToolCall
 from historyapp.core.errors import Conflict, NotFound
 from historyapp.wire.contexts import ContextOut
 from historyapp.wire.episodes import EpisodeOut
 from historyapp.wire.model_calls import RecordedResponseOut
 
-P = ParamSpec("P")
-T = TypeVar("T")
-Method = Callable[Concatenate["AsyncRecorder", P], Coroutine[Any, Any, T]]
 
-
-def _recorded(describe: Callable[Concatenate[Id, P], ApiCall[T]]) -> Method[P, T]:
-    async def method(self: "AsyncRecorder", /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self.playhead.execute(describe(self.session_id, *args, **kwargs))
-
-    return as_method(describe, method, first=1)
-
-
-class AsyncRecorder(hooks.SessionOfClient[AsyncPlayhead]):
+class AsyncRecorder(RecorderMethods[AsyncPlayhead]):
     """One session as its agent sees it. Methods do what those of :class:`historyapp.client.Recorder` do.
 
     Args:
         session_id: of a session that exists; :meth:`open` makes it where it does not.
     """
 
-    session = _recorded(sessions.session)
-    configure = _recorded(hooks.configure)
-    # Before the model
-    get_messages = _recorded(hooks.get_messages)
-    context = _recorded(serve_context)
-    say = _recorded(hooks.say)
-    append = _recorded(hooks.append)
-    # Around an action
-    after_parse = _recorded(hooks.after_parse)
-    after_execute = _recorded(hooks.after_execute)
-    after_call = _recorded(hooks.after_call)
-    # Changing course
-    rewind = _recorded(hooks.rewind)
-    # Reading
-    fmt_list = _recorded(hooks.fmt_list)
-    fmt_paragraph = _recorded(hooks.fmt_paragraph)
-    compile_progress = _recorded(hooks.compile_progress)
+    session = RecorderMethod(sessions.session)
 
     @classmethod
     async def open(cls, playhead: AsyncPlayhead, session_id: Id | None = None, **fields: Any) -> Self:

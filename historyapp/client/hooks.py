@@ -23,7 +23,7 @@ from historyapp.wire.episodes import ToolCallOut
 from historyapp.wire.rewinds import RewindOut
 from historyapp.wire.sessions import SessionOut
 
-C = TypeVar("C")
+C = TypeVar("C", covariant=True)
 
 
 class SessionOfClient(Generic[C]):

@@ -1,16 +1,15 @@
 """The hooks that an agent's loop needs, over one session."""
 
 import logging
-from collections.abc import Callable, Iterator
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
+from collections.abc import Iterator
+from typing import Any, Self, Unpack, overload
 from uuid import UUID
 
 from historyapp.client import hooks
-from historyapp.client.api_call import ApiCall, Id
-from historyapp.client.endpoints.contexts import serve_context
+from historyapp.client.api_call import Id
 from historyapp.client.endpoints.model_calls import ModelCallOptions
-from historyapp.client.http_messages import as_method
 from historyapp.client.provider_responses import entries_of, open_calls
+from historyapp.client.recorder_methods import RecorderMethod, RecorderMethods
 from historyapp.client.sync_client import Playhead
 from historyapp.core.entries import ToolCall
 from historyapp.core.errors import Conflict, NotFound
@@ -19,8 +18,6 @@ from historyapp.wire.episodes import EpisodeOut
 from historyapp.wire.model_calls import RecordedResponseOut
 from historyapp.wire.sessions import SessionOut
 
-P = ParamSpec("P")
-T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
@@ -30,15 +27,7 @@ def log_step_in_flight(session_id: UUID, left: EpisodeOut | None) -> None:
         log.warning("Session %s has an action in flight: step %d", session_id, left.number)
 
 
-def _recorded(describe: Callable[Concatenate[Id, P], ApiCall[T]]) -> Callable[Concatenate["Recorder", P], T]:
-    return as_method(
-        describe,
-        lambda self, /, *args, **kwargs: self.playhead.execute(describe(self.session_id, *args, **kwargs)),
-        first=1,
-    )
-
-
-class Recorder(hooks.SessionOfClient[Playhead]):
+class Recorder(RecorderMethods[Playhead]):
     """One session as its agent sees it. What it has recorded, it can read, also in another process.
 
     It keeps nothing itself. Every method asks the server, and raises as :class:`Playhead` does.
@@ -47,25 +36,9 @@ class Recorder(hooks.SessionOfClient[Playhead]):
         session_id: of a session that exists; :meth:`open` makes it where it does not.
     """
 
-    configure = _recorded(hooks.configure)
-    # Before the model
-    get_messages = _recorded(hooks.get_messages)
-    context = _recorded(serve_context)
-    say = _recorded(hooks.say)
-    append = _recorded(hooks.append)
-    # Around an action
-    after_parse = _recorded(hooks.after_parse)
-    after_execute = _recorded(hooks.after_execute)
-    after_call = _recorded(hooks.after_call)
-    # Changing course
-    rewind = _recorded(hooks.rewind)
-    # Reading
-    fmt_list = _recorded(hooks.fmt_list)
-    fmt_paragraph = _recorded(hooks.fmt_paragraph)
-    compile_progress = _recorded(hooks.compile_progress)
     # As the earlier episodic history had it
-    register_action = after_parse
-    register_result = after_execute
+    register_action = RecorderMethod(hooks.after_parse)
+    register_result = RecorderMethod(hooks.after_execute)
 
     @classmethod
     def open(cls, playhead: Playhead, session_id: Id | None = None, **fields: Any) -> Self:
