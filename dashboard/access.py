@@ -67,7 +67,7 @@ def projects(request: PersonRequest) -> list[Project]:
 
 
 def current_project(request: PersonRequest, among: list[Project]) -> Project:
-    """The project that the person chose, else their first.
+    """The project that the person chose, otherwise their first.
 
     Raises:
         NotFound: when they are in no project.

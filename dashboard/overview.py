@@ -81,7 +81,7 @@ class ContextChart:
     line: str
     window: int | None
     window_y: str
-    """Percentage of the height; empty where the window is far above all sizes or unknown."""
+    """Percentage of the height; empty if the window is far above all sizes or unknown."""
     marks: list[Mark]
     links: list[ChartLink]
     rows: list[tuple[int, int]]
@@ -93,7 +93,7 @@ class ContextChart:
 
 
 def draw_context(overview: RunOverview) -> ContextChart | None:
-    """The picture, or None where no step has a size."""
+    """The picture, or None if no step has a size."""
     figures = overview.figures
     sizes, last = figures.sizes, max(figures.steps, 1)
     if not sizes.points:
@@ -238,7 +238,7 @@ class OverviewPage:
 
 
 def _shared_folder(paths: Sequence[str]) -> str:
-    """The longest folder, with a slash at its end, in which all files are; empty where there is none."""
+    """The longest folder, with a slash at its end, in which all files are; empty if there is none."""
     folder = ""
     for depth in range(1, 50):
         folders = {"/".join(path.split("/")[:depth]) + "/" for path in paths}

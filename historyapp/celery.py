@@ -1,4 +1,4 @@
-"""The Celery application: Redis as the broker with ``REDIS_URL``, else a table of the database."""
+"""The Celery application: Redis as the broker with ``REDIS_URL``, otherwise a table of the database."""
 
 import os
 

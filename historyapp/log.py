@@ -20,7 +20,7 @@ request_id: ContextVar[str] = ContextVar("request_id", default="")
 
 
 def new_request_id(requested: str = "") -> str:
-    """The client's id if it is 8 to 64 letters, digits, dots and hyphens, else a new one."""
+    """The client's id if it is 8 to 64 letters, digits, dots and hyphens, otherwise a new one."""
     return requested if _REQUEST_ID.fullmatch(requested) else secrets.token_hex(8)
 
 

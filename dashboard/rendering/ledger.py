@@ -29,7 +29,7 @@ class ChartBar:
 class Chart:
     bars: list[ChartBar]
     reported: bool
-    """Whether any step has reported usage; else bars show the estimated tokens of the steps."""
+    """Whether any step has reported usage; otherwise bars show the estimated tokens of the steps."""
     step: int
     """The horizontal position of the playhead."""
     playhead: str

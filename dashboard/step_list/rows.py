@@ -146,7 +146,7 @@ class MatchingStep:
 
     row: Episode
     turn: TurnHead | None
-    """The head above it; None where the row before it is of the same turn."""
+    """The head above it; None if the row before it is of the same turn."""
     subagents: list[SubagentRow]
     """Those that it started."""
 

@@ -41,7 +41,7 @@ def sorted_query(filters: SessionFilters, column: ListColumn, order: Order) -> s
 
 @register.simple_tag
 def sorted_as(column: ListColumn, order: Order) -> str:
-    """``aria-sort`` of a column's head; empty where the list is not sorted by it."""
+    """``aria-sort`` of a column's head; empty if the list is not sorted by it."""
     if not column.order or order.name != column.order:
         return ""
     return "descending" if order.is_descending else "ascending"

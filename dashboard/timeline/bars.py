@@ -136,7 +136,7 @@ def legend_of(bars: Sequence[TimelineBar], colour: str) -> Iterator[tuple[str, s
 
 
 def bar_at(bars: Sequence[TimelineBar], step: int) -> TimelineBar | None:
-    """The bar that stands for a step, or None where the timeline does not show it."""
+    """The bar that stands for a step, or None if the timeline does not show it."""
     index = bisect_right(bars, step, key=lambda bar: bar.first) - 1
     return bars[index] if index >= 0 and step <= bars[index].last else None
 

@@ -173,7 +173,7 @@ def _agents(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Found]
 
 
 def _bar_with(bars: Sequence[TimelineBar], position: int) -> TimelineBar | None:
-    """The bar that has the output at a position, or None where it lies outside of the bars."""
+    """The bar that has the output at a position, or None if it lies outside of the bars."""
     index = bisect_left(bars, position, key=lambda bar: bar.share.row.anchor)
     if index == len(bars):
         return None
@@ -186,7 +186,7 @@ def _bar_with(bars: Sequence[TimelineBar], position: int) -> TimelineBar | None:
 def _bar_during(
     bars: Sequence[TimelineBar], begins: Sequence[datetime], moment: datetime
 ) -> TimelineBar | None:
-    """The bar that ran at a moment, or None where that lies outside of the bars."""
+    """The bar that ran at a moment, or None if that lies outside of the bars."""
     index = bisect_right(begins, moment) - 1
     if index < 0:
         return None

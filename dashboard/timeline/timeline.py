@@ -88,7 +88,7 @@ class Timeline:
     description: str
     """The text for screen readers."""
     playhead: str
-    """The position of the playhead's step; empty where that is outside."""
+    """The position of the playhead's step; empty if that is outside."""
     minimap: Minimap | None
     """In long sessions."""
     branches_top: int
@@ -117,7 +117,7 @@ class Timeline:
 
     @property
     def height_names(self) -> tuple[str, ...]:
-        """The values that the bars can show; money only where it is known."""
+        """The values that the bars can show; money only if it is known."""
         has_cost = any(bar.share.cost for bar in self.bars) or self.location.timeline.height == "cost"
         return HEIGHTS if has_cost else HEIGHTS[:-1]
 

@@ -12,7 +12,7 @@ from historyapp.event_streams import EventStream, Reader, Subscription, first_cu
 @signed_in
 @require_safe
 def events(request: PersonRequest) -> HttpResponse:
-    """The events of the current project after ``Last-Event-ID`` or ``after``, else from now on."""
+    """The events of the current project after ``Last-Event-ID`` or ``after``, otherwise from now on."""
     return _stream(request, current_project(request, projects(request)).pk)
 
 

@@ -142,7 +142,7 @@ class RecordRequest(AppendRequest):
 
 
 def iso(moment: datetime | None) -> str | None:
-    """A time in the form of API responses; null where it is not known."""
+    """A time in the form of API responses; null if it is not known."""
     time = known_time(moment)
     return time.isoformat().replace("+00:00", "Z") if time else None
 

@@ -106,7 +106,7 @@ def fmt_paragraph(session_id: Id) -> ApiCall[str]:
 
 
 def compile_progress(session_id: Id, *, max_tokens: int | None = None) -> ApiCall[str]:
-    """Summaries, and long forms where there are none, within a budget in tokens."""
+    """Summaries, and long forms if there are none, within a budget in tokens."""
     return episodes.progress(session_id, "compiled", max_tokens=max_tokens)
 
 

@@ -20,7 +20,8 @@ from historyapp.core.provider_messages import read_message
 from historyapp.core.text import Text
 
 _MAX_DEPTH = 100
-"""Levels of an exception's argument that is kept as it is: well within what the API takes."""
+"""An argument of an exception that is nested deeper is stored as its ``repr``. The API's own limit is
+higher."""
 
 
 class ActionProposal(BaseModel):
@@ -36,21 +37,21 @@ class ActionProposal(BaseModel):
     thoughts: GivenThoughts = None
     use_tool: UseTool
     raw_message: SkipJsonSchema[dict[str, Any] | None] = Field(default=None)
-    """The assistant message as the provider gave it: ``content`` and ``tool_calls``."""
+    """The assistant message as the provider returned it: ``content`` and ``tool_calls``."""
 
 
 def output_of(proposal: ActionProposal) -> ModelOutput:
-    """The log entry for a proposal, with what its raw message says."""
+    """The log entry for a proposal, completed from its raw message."""
     return completed(
         ModelOutput(thoughts=proposal.thoughts, use_tool=proposal.use_tool, raw_message=proposal.raw_message)
     )
 
 
 def completed(output: ModelOutput) -> ModelOutput:
-    """The output with the text, thoughts, calls and reasoning of its raw message where it has none itself.
+    """The output, with missing text, thoughts, calls and reasoning taken from its raw message.
 
-    What is given stays, and so does the raw message. Every way in uses this; entries that are stored
-    already, and those of transcripts, stay as they are.
+    Given fields and the raw message stay unchanged. Every append uses this, except for transcripts.
+    Entries that are stored already stay as they are.
     """
     if output.raw_message is None:
         return output
@@ -114,6 +115,6 @@ def _safely(show: type[str] | Any, value: object) -> str:
 
 
 def as_tool_result(result: ActionSuccess | ActionError | ActionInterrupted, tool_name: str) -> ToolResult:
-    """The result of a whole action, whatever calls it made."""
+    """The result of a whole action, which may have several tool calls."""
     fields = result.model_dump(exclude_none=True)
     return ToolResult(tool_name=tool_name, **fields)

@@ -1,9 +1,9 @@
-"""What a whole request costs in tokens: system, notebook, tools, messages, overhead, images.
+"""Counts the tokens of a whole request: system, notebook, tools, messages, overhead, images.
 
 Each text, call, result and image costs its own tokens and a share of overhead. So
 costs add up: a policy adds what it chooses, and the sum is what :meth:`RequestMeter.total` finds in the
 rendered request. Texts are counted exactly for OpenAI's models; overhead is an upper bound, and counts for
-other models are estimates. Each format reads the texts of its items and prices them.
+other models are estimates. Each format reads the texts of its items and counts their tokens.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from historyapp.core.text import clean
 from historyapp.core.tokens import TokenCounter, count_tokens, counter_for, encoding_for
 
 FACTORS = {"anthropic": 1.25, "unknown": 1.1}
-"""Tokens of other tokenizers for each of o200k_base's, until reported usage gives a better figure.
+"""How many tokens other tokenizers make for one of o200k_base, until reported usage gives a better factor.
 Claude's: 374 calls of recorded Claude Code sessions added 1.20 to 1.25 times our count to their usage, taking
 the median of each model."""
 
@@ -34,7 +34,7 @@ class Fixed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RequestMeter:
-    """Writes and prices the parts of a request, for one format and one model.
+    """Writes the parts of a request and counts their tokens, for one format and one model.
 
     ``factor`` corrects ``count`` if that is another model's.
     """
@@ -48,7 +48,7 @@ class RequestMeter:
         return int(self.count(clean(text)) * self.factor)
 
     def write(self, part: ConversationPart) -> Rendered:
-        """A turn or an input as the format writes it, with its price."""
+        """A turn or an input as the format writes it, with its tokens."""
         rendered = self._format.write(part)
         return rendered._replace(tokens=self.items(rendered.items))
 

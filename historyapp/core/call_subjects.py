@@ -22,7 +22,7 @@ _EDITOR_COMMANDS: Mapping[str, Kind] = {
     "delete": "edit",
     "rename": "edit",
 }
-"""What editors of files with a ``command`` do, for example ``str_replace_editor``."""
+"""The commands of file editors with a ``command``, for example ``str_replace_editor``, and their kinds."""
 PATHS = ("file_path", "path", "notebook_path", "filename", "file_name", "file", "filePath", "absolute_path")
 """The arguments that name a file."""
 COMMANDS = ("command", "cmd", "script", "code", "chars")
@@ -58,7 +58,7 @@ _PLANNERS = {
 AGENTS = {"task", "agent", "spawn_agent", "delegate", "new_task", "subagent"}
 """Tools that start a sub-agent, in lower case."""
 TASKS = ("prompt", "task", "message")
-"""The arguments that say what a sub-agent is to do."""
+"""The arguments that hold the task of a sub-agent."""
 _RUNNERS = {
     "bash",
     "shell",
@@ -78,7 +78,7 @@ PATCHED_FILE = (
     "+++ b/",
     "--- a/",
 )
-"""How a line of a patch begins that names a file."""
+"""The beginnings of lines in a patch that name a file."""
 _WRITERS = {"create", "edit"}
 """Tools of SWE-agent that change a file; ``edit`` changes the one that was opened last and names none."""
 _OPENERS = {"create", "open"}
@@ -94,9 +94,9 @@ class CallSubject(NamedTuple):
 
     kind: Kind
     target: str
-    """The command, file, pattern, address or task, at most 200 characters. Empty where there is none."""
+    """The command, file, pattern, address or task, at most 200 characters. Empty if there is none."""
     files: tuple[str, ...] = ()
-    """The files that it reads or changes, as the call names them; at most 20. Of commands none."""
+    """The files that it reads or changes, as the call names them, at most 20. Empty for commands."""
 
 
 def call_subject(name: str, arguments: Any) -> CallSubject:
@@ -114,7 +114,7 @@ def call_subject(name: str, arguments: Any) -> CallSubject:
 
 
 def command_line(arguments: Any) -> str:
-    """The command line of a call of a shell; where a script runs commands, those, one in a line."""
+    """The command line of a call of a shell. If a script runs commands: these commands, one on each line."""
     text = _command(arguments) if isinstance(arguments, Mapping) else arguments
     if not isinstance(text, str):
         return ""
@@ -275,7 +275,7 @@ def patch_lines(text: str) -> list[str]:
 
 
 def _patched_files(text: str) -> tuple[str, ...]:
-    """The files that a patch changes; none where the text is no patch."""
+    """The files that a patch changes; none if the text is no patch."""
     if "*** Begin Patch" not in text and not text.startswith(("--- ", "diff --git ")):
         return ()
     paths: dict[str, None] = {}

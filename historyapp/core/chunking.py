@@ -17,11 +17,11 @@ OVERLAP = 200
 MAX_CALLS = 32
 MAX_PASSES = 3
 LOOK = 2_000
-"""Characters before and behind a cut in which a sentence end is searched for."""
+"""The characters before and after a cut in which a sentence end is searched."""
 _MIN_WITH_OVERLAP = 16  # chunks below this many tokens share nothing
 _TRIES = 12
-_EVEN = 0.95  # of a chunk's room that is planned with, so that cuts before their goal need no further chunk
-_SHRUNK = 0.8  # of its size, at most, a text must have after a pass that helped
+_EVEN = 0.95  # share of a chunk's room that is planned, so that early cuts need no further chunk
+_SHRUNK = 0.8  # a pass must reduce a text to this share of its size, otherwise it did not help
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +29,13 @@ class Segmentation:
     """How texts are split and counted."""
 
     sentences: Callable[[str], Sequence[str]]
-    """A text's sentences in order; joined, they are the text."""
+    """Returns a text's sentences in order. Joined, they are the text."""
     count: TokenCounter = count_tokens
 
 
 class Chunk(NamedTuple):
     start: int
-    """Its first character's place in the text."""
+    """The position of its first character in the text."""
     end: int
     text: str
 
@@ -128,10 +128,11 @@ def summarise_long(
     shorten: Callable[[str, int], str],
     segmentation: Segmentation,
 ) -> str:
-    """The text condensed to at most ``limit`` tokens; as it is where it has no more.
+    """The text condensed to at most ``limit`` tokens; unchanged if it has no more.
 
-    ``summarise`` makes one chunk short. ``shorten`` keeps so many characters of a text and says what is left
-    out: it is used where chunks would be more than calls, and where summaries are as long as their texts.
+    ``summarise`` makes one chunk short. ``shorten`` keeps the given number of characters of a text and
+    says what is left out. It is used if there would be more chunks than calls, or if summaries are as long
+    as their texts.
     """
     calls = MAX_CALLS
     for _ in range(MAX_PASSES):

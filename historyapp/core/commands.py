@@ -1,6 +1,6 @@
-"""Which programs a command line runs, and whether they only show text that was there before.
+"""Finds the programs that a command line runs, and whether they only show existing text.
 
-This is no parser of a shell: quoted text is passed over, and what is left is split where commands end.
+This is not a shell parser: it skips quoted text and splits the rest where commands end.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ _PASSED_OVER = {
     "sudo", "time", "env", "nice", "command", "exec", "xargs", "rtk", "timeout", "do", "then", "else",
     "if", "while", "!", "{", "(", "stdbuf", "nohup", "elif", "until",
 }  # fmt: skip
-"""What may stand before the name of a program."""
+"""Words that may precede the name of a program."""
 _VIEWERS = {
     "cat", "head", "tail", "sed", "grep", "egrep", "rg", "ag", "awk", "nl", "less", "more", "ls", "find",
     "fd", "tree", "wc", "echo", "printf", "cd", "pwd", "jq", "yq", "sort", "uniq", "cut", "tr", "column",
@@ -57,7 +57,7 @@ def only_print(programs: Sequence[str]) -> bool:
 
 
 def exit_code_of(command: str) -> Literal["", "last", "all"]:
-    """Which commands of a line its exit code tells of: in a pipe, the others may have failed."""
+    """Which commands of a line its exit code covers. In a pipe, the others may have failed."""
     text = _unquoted(command[:_MAX_COMMAND]).replace("&&", " ").strip()
     if len(command) >= _MAX_COMMAND or "|" in text.replace(";", "\n").rpartition("\n")[2]:
         return ""

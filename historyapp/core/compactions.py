@@ -1,4 +1,5 @@
-"""Follows a log: which entries the model no longer saw, by the rule of ``historyapp.core.windows``."""
+"""Follows a log and finds the entries that the model no longer saw, by the rule of
+``historyapp.core.windows``."""
 
 import sys
 from collections import deque
@@ -51,7 +52,7 @@ class RemovedEntries:
 
 
 def _replaces(row: LogRow) -> bool:
-    """Whether a row may replace what is before it."""
+    """Whether a row may replace the entries before it."""
     if row.kind == "debug_log":
         condensed = mapping(mapping(row.metadata.get("source")).get("condensed"))
         return bool(row.metadata.get("replacement_history") or condensed) or is_clear(row)

@@ -1,4 +1,4 @@
-"""Provider-neutral parts, of which inputs and results consist if they are not plain text.
+"""Provider-neutral parts of inputs and results that are not plain text.
 
 Neutral parts are ``{"type": "text", "text"}`` and ``{"type": "image"}`` with either ``url`` or
 ``media_type`` and base64 ``data``. Every other block stays as its provider wrote it. Each format says which
@@ -12,14 +12,14 @@ from typing import Any
 from historyapp.core.json import json_text, parse_embedded
 
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
-"""What both providers read. Source: each one's documentation, "Vision"."""
+"""The image types that both providers read. Source: the documentation of each, "Vision"."""
 BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _MAGIC = {"iVBORw0KGgo": "image/png", "/9j/": "image/jpeg", "R0lGOD": "image/gif", "UklGR": "image/webp"}
 _NOT_TEXT = ("image", "image_url", "document", "file", "input_audio", "audio", "video")
 
 
 def neutral_content(content: Any) -> Any:
-    """A provider's content as the log holds it: text if it is nothing else, or a list of neutral parts."""
+    """A provider's content as the log stores it: text, or a list of neutral parts."""
     if content is None or content == []:
         return ""
     if not isinstance(content, list):
@@ -61,7 +61,7 @@ def _from_data_url(url: str) -> dict[str, Any] | None:
 
 
 Shape = Callable[[dict[str, Any]], dict[str, Any] | None]
-"""Makes a provider's block of a part, or None for a part that the provider does not accept."""
+"""Converts a part to a provider's block, or to None if the provider does not accept it."""
 
 
 def shaped_content(content: Any, shape: Shape) -> str | list[dict[str, Any]]:

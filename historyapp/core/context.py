@@ -1,4 +1,4 @@
-"""A context: what the model is sent next, written for one provider, and its account."""
+"""A context: the input for the next model call, written for one provider, and its manifest."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from historyapp.core.manifest import Manifest
 
 Item = dict[str, Any]
-"""A message or an item of input, as the provider has it."""
+"""A message or an item of input, in the provider's shape."""
 
 
 class Rendered(NamedTuple):
@@ -18,7 +18,8 @@ class Rendered(NamedTuple):
     calls: tuple[str, ...] = ()
     """The ids of its tool calls as recorded, in the order of the calls."""
     instruction: str = ""
-    """The text of an instruction, which some providers take beside the messages; empty for all else."""
+    """The text of an instruction, which some providers take separately from the messages; empty for other
+    parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +34,10 @@ class Context:
     live_screen: Rendered | None = None
     """Text that is valid for one request only: added after its newest input or result, and never stored."""
     stable: int = 0
-    """How many of the first parts the next context is expected to begin with, unchanged."""
+    """The number of first parts with which the next context will probably begin, unchanged."""
 
     @property
     def leading(self) -> int:
-        """How many of the first parts are instructions."""
+        """The number of first parts that are instructions."""
         numbers = (n for n, part in enumerate(self.parts) if part.items and not part.instruction)
         return next(numbers, len(self.parts))

@@ -1,4 +1,4 @@
-"""Two contexts compared: by segment, and by how much of one a provider's prompt cache holds of the other."""
+"""Compares two contexts, by segment and by the part that a provider's prompt cache can reuse."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class PrefixDiff:
     share: float
     """The share of the newer request's bytes before that byte, from 0 to 1."""
     continues: bool = True
-    """Whether the newer request has all of the older one at its beginning, but for closing brackets."""
+    """Whether the newer request begins with all of the older one, except for closing brackets."""
 
 
 def diff_segments(before: Iterable[Segment], after: Iterable[Segment]) -> SegmentDiff:
@@ -93,8 +93,8 @@ class CacheEffect:
     reusable: int
     """Input tokens that it can read from the cache."""
     saved: int | None
-    """Against a request without any cache, in millionths of a dollar. Negative where writing to the cache
-    costs more than reading saves. Null: the model's price is not known."""
+    """Compared with a request without any cache, in millionths of a dollar. Negative if writing to the
+    cache costs more than reading saves. Null: the model's price is not known."""
 
 
 def is_missed(missed: int, shared: int) -> bool:

@@ -1,4 +1,4 @@
-"""One conversation: what a model reads of a session, and the only rule that pairs results with calls.
+"""A conversation is what a model reads of a session. The only rule that pairs results with calls is here.
 
 A **turn** is an output with its results. An **input** is anything else that a model reads. Episodes give
 turns, policies choose among turns and inputs, and a format writes each of them once.
@@ -7,8 +7,7 @@ The rule, for the results of one entry in their order:
 
 - A result with the id of an open call answers that call.
 - A result without an id answers the first open call. The last such result of an entry answers all calls that
-  are still open. So one result may stand for a whole action, and parallel results without ids keep their
-  order.
+  are still open. So one result may answer a whole action, and parallel results without ids keep their order.
 - Every other result answers nothing. It came late, twice, or for a call that the step does not have. A model
   reads it as text that names its call.
 """
@@ -76,7 +75,7 @@ ConversationPart = Turn | InputMessage
 
 
 class PairedResult(NamedTuple):
-    """A result, and the ids of the calls that it answers; none where it answers nothing."""
+    """A result, and the ids of the calls that it answers; none if it answers nothing."""
 
     result: ToolResult
     calls: tuple[str, ...] = ()
@@ -86,7 +85,7 @@ class Progress(NamedTuple):
     """How far the calls of one output have been answered."""
 
     pending: OpenCalls = NONE_OPEN
-    """Ids of the calls without a result; one empty id stands for an action without provider calls."""
+    """Ids of the calls without a result. One empty id represents an action without provider calls."""
     statuses: tuple[str, ...] = ()
     """Result statuses so far, each once."""
     status: Status = "in_flight"
@@ -187,13 +186,13 @@ def late_results(received: Sequence[PairedResult]) -> list[ToolResult]:
 
 
 def late_text(result: ToolResult) -> str:
-    """A result that answers no open call, as text: no provider takes it as anything else."""
+    """A result that answers no open call, as text, because no provider accepts it in another form."""
     call = f" for the call {result.tool_call_id}" if result.tool_call_id else ""
     return f"{LATE}{call} that came late:\n{reported_text(result)}"
 
 
 def input_messages(entry: Entry, *, in_step: bool = True) -> Iterator[InputMessage]:
-    """The inputs in an entry. Results are inputs only where they belong to no step."""
+    """The inputs in an entry. Results are inputs only if they belong to no step."""
     match entry.body:
         case SystemInstruction(text=text) | MemoryNotebook(content=text):
             yield InputMessage(entry.position, text, "system")
@@ -223,7 +222,7 @@ def output_text(output: ModelOutput) -> str:
 
 
 def texts_of(part: ConversationPart) -> Iterator[str]:
-    """All texts of a turn or an input that a model reads, those in arguments included."""
+    """All texts of a turn or an input that a model reads, including those in arguments."""
     if isinstance(part, InputMessage):
         yield from texts_in(part.content)
         return
@@ -237,7 +236,7 @@ def texts_of(part: ConversationPart) -> Iterator[str]:
 
 
 def call_text(name: str, arguments: Any) -> str:
-    """``name(k=repr(v), …)``; arguments that are not an object stand as one ``repr`` (SEMANTICS A)."""
+    """``name(k=repr(v), …)``; arguments that are not an object are shown as one ``repr`` (SEMANTICS A)."""
     if not isinstance(arguments, dict):
         return f"{name}({arguments!r})"
     return f"{name}({', '.join([f'{key}={value!r}' for key, value in arguments.items()])})"

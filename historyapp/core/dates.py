@@ -1,17 +1,17 @@
 """Times that are not known, and durations in words.
 
-A transcript that holds no times has none, and an import must not invent them. The log stores a fixed moment
+Some transcripts contain no times, and an import must not invent any. The log stores a fixed moment
 for them, so that its columns stay comparable and old databases need no change.
 """
 
 from datetime import UTC, datetime, timedelta
 
 UNDATED = datetime(1970, 1, 1, tzinfo=UTC)
-"""Stands in the log for a time that nobody knows. No agent ran then."""
+"""The log stores this for an unknown time. No agent ran then."""
 
 
 def known_time(moment: datetime | None) -> datetime | None:
-    """The time, or None where it is not known."""
+    """The time, or None if it is not known."""
     return None if moment == UNDATED else moment
 
 
@@ -21,7 +21,7 @@ def utc_text(moment: datetime) -> str:
 
 
 def duration_text(span: timedelta) -> str:
-    """How long something took: 340 ms, 2.1 s, 3 min 20 s, 2 h 5 min, 5 days 20 h.
+    """A duration in words: 340 ms, 2.1 s, 3 min 20 s, 2 h 5 min, 5 days 20 h.
 
     ``static/js/times.js`` does the same.
     """

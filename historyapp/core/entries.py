@@ -1,4 +1,4 @@
-"""The log's vocabulary: one frozen model per kind of entry, distinguished by ``kind`` (DESIGN 3)."""
+"""The kinds of entry in the log: one frozen model for each, distinguished by ``kind`` (DESIGN 3)."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -29,7 +29,7 @@ PERSON = "user"
 COMPACTION = "compaction"
 """The channel of a summary that replaces the history, and the category of the note that says so."""
 CONDENSATION = "condensation"
-"""The category of OpenHands' notes that its condenser took something out of the context."""
+"""The category of OpenHands' notes that its condenser removed something from the context."""
 MAX_UNKNOWN = 20
 """The most unknown fields that an error names: each takes memory, and a body holds millions."""
 
@@ -90,7 +90,7 @@ class Thoughts(StoredModel):
 
 
 def _as_fields(thoughts: Any) -> Any:
-    """Reasoning in a model of the agent's own, as the object that the log keeps."""
+    """Reasoning in a model of the agent's own, as the object that the log stores."""
     if isinstance(thoughts, BaseModel) and not isinstance(thoughts, Thoughts):
         return thoughts.model_dump(mode="json")
     return thoughts
@@ -100,12 +100,12 @@ GivenThoughts = Annotated[Text | Thoughts | None, BeforeValidator(_as_fields)]
 
 
 class ToolCall(StoredModel):
-    """One call as the provider's tool calling gave it."""
+    """One call of the provider's tool calling."""
 
     id: Text
     name: Text
     arguments: Any = Field(default_factory=dict)
-    """An object; or the raw text where the model wrote something that is not a JSON object."""
+    """An object, or the raw text if the model wrote something that is not a JSON object."""
 
 
 def _named_call(call: Any) -> Any:
@@ -141,7 +141,7 @@ class ErrorDetails(StoredModel):
 
 
 class ToolResult(StoredModel):
-    """What came back for one call, or for the whole action when ``tool_call_id`` is null."""
+    """The result of one call, or of the whole action if ``tool_call_id`` is null."""
 
     tool_call_id: Text | None = None
     tool_name: Text | None = None
@@ -161,7 +161,8 @@ class EntryBody(StoredModel):
     in_step: ClassVar[bool] = False
     """Whether it belongs to a step: an output, its results and its reviews."""
     is_input: ClassVar[bool] = False
-    """Whether contexts give it to the model between two steps, as a user's unless it has a channel."""
+    """Whether contexts show it to the model between two steps, as a user's message unless it has a
+    channel."""
 
     @property
     def message_content(self) -> Any:
@@ -207,7 +208,7 @@ class ModelInput(EntryBody):
     kind: Literal["model_input"] = "model_input"
     channel: Text = PERSON
     raw_input: Any = None
-    """The input as it arrived, where ``content`` is a rendering of it."""
+    """The input as it arrived, if ``content`` is a rendering of it."""
     content: Any
     """Text, or a list of neutral parts: ``{"type": "text", "text": …}``, ``{"type": "image", …}``."""
 
@@ -236,7 +237,7 @@ class ModelOutput(EntryBody):
 
     @property
     def thoughts_text(self) -> str:
-        """The thoughts as contexts and lists show them; empty where there are none."""
+        """The thoughts as contexts and lists show them; empty if there are none."""
         return self.thoughts.text if isinstance(self.thoughts, Thoughts) else self.thoughts or ""
 
 
@@ -305,7 +306,7 @@ _NO_METADATA: Mapping[str, Any] = {}
 
 
 class EntryDraft(NamedTuple):
-    """An entry on its way into the log; it has no position yet."""
+    """An entry that is not appended yet, so it has no position."""
 
     body: Body
     created_at: datetime | None = None
@@ -340,7 +341,7 @@ def load_body(kind: str, data: Mapping[str, Any]) -> Body:
 
 def dump_body(body: Body) -> dict[str, Any]:
     """The body as it is stored: without ``kind`` (its own column) and without fields at their default."""
-    # To the defaults belongs ``kind`` in every body. ``model_dump`` takes 1.5 times as long for a short one.
+    # ``kind`` is a default in every body. ``model_dump`` takes 1.5 times as long for a short one.
     dumped: dict[str, Any] = body.__pydantic_serializer__.to_python(body, exclude_defaults=True)
     return dumped
 

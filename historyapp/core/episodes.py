@@ -1,4 +1,4 @@
-"""Episodes: one proposed action (or final answer) and what came back. People see them as "step N"."""
+"""Episodes: one proposed action (or final answer) and its result. People see them as "step N"."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -46,7 +46,7 @@ class Episode:
 
     @property
     def action(self) -> UseTool | ToolCall | None:
-        """The action; the first call where there are several; None for a final answer."""
+        """The action; the first call if there are several; None for a final answer."""
         return self.output.use_tool or (self.output.tool_calls[0] if self.output.tool_calls else None)
 
     @property
@@ -140,7 +140,7 @@ def conversation_parts(entries: Iterable[Entry]) -> Iterator[ConversationPart]:
 
 
 def entry_runs(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
-    """What was recorded before the first output, then each output with what follows it."""
+    """The entries before the first output, then each output with the entries after it."""
     run: list[Entry] = []
     for entry in entries:
         if isinstance(entry.body, ModelOutput) and run:

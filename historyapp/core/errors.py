@@ -1,4 +1,4 @@
-"""What can go wrong, as a small tree that the server and the Python client share.
+"""The errors of the server and the Python client, as a small tree of classes.
 
 :mod:`historyapp.wire.problems` adds the errors that only the HTTP API has, and lists all of them with their
 HTTP status and their meaning.
@@ -47,7 +47,7 @@ class Conflict(PlayheadError):
 
     @property
     def head(self) -> int | None:
-        """The session's head, where ``expected_position`` was another."""
+        """The session's head, if ``expected_position`` was another position."""
         return self.fields.get("head")
 
 
@@ -76,7 +76,7 @@ class Invalid(PlayheadError):
 
     @property
     def smallest(self) -> int | None:
-        """Where a budget was too small: one that works, in tokens."""
+        """If a budget was too small: the smallest one that works, in tokens."""
         return self.fields.get("smallest")
 
 

@@ -26,7 +26,7 @@ MAX_LINES_READ = 1000
 _CHARACTERS_READ = MAX_LINES_READ * (MAX_LINE + 1)
 _NAMES_OF_CALL = 30
 _NAMES_OF_LINE = 8
-_MANY = 4  # names that raise the rank of a line, at most
+_MANY = 4  # at most this many names raise the rank of a line
 _FAILURES = ("rror", "xception", "ailed", "FAIL", "ot found", "o such ")
 
 
@@ -36,7 +36,7 @@ class ExcerptLine(NamedTuple):
     text: str
     tokens: int
     names: tuple[str, ...]
-    """The identifiers in it that stand in no earlier line of the step."""
+    """Its identifiers that no earlier line of the step contains."""
 
 
 class Excerpt(NamedTuple):
@@ -141,7 +141,7 @@ def split_lines(text: str) -> Iterator[str]:
         start = 0
         while len(line) - start > MAX_LINE:
             window = line[start : start + MAX_LINE]
-            # After the end of an object, or a comma in the second half, else after a blank.
+            # After the end of an object, or a comma in the second half, otherwise after a blank.
             end = max(window.rfind("}, ") + 2, window.rfind(", ", half) + 1)
             end = (end if end >= half else window.rfind(" ", half) + 1) or MAX_LINE
             yield line[start : start + end]
@@ -173,7 +173,7 @@ def ranked_lines(text: str) -> list[RankedLine]:
 
 
 def _rank(text: str, names: Sequence[str], signs: Sequence[str] = _FAILURES) -> float:
-    """The rank of a line: 0 without information, else below 0.
+    """The rank of a line: 0 without information, otherwise below 0.
 
     ``signs``: of failure, which the line may have.
     """

@@ -1,4 +1,4 @@
-"""What failed: the line of a result that says so, and failures in results that were reported as successes.
+"""Finds what failed: the line of a result that says so, and failures in results reported as successes.
 
 A **likely failure** is found by the first rule of :mod:`historyapp.core.failure_rules` that fits. Which rules
 are tried depends on the call: a program that only shows text (``cat``, ``git log``) shows errors of others,
@@ -44,7 +44,7 @@ _SHOWN_BY_RUNNER = (
 _BEGIN_OF_RUNNER = {line[0] for line in _SHOWN_BY_RUNNER}
 _ZERO = ("exited with code 0", "Exit code: 0", "<returncode>0<", "exit code 0")
 _RUNNERS = {"wait", "bashoutput", "taskoutput", "write_stdin", "read_terminal"}
-"""Tools that give the output of a program that another call began."""
+"""Tools that return the output of a program that another call started."""
 
 
 class Finding(NamedTuple):
@@ -56,7 +56,7 @@ class Finding(NamedTuple):
 
 
 class Check(NamedTuple):
-    """What is remembered of a call until its result is here."""
+    """The facts of a call that are kept until its result arrives."""
 
     rules: str
     """``program``, ``viewer`` or ``tool``."""
@@ -78,7 +78,7 @@ class Check(NamedTuple):
 
 
 def check_of(name: str, arguments: Any, kind: Kind | None = None) -> Check:
-    """How the result of a call is read. ``kind``: of the call, where it is known."""
+    """How the result of a call is read. ``kind``: of the call, if it is known."""
     kind = kind or call_subject(name, arguments).kind
     if kind != "shell":
         return Check("program" if name.lower() in _RUNNERS else "tool", kind=kind)

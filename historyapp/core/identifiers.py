@@ -24,14 +24,14 @@ _BLANKED = bytes.maketrans(_SEPARATING.encode(), b" " * len(_SEPARATING))
 
 
 def identifiers(text: str) -> list[str]:
-    """Each identifier of the text once, in the order in which they first stand there."""
+    """Each identifier of the text once, in the order of first appearance."""
     names = dict.fromkeys(map(_name_in, dict.fromkeys(_runs(text))))
     names.pop("", None)
     return list(names)
 
 
 def new_identifiers(lines: Sequence[str]) -> Iterator[list[str]]:
-    """For each line its identifiers that stand in no line before it."""
+    """For each line, its identifiers that no earlier line contains."""
     runs: set[str] = set()
     names = {""}
     # All lines are split at once where that is right for each of them.
@@ -52,13 +52,13 @@ def new_identifiers(lines: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _runs(text: str) -> list[str]:
-    """Runs of characters that names are made of."""
+    """Runs of characters that can be names."""
     blanked = _blanked(text)
     return _RUN.findall(text) if blanked is None else blanked.split()
 
 
 def _blanked(text: str) -> str | None:
-    """The text with blanks in place of what separates runs; None where it is not ASCII or has a URL.
+    """The text with its separators replaced by blanks; None if it is not ASCII or has a URL.
 
     Splitting is several times faster than matching. Bytes are translated by a table at once.
     """
@@ -69,9 +69,9 @@ def _blanked(text: str) -> str | None:
 
 @lru_cache(1 << 15)
 def _name_in(run: str) -> str:
-    """The identifier that a run of characters without blanks is; empty when it is none.
+    """The identifier in a run of characters without blanks; empty if there is none.
 
-    Remembered, because the words of a session come again and again.
+    Cached, because the words of a session recur.
     """
     if len(run) > MAX_IDENTIFIER:
         return ""
@@ -81,7 +81,7 @@ def _name_in(run: str) -> str:
 
 
 def identifier_places(text: str) -> Iterator[tuple[int, str]]:
-    """Where each identifier begins, as often as it stands there."""
+    """The start of each occurrence of each identifier."""
     for match in _RUN.finditer(text):
         if name := _name_in(match[0]):
             yield match.start() + match[0].index(name), name

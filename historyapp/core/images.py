@@ -1,4 +1,4 @@
-"""What an image costs in tokens, from its size in pixels and the formulae that providers publish."""
+"""The tokens of an image, computed from its size in pixels by the formulae that providers publish."""
 
 import base64
 import binascii

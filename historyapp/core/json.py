@@ -227,17 +227,17 @@ def _checked(parse: Callable[[str], Any], text: str, limit: int | None = None) -
 
 
 def mapping(value: Any) -> dict[str, Any]:
-    """The value if it is an object, else an empty one."""
+    """The value if it is an object, otherwise an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def listing(value: Any) -> list[Any]:
-    """The value if it is a list, else an empty one."""
+    """The value if it is a list, otherwise an empty one."""
     return value if isinstance(value, list) else []
 
 
 def text(value: Any) -> str:
-    """The value if it is text, else an empty one."""
+    """The value if it is text, otherwise an empty one."""
     return value if isinstance(value, str) else ""
 
 

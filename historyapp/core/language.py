@@ -1,4 +1,4 @@
-"""spaCy's view of a text, for workers only: importing and loading it takes about a second.
+"""Sentences and names found by spaCy. For workers only: importing and loading it takes about a second.
 
 A model is loaded once per process. Its vocabulary is cleared every few million characters, so that a
 worker's memory does not grow with what it reads.
@@ -105,7 +105,7 @@ def load_language(name: str) -> tuple[SpacyLanguage, str]:
 
 
 def chunking_note(name: str) -> str:
-    """What to say where long texts were cut with the model of this name; empty if it is installed."""
+    """A note for long texts that were cut with the model of this name; empty if it is installed."""
     loaded = _loaded(name)
     if not loaded.fault:
         return ""

@@ -1,8 +1,8 @@
-"""Which entries of the log a session stands on: its lineage, a list of spans (DESIGN 3).
+"""The lineage of a session: its live entries, as a list of spans (DESIGN 3).
 
 Positions are shared along a lineage: a fork keeps its parent's positions up to the fork point and continues
 them. So a position names at most one live entry, spans are disjoint and ascending, and the entries before a
-given one never change: cutting is all that a rewind or a fork does.
+given one never change. A rewind or a fork only cuts.
 
 A span begins after a rewind or after a fork point, and there the lineage before it is stored. A long lineage
 is stored as its newest spans and pointers to where the older ones are stored, so each rewind stores a few
@@ -68,7 +68,7 @@ def _no_owners() -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """Live spans. The newest are at hand; older ones are loaded when they are asked for."""
+    """Live spans. The newest are in memory; older ones are loaded on demand."""
 
     newest: tuple[Span, ...] = ()
     """Oldest first. Empty only if nothing is live."""
@@ -137,11 +137,11 @@ class Lineage:
 
     @property
     def owners(self) -> tuple[str, ...]:
-        """The sessions that its entries may be of, oldest first; empty where that is not known."""
+        """The sessions that its entries may be of, oldest first; empty if that is not known."""
         return self.may_own() if self.older else self.sessions
 
     def cut(self, to_position: int) -> "Lineage":
-        """What is left when everything after ``to_position`` is taken away."""
+        """The lineage without everything after ``to_position``."""
         newest: Sequence[Span] = self.newest
         levels = list(self.older)
         if self.older and to_position < newest[0].first:
@@ -159,7 +159,7 @@ class Lineage:
         return replace(self, newest=tuple(kept), older=tuple(levels))
 
     def _descend(self, levels: list[tuple[SpanBlock, ...]], level: int, position: int) -> tuple[Span, ...]:
-        """The spans of the block that has a position. ``levels`` keep what is older than they are."""
+        """The spans of the block that contains a position. ``levels`` keep everything older."""
         blocks = levels[level]
         while True:
             index = _index(blocks, position)
@@ -332,9 +332,10 @@ class Lineage:
         return Lineage(tuple(kept))
 
     def branch_off(self, other: "Lineage") -> "Lineage":
-        """The entries live here and not in ``other``, if both are lineages of one log: costs what it returns.
+        """The entries live here and not in ``other``, if both are lineages of one log. Reads only what it
+        returns.
 
-        They have their beginning in common: what precedes an entry is the same everywhere.
+        Both have the same beginning, because the entries before a given one are the same in every lineage.
         """
         kept: list[Span] = []
         for span in self.between(1, self.last, newest_first=True):

@@ -1,4 +1,5 @@
-"""Which live spans hold some positions of a long lineage, with one read for each level of pointers."""
+"""Finds the live spans that contain some positions of a long lineage, with one read for each level of
+pointers."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,7 +9,7 @@ from historyapp.core.lineage import Lineage, Span, SpanBlock
 
 
 class _PendingBlock(NamedTuple):
-    """Positions that are looked for in one block."""
+    """Positions to find in one block."""
 
     level: int
     block: SpanBlock
@@ -16,7 +17,7 @@ class _PendingBlock(NamedTuple):
 
 
 def spans_at(lineage: Lineage, positions: Iterable[int]) -> dict[int, Span]:
-    """For each position that is live the span that it is in."""
+    """The span of each live position."""
     left = sorted(set(positions))
     newest = bisect_left(left, lineage.newest[0].first) if lineage.newest else len(left)
     spans = dict(_in_spans(lineage.newest, left[newest:]))

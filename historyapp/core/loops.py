@@ -15,7 +15,7 @@ _CLIPPED = 200
 
 
 class LoopRow(Protocol):
-    """What the rules read of a step's row."""
+    """The columns of a step's row that the rules read."""
 
     @property
     def number(self) -> int: ...
@@ -48,7 +48,7 @@ class Loop:
 
 
 def find_loop(rows: Sequence[LoopRow]) -> Loop | None:
-    """The likely loop at the end of some consecutive steps, oldest first; None where there is none.
+    """The likely loop at the end of some consecutive steps, oldest first; None if there is none.
 
     Calls whose preview is clipped are not compared, and results only since the last edit of a file: the same
     tests after an edit are work, not a loop.

@@ -1,9 +1,8 @@
 """The episodic history as neutral messages, exactly as users of the earlier systems know it (SEMANTICS A).
 
-The newest steps are messages, older ones stand in one progress message. Filling stops at the first older
-step that does not fit. The newest steps are never dropped: where they alone exceed the budget, the manifest
-says so.
-Several calls, late results and remarks, which the earlier systems did not have, are appended.
+The newest steps are messages, older ones are in one progress message. Filling stops at the first older
+step that does not fit. The newest steps are never dropped. If they alone exceed the budget, the manifest
+says so. Several calls, late results and remarks, which the earlier systems did not have, are appended.
 """
 
 from collections.abc import Iterable, Iterator
@@ -37,7 +36,7 @@ class Message(StoredModel):
     content: Any
     """Text, or a list of parts as in ``model_input``."""
     tool_calls: list[Any] | None = None
-    """As in the raw message where there is one, else ``{id, name, arguments}``."""
+    """As in the raw message if there is one, otherwise ``{id, name, arguments}``."""
     tool_call_id: str | None = None
     is_error: bool = False
     reasoning: list[Any] = Field(default_factory=list)
@@ -245,7 +244,7 @@ def _complete(content: Any, result: ToolResult) -> Any:
 
 
 def message_tokens(message: Message, count: TokenCounter) -> int:
-    """What a message costs: each text and call with its share of overhead."""
+    """The tokens of a message: each text and call with its share of overhead."""
     texts = [plain_text(message.content)] if plain_text(message.content).strip() else []
     for call in message.tool_calls or ():
         inner = call.get("function", call) if isinstance(call, dict) else {}

@@ -7,7 +7,7 @@ from historyapp.core.identifiers import identifier_places, word_places
 
 
 class TextPiece(NamedTuple):
-    """A piece of a text; ``is_name`` where it is one of the names."""
+    """A piece of a text; ``is_name``: whether it is one of the names."""
 
     text: str
     is_name: bool = False
@@ -19,7 +19,7 @@ def mark_names(text: str, words: Collection[str], others: Collection[str] = ()) 
     Args:
         words: names that are found as whole words, inside longer names too. Their number times the length
             of the text bounds the time, so there should be few of them.
-        others: names that are found where they stand on their own. There may be many.
+        others: names that are found only as separate identifiers. There may be many.
     """
     places = [(at, name) for name in words for at in word_places(name, text)]
     places += [(at, name) for at, name in identifier_places(text) if name in others] if others else []

@@ -22,7 +22,7 @@ class NumberedCode(NamedTuple):
 
 
 def numbered_code(text: str) -> NumberedCode | None:
-    """The first numbered lines of a text without their numbers; None where no two lines follow each other."""
+    """The first numbered lines of a text without their numbers; None if no two lines follow each other."""
     lines = text.split("\n")
     for start in range(min(_MAX_BEFORE, len(lines))):
         first = _NUMBER.match(lines[start])
@@ -42,7 +42,7 @@ def numbered_code(text: str) -> NumberedCode | None:
 
 
 def line_range(text: str) -> tuple[int, int] | None:
-    """The first and the last line number of a text with numbered lines; None where they do not fit together.
+    """The first and the last line number of a text with numbered lines; None if they do not fit together.
 
     It reads a few lines at both ends, because every append of a read waits for it.
     """

@@ -1,4 +1,4 @@
-"""The calls of one output that have no result yet: a value that is cheap to change, however many they are."""
+"""The calls of one output that have no result yet: a value that is cheap to change at any number of calls."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
@@ -50,7 +50,7 @@ class OpenCalls(Collection[str]):
         return f"OpenCalls({list(self)!r})"
 
     def without(self, id: str) -> "OpenCalls":
-        """What is left when the calls of this id are answered."""
+        """The remaining calls once those with this id are answered."""
         if id not in self:
             return self
         if self._times[id] == self._size:

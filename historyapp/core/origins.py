@@ -143,7 +143,7 @@ def best_lookup(name: str, first_positions: Mapping[int, int]) -> Lookup | None:
     spellings counts.
 
     Args:
-        firsts: where each known key first appeared.
+        first_positions: where each known key first appeared.
     """
     possible = [way for way in lookups(name) if all(key in first_positions for key in way.keys)]
     exact = [way for way in possible if way.match != "parts"]
@@ -184,7 +184,7 @@ def _parts(name: str) -> list[str]:
 
 
 def _pair(parts: Sequence[str]) -> str:
-    """The last two parts; empty where there are fewer."""
+    """The last two parts; empty if there are fewer."""
     return f"//{parts[-2]}/{parts[-1]}" if len(parts) > 1 else ""
 
 
@@ -346,7 +346,7 @@ class ResultLine(NamedTuple):
 def result_names(body: Body) -> list[ResultLine]:
     """The lines of results with names that an action may use; without numbers, which recur by chance.
 
-    At most :data:`RESULT_NAMES` names are looked at.
+    At most :data:`RESULT_NAMES` names are read.
     """
     lines_with_names: list[ResultLine] = []
     left = RESULT_NAMES

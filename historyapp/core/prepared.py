@@ -1,4 +1,4 @@
-"""Entries made ready to be appended."""
+"""Prepares entries before they are appended."""
 
 from typing import NamedTuple
 

@@ -95,7 +95,7 @@ def is_same_model(one: str, other: str) -> bool:
 
 @cache
 def load_prices(overrides: Path | None = None) -> Prices:
-    """The price list, with the prices of an operator's file in place of the same models' own.
+    """The price list. Prices in an operator's file replace those of the same models.
 
     Raises:
         ValueError: when a file is not of that shape; it says which.

@@ -37,8 +37,8 @@ from historyapp.core.usage import NO_CALLS, NO_USAGE, ModelTotals, cost_of, usag
 MAX_MODELS = 20
 """The most models with totals of their own; further models are added up under the empty name."""
 MAX_CHECKED = 50
-"""Calls of a step whose results are looked at for likely failures. What is remembered of each is stored with
-the session until its result is here."""
+"""At most this many calls of a step are checked for likely failures. The facts of each are stored with the
+session until its result arrives."""
 _NO_MODELS: Mapping[str, ModelTotals] = MappingProxyType({})
 _NO_CHECKS: Mapping[str, Check] = MappingProxyType({})
 _NO_KINDS: Mapping[str, int] = {}
@@ -57,7 +57,7 @@ class Totals(NamedTuple):
     cost: int = 0
     """Reported by the source, in millionths of a US dollar."""
     models: Mapping[str, ModelTotals] = _NO_MODELS
-    """What each model used, by the name that the calls' metadata give; empty where they give none."""
+    """What each model used, by the name that the calls' metadata give; empty if they give none."""
     orphans: int = 0
     """Entries of results recorded before the first step; only transcripts have them."""
 
@@ -148,7 +148,7 @@ class Step(NamedTuple):
     """How many turns there were up to this step: one begins with the first step after an input from a person.
     0 before the first one, and in rows of earlier versions until a worker has counted them."""
     turn_first: int = 0
-    """The first step of the turn; 0 where ``turn`` is 0."""
+    """The first step of the turn; 0 if ``turn`` is 0."""
     compactions: int = 0
     """Steps up to this one before which the agent compacted its context."""
     kind_totals: Mapping[str, int] = _NO_KINDS
@@ -183,7 +183,7 @@ _BEFORE_THE_FIRST = Step(0, 0, 0, 0, "success")
 
 
 class Tail(NamedTuple):
-    """The live end of a session: all that the next append needs to know."""
+    """The live end of a session: everything that the next append needs."""
 
     totals: Totals = Totals()
     step: Step | None = None
@@ -214,7 +214,7 @@ class Advance(NamedTuple):
 
     tail: Tail
     changed: tuple[Step, ...] = ()
-    """Episode rows to write, oldest first."""
+    """The rows of steps to write, oldest first."""
     unpaired: tuple[tuple[int, str | None], ...] = ()
     """The entry's results that answer no open call: their index and the ``tool_call_id`` that they name."""
 

@@ -1,7 +1,7 @@
-"""What agents and people wrote, inside a prompt, as data: between tags that nothing in the text can close.
+"""Quotes texts of agents and people in a prompt as data: between tags that nothing in the text can close.
 
-A tag carries a digest of its text: ``<step-7-3f2a9c1b04d5e6f7>``. Whatever looks like such a tag inside the
-text loses its bracket, so that the only real ones are ours.
+A tag carries a digest of its text: ``<step-7-3f2a9c1b04d5e6f7>``. Anything in the text that looks like
+such a tag loses its bracket, so that only our tags are real.
 """
 
 import re

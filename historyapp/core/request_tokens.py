@@ -79,7 +79,7 @@ class RequestTokens(NamedTuple):
 
     @property
     def difference(self) -> int | None:
-        """The reported input less what was expected; null where that is not known."""
+        """The reported input less what was expected; null if that is not known."""
         return None if self.reported is None else self.reported.input - self.expected
 
 

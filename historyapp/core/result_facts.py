@@ -22,7 +22,7 @@ _HEAD = 300
 _TAIL = 4_000
 """Characters at the end of an output in which the last line is looked for."""
 _SEARCHED = 60_000
-"""Characters of a search whose matches are counted."""
+"""Characters of a search result whose matches are counted."""
 _MAX_LINE = 500
 _TASKS = ("todos", "plan", "task_list")
 _DONE = (
@@ -62,7 +62,7 @@ def call_figures(kind: Kind, arguments: Any) -> tuple[int, ...]:
     Returns:
         Of an edit, also by SWE-agent's command, the lines added and removed; where the call does not say
         which lines it replaces, as of a file that is written whole, its lines; of a read the first line and
-        the last one, 0 where it is open; of a list of tasks their number. Empty: nothing is known.
+        the last one, 0 if it is open; of a list of tasks their number. Empty: nothing is known.
     """
     if kind == "edit":
         lines = edited_lines(arguments)
@@ -169,7 +169,7 @@ def _signed(figures: tuple[int, ...]) -> str:
 
 
 def _match_count(text: str) -> str:
-    """What a harness says that it found. Of one match the place, where it is in the next line."""
+    """The number of matches that a harness reports. For a single match its place, if the next line has it."""
     if nothing := _NOTHING.match(text):
         return "no files" if "file" in nothing[0] else "no matches"
     if total := _TOTAL.search(text[-_HEAD:]):
@@ -201,7 +201,7 @@ def _places(text: str) -> str:
 
 
 def _more(text: str) -> str:
-    """A plus sign where a search found more than what is counted."""
+    """A plus sign if a search found more than was counted."""
     return "+" if len(text) > _SEARCHED or "(Results are truncated" in text[-_HEAD:] else ""
 
 

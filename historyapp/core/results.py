@@ -1,4 +1,4 @@
-"""Results as text: what a person and a model read of them (SEMANTICS A)."""
+"""Results as text, for people and models (SEMANTICS A)."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ _LABELS = {"outputs": "Output", "reason": "Reason", "error": "Error", "feedback"
 
 
 def result_text(result: ToolResult) -> str:
-    """A result in one text: outputs (fenced when they have several lines), or why there are none."""
+    """A result in one text: its outputs (fenced if they have several lines), or why there are none."""
     match result.status:
         case "success":
             outputs = str(result.outputs)

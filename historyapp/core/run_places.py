@@ -23,13 +23,13 @@ def places_in(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def folder_of(metadata: Mapping[str, Any]) -> str:
-    """Where the agent worked; empty where that is not known."""
+    """Where the agent worked; empty if that is not known."""
     folder = _first(metadata, _FOLDERS)
     return (folder.rstrip("/\\") or folder)[-MAX_PLACE:]
 
 
 def repository_of(metadata: Mapping[str, Any]) -> str:
-    """The repository that the agent worked on, as in ``github.com/owner/name``; empty where it is not known.
+    """The repository that the agent worked on, as in ``github.com/owner/name``; empty if it is not known.
 
     User names and passwords in an address are left out.
     """

@@ -1,4 +1,4 @@
-"""Finds what stands between two marks, in time linear in the text, whatever the text is.
+"""Finds the text between two marks, in time linear in the length of any text.
 
 A pattern such as ``<think>(.*?)</think>`` reads to the end of the text from each mark that nothing closes, so
 200 KB of opening marks take half a minute. Text of others is scanned here instead.
@@ -15,7 +15,7 @@ class Enclosed(NamedTuple):
     opening: "re.Match[str]"
     inside: str
     end: int
-    """Where the text goes on behind the closing mark."""
+    """Where the text continues after the closing mark."""
 
 
 def enclosed(text: str, opening: "re.Pattern[str]", closing: "re.Pattern[str]") -> Iterator[Enclosed]:

@@ -29,7 +29,7 @@ class Snippet(NamedTuple):
 
 
 def snippet_of(passages: Sequence[Passage], terms: Sequence[Term]) -> Snippet | None:
-    """The snippet of the text with most of the terms; None where there is no text."""
+    """The snippet of the text with most of the terms; None if there is no text."""
     best: tuple[int, Passage, str, int] | None = None
     for passage in passages:
         for part in searched_parts(passage.text):

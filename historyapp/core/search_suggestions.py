@@ -42,7 +42,7 @@ class LastWord(NamedTuple):
     start: int
     """The character at which it begins."""
     minus: str
-    """``-`` where it is excluded."""
+    """``-`` if it is excluded."""
     facet: str
     """Empty for a text."""
     value: str

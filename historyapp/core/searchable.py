@@ -127,7 +127,7 @@ _TEXTS: dict[str, Callable[[Mapping[str, Any]], Iterable[tuple[str, str]]]] = {
 
 
 def dump_passages(chosen: Iterable[Passage]) -> str:
-    """Passages in one text: a line of JSON that says where each stands, then their texts."""
+    """Passages in one text: a line of JSON with the position of each, then their texts."""
     headers, texts = [], []
     for position, step, field, text in chosen:
         headers.append((position, step, _CODE[field], len(text)))
@@ -221,7 +221,7 @@ def signature(text: str) -> bytes:
 
 
 def may_contain(bits: bytes, trigrams: Iterable[int]) -> bool:
-    """Whether a text with this signature may have all the trigrams. Never false where it has them."""
+    """Whether a text with this signature may have all the trigrams. Never false if it has them."""
     mask = len(bits) * 8 - 1
     for trigram in trigrams:
         bit = (trigram * _MULTIPLIER >> 8) & mask

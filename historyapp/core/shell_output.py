@@ -12,7 +12,7 @@ _HEADS = (
     "Chunk ID:", "Wall time", "Process ", "Exit code", "Original token count:", "Total output lines:",
     "Script completed", "Script running", "Command:", "Directory:",
 )  # fmt: skip
-"""How the lines begin that Codex, Claude Code and Gemini CLI write before the output."""
+"""The beginnings of lines that Codex, Claude Code and Gemini CLI write before the output."""
 _WALL = re.compile(r"^Wall time:? {1,3}(\d{1,9}(?:\.\d{1,9})?) seconds", re.MULTILINE)
 _CODE = "<returncode>"
 """How mini-swe-agent begins."""
@@ -21,7 +21,7 @@ _AFTER = "\nError: (none)\nExit Code: 0\n"
 _OUTPUT, _EMPTY = "Output:", "(empty)"
 _MAX_HEADS = 8
 _MAX_SECONDS = 1e9
-"""Seconds; a larger number is no time of a command."""
+"""Seconds. A larger number is not the duration of a command."""
 
 
 class ShellOutput(NamedTuple):
@@ -86,7 +86,7 @@ def _reported(text: str) -> ShellOutput | None:
 
 
 def output_of(value: Mapping[str, Any]) -> ShellOutput | None:
-    """An object with the output and the exit code; None where it has other fields that would be lost."""
+    """An object with the output and the exit code; None if it has other fields that would be lost."""
     metadata = value.get("metadata")
     facts: Mapping[str, Any] = metadata if isinstance(metadata, Mapping) else value
     texts = [value[name] for name in STREAMS if isinstance(value.get(name), str) and value[name]]

@@ -1,7 +1,7 @@
 """The sliding-window history as text (SEMANTICS C): summaries, a blank line, the newest steps in detail.
 
-An older step that no summary stands for is shown in one line, or listed with its number: nothing is cut
-silently. It is read from the newest end, in bounded time whatever the session's length.
+An older step without a summary is shown in one line, or listed with its number: nothing is cut silently.
+It is read from the newest end, in bounded time whatever the session's length.
 """
 
 from dataclasses import dataclass, field

@@ -1,6 +1,6 @@
 """A run's outcomes in at most 32 bars, for lists of sessions.
 
-Each bar stands for 1, 2, 4, … consecutive steps. What is stored are running totals after the last step of
+Each bar represents 1, 2, 4, … consecutive steps. What is stored are running totals after the last step of
 each bar but the newest: an append extends them now and then, and the rows of these steps have them too.
 
 >>> list(bar_ends(5)), list(bar_ends(33))[:3]
@@ -55,7 +55,7 @@ def mark_of(step: Step) -> StripMark:
 
 
 def extend_strip(stored: str, ended: Step) -> str:
-    """The stored totals once another step follows ``ended``. Empty where ``stored`` misses some totals."""
+    """The stored totals once another step follows ``ended``. Empty if ``stored`` misses some totals."""
     width = _width(ended.number + 1)
     if ended.number % width and width == _width(ended.number):
         return stored  # after most steps

@@ -33,7 +33,7 @@ class SubagentTraits(NamedTuple):
 
 
 def subagent_call(entries: Iterable[Entry]) -> SubagentCall | None:
-    """The calls of one step that may start sub-agents; None where no call does.
+    """The calls of one step that may start sub-agents; None if no call does.
 
     Args:
         entries: its output and its results.

@@ -1,4 +1,4 @@
-"""How many tokens a text costs. Exact for OpenAI's models (o200k_base, cl100k_base), offline."""
+"""Counts the tokens of a text, offline. Exact for OpenAI's models (o200k_base, cl100k_base)."""
 
 from collections.abc import Callable
 from functools import partial
@@ -37,13 +37,13 @@ def count_tokens(text: str, encoding: EncodingName = "o200k_base") -> int:
 
 
 def entry_tokens(body: Body, count: TokenCounter = count_tokens) -> int:
-    """Tokens of what a model would read of an entry; 0 for entries that never reach one."""
+    """Tokens of the text that a model reads of an entry; 0 for entries that never reach a model."""
     text = entry_text(body)
     return count(text) if text else 0
 
 
 def entry_text(body: Body) -> str:
-    """What a model would read of an entry, in one text, without any provider's framing."""
+    """The text that a model reads of an entry, without any provider's framing."""
     match body:
         case ModelOutput():
             calls = body.tool_calls or ((body.use_tool,) if body.use_tool else ())

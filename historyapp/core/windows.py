@@ -1,8 +1,8 @@
-"""Which entries the model saw: those since the agent last compacted or cleared its own context.
+"""Finds the entries that the model saw: those since the agent last compacted or cleared its own context.
 
 Agents keep to their model's window by replacing what is older: Claude Code and Codex go on from a summary,
 OpenHands forgets single events. Their transcripts say so, and importers keep it. Rows are read from the
-newest end, so finding a window costs what the window holds.
+newest end, so the cost depends on the size of the window only.
 """
 
 import json
@@ -59,7 +59,7 @@ class Window(NamedTuple):
     position: int | None = None
     """Of the entry that compacted or cleared the context, or of the oldest entry that was read."""
     replacement: tuple[Mapping[str, Any], ...] = ()
-    """Items that stand in place of the history: those of the transcript, or a condenser's summary."""
+    """Items that replace the history: those of the transcript, or a condenser's summary."""
     replaced_by: int | None = None
     """The position of the entry that holds them."""
     forgotten: int = 0
@@ -138,7 +138,7 @@ def find_window(newest_first: Iterable[LogRow], most_tokens: int) -> Window:
     """The window that ends with the newest of these rows.
 
     Args:
-        most_tokens: at which reading ends, where nothing says that older entries were replaced.
+        most_tokens: reading ends at this many, unless an entry says that older entries were replaced.
     """
     rows = iter(newest_first)
     newest_rows: list[LogRow] = []
@@ -186,7 +186,7 @@ def _compacted(summary: LogRow, older: Iterator[LogRow], newest_rows: list[LogRo
 
 
 def _replacement(row: LogRow) -> tuple[Mapping[str, Any], ...]:
-    """Codex: the items that stand in place of the history."""
+    """Codex: the items that replace the history."""
     return tuple(item for item in listing(row.metadata.get("replacement_history")) if isinstance(item, dict))
 
 
@@ -202,7 +202,7 @@ def _preserved(boundary: LogRow) -> set[str]:
 
 
 def _while_kept(older: Iterable[LogRow], kept: set[str]) -> Iterator[LogRow]:
-    """The rows that were kept; they stand directly before the boundary."""
+    """The rows that were kept. They are directly before the boundary."""
     for row in older:
         if row.kind == "debug_log":
             continue

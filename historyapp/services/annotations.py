@@ -127,7 +127,7 @@ _STORED = (*ANNOTATION_FIELDS, "noted_by", "scored_by", *_TIMES)
 
 
 def dump_annotation(session: Session) -> dict[str, Any]:
-    """Note and score as JSON values for an export; empty where the session has neither."""
+    """Note and score as JSON values for an export; empty if the session has neither."""
     annotation: Annotation | None = getattr(session, "annotation", None)
     if annotation is None:
         return {}

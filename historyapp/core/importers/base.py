@@ -104,7 +104,7 @@ class Skipped:
     """1-based line of the file; for a single JSON document, the record's 1-based index."""
     reason: str
     damaged: bool = True
-    """False where the record is well formed but says nothing that belongs in a history."""
+    """False if the record is well formed but says nothing that belongs in a history."""
 
 
 Operation = SessionStart | Append | RewindTo | AddSummary | AddNote | Skipped
@@ -118,7 +118,7 @@ class Source:
     """The file's name, for messages and for formats that keep their session id there."""
     stream: BinaryIO
     folder: str = ""
-    """The folder the file lies in, where there is one."""
+    """The folder the file lies in, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class Head:
     lines: tuple[Mapping[str, Any], ...]
     """The JSON objects among its first lines, each from a line of its own."""
     document: Any = None
-    """The whole file as one JSON value, where it is one and not line-delimited; else null."""
+    """The whole file as one JSON value, where it is one and not line-delimited; otherwise null."""
 
 
 class Importer(Protocol):

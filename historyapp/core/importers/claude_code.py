@@ -227,7 +227,7 @@ class _SessionFile:
 
 
 def _title(known_ahead: list[dict[str, Any]]) -> str:
-    """The title given by a person, or by the model; else a summary, if it is of this file."""
+    """The title given by a person, or by the model; otherwise a summary, if it is of this file."""
     uuids = {text(record.get("uuid")) for record in known_ahead}
     titles = {
         text(record.get("type")): text(

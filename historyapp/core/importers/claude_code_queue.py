@@ -71,7 +71,7 @@ class PromptQueue:
                 yield _unsent(self._taken.popleft())
 
     def _next(self, words: str) -> QueuedPrompt | None:
-        """The prompt that an operation means: the one it names, else the first; tasks come last."""
+        """The prompt that an operation means: the one it names, otherwise the first; tasks come last."""
         queued = self._queued
         named = (prompt for prompt in queued if prompt.text == words)
         typed = (prompt for prompt in queued if not prompt.is_task)

@@ -26,7 +26,7 @@ class Exchange:
     offset: int = 0
     """How many messages the instruction took."""
     index: int = 0
-    """Its place in the file, from 1; 0 where the file is nothing but this conversation."""
+    """Its place in the file, from 1; 0 if the file is nothing but this conversation."""
     instruction: str = ""
     reply: dict[str, Any] | None = None
     """The assistant message that came back, in the dialect."""

@@ -55,7 +55,7 @@ def calls_of(message: Mapping[str, Any]) -> list[SourceCall]:
 
 
 def result_of(call: ToolCall, record: Mapping[str, Any]) -> ToolResult | None:
-    """What a call gave; None where it has not ended."""
+    """What a call gave; None if it has not ended."""
     outputs = _outputs(record)
     match record.get("status"):
         case "success":
@@ -79,7 +79,7 @@ def _outputs(record: Mapping[str, Any]) -> Any:
             outputs.append(_part(part))
             continue
         fields = dict(mapping(mapping(response).get("response")))
-        # The text of a response that has no other field, else all of it.
+        # The text of a response that has no other field, otherwise all of it.
         outputs.append(fields.get("output", fields.get("error", fields)) if len(fields) == 1 else fields)
     if len(outputs) == 1:
         return outputs[0]

@@ -28,7 +28,7 @@ def session_of(source: Source) -> str:
 
 
 def moment(value: Any, zone: tzinfo | None = None) -> datetime | None:
-    """A time in UTC from seconds or milliseconds since 1970 or from ISO 8601; None where it is unknown.
+    """A time in UTC from seconds or milliseconds since 1970 or from ISO 8601; None if it is unknown.
 
     A time without a zone is unknown too, unless ``zone`` says which one is meant.
     """
@@ -47,7 +47,7 @@ def moment(value: Any, zone: tzinfo | None = None) -> datetime | None:
 
 
 def usage_facts(usage: Any, convention: str) -> dict[str, Any]:
-    """Metadata for what a model call used, in the source's own words; nothing where it does not say."""
+    """Metadata for what a model call used, in the source's own words; nothing if it does not say."""
     return {"usage": usage, "usage_convention": convention} if isinstance(usage, dict) and usage else {}
 
 

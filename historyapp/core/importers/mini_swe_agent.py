@@ -170,7 +170,7 @@ class _MiniSweAgentRun:
 
 
 def _written(output: ModelOutput, extra: dict[str, Any]) -> ModelOutput | None:
-    """The output with its command, where that is a text in a fence; None where there is none."""
+    """The output with its command, where that is a text in a fence; None if there is none."""
     if output.tool_calls:
         return None
     actions = [mapping(action) for action in listing(extra.get("actions"))]

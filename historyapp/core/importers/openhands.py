@@ -27,7 +27,7 @@ from historyapp.core.importers.records import (
 from historyapp.core.json import listing, mapping, text
 
 _PREAMBLE = 200
-"""How many events are looked at for what to say of the session."""
+"""How many events are read for what to say of the session."""
 _NUMBER = re.compile(r"(?:event-)?(\d+)")
 
 _ROW_FACTS = (
@@ -128,7 +128,7 @@ def _event_file(source: Source, event: dict[str, Any]) -> Iterator[Operation]:
 
 
 def _event_files(source: Source) -> list[Path]:
-    """The folder's event files in the order of their numbers; none where the file stands alone."""
+    """The folder's event files in the order of their numbers; none if the file stands alone."""
     if not source.folder or not _NUMBER.match(session_of(source)):
         return []
     numbered = [

@@ -102,7 +102,7 @@ class FailedStep:
     line: str
     """The line that says what failed, up to 200 characters."""
     rule: str = ""
-    """Of a likely failure; empty where it was reported."""
+    """Of a likely failure; empty if it was reported."""
 
 
 @dataclass(slots=True)

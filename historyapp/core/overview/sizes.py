@@ -52,7 +52,7 @@ class ContextSizes:
         """Adds the size of the request that led to a step.
 
         Args:
-            reported: input tokens as the provider reported them; 0 where it did not.
+            reported: input tokens as the provider reported them; 0 if it did not.
         """
         if reported and not self.reported:
             self.reported, self.points, self.stride = True, [], 1

@@ -53,7 +53,7 @@ class StepFacts(NamedTuple):
     number: int
     status: Status
     model: str
-    """Empty where the entry does not name it."""
+    """Empty if the entry does not name it."""
     usage: Usage
     tokens: int
     """Of its entries, by our own count."""
@@ -63,7 +63,7 @@ class StepFacts(NamedTuple):
 
     @property
     def failed_call(self) -> CallFacts | None:
-        """The first call that failed, reported or else likely; None where none did."""
+        """The first call that failed, reported or else likely; None if none did."""
         reported = (call for call in self.calls if call.status == "error")
         likely = (call for call in self.calls if call.likely_failure)
         return next(reported, None) or next(likely, None)

@@ -114,7 +114,7 @@ class _Walk:
     context: Context
     source: ReasoningSource
     reasons: dict[int, str]
-    """By index: why a step's reasoning is left out; empty where it is kept."""
+    """By index: why a step's reasoning is left out; empty if it is kept."""
     origins: Mapping[int, Origin]
     prefix: RequestPrefix = field(init=False)
     ids: CallIds = field(init=False)

@@ -63,7 +63,7 @@ SCHEMA = RangeAnswer.model_json_schema()
 
 
 def write(material: Material, resources: Resources) -> SummaryDraft:
-    """One summary of all steps; by extraction where there is no model."""
+    """One summary of all steps; by extraction if there is no model."""
     words = user_words(material)
     if resources.complete is None:
         return compose_summary(words, resources.max_length, extract_steps(material.episodes, resources))

@@ -21,7 +21,7 @@ INSTRUCTION = (
 
 
 def write_digest(texts: Sequence[str], resources: Resources) -> SummaryDraft:
-    """One text for several summaries, oldest first; by extraction where there is no model.
+    """One text for several summaries, oldest first; by extraction if there is no model.
 
     Raises:
         NotSummarised: as strategies do, and what ``Resources.complete`` raises.

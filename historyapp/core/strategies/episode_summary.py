@@ -22,7 +22,7 @@ INSTRUCTION = (
 
 
 def write(material: Material, resources: Resources) -> SummaryDraft:
-    """A line for each step; by extraction where there is no model."""
+    """A line for each step; by extraction if there is no model."""
     words = user_words(material)
     if resources.complete is None:
         return compose_summary(words, resources.max_length, extract_steps(material.episodes, resources))

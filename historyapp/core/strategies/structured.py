@@ -34,7 +34,7 @@ class StructuredOptions(BaseModel):
 
 
 def write(material: Material, resources: Resources) -> SummaryDraft:
-    """A row for each step. Where there is no room, facts go first, then the oldest rows, which are counted.
+    """A row for each step. If there is no room, facts go first, then the oldest rows, which are counted.
 
     Where the steps are shorter than their rows, an extract replaces the rows.
     """

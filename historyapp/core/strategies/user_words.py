@@ -59,7 +59,7 @@ def compose_summary(
 
 
 def quote_words(words: Sequence[str], room: int) -> str:
-    """Each text verbatim in a block of its own. Where there is no room the longest are clipped."""
+    """Each text verbatim in a block of its own. If there is no room the longest are clipped."""
     if not words or room < _MIN_WORDS:
         return ""
     blocks = [_block(text, len(text)) for text in words]
