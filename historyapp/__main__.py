@@ -20,6 +20,7 @@ Playhead: record, browse and replay what AI agents do.
   playhead search QUERY            search the steps of all sessions
   playhead compare A B             show how two runs differ
   playhead tail [SESSION] [-f]     show the newest entries, and follow what is recorded
+  playhead evaluate SESSION...     measure which context policy and budget fits an agent
   playhead rewind SESSION          rewind a session to a step
   playhead fork SESSION            start a new session from another's steps
   playhead export SESSION          write a session to a file
@@ -37,7 +38,9 @@ Playhead: record, browse and replay what AI agents do.
   playhead help --commands         every command, including Django's (migrate, check, shell ...)
   playhead --version
 """
-SESSION_COMMANDS = ("sessions", "show", "search", "compare", "tail", "rewind", "fork", "export", "completion")
+SESSION_COMMANDS = (
+    "sessions", "show", "search", "compare", "tail", "evaluate", "rewind", "fork", "export", "completion",
+)  # fmt: skip
 """The commands of ``historyapp.terminal``. They also work on a remote server, and then load no Django."""
 
 

@@ -9,6 +9,7 @@ from historyapp.management.exit_codes import DONE
 from historyapp.terminal.changes import export, fork, rewind
 from historyapp.terminal.compare import compare
 from historyapp.terminal.errors import CommandFailed, WrongUsage
+from historyapp.terminal.evaluate import evaluate, number_list
 from historyapp.terminal.output import Output, note
 from historyapp.terminal.search import search
 from historyapp.terminal.server import Server
@@ -81,6 +82,7 @@ def make_parser(further: Sequence[str] = ()) -> ArgumentParser:
         return made
 
     _add_reading(add)
+    _add_evaluate(add)
     _add_changing(add)
     made = commands.add_parser("completion", help="Print a completion script for a shell.")
     made.add_argument("shell", choices=SHELLS)
@@ -159,6 +161,21 @@ def _add_changing(add: Callable[..., ArgumentParser]) -> None:
     made.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="default: %(default)s")
     made.add_argument("--out", type=Path, metavar="FILE", help="default: standard output")
     made.add_argument("--yes", action="store_true", help="replace FILE without asking")
+
+
+def _add_evaluate(add: Callable[..., ArgumentParser]) -> None:
+    made = add("evaluate", "Measure which policy and budget fits an agent, on recorded sessions.", evaluate)
+    made.add_argument("sessions", nargs="*", metavar="SESSION", help=SESSION)
+    made.add_argument("--agent", metavar="NAME", help="the newest 20 sessions of this agent")
+    made.add_argument(
+        "--budgets", type=number_list, metavar="N,N", help="in tokens, at most four (default: 2000,8000)"
+    )
+    made.add_argument("--policies", metavar="NAME,NAME", help="default: all policies")
+    made.add_argument(
+        "--model", metavar="NAME", help="use this model's tokens and prices (default: each session's model)"
+    )
+    made.add_argument("--no-wait", dest="wait", action="store_false", help="only start it, for a worker")
+    made.add_argument("--result", metavar="ID", help="show an evaluation that was started earlier")
 
 
 def _server(options: Namespace, home: str | None) -> Server:

@@ -13,7 +13,7 @@ from historyapp.terminal.safe_text import safe_line
 from historyapp.terminal.server import Server
 
 MAX_SESSIONS = 20
-_SESSIONS = ("session", "a", "b")
+_SESSIONS = ("session", "sessions", "a", "b")
 """Arguments that name a session."""
 _MAX_TITLE = 60
 

@@ -1,7 +1,8 @@
 """Prints tables and lines for people, and JSON for programs. Uses colours only on a terminal."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -75,6 +76,18 @@ class Output:
 def note(sentence: str) -> None:
     """Prints a note or an error on standard error."""
     print(safe_line(sentence), file=sys.stderr, flush=True)  # noqa: T201
+
+
+@contextmanager
+def progress_bar(title: str) -> Iterator[Callable[[float], None]]:
+    """A bar on standard error while the block runs, if that is a terminal. Yields what sets its share."""
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+    console = Console(stderr=True, highlight=False)
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(title, total=1.0)
+        yield lambda share: bar.update(task, completed=share)
 
 
 def short_ids(ids: Sequence[str]) -> list[str]:

@@ -6,7 +6,7 @@ Responses stay plain JSON: ``--json`` prints them unchanged, and loading pydanti
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
@@ -50,6 +50,8 @@ class Server:
         if not _KEY.fullmatch(key):
             raise WrongUsage("The API key must be visible ASCII characters without spaces, such as ph_…")
         self._key, self._transport = key, transport
+        self.work: Callable[[str, float], bool] | None = None
+        """On the data folder: works on an evaluation for some seconds. Returns whether it did anything."""
         self._http = httpx.Client(
             base_url=self.address + ROOT,
             headers={"Authorization": f"Bearer {key}", "User-Agent": "playhead-terminal"},

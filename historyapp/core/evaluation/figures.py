@@ -165,7 +165,7 @@ def cautions(sessions: int, unpriced: int) -> list[str]:
         which = "the session" if sessions == 1 else f"{unpriced} of {sessions} sessions"
         sentences.append(
             f"The price of the model of {which} is unknown, so the recommendation compares tokens instead of "
-            "costs. Name a model with a known price to compare costs."
+            "costs. Name a model whose price is known to compare costs."
         )
     return sentences
 
@@ -194,15 +194,24 @@ def _reason(chosen: ChoiceFigures, compared: Sequence[ChoiceFigures], priced: bo
         text = f"It is the only choice. Its recall is {recall}."
     else:
         text = (
-            f"Its recall of {recall} is the best. Of no other choice is it shown that it is at most "
-            f"{_POINTS:.0f} points behind (95 % interval)."
+            f"Its recall of {recall} is the best. No other choice is shown to be at most {_POINTS:.0f} points "
+            "behind (95 % interval)."
         )
     if chosen.averages.refused:
         cost += (
             f". In {chosen.averages.refused:,} of {chosen.averages.steps:,} steps the budget was too small "
             "for what must be sent; these count as a recall of 0"
         )
-    return f"{text} {cost}."
+    return f"{text} {_grounded(chosen, compared)} {cost}."
+
+
+def _grounded(chosen: ChoiceFigures, compared: Sequence[ChoiceFigures]) -> str:
+    """Its grounded recall, and who has more: a choice with the best recall may be far behind in it."""
+    most = max(compared, key=lambda one: one.grounded.mean)
+    text = f"Its grounded recall is {_percent(chosen.grounded.mean)}"
+    if most.grounded.mean <= chosen.grounded.mean + TOLERANCE:
+        return f"{text}."
+    return f"{text}; that of {most.choice} is {_percent(most.grounded.mean)}."
 
 
 def _best(compared: Sequence[ChoiceFigures]) -> ChoiceFigures:
