@@ -194,8 +194,8 @@ def _reason(chosen: ChoiceFigures, compared: Sequence[ChoiceFigures], priced: bo
         text = f"It is the only choice. Its recall is {recall}."
     else:
         text = (
-            f"Its recall of {recall} is the best. No other choice is shown to be at most {_POINTS:.0f} points "
-            "behind (95 % interval)."
+            f"Its recall of {recall} is the best. No other choice is shown to be at most {_POINTS:.0f} "
+            "points behind (95 % interval)."
         )
     if chosen.averages.refused:
         cost += (
