@@ -1,4 +1,5 @@
-"""What an exporter is: it writes one session as text in parts, so that its length does not matter."""
+"""The interface of exporters. An exporter writes one session as text in parts, so its length does not
+matter."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -50,7 +51,7 @@ class ExportSession:
     settings: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     annotation: Mapping[str, Any] = field(default_factory=dict)
-    """Note and score as JSON values; empty without them, and where the exporter says ``live_only``."""
+    """Note and score as JSON values; empty without them, and if the exporter is ``live_only``."""
     forked_from: tuple[str, int] | None = None
     """Id of the parent, and the position up to which it is shared."""
     spawned_by: str | None = None
@@ -59,7 +60,7 @@ class ExportSession:
     status: str = ""
     summaries: Iterable[ExportSummary] = ()
     notes: Iterable[ExportNote] = ()
-    """Not where the exporter says ``live_only``."""
+    """Empty if the exporter is ``live_only``."""
 
 
 class Exporter(Protocol):

@@ -2,7 +2,7 @@
 
 A step is JSON in a data block, which browsers do not run; a ``<`` in it is escaped, so nothing in it ends the
 block. The script of the file makes text nodes of it. The file's policy also lets no other script run and
-loads nothing. Styles, script and icons stand in ``static/export`` and ``static/css/tokens.css``.
+loads nothing. Styles, script and icons are in ``static/export`` and ``static/css/tokens.css``.
 """
 
 import base64
@@ -42,13 +42,13 @@ class _Block(NamedTuple):
     """One step in the file."""
 
     row: list[Any]
-    """For the list: kind, title, what came of it, status, milliseconds, whether a person's turn begins."""
+    """For the list: kind, title, outcome, status, milliseconds, whether a person's turn begins."""
     content: dict[str, Any]
 
 
 @dataclass(slots=True)
 class _PendingStep:
-    """A step that is written once it is known what follows it."""
+    """A step that is written when the next one is known."""
 
     episode: Episode
     before: list[Any]
@@ -119,7 +119,8 @@ def _inline(text: str) -> str:
 
 
 def _steps(entries: Iterable[Entry]) -> Iterator[str]:
-    """A data block for each step. Inputs after a step stand before the next one; the last ones at the end."""
+    """A data block for each step. Inputs after a step come before the next one, and the last ones at the
+    end."""
     held: _PendingStep | None = None
     number, inputs = 0, list[Any]()
     for run in entry_runs(entries):
@@ -218,7 +219,7 @@ def _likely_failure(episode: Episode, calls: list[ToolCall], subjects: list[Call
 
 
 def _title(episode: Episode, calls: list[ToolCall], subjects: list[CallSubject]) -> tuple[str, str]:
-    """The kind of the step's first call, and the line that stands for the step."""
+    """The kind of the step's first call, and the line that represents the step."""
     if not calls:
         return "other", preview(episode.output.text or episode.output.thoughts_text) or "(empty answer)"
     title = subjects[0].target or preview(json_text(calls[0].arguments), 120)

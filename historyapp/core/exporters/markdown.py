@@ -115,7 +115,8 @@ def _block(text: str, language: str = "") -> str:
 
 
 def _line(text: str) -> str:
-    """Text on one line in which nothing is Markdown or HTML; it never stands where a line begins."""
+    """Text on one line in which nothing is Markdown or HTML. It must not be used at the beginning of a
+    line."""
     line = " ".join(clean(text).split())
     return _MARKUP.sub(lambda match: "".join(f"\\{mark}" for mark in match[0]), line)
 

@@ -1,4 +1,4 @@
-"""Everything that a session is made of, as JSON lines that ``importers/playhead_jsonl`` reads back.
+"""Everything in a session, as JSON lines that ``importers/playhead_jsonl`` can read.
 
 A header, then each entry in the order of positions, then summaries and notes; forks follow in the same way::
 

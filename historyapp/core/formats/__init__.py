@@ -1,4 +1,4 @@
-"""One file per provider: how entries and contexts become the messages that it accepts."""
+"""Formats write entries and contexts as the messages that a provider accepts. Each has a file of its own."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +17,7 @@ FORMATS: dict[str, Format] = {
 
 
 def format_named(name: str) -> Format:
-    """The format of a name.
+    """The format with this name.
 
     Raises:
         Invalid: when the name is unknown. The message lists all formats.

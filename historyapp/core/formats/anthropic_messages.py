@@ -36,8 +36,8 @@ _THINKING: dict[str, tuple[str, ...]] = {
 class AnthropicMessages(Format):
     """Requests to ``messages``: ``tools``, ``system`` and ``messages``, with cache breakpoints.
 
-    An item is a message of one role; neighbours of the same role become one message. The last message is
-    always a user's: current models refuse to go on from an assistant's.
+    An item is a message of one role. Adjacent messages of the same role become one message. The last
+    message is always a user's: current models refuse to go on from an assistant's.
     """
 
     name = "anthropic_messages"
@@ -115,7 +115,7 @@ class AnthropicMessages(Format):
                     yield Leaf(tokens=pages_tokens(block))
 
     def request(self, context: Context, tools: Sequence[Definition] = ()) -> dict[str, Any]:
-        """With breakpoints at the ends of what the next request is expected to begin with."""
+        """Sets breakpoints at the end of the parts with which the next request will probably begin."""
         start = context.leading
         cut = max(start, context.stable)
         count = sum(len(part.items) for part in context.parts[start:cut])
@@ -143,7 +143,7 @@ class AnthropicMessages(Format):
         return ({"tools": shaped} if shaped else {}) | ({"system": system} if system else {}) | fields
 
     def piece(self, item: Item, before: Item | None) -> str:
-        """Neighbours of the same role are one message."""
+        """Adjacent messages of the same role are one message."""
         blocks = ",".join(map(compact_json, item["content"]))
         if before and before["role"] == item["role"]:
             return f",{blocks}"
@@ -260,10 +260,9 @@ def _with_breakpoint(block: Item) -> Item:
 def _marked(messages: list[Item]) -> list[Item]:
     """The stable messages with breakpoints at the end of the last two that are a user's.
 
-    With those on the instruction and the notebook a request has the four that Claude accepts at most (Claude
-    documentation, "Prompt caching").
-    The newer one is written for the next call, the older one was written by the call before: the provider
-    looks back from a breakpoint only 20 blocks.
+    Together with those on the instruction and the notebook, a request has four, the most that Claude
+    accepts (Claude documentation, "Prompt caching"). The newer one is written for the next call, the older
+    one was written by the call before: the provider looks back from a breakpoint only 20 blocks.
     """
     ends = [
         index

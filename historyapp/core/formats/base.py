@@ -1,7 +1,8 @@
-"""What a format is: it writes turns and inputs as one provider's items, prices them, and makes requests.
+"""The interface of formats. A format writes turns and inputs as one provider's items, counts their tokens,
+and makes requests.
 
-A provider is described in one class without state: each turn is written once, on its own, and a request is
-made of the written turns.
+A format is a class without state. Each turn is written once, separately, and a request is made from the
+written turns.
 """
 
 from abc import ABC, abstractmethod
@@ -24,12 +25,12 @@ OVERHEAD = 4
 """Tokens around each text, call and result: 3 for a message and 1 for its role.
 Source: OpenAI Cookbook, "How to count tokens with tiktoken", ``tokens_per_message`` and the role's own."""
 PRIMING = 3
-"""Tokens with which every answer is primed. Source: the same."""
+"""Tokens that the provider adds before every answer. Source: the same."""
 OWN_TOOL = 800
 """The most tokens that a provider adds for a built-in tool. Source: Claude documentation, "Tool use", which
 lists 245 to 735 tokens by tool. OpenAI publishes no figures."""
 PER_PAGE = 3000
-"""Tokens of a PDF's page at most. Source: Claude documentation, "PDF support"."""
+"""The most tokens of a page of a PDF. Source: Claude documentation, "PDF support"."""
 PAGE = 20_000
 """Characters of a document or sound that count as a page: an estimate, since its pages are not known."""
 

@@ -17,7 +17,8 @@ class CallIds:
         """The newest number that was tried at a position."""
 
     def of(self, position: int, id: str) -> str:
-        """The id itself, or one that only depends on the position where it is illegal or used already."""
+        """The id itself. If it is illegal or used already: another one, which depends only on the
+        position."""
         legal, number = id, self._numbers.get(position, 0)
         while legal in self._used or not self._legal.fullmatch(legal):
             number += 1
@@ -33,5 +34,5 @@ def legal_name(name: str) -> str:
 
 
 def object_of(arguments: Any) -> dict[str, Any]:
-    """Arguments as the object that providers want; what was written instead of one stands under ``raw``."""
+    """Arguments as the object that providers require. Anything else is put into an object under ``raw``."""
     return arguments if isinstance(arguments, dict) else {"raw": arguments}

@@ -143,7 +143,7 @@ def _content_leaves(content: str | list[Item]) -> Iterator[Leaf]:
 
 
 def _reasoning(output: ModelOutput) -> list[Item]:
-    """The reasoning items of OpenAI that are complete, so that it takes them without its store."""
+    """The complete reasoning items of OpenAI, which it accepts without having stored them."""
     items = []
     for block in output.reasoning:
         if not isinstance(block, dict) or block.get("type") != "reasoning" or clean_value(block) != block:

@@ -63,7 +63,7 @@ class Plain(Format):
         yield Leaf(request["text"])
 
     def tools(self, definitions: Sequence[Definition]) -> list[Item]:
-        """None: a text has no place for them. What is no tool is refused all the same."""
+        """None, because a text has no place for tools. Invalid definitions are still refused."""
         for definition in definitions:
             if maker_of(definition) is None:
                 tool_of(definition)
@@ -78,7 +78,7 @@ class Plain(Format):
         return PromptRequest({"text": f"{instruction}\n\n{material}"}, {})
 
     def price(self, leaves: Iterable[Leaf], count: TokenCounter, factor: float) -> int:
-        """Line by line, so that texts that are put together cost what they cost alone."""
+        """Counted line by line, so that joined texts have the sum of their tokens."""
         lines = [line for leaf in leaves if leaf.text for line in ("", *leaf.text.split("\n"))]
         return sum(ceil((count(line) + 1) * factor) for line in lines)
 

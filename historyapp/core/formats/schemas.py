@@ -1,9 +1,8 @@
-"""What is wrong with a JSON schema, before a provider says so.
+"""Finds faults of a JSON schema before a provider refuses it.
 
-It checks what makes providers refuse a whole request: the shape of the keywords that hold schemas, and
-``type``, ``required`` and ``enum``. Source: JSON Schema 2020-12, meta-schemas "core", "applicator" and
-"validation".
-Unknown keywords are accepted, as the standard requires.
+It checks the faults for which providers refuse a whole request: the shape of the keywords that hold
+schemas, and ``type``, ``required`` and ``enum``. Source: JSON Schema 2020-12, meta-schemas "core",
+"applicator" and "validation". Unknown keywords are accepted, as the standard requires.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Tool definitions, given in any provider's shape, in the shape that one provider takes.
+"""Converts tool definitions from any provider's shape to the shape of one provider.
 
 So one session can plan with one provider and execute with another, with the same tools. Tools that a provider
 runs itself (web search …) are not functions: they go to that provider as they are, and to no other.
@@ -114,10 +114,10 @@ def tools_as(
 
 
 def named(tool: Tool) -> dict[str, Any]:
-    """Its name, and its description where it has one."""
+    """Its name, and its description if it has one."""
     return {"name": tool.name, "description": tool.description} if tool.description else {"name": tool.name}
 
 
 def strictness(tool: Tool) -> dict[str, Any]:
-    """``strict`` where the definition says it."""
+    """``strict`` if the definition sets it."""
     return {} if tool.strict is None else {"strict": tool.strict}

@@ -1,4 +1,5 @@
-"""The figures of a run: a fold over its live entries, whose state is bounded whatever the run's length."""
+"""The figures of a run: a fold over its live entries. The size of its state does not depend on the run's
+length."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -29,7 +30,7 @@ VERSION = 9
 MAX_TOOLS, MAX_FILES, MAX_COMMANDS = 100, 300, 200
 """The first names, which have figures of their own. Further tools are added up under the empty name."""
 MAX_STEPS = 8
-"""Steps that are kept of each tool, file and command: the first ones."""
+"""The number of first steps that are kept of each tool, file and command."""
 MAX_SLOWEST, MAX_DEAREST, MAX_TURNS, MAX_WAITS = 10, 20, 200, 5
 
 
@@ -87,7 +88,7 @@ class StepFigure:
 
     step: int
     score: float
-    """What it is ranked by: milliseconds, or tokens weighted as most providers price them."""
+    """The score by which it is ranked: milliseconds, or tokens weighted as most providers price them."""
     tool: str
     target: str
     model: str
@@ -129,7 +130,7 @@ class RunFigures:
     tools: dict[str, ToolFigures] = field(default_factory=dict)
     files: dict[str, FileFigures] = field(default_factory=dict)
     open_file: str = ""
-    """The file that an edit changes which names none, as those of SWE-agent."""
+    """The file that an edit without a file name changes, as with SWE-agent."""
     more_files: int = 0
     """Reads and edits of further files."""
     commands: dict[str, CommandFigures] = field(default_factory=dict)
@@ -158,7 +159,7 @@ class RunFigures:
         return self.timed_gaps > 0 and self.timed_gaps * 100 >= self.gaps
 
     def add_run(self, run: Sequence[Entry]) -> None:
-        """Adds what was recorded before the first output, or an output and what follows it."""
+        """Adds the entries before the first output, or an output and the entries after it."""
         first = run[0]
         if not isinstance(first.body, ModelOutput):
             self._add_entries(run)
@@ -289,7 +290,7 @@ def _note(steps: list[int], number: int) -> None:
 
 
 def _ranked(ranked: list[StepFigure], step: StepFacts, score: float, most: int) -> list[StepFigure]:
-    """The steps with the highest scores, this one among them if its own is high enough."""
+    """The steps with the highest scores, including this one if its score is high enough."""
     if score <= 0 or (len(ranked) == most and score <= ranked[-1].score):
         return ranked
     call = step.calls[0] if step.calls else None

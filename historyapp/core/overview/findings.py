@@ -55,7 +55,7 @@ class Notice(NamedTuple):
     text: str
     steps: tuple[int, ...]
     milliseconds: int = 0
-    """How long it took, where it is about time."""
+    """How long it took, if the notice is about time."""
 
 
 def ending_of(figures: RunFigures, *, is_live: bool) -> Ending:

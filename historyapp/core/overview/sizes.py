@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 MAX_POINTS = 400
-"""Points that are kept. With more, each stands for twice as many steps."""
+"""The most points. If there are more, each represents twice as many steps."""
 MAX_COMPACTIONS = 100
 
 
@@ -23,11 +23,11 @@ class ContextSizes:
     """Tokens that the model was given, by step."""
 
     stride: int = 1
-    """Steps for which one point stands."""
+    """The number of steps that one point represents."""
     points: list[tuple[int, int]] = field(default_factory=list)
     """Step and tokens: of every ``stride`` steps the largest."""
     reported: bool = False
-    """Whether the provider reported the sizes. Else they are our count of what was live."""
+    """Whether the provider reported the sizes. Otherwise they are our count of the live entries."""
     newest: int = 0
     since_compaction: int = 0
     """Tokens of the entries since the last compaction, by our own count."""
@@ -36,10 +36,10 @@ class ContextSizes:
     is_compacted: bool = False
     """Whether a compaction precedes the next step."""
     is_partial: bool = False
-    """Whether it took single entries out, so that what it left cannot be estimated."""
+    """Whether it removed single entries, so that the size after it cannot be estimated."""
 
     def compact(self, *, is_partial: bool = False) -> None:
-        """Notes a compaction. A file may say it twice: with its mark and with its summary.
+        """Notes a compaction. A file may report it twice: by its mark and by its summary.
 
         Args:
             is_partial: single entries were taken out, as OpenHands does.

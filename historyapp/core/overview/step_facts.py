@@ -21,7 +21,7 @@ _NO_LINES = LineCount()
 
 @dataclass(slots=True)
 class CallFacts:
-    """One tool call and what came back."""
+    """One tool call and its result."""
 
     id: str
     """Empty for an action without provider calls."""

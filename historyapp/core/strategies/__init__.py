@@ -15,7 +15,7 @@ STRATEGIES: dict[str, Strategy] = {
 
 
 def strategy_named(name: str) -> Strategy:
-    """The strategy of a name.
+    """The strategy with this name.
 
     Raises:
         Invalid: naming all that there are.

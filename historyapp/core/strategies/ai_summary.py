@@ -79,7 +79,7 @@ def write(material: Material, resources: Resources) -> SummaryDraft:
 
 
 def _parse(answer: str, material: str, longest: int) -> RangeAnswer:
-    """Raises ``UnusableAnswer`` where the answer does not fit the schema, or its summary is empty."""
+    """Raises ``UnusableAnswer`` if the answer does not fit the schema, or its summary is empty."""
     text = bare_answer(answer, longest)
     check_content(text, material)
     try:
@@ -112,7 +112,7 @@ def _line(text: str) -> str:
 
 
 def _fitted(summary: str, listed: str, room: int) -> str:
-    """Summary and points. Where both do not fit, the summary gets at least half of the room."""
+    """Summary and points. If both do not fit, the summary gets at least half of the room."""
     if len(summary) + len(listed) + 1 <= room or not listed:
         return f"{summary}\n{listed}" if listed else summary
     shortened = shorten(summary, max(room // 2, room - len(listed) - 1))

@@ -20,9 +20,9 @@ class SummaryPrompt:
     """One request to a model."""
 
     instruction: str
-    """Holds nothing that agents or people wrote."""
+    """Contains no text of agents or people."""
     material: str
-    """What agents and people wrote, delimited as data (``quoting``)."""
+    """Texts of agents and people, marked as data (``quoting``)."""
     max_output_tokens: int
     answer_schema: Mapping[str, Any] | None = None
     """JSON schema of the answer; null: plain text."""
@@ -46,19 +46,19 @@ class Language(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What one summary summarises."""
+    """The content that one summary covers."""
 
     episodes: tuple[Episode, ...]
     """Finished steps, oldest first, without gaps."""
     inputs: tuple[str, ...] = ()
-    """What people said to the agent between or just before these steps, verbatim, oldest first."""
+    """The inputs from people between or just before these steps, verbatim, oldest first."""
     task: str = ""
     """The session's first input, for orientation; empty when there was none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What a strategy may use."""
+    """The means that a strategy may use."""
 
     language: Language
     complete: Complete | None = None
@@ -70,7 +70,7 @@ class Resources:
     count: TokenCounter = count_tokens
     options: BaseModel = field(default_factory=lambda: NoOptions())
     instruction: str = ""
-    """Replaces the strategy's own task for the model, where it allows that; empty: its own."""
+    """Replaces the strategy's own task for the model, if the strategy allows that; empty: its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class SummaryDraft:
 
 
 class NoOptions(BaseModel):
-    """Of strategies without options."""
+    """The options of strategies that have none."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -105,6 +105,6 @@ class Strategy:
     takes_instruction: bool = False
     """Whether ``Resources.instruction`` replaces its task."""
     instruction_tokens: int = 0
-    """Of one prompt without its material; for estimates."""
+    """The tokens of one prompt without its material, for estimates."""
     answer_tokens: int = 0
-    """Of a usual answer; for estimates."""
+    """The tokens of a usual answer, for estimates."""

@@ -33,7 +33,8 @@ def write_digest(texts: Sequence[str], resources: Resources) -> SummaryDraft:
 
 
 def numbered(text: str, step: int) -> str:
-    """The summary of one step with the step's number, behind the user's words. A table has the number."""
+    """The summary of one step with the step's number after the user's words. A table already has the
+    number."""
     _, body = split_words(text)
     if text.startswith("{") or not body.strip():
         return text

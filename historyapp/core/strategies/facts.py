@@ -51,7 +51,7 @@ _HINTS = (
 
 
 def is_vital(line: str, hints: Iterable[str] = _HINTS) -> bool:
-    """Whether it says how a step ended: an exit code, test results, a traceback's last line, an error."""
+    """Whether a line says how a step ended: an exit code, test results, a traceback's last line, an error."""
     return any(hint in line for hint in hints) and _VITAL.search(line) is not None
 
 
@@ -162,7 +162,7 @@ def _chosen(
 
     Args:
         own: names of the tool calls.
-        named: names that need no room, as the head has them; those of kept lines are added.
+        named: names that need no room, because the head contains them. Those of kept lines are added.
     """
     kept: dict[int, str] = {}
     vital_room = int(room * _VITAL_SHARE)

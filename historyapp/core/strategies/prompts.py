@@ -1,4 +1,4 @@
-"""Prompts to the run's model: their material, within the model's window, and the check of the answers."""
+"""Makes prompts for the run's model, with material that fits the model's window, and checks the answers."""
 
 import re
 from collections.abc import Callable
@@ -22,9 +22,10 @@ MAX_WORDS = 4_000
 PARTIAL_LENGTH = 4_000
 """Characters of a partial summary."""
 MIN_ROOM = 256
-"""Fewest tokens of material for which a window is big enough."""
+"""A window must have room for at least this many tokens of material."""
 TOO_LONG = 10
-"""Times the requested length beyond which a second answer is not shortened but refused."""
+"""A second answer is refused instead of shortened if it is longer than this many times the requested
+length."""
 _FRAMING = 60
 _PARTIAL_OUTPUT = 2_000
 _MAX_REFUSAL = 400
@@ -117,7 +118,7 @@ class UnusableAnswer(Exception):
 
 
 def complete_checked(prompt: SummaryPrompt, resources: Resources, parse: Callable[[str], T]) -> T:
-    """The parsed answer. Where the first cannot be used, a second request says what was wrong with it.
+    """The parsed answer. If the first one cannot be used, a second request says what was wrong with it.
 
     Raises:
         NotSummarised: when neither can be used.

@@ -40,7 +40,7 @@ _LINE = re.compile(
 
 
 def review_fields(episode: Episode, language: Language) -> dict[str, str]:
-    """Task state, completion, goal, key results, score and passed, where they are stated; each on one line.
+    """Task state, completion, goal, key results, score and passed, if they are stated, each on one line.
 
     Empty for a step without a review. The supervision goes before the execution, and that before the
     analysis.

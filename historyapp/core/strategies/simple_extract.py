@@ -47,10 +47,10 @@ def write(material: Material, resources: Resources) -> SummaryDraft:
 
 
 def extract_steps(episodes: tuple[Episode, ...], resources: Resources, tokens: int = MAX_TOKENS) -> str:
-    """Each step within ``tokens`` and shorter than it is; several begin with their numbers.
+    """Each step within ``tokens``, and shorter than the step itself. Several steps begin with their numbers.
 
-    A step that is shorter than its extract stands unchanged. Numbers are left out where the extracts with
-    them would be larger than the steps.
+    A step that is shorter than its extract stays unchanged. Numbers are left out if the extracts with them
+    would be larger than the steps.
     """
     originals = [step_texts(episode) for episode in episodes]
     texts = []
@@ -70,7 +70,7 @@ def extract_steps(episodes: tuple[Episode, ...], resources: Resources, tokens: i
 
 
 def step_texts(episode: Episode) -> list[str]:
-    """What a model would read of each of the step's entries."""
+    """The text that a model reads of each entry of the step."""
     received = (*episode.results, *episode.unpaired_results)
     results = [result.model_copy(update={"feedback": None}) for result in received]
     answers = (ToolResults(results=(result,)) for result in results)
@@ -97,7 +97,7 @@ def is_smaller(text: str, originals: Iterable[str], count: TokenCounter) -> bool
 
 
 def smaller_text(text: str, originals: Sequence[str], count: TokenCounter) -> str:
-    """An extract, or the originals, which are a few words each, where the extract has more tokens."""
+    """An extract; if it has more tokens than the originals, the originals, which are a few words each."""
     if is_smaller(text, originals, count):
         return text
     most = sum(map(count, originals))

@@ -24,7 +24,7 @@ MAX_FACT = 200
 MAX_FACTS = 12
 _COLUMNS = ("step", "tool", "target", "outcome", "facts")
 _SHORTENINGS = (8, 5, 3, 1, 0)
-"""Facts for each step, tried in turn where more do not fit."""
+"""Numbers of facts for each step, tried in turn until they fit."""
 
 
 class StructuredOptions(BaseModel):

@@ -10,7 +10,7 @@ from historyapp.core.strategies.shortening import clip, shorten
 from historyapp.core.text import clean, fenced
 
 SHARE = 0.75
-"""Of a summary's length, at most, for what people said."""
+"""The largest share of a summary's length for the words of people."""
 MAX_POINT = 300
 MAX_POINTS = 50
 _LEAD = "The user said"

@@ -13,7 +13,7 @@ from historyapp.core.tokens import count_tokens
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """What to summarise, and how."""
+    """The steps to summarise, and the options."""
 
     strategy: str
     source: Material | list[str]
