@@ -28,9 +28,9 @@ class Child:
     """
 
     def __init__(self, module: str, *arguments: str) -> None:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            descriptor = theirs.fileno()
+        own_end, child_end = socket.socketpair()
+        with child_end:
+            descriptor = child_end.fileno()
             try:
                 self._process = subprocess.Popen(  # noqa: S603
                     [sys.executable, "-m", module, str(descriptor), str(os.getpid()), *arguments],
@@ -39,9 +39,9 @@ class Child:
                     pass_fds=(descriptor,),
                 )
             except OSError:
-                ours.close()
+                own_end.close()
                 raise
-        self.pipe = Connection(ours.detach())
+        self.pipe = Connection(own_end.detach())
         Thread(target=self._process.wait, daemon=True).start()  # otherwise it stays as a zombie
 
     @property

@@ -344,8 +344,8 @@ class History:
         """The requests in which live outputs were made, by position."""
         step = self.tail.step
         compacted = step is not None and step.compactions > 0
-        found = RequestOrigins(self.session, self.lineage, format, model, is_compacted=compacted)
-        return found.of(outputs)
+        origins = RequestOrigins(self.session, self.lineage, format, model, is_compacted=compacted)
+        return origins.of(outputs)
 
     def has_summary(self, summary: SummaryRow) -> bool:
         """Whether a summary that is valid in the lineage existed at the position."""

@@ -59,15 +59,15 @@ class RequestOrigins:
         for position in outputs:
             if session := self.lineage.session_at(position):
                 by_owner[UUID(session)].append(position)
-        found, logged = dict[int, Origin](), list[tuple[UUID, _LoggedOutput]]()
+        origins, logged = dict[int, Origin](), list[tuple[UUID, _LoggedOutput]]()
         for owner, positions in by_owner.items():
             for start in range(0, len(positions), AT_ONCE):
                 for output, snapshot in _with_snapshots(owner, positions[start : start + AT_ONCE]):
                     if snapshot:
-                        found[output.position] = self._of_snapshot(output, snapshot)
+                        origins[output.position] = self._of_snapshot(output, snapshot)
                     else:
                         logged.append((owner, output))
-        return found | dict(self._of_log(logged))
+        return origins | dict(self._of_log(logged))
 
     def _of_snapshot(self, output: _LoggedOutput, snapshot: Snapshot) -> Origin:
         is_other = not is_same_model(self.model, snapshot.model or self._model_of(output))
@@ -105,13 +105,13 @@ class RequestOrigins:
         positions = defaultdict[UUID, list[int]](list)
         for owner, output in outputs:
             positions[owner].append(output.position)
-        found = set[int]()
-        for owner, some in positions.items():
-            for start in range(0, len(some), AT_ONCE):
+        compacted = set[int]()
+        for owner, owned in positions.items():
+            for start in range(0, len(owned), AT_ONCE):
                 rows = Episode.objects.filter(session_id=owner, compactions__gt=0)
-                rows = rows.filter(first_position__in=some[start : start + AT_ONCE])
-                found.update(rows.values_list("first_position", flat=True))
-        return found
+                rows = rows.filter(first_position__in=owned[start : start + AT_ONCE])
+                compacted.update(rows.values_list("first_position", flat=True))
+        return compacted
 
 
 def _text_of(body: object) -> str:

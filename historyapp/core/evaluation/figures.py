@@ -131,17 +131,17 @@ def _totals(choice: Choice, sessions: Sequence[SessionFigures], figure: str) -> 
     return [SessionTotal(sum(steps), len(steps)) for steps in values]
 
 
-def recommend(found: Sequence[ChoiceFigures], *, all_priced: bool) -> Recommendation | None:
+def recommend(figures: Sequence[ChoiceFigures], *, all_priced: bool) -> Recommendation | None:
     """The cheapest choice whose recall is at most two points behind the best, by the lower end of the
     interval of the difference. None if nothing was measured.
 
     Args:
         all_priced: whether every session's model has a known price. Otherwise tokens decide.
     """
-    if not found or _best(found).recall.mean == 0:
+    if not figures or _best(figures).recall.mean == 0:
         return None
-    chosen = min(_close(found), key=lambda one: (_price(one, all_priced), -one.recall.mean))
-    return Recommendation(chosen.choice, _reason(chosen, found, all_priced))
+    chosen = min(_close(figures), key=lambda one: (_price(one, all_priced), -one.recall.mean))
+    return Recommendation(chosen.choice, _reason(chosen, figures, all_priced))
 
 
 def cautions(sessions: int, unpriced: int) -> list[str]:

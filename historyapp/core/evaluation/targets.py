@@ -63,7 +63,7 @@ def targets(
             named.append((episode, list(names)[:most_names]))
     texts = _texts(recording)
     firsts: dict[str, NeededIdentifier | None] = {}
-    found: dict[int, list[NeededIdentifier]] = {}
+    needs: dict[int, list[NeededIdentifier]] = {}
     for episode, names_of_step in named if most_steps is None else spread(named, most_steps):
         wanted = []
         for name in names_of_step:
@@ -72,8 +72,8 @@ def targets(
             if (target := firsts[name]) is not None:
                 wanted.append(target)
         if wanted:
-            found[episode.number] = wanted
-    return found
+            needs[episode.number] = wanted
+    return needs
 
 
 def measured_steps(needs: dict[int, list[NeededIdentifier]]) -> list[int]:
@@ -96,12 +96,12 @@ def arguments_of(output: ModelOutput) -> Iterable[str]:
 
 def coverage(targets: Sequence[NeededIdentifier], text: str) -> tuple[float, float]:
     """The share of the targets that a text contains, and that it contains with the words around them."""
-    found = grounded = 0
+    contained = grounded = 0
     for target in targets:
         spots = occurrences(target.name, text)[:_SPOTS]
-        found += bool(spots)
+        contained += bool(spots)
         grounded += bool(spots) and is_grounded(target, text, spots)
-    return found / len(targets), grounded / len(targets)
+    return contained / len(targets), grounded / len(targets)
 
 
 def _texts(recording: RecordedSession) -> list[tuple[int, bool, str]]:

@@ -55,7 +55,7 @@ def response_order(output: ModelOutput, blocks: int) -> list[Piece]:
     recorded = _recorded_pieces(output.raw_message or {})
     if "reasoning" not in recorded:
         return pieces
-    last = max(place for place, piece in enumerate(recorded) if piece == "reasoning")
+    last = max(index for index, piece in enumerate(recorded) if piece == "reasoning")
     if "" in recorded[:last]:
         return []  # the request does not repeat what the provider's own tools returned
     order: list[Piece] = []

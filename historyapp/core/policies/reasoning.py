@@ -92,7 +92,7 @@ def _turns(parts: Sequence[ContextPart]) -> Iterator[list[int]]:
 
 def _listed(parts: Sequence[ContextPart], reasons: Mapping[int, str]) -> list[ReasoningLeftOut]:
     """What is left out, in runs of one reason."""
-    found = []
+    listed = []
     for reason, run in groupby(sorted(reasons), key=lambda index: reasons[index]):
         steps = [parts[index] for index in run]
         numbers = [part.segment.step or 0 for part in steps]
@@ -101,8 +101,8 @@ def _listed(parts: Sequence[ContextPart], reasons: Mapping[int, str]) -> list[Re
             left_out = ReasoningLeftOut(
                 first_step=numbers[0], last_step=numbers[-1], blocks=blocks, reason=reason
             )
-            found.append(left_out)
-    return found
+            listed.append(left_out)
+    return listed
 
 
 @dataclass(slots=True)

@@ -115,12 +115,12 @@ class SessionEvaluation:
         if served is None:
             return StepFigures(0.0, 0.0)
         earlier = self._serve(choice, before) if before else None
-        found = measure(self.targets[step], served, earlier, self._counts)
+        measured = measure(self.targets[step], served, earlier, self._counts)
         if self.price is None:
-            cached, cost = cached_tokens(found.repeated), None
+            cached, cost = cached_tokens(measured.repeated), None
         else:
-            cached, cost = input_cost(self.price, found.tokens, found.repeated)
-        return StepFigures(found.recall, found.grounded, found.tokens, cached, cost)
+            cached, cost = input_cost(self.price, measured.tokens, measured.repeated)
+        return StepFigures(measured.recall, measured.grounded, measured.tokens, cached, cost)
 
     def _past(self, step: int) -> History:
         """The history directly before a step."""

@@ -122,7 +122,7 @@ def evaluation_progress(evaluation: Evaluation) -> EvaluationProgress:
     )
     titles = dict(sessions.values_list("pk", "title"))
     choices = evaluation.choices
-    found = [
+    session_progress = [
         SessionProgress(
             session=item.session_id,
             title=titles.get(item.session_id, ""),
@@ -138,7 +138,9 @@ def evaluation_progress(evaluation: Evaluation) -> EvaluationProgress:
     ]
     stored = evaluation.results
     results = EvaluationResults.load(stored) if stored else None
-    return EvaluationProgress(evaluation, found, Counter(item.state for item in found), results)
+    return EvaluationProgress(
+        evaluation, session_progress, Counter(item.state for item in session_progress), results
+    )
 
 
 def end_evaluation(evaluation: Evaluation, state: str) -> None:

@@ -127,6 +127,6 @@ def prune_evaluations() -> None:
     old = Evaluation.objects.exclude(state=Evaluation.State.RUNNING).filter(
         created_at__lt=timezone.now() - KEPT
     )
-    while some := list(old.values_list("pk", flat=True)[:_PRUNED_AT_ONCE]):
+    while batch := list(old.values_list("pk", flat=True)[:_PRUNED_AT_ONCE]):
         with writing():
-            Evaluation.objects.filter(pk__in=some).delete()
+            Evaluation.objects.filter(pk__in=batch).delete()
