@@ -8,7 +8,7 @@ that ends them. Of the past, only the hash of each step's request is read for th
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import groupby, islice
 
 from historyapp.core.budget import RequestMeter
 from historyapp.core.context import Context, Item
@@ -23,6 +23,7 @@ from historyapp.core.policies.parts import ContextPart
 
 CHANGED = "what precedes it has changed since the model wrote it"
 CLIPPED = "a step of its turn is clipped"
+INCOMPLETE = "another step of its turn is left out"
 FOREIGN = "another provider wrote it"
 NO_PLACE = "this format has no place for it"
 NOT_EXACT = "it cannot be sent exactly as the model wrote it"
@@ -80,14 +81,19 @@ def _turns(parts: Sequence[ContextPart]) -> Iterator[list[int]]:
     turn: list[int] = []
     goes_on = False
     for index, part in enumerate(parts):
-        content = part.content
-        if turn and not (goes_on and isinstance(content, Turn)):
+        if turn and not (goes_on and isinstance(part.content, Turn)):
             yield turn
             turn = []
         turn.append(index)
-        goes_on = isinstance(content, Turn) and bool(content.output.tool_calls) and not content.remarks
+        goes_on = _goes_on(part)
     if turn:
         yield turn
+
+
+def _goes_on(part: ContextPart) -> bool:
+    """Whether the next step belongs to the same turn, if no input comes before it."""
+    content = part.content
+    return isinstance(content, Turn) and bool(content.output.tool_calls) and not content.remarks
 
 
 def _listed(parts: Sequence[ContextPart], reasons: Mapping[int, str]) -> list[ReasoningLeftOut]:
@@ -139,7 +145,7 @@ class _Walk:
         signed = [index for index in turn if self.reasons.get(index) == ""]
         broken = [self.reasons[index] for index in turn if self.reasons.get(index) in (CLIPPED, NOT_EXACT)]
         kept = dict[int, ContextPart]()
-        reason = broken[0] if broken and signed else ""
+        reason = broken[0] if broken else INCOMPLETE if self._is_cut(turn) else ""
         for index, ids in zip(turn, legal, strict=True):
             if not reason:
                 reason = self._add_part(index, ids, kept)
@@ -152,6 +158,19 @@ class _Walk:
             self._add_bare(index, ids)
         for index in signed:
             self.reasons[index] = reason
+
+    def _is_cut(self, turn: Sequence[int]) -> bool:
+        """Whether a step within a turn or after it is not in the context, so that it may belong to it."""
+        steps = [self.parts[index].segment.step or 0 for index in turn]
+        if steps[-1] - steps[0] != len(steps) - 1:
+            return True
+        if not _goes_on(self.parts[turn[-1]]) or steps[-1] == self.source.past.steps:
+            return False
+        later = islice(self.parts, turn[-1] + 1, None)
+        return (
+            next((part.segment.step for part in later if isinstance(part.content, Turn)), None)
+            != steps[-1] + 1
+        )
 
     def _add_part(self, index: int, ids: Sequence[str], kept: dict[int, ContextPart]) -> str:
         """Adds a part with its reasoning, if it has any. Returns why that cannot be sent; empty if it can."""
