@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 
 from historyapp.core.context import Context, Item, Rendered
 from historyapp.core.conversation import ConversationPart, InputMessage
+from historyapp.core.entries import ModelOutput
 from historyapp.core.formats import format_named
 from historyapp.core.formats.base import Format
+from historyapp.core.formats.reasoning import own_blocks
 from historyapp.core.formats.tools import Definition
 from historyapp.core.text import clean
 from historyapp.core.tokens import TokenCounter, count_tokens, counter_for, encoding_for
@@ -51,6 +53,12 @@ class RequestMeter:
         """A turn or an input as the format writes it, with its tokens."""
         rendered = self._format.write(part)
         return rendered._replace(tokens=self.items(rendered.items))
+
+    def with_reasoning(self, rendered: Rendered, output: ModelOutput) -> Rendered:
+        """A turn that was written without reasoning, with all of it as it was recorded."""
+        leaves = self._format.reasoning_leaves(own_blocks(self._format, output))
+        tokens = rendered.tokens + self._format.price(leaves, self.count, self.factor)
+        return rendered._replace(items=self._format.with_reasoning(rendered.items, output), tokens=tokens)
 
     def message(self, text: str) -> int:
         """Tokens of a text as a message of its own; 0 if it is blank."""

@@ -32,7 +32,6 @@ from historyapp.core.open_calls import NONE_OPEN, OpenCalls
 from historyapp.core.results import reported_text, returned_text
 
 Status = Literal["in_flight", "success", "error", "interrupted_by_human", "answered", "abandoned"]
-ReasoningForm = Literal["known_fields", "recorded", "none"]
 INSTRUCTING = ("system", "developer")
 """Channels whose inputs are instructions."""
 NO_RESULT = "interrupted: no result was recorded"
@@ -52,9 +51,9 @@ class Turn:
     that nothing answered has a result that says so."""
     remarks: tuple[str, ...] = ()
     """Further texts: remarks on the results as a whole, and results that answer no call."""
-    reasoning: ReasoningForm = "known_fields"
-    """How its reasoning blocks are written: those that the provider takes, with the fields that it knows;
-    all as they were recorded, in the order of the response, or none of them; or left out."""
+    has_reasoning: bool = True
+    """Whether it is written with those reasoning blocks that the provider takes, with the fields that it
+    knows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,19 @@ class _LoggedOutput(NamedTuple):
     created_at: datetime
 
 
+class _Request(NamedTuple):
+    """A snapshot's row, with the columns that are read."""
+
+    pk: UUID
+    position: int
+    created_at: datetime
+    format: str
+    model: str
+    screen_tokens: int
+    sha256: str
+    prefix_sha256: str
+
+
 class RequestOrigins:
     """Looks up the requests of outputs that are live in a lineage.
 
@@ -69,7 +82,7 @@ class RequestOrigins:
                         logged.append((owner, output))
         return origins | dict(self._of_log(logged))
 
-    def _of_snapshot(self, output: _LoggedOutput, snapshot: Snapshot) -> Origin:
+    def _of_snapshot(self, output: _LoggedOutput, snapshot: _Request) -> Origin:
         is_other = not is_same_model(self.model, snapshot.model or self._model_of(output))
         change = OTHER_FORMAT if snapshot.format != self.format else SCREEN if snapshot.screen_tokens else ""
         return Origin(snapshot.prefix_sha256 or snapshot.sha256, change, is_other)
@@ -121,7 +134,7 @@ def _text_of(body: object) -> str:
     return ""
 
 
-def _with_snapshots(owner: UUID, positions: Sequence[int]) -> Iterator[tuple[_LoggedOutput, Snapshot | None]]:
+def _with_snapshots(owner: UUID, positions: Sequence[int]) -> Iterator[tuple[_LoggedOutput, _Request | None]]:
     """Some outputs of a session, each with the snapshot of its request. Two queries."""
     entries = Entry.objects.filter(session_id=owner, position__in=positions)
     rows = entries.values_list("position", "metadata", "created_at").order_by("position")
@@ -130,9 +143,9 @@ def _with_snapshots(owner: UUID, positions: Sequence[int]) -> Iterator[tuple[_Lo
     ids = [id for id in named.values() if id]
     before = [output.position - 1 for output in outputs]
     snapshots = Snapshot.objects.filter(session_id=owner).filter(Q(pk__in=ids) | Q(position__in=before))
-    fields = ("position", "created_at", "format", "model", "screen_tokens", "sha256", "prefix_sha256")
-    by_id, by_position = dict[UUID, Snapshot](), defaultdict[int, list[Snapshot]](list)
-    for snapshot in snapshots.only(*fields).order_by("-pk"):
+    by_id, by_position = dict[UUID, _Request](), defaultdict[int, list[_Request]](list)
+    for row in snapshots.order_by("-pk").values_list(*_Request._fields):
+        snapshot = _Request(*row)
         by_id[snapshot.pk] = snapshot
         by_position[snapshot.position].append(snapshot)
     for output in outputs:

@@ -49,15 +49,12 @@ class AnthropicMessages(Format):
 
     def turn_items(self, turn: Turn) -> Iterable[Item]:
         calls = turn.output.tool_calls
-        texts, uses = _as_blocks(output_text(turn.output)), list[Item]()
+        blocks = _as_blocks(output_text(turn.output))
         for call in calls:
             name, arguments = legal_name(call.name), object_of(call.arguments)
-            uses.append({"type": "tool_use", "id": call.id, "name": name, "input": arguments})
-        if turn.reasoning == "recorded":
-            yield _message("assistant", in_response_order(self, turn.output, texts, uses))
-        elif texts or uses:  # thinking alone is not a message
-            thinking = [] if turn.reasoning == "none" else _thinking(turn.output)
-            yield _message("assistant", [*thinking, *texts, *uses])
+            blocks.append({"type": "tool_use", "id": call.id, "name": name, "input": arguments})
+        if blocks:  # thinking alone is not a message
+            yield _message("assistant", [*(_thinking(turn.output) if turn.has_reasoning else []), *blocks])
         answers = []
         for call, result in zip(calls, turn.results, strict=False):
             content = _as_blocks(shaped_content(returned_content(result), _block)) or returned_text(result)
@@ -136,6 +133,13 @@ class AnthropicMessages(Format):
         names = _THINKING[block["type"]]
         texts = all(isinstance(block.get(name), str) for name in names)
         return texts and bool(block[names[-1]]) and set(block) == {"type", *names}
+
+    def with_reasoning(self, items: Sequence[Item], output: ModelOutput) -> list[Item]:
+        first, *results = items
+        return [_message("assistant", in_response_order(self, output, first["content"])), *results]
+
+    def reasoning_leaves(self, blocks: Sequence[Item]) -> Iterator[Leaf]:
+        return self.leaves({"content": blocks})
 
     def opening(self, context: Context, tools: Sequence[Definition] = ()) -> dict[str, Any]:
         shaped, fields = self.tools(tools), self.fields(context, [])

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 from historyapp.core.content import plain_text
 from historyapp.core.context import Context, Item, Rendered
 from historyapp.core.conversation import ConversationPart, InputMessage, Turn
+from historyapp.core.entries import ModelOutput
 from historyapp.core.formats.calls import CallIds
 from historyapp.core.formats.tools import Definition, Tool, maker_of, tools_as
 from historyapp.core.json import compact_json, json_text
@@ -122,6 +123,15 @@ class Format(ABC):
     def is_exact(self, block: Mapping[str, Any]) -> bool:
         """Whether the provider takes one of its own reasoning blocks back as it was recorded."""
         return False
+
+    def with_reasoning(self, items: Sequence[Item], output: ModelOutput) -> list[Item]:
+        """The items of a turn that was written without reasoning, with all of it as it was recorded."""
+        return list(items)
+
+    def reasoning_leaves(self, blocks: Sequence[Item]) -> Iterator[Leaf]:
+        """The leaves of reasoning blocks."""
+        for block in blocks:
+            yield from self.leaves(block)
 
     def opening(self, context: Context, tools: Sequence[Definition] = ()) -> dict[str, Any]:
         """The request up to its first turn or input, without cache breakpoints. The list of items is last."""

@@ -26,24 +26,19 @@ class OpenAIResponses(Format):
     def turn_items(self, turn: Turn) -> Iterable[Item]:
         text, calls = output_text(turn.output), turn.output.tool_calls
         message = [_message("assistant", text)] if text.strip() else []
-        uses = list[Item]()
-        for call in calls:
-            name, arguments = legal_name(call.name), json_text(object_of(call.arguments))
-            uses.append({"type": "function_call", "call_id": call.id, "name": name, "arguments": arguments})
-        reasoning = _reasoning(turn.output) if turn.reasoning == "known_fields" else []
-        if turn.reasoning == "recorded":
-            yield from in_response_order(self, turn.output, message, uses)
-        elif calls:
-            yield from [*message, *reasoning, *uses]
-        else:
-            yield from [*reasoning, *message] if message else []
+        reasoning = _reasoning(turn.output) if turn.has_reasoning else []
         if calls:
+            yield from [*message, *reasoning]
+            for call in calls:
+                name, arguments = legal_name(call.name), json_text(object_of(call.arguments))
+                yield {"type": "function_call", "call_id": call.id, "name": name, "arguments": arguments}
             for call, result in zip(calls, turn.results, strict=True):
                 output: Any = _content(returned_content(result))
                 if isinstance(output, str) or not output:
                     output = returned_text(result)
                 yield {"type": "function_call_output", "call_id": call.id, "output": output}
         else:
+            yield from [*reasoning, *message] if message else []
             yield from (_message("user", reported_text(result, turn.output)) for result in turn.results)
         yield from (_message("user", remark) for remark in turn.remarks)
 
@@ -84,6 +79,10 @@ class OpenAIResponses(Format):
         )
         status = block.get("status", "completed") in ("in_progress", "completed", "incomplete")
         return _is_complete(block) and set(block) <= _ITEM_FIELDS and texts and status
+
+    def with_reasoning(self, items: Sequence[Item], output: ModelOutput) -> list[Item]:
+        own = bool(output_text(output).strip()) + len(output.tool_calls)
+        return [*in_response_order(self, output, items[:own]), *items[own:]]
 
     def fields(self, context: Context, items: list[Item]) -> dict[str, Any]:
         instructions = {"instructions": clean(context.system)} if context.system.strip() else {}

@@ -5,7 +5,7 @@ was recorded, at the place that it had in its response, or not at all.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from historyapp.core.context import Item
@@ -65,13 +65,14 @@ def response_order(output: ModelOutput, blocks: int) -> list[Piece]:
     return order if Counter(order) == Counter(pieces) else []
 
 
-def in_response_order(
-    format: Format, output: ModelOutput, texts: Sequence[Item], calls: Sequence[Item]
-) -> list[Item]:
-    """The reasoning blocks of an output that can be sent, its text and its calls, in their order."""
+def in_response_order(format: Format, output: ModelOutput, written: Iterable[Item]) -> list[Item]:
+    """The reasoning blocks of an output that can be sent, among its written text and calls."""
     blocks = own_blocks(format, output)
-    left = {"reasoning": iter(blocks), "text": iter(texts), "call": iter(calls)}
-    return [next(left[piece]) for piece in response_order(output, len(blocks))]
+    left: dict[Piece, list[Item]] = {"reasoning": blocks[::-1], "text": [], "call": []}
+    for item in written:
+        piece = _PIECES[_kind(item)]
+        left[piece].insert(0, item)
+    return [left[piece].pop() for piece in response_order(output, len(blocks))]
 
 
 def _recorded_pieces(message: Mapping[str, Any]) -> list[Piece | Literal[""]]:

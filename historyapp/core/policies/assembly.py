@@ -69,7 +69,7 @@ class Assembly:
         if isinstance(unit, Episode):
             content, blocks = content or unit.turn, len(unit.output.reasoning)
             if blocks and isinstance(content, Turn) and not self.extras.keeps_all_reasoning:
-                content = replace(content, reasoning="none")
+                content = replace(content, has_reasoning=False)
             rendered = rendered or self.meter.write(content)
             segment = Segment(source="step", step=unit.number, form=form, tokens=rendered.tokens)
         else:

@@ -61,18 +61,16 @@ def restore_reasoning(
                 foreign = FOREIGN if format.reasoning_kinds else NO_PLACE
                 states = {"all": "", "none": NOT_EXACT, "foreign": foreign}
                 reasons[index] = states[sendable(format, part.content.output)]
-    positions = [parts[index].position for index, reason in reasons.items() if not reason]
     restored = list(parts)
-    if positions:
-        origins = source.past.origins(positions, format.name, source.extras.model)
-        for index in reasons:
-            if not reasons[index] and origins[parts[index].position].is_other_model:
-                reasons[index] = OTHER_MODEL
-        walk = _Walk(restored, context, source, reasons, origins)
-        last = max((index for index, reason in reasons.items() if not reason), default=-1)
-        for turn in _turns(parts):
-            if turn[0] <= last:
-                walk.add(turn)
+    last = max((index for index, reason in reasons.items() if not reason), default=-1)
+    turns = [turn for turn in _turns(parts) if turn[0] <= last]
+    if turns:
+        walk = _Walk(restored, context, source, reasons)
+        # Turns after a change fail at their first block: the others are looked up only if that one is kept.
+        most = None if all(part.is_whole for part in parts) else 1
+        walk.look_up([index for turn in turns for index in [i for i in turn if reasons.get(i) == ""][:most]])
+        for turn in turns:
+            walk.add(turn)
     return restored, _listed(parts, reasons)
 
 
@@ -121,7 +119,8 @@ class _Walk:
     source: ReasoningSource
     reasons: dict[int, str]
     """By index: why a step's reasoning is left out; empty if it is kept."""
-    origins: Mapping[int, Origin]
+    origins: dict[int, Origin] = field(default_factory=dict)
+    """By index."""
     prefix: RequestPrefix = field(init=False)
     ids: CallIds = field(init=False)
     room: int | None = field(init=False)
@@ -134,6 +133,13 @@ class _Walk:
         self.prefix = RequestPrefix(format, self.context, self.source.extras.tools)
         self.ids = CallIds(format.longest_id)
         self.room = self.source.room
+
+    def look_up(self, indexes: Sequence[int]) -> None:
+        """Looks up the requests in which some steps were made."""
+        places = {self.parts[index].position: index for index in indexes}
+        extras, format = self.source.extras, self.source.meter.format
+        found = self.source.past.origins(list(places), format, extras.model)
+        self.origins |= {places[position]: origin for position, origin in found.items()}
 
     def add(self, turn: Sequence[int]) -> None:
         """Adds the parts of a turn, with their reasoning if all of it may be sent."""
@@ -157,7 +163,7 @@ class _Walk:
         for index, ids in zip(turn, legal, strict=True):
             self._add_bare(index, ids)
         for index in signed:
-            self.reasons[index] = reason
+            self.reasons[index] = self.reasons[index] or reason
 
     def _is_cut(self, turn: Sequence[int]) -> bool:
         """Whether a step within a turn or after it is not in the context, so that it may belong to it."""
@@ -175,23 +181,30 @@ class _Walk:
     def _add_part(self, index: int, ids: Sequence[str], kept: dict[int, ContextPart]) -> str:
         """Adds a part with its reasoning, if it has any. Returns why that cannot be sent; empty if it can."""
         part = self.parts[index]
-        if self.reasons.get(index) != "":
+        if self.reasons.get(index) != "" or self._is_of_other_model(index):
             self._add_bare(index, ids)
             return ""
         assert isinstance(part.content, Turn)
-        content = replace(part.content, reasoning="recorded")
-        rendered = self.source.meter.write(content)
+        rendered = self.source.meter.with_reasoning(part.rendered, part.content.output)
         items = format_named(self.source.meter.format).identified(rendered, ids)
-        if not self._is_as_made(part, items[0]):
-            return self.origins[part.position].change or CHANGED
+        if not self._is_as_made(index, items[0]):
+            return self.origins[index].change or CHANGED
         if self.room is not None:
             self.room -= rendered.tokens - part.segment.tokens
             if self.room < 0:
                 return NO_ROOM
         segment = part.segment.model_copy(update={"tokens": rendered.tokens})
-        kept[index] = replace(part, content=content, rendered=rendered, segment=segment)
+        kept[index] = replace(part, rendered=rendered, segment=segment)
         self._pass(index, items)
         return ""
+
+    def _is_of_other_model(self, index: int) -> bool:
+        if index not in self.origins:
+            unknown = self.reasons.keys() - self.origins.keys()
+            self.look_up([each for each in sorted(unknown) if not self.reasons[each]])
+        if self.origins[index].is_other_model:
+            self.reasons[index] = OTHER_MODEL
+        return self.origins[index].is_other_model
 
     def _add_bare(self, index: int, ids: Sequence[str]) -> None:
         part = self.parts[index]
@@ -208,9 +221,9 @@ class _Walk:
             self.is_unchanged = self.is_unchanged and segment.step == self.steps + 1
             self.steps = segment.step
 
-    def _is_as_made(self, part: ContextPart, first: Item) -> bool:
-        """Whether the request so far is that in which the part was made. ``first``: the part's first item."""
-        origin, gap = self.origins[part.position], self.source.gap
+    def _is_as_made(self, index: int, first: Item) -> bool:
+        """Whether the request so far is that in which a part was made. ``first``: the part's first item."""
+        part, origin, gap = self.parts[index], self.origins[index], self.source.gap
         if origin.change or not self.prefix.is_beginning_of(first):
             return False
         if origin.sha256:

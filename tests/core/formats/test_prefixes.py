@@ -81,8 +81,9 @@ def test_reasoning_is_sent_as_recorded_or_not_at_all() -> None:
 
 def written(name: str, output: ModelOutput) -> list[str]:
     answers = tuple(ToolResult(tool_call_id=call.id, status="success") for call in output.tool_calls)
-    results = FORMATS[name].write(Turn(1, output, answers, reasoning="recorded")).items
-    blocks = results[0]["content"] if name == "anthropic_messages" else results
+    bare = FORMATS[name].write(Turn(1, output, answers, has_reasoning=False))
+    items = FORMATS[name].with_reasoning(bare.items, output)
+    blocks = items[0]["content"] if name == "anthropic_messages" else items
     return [block["type"] for block in blocks if block["type"] != "function_call_output"]
 
 
@@ -121,7 +122,8 @@ def test_blocks_are_equal_to_the_recorded_ones_in_any_order(texts: list[str]) ->
         *[SIGNED] * count, text="t" * ("text" in texts), calls=texts.count("tool_use"), raw_message=raw
     )
     if sendable(FORMATS["anthropic_messages"], output) == "all":
-        items = FORMATS["anthropic_messages"].write(Turn(1, output, reasoning="recorded")).items
+        bare = FORMATS["anthropic_messages"].write(Turn(1, output, has_reasoning=False))
+        items = FORMATS["anthropic_messages"].with_reasoning(bare.items, output)
         sent = [json.dumps(block) for block in items[0]["content"] if block["type"] == "thinking"]
         assert sent == [json.dumps(SIGNED)] * count
 

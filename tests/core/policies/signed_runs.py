@@ -131,9 +131,11 @@ class Run:
         meter, parts = RequestMeter(format), []
         for part in conversation_parts(each for each in self.live if each.kind not in FIXED):
             if isinstance(part, Turn):
-                exact = sendable(FORMATS[format], part.output) == "all"
-                part = replace(part, reasoning="recorded" if exact else "none")
-            parts.append(meter.write(part))
+                part = replace(part, has_reasoning=False)
+            written = meter.write(part)
+            if isinstance(part, Turn) and sendable(FORMATS[format], part.output) == "all":
+                written = meter.with_reasoning(written, part.output)
+            parts.append(written)
         past = MemoryPast(self.live)
         chosen = Context(
             tuple(parts),
