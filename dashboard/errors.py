@@ -2,7 +2,6 @@
 
 import sys
 
-from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
@@ -10,7 +9,7 @@ from django.utils.deprecation import MiddlewareMixin
 from django.views import defaults
 
 from historyapp.core.errors import PlayheadError
-from historyapp.services.faults import find_damage, note
+from historyapp.services.faults import find_damage, unavailable
 from historyapp.wire.problems import ServerUnavailable, StorageFailed, problem_type
 
 
@@ -33,9 +32,7 @@ def _fault(error: BaseException | None) -> ServerUnavailable | None:
     """The reason for which the database cannot be used, if the error has one."""
     if isinstance(error, StorageFailed):
         return error
-    is_busy = isinstance(error, OperationalError)
-    busy = ServerUnavailable("The database is busy. Try again in a moment.", retry_after=1)
-    return note(error) or (busy if is_busy else None)
+    return unavailable(error)
 
 
 def plain_page(request: HttpRequest, error: PlayheadError, *, is_shared: bool = False) -> HttpResponse:

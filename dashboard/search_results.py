@@ -4,10 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import quote
+from zlib import crc32
 
 from django.http import QueryDict
 from django.urls import reverse
 
+from historyapp.core.errors import Invalid
 from historyapp.core.search_snippets import Snippet
 from historyapp.models import Session
 from historyapp.models.search import SearchHit
@@ -17,6 +19,7 @@ MAX_VALUES = 8
 """Values of a facet that are shown."""
 FACETS = {"status": "Outcome", "tool": "Tool", "agent": "Agent", "model": "Model", "tag": "Tag"}
 """Names in a query, and their labels."""
+_MAX_DIGITS = 9
 
 
 class FacetLink(NamedTuple):
@@ -77,8 +80,27 @@ class SearchResults:
     @property
     def next(self) -> str:
         """The address of the next page, or empty."""
-        cursor = self.matches.page.next
-        return "" if cursor is None else _address(self.query, cursor=str(cursor))
+        row = self.matches.page.next
+        return "" if row is None else _address(self.query, cursor=f"{row}.{_hash(self.query)}")
+
+
+def read_cursor(text: str, cursor: str) -> int | None:
+    """The row before which the page begins, or None for the first page.
+
+    Raises:
+        Invalid: when the cursor belongs to another query.
+    """
+    if not cursor:
+        return None
+    row, _, query_hash = cursor.partition(".")
+    is_number = row.isascii() and row.isdecimal() and len(row) <= _MAX_DIGITS
+    if not is_number or query_hash != _hash(text):
+        raise Invalid("This page belongs to another search. Press Search to begin again.")
+    return int(row)
+
+
+def _hash(text: str) -> str:
+    return f"{crc32(text.strip().encode('utf-8', 'surrogatepass')):08x}"
 
 
 def _address(text: str, **fields: str) -> str:

@@ -19,5 +19,14 @@ def figures_cells(group: GroupFigures, kind: str) -> SafeString:
     cells.append(f'<td class="number{failed}">{figures.errors:,}</td>')
     sent = figures.uncached, figures.cache_read, figures.cache_write, figures.output
     cells += [f'<td class="number">{number:,}</td>' for number in (figures.likely_failures, *sent)]
-    cells.append(f'<td class="number">{money(group.micros)}</td>')
+    cells.append(f'<td class="number">{_cost(group)}</td>')
     return mark_safe("".join(cells))  # noqa: S308 nothing but numbers
+
+
+def _cost(group: GroupFigures) -> str:
+    """The cost; "unknown" if no model has a known price, a dash without model calls."""
+    if group.micros:
+        return money(group.micros)
+    if group.unpriced:
+        return "unknown"
+    return money(0) if group.figures.model_calls else "–"

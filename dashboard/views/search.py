@@ -6,8 +6,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from dashboard.access import PersonRequest, current_project, projects, signed_in
-from dashboard.location import read_number
-from dashboard.search_results import SearchResults
+from dashboard.search_results import SearchResults, read_cursor
 from historyapp.core.errors import Invalid
 from historyapp.core.search_query import MAX_CHARACTERS
 from historyapp.core.text import clean
@@ -32,13 +31,14 @@ def search_sessions(request: PersonRequest) -> HttpResponse:
     """
     own_projects = projects(request)
     project = current_project(request, own_projects)
-    text, before = request.GET.get("q", "").strip(), read_number(request.GET, "cursor")
-    context = {"project": project, "projects": own_projects, "q": text, "is_first_page": before is None}
+    text, cursor = request.GET.get("q", "").strip(), request.GET.get("cursor", "")
+    context = {"project": project, "projects": own_projects, "q": text, "is_first_page": not cursor}
     if not request.htmx:
         context["saved"] = SavedSearch.objects.filter(project=project)[:SHOWN_SAVED]
     status = 200
     if text:
         try:
+            before = read_cursor(text, cursor)
             results = search(project.pk, text, timezone.now(), PAGE, before, widen=True)
             context["results"] = SearchResults(results, text)
             if not results.is_up_to_date:

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from django.core.exceptions import DisallowedHost, RequestDataTooBig, SuspiciousOperation, TooManyFilesSent
-from django.db import OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
 from ninja.errors import HttpError
@@ -15,7 +14,7 @@ from historyapp.core.errors import NotFound, PlayheadError
 from historyapp.core.json import dump_json
 from historyapp.llm.errors import ModelCallError
 from historyapp.log import request_id
-from historyapp.services.faults import find_damage, note
+from historyapp.services.faults import find_damage, unavailable
 from historyapp.wire.problems import (
     MEDIA_TYPE,
     Malformed,
@@ -47,7 +46,6 @@ _OF_DJANGO: dict[type[Exception], tuple[type[PlayheadError], str]] = {
     ),
     SuspiciousOperation: (Malformed, "The request has too many parameters, or suspicious ones."),
     UnreadablePostError: (Malformed, "The body ended early. Send it again."),
-    OperationalError: (ServerUnavailable, "The database is busy. Try again in a moment."),
 }
 """Exceptions of Django, and their problems. A subclass must come before its base class."""
 
@@ -75,7 +73,7 @@ def problem_response(request: HttpRequest, error: BaseException) -> HttpResponse
     if isinstance(expected, StorageFailed):
         headers = {"Retry-After": str(expected.retry_after)}
     elif isinstance(expected, ServerUnavailable):
-        log.warning("%s %s: the database is busy", request.method, request.path, exc_info=error)
+        log.warning("%s %s: the database is not available", request.method, request.path, exc_info=error)
         headers = {"Retry-After": "1"}
     elif isinstance(expected, ModelCallError):
         log.warning("%s %s: %s", request.method, request.path, expected.detail)
@@ -102,7 +100,7 @@ def _expected(error: BaseException) -> PlayheadError | None:
         return error.__cause__  # ninja wraps whatever its parser raises
     if isinstance(error, PlayheadError):
         return error
-    if fault := note(error):
+    if fault := unavailable(error):
         return fault
     problems = (known(detail) for kind, (known, detail) in _OF_DJANGO.items() if isinstance(error, kind))
     return next(problems, None)

@@ -25,6 +25,7 @@ from historyapp.wire.problems import (
     DatabaseReadOnly,
     DatabaseUnreachable,
     DiskFull,
+    ServerUnavailable,
     StorageFailed,
 )
 
@@ -76,6 +77,9 @@ _BY_SQLSTATE: dict[str, type[StorageFailed]] = {
 }
 """PostgreSQL's error codes."""
 _DAMAGED_STATES = ("XX001", "XX002")
+_MISSING_IN_SCHEMA = ("no such table: historyapp_", "no such column: historyapp_", "no column named ")
+_MISSING_STATES = ("42P01", "42703")
+"""PostgreSQL's codes: undefined table, undefined column."""
 
 
 class _Memory:
@@ -108,6 +112,28 @@ def fault_of(error: BaseException | None) -> StorageFailed | None:
     else:
         kind = None
     return _fault(kind) if kind else None
+
+
+def unavailable(error: BaseException | None) -> ServerUnavailable | None:
+    """The reason for which the database cannot be used now, or None. See :func:`note`."""
+    if fault := note(error):
+        return fault
+    if _is_missing_in_schema(error):
+        return ServerUnavailable(
+            "The database has not been migrated for this version of Playhead. Restart Playhead with "
+            "`playhead up`, which migrates it, or run `playhead migrate`."
+        )
+    if isinstance(error, OperationalError):
+        return ServerUnavailable("The database is busy. Try again in a moment.", retry_after=1)
+    return None
+
+
+def _is_missing_in_schema(error: BaseException | None) -> bool:
+    """Whether a query names a table or a column that the database does not have."""
+    cause = error and (error.__cause__ or error)
+    if isinstance(cause, sqlite3.OperationalError):
+        return any(text in str(cause) for text in _MISSING_IN_SCHEMA)
+    return getattr(cause, "sqlstate", None) in _MISSING_STATES
 
 
 def _is_unreadable_text(cause: BaseException) -> bool:

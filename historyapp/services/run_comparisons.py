@@ -6,7 +6,7 @@ after it are aligned, see :mod:`historyapp.services.step_pairs`.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import chain
 from typing import NamedTuple
@@ -53,7 +53,8 @@ class RunPart:
     tokens: RunTokens
     money: RunMoney
     took: timedelta | None
-    """The time from the first step to the end of the last one; None without times."""
+    """The time from the first step to the end of the last one, without the pause before a fork; None without
+    times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +226,13 @@ def _figures(history: History, common: CommonPart) -> tuple[RunPart, RunPart]:
         cost=whole.cost - shared.cost,
         models=_later_use(whole, shared),
     )
-    return _figures_of(history, whole, 1), _figures_of(history, apart, first)
+    whole_part, apart_part = _figures_of(history, whole, 1), _figures_of(history, apart, first)
+    if 0 < common.steps < history.steps and _is_at_fork(history, common.steps):
+        # A fork may begin long after the steps that it shares. The time between them belongs to no run.
+        before = _time_of(history, 1, common.steps)
+        took = before + apart_part.took if before is not None and apart_part.took is not None else None
+        whole_part = replace(whole_part, took=took)
+    return whole_part, apart_part
 
 
 def _later_use(whole: Totals, shared: Totals) -> dict[str, ModelTotals]:
@@ -240,11 +247,24 @@ def _later_use(whole: Totals, shared: Totals) -> dict[str, ModelTotals]:
 
 
 def _figures_of(history: History, totals: Totals, first: int) -> RunPart:
-    took = None
-    if first <= history.steps:
-        rows = history.load({first, history.steps})
-        start, last = known_time(rows[first].started_at), rows[history.steps]
-        end = known_time(last.finished_at or last.started_at)
-        took = end - start if start and end and end >= start else None
+    took = _time_of(history, first, history.steps) if first <= history.steps else None
     money = money_of(totals, history.session.model, price_list())
     return RunPart(totals.steps, totals.errors, tokens_of(totals), money, took)
+
+
+def _is_at_fork(history: History, step: int) -> bool:
+    """Whether the next step was recorded in another session, which is a fork."""
+    rows = history.load({step, step + 1})
+    owners = [
+        span.session
+        for row in (rows[step], rows[step + 1])
+        for span in history.lineage.between(row.first_position, row.first_position)
+    ]
+    return len(set(owners)) > 1
+
+
+def _time_of(history: History, first: int, last: int) -> timedelta | None:
+    rows = history.load({first, last})
+    start = known_time(rows[first].started_at)
+    end = known_time(rows[last].finished_at or rows[last].started_at)
+    return end - start if start and end and end >= start else None

@@ -15,7 +15,8 @@ from historyapp.terminal.sessions import find_session
 
 def rewind(server: Server, output: Output, options: Namespace) -> None:
     session = find_session(server, options.session)
-    target = f"step {options.to_step}" if options.to_step else "its beginning"
+    step = options.to_step if options.to_step >= 0 else max(0, session["steps"] + 1 + options.to_step)
+    target = f"step {step}" if step else "its beginning"
     title = safe_line(session["title"]) or session["id"]
     ask(f"Rewind {title!r} ({session['steps']:,} steps) to {target}?", options.yes)
     body = {"to_step": options.to_step, "reason": options.reason, "expected_position": session["head"]}
@@ -23,7 +24,8 @@ def rewind(server: Server, output: Output, options: Namespace) -> None:
     if options.json:
         output.json(done)
         return
-    output.line(f"Rewound to {target}. Steps cut off: {done['steps_cut']:,}. They stay readable as a take.")
+    stay = " They stay readable as a take." if done["steps_cut"] else ""
+    output.line(f"Rewound to {target}. Steps cut off: {done['steps_cut']:,}.{stay}")
 
 
 def fork(server: Server, output: Output, options: Namespace) -> None:

@@ -11,9 +11,10 @@ from historyapp.terminal.compare import compare
 from historyapp.terminal.errors import CommandFailed, WrongUsage
 from historyapp.terminal.evaluate import evaluate, number_list
 from historyapp.terminal.output import Output, note
+from historyapp.terminal.safe_text import safe_line
 from historyapp.terminal.search import search
 from historyapp.terminal.server import Server
-from historyapp.terminal.sessions import list_sessions
+from historyapp.terminal.sessions import SORTS, list_sessions
 from historyapp.terminal.show import show, step_range
 from historyapp.terminal.tail import tail
 
@@ -41,7 +42,9 @@ def run(arguments: Sequence[str], home: str | None) -> int:
         arguments: the command's name and what follows it.
         home: the data folder that ``--home`` names, if any.
     """
-    options = make_parser().parse_args(arguments)
+    options, unknown = make_parser().parse_known_args(arguments)
+    if unknown:
+        options.parser.error(f"unknown: {' '.join(map(safe_line, unknown))}")
     if options.command == "completion":
         from historyapp.terminal.completion import print_script
 
@@ -73,7 +76,7 @@ def make_parser(further: Sequence[str] = ()) -> ArgumentParser:
 
     def add(name: str, help: str, command: Command, *, json: bool = True) -> ArgumentParser:
         made = commands.add_parser(name, help=help, description=help, allow_abbrev=False)
-        made.set_defaults(run=command)
+        made.set_defaults(run=command, parser=made)
         if json:
             made.add_argument("--json", action="store_true", help="print the API's JSON")
         server = made.add_argument_group("data folder or server")
@@ -81,27 +84,48 @@ def make_parser(further: Sequence[str] = ()) -> ArgumentParser:
             server.add_argument(option, metavar=metavar, help=meaning)
         return made
 
+    _add_sessions(add)
     _add_reading(add)
     _add_evaluate(add)
     _add_changing(add)
     made = commands.add_parser("completion", help="Print a completion script for a shell.")
     made.add_argument("shell", choices=SHELLS)
+    made.set_defaults(parser=made)
     for name in further:
         commands.add_parser(name)
     return parser
 
 
-def _add_reading(add: Callable[..., ArgumentParser]) -> None:
-    made = add("sessions", "List sessions, the newest first.", list_sessions)
+def _add_sessions(add: Callable[..., ArgumentParser]) -> None:
+    made = add("sessions", "List sessions, by default the newest first.", list_sessions)
     made.add_argument("words", nargs="*", metavar="WORD", help="words in the title, agent or tags")
-    made.add_argument("--agent", metavar="NAME", help="only sessions of this agent")
     made.add_argument("--tag", action="append", metavar="TAG", help="only sessions with this tag; repeatable")
     statuses = ("live", "finished", "archived", "all")
     made.add_argument("--status", choices=statuses, help="default: all but archived ones")
+    for name in ("agent", "model", "repository", "folder"):
+        meaning = f"only sessions with this {name}; repeatable"
+        made.add_argument(f"--{name}", action="append", metavar="NAME", help=meaning)
     made.add_argument("--errors", action="store_true", help="only sessions with failed steps")
+    made.add_argument(
+        "--likely-failures", action="store_true", help="only sessions with steps that look like a failure"
+    )
+    made.add_argument("--from", dest="first", metavar="DAY", help="newest entry on this day or later (UTC)")
+    made.add_argument("--to", dest="last", metavar="DAY", help="newest entry on this day or earlier (UTC)")
+    made.add_argument("--undated", action="store_true", help="only sessions without times")
+    made.add_argument(
+        "--sort",
+        choices=SORTS,
+        default=SORTS[0],
+        metavar="KEY",
+        help=f"{', '.join(SORTS)}; the highest or newest first (default: %(default)s)",
+    )
+    made.add_argument("--reverse", action="store_true", help="the lowest or oldest first")
     made.add_argument(
         "--limit", type=_number(1, 100_000), default=20, metavar="N", help="at most N (default: %(default)s)"
     )
+
+
+def _add_reading(add: Callable[..., ArgumentParser]) -> None:
     made = add("show", "Show a session, some of its steps, or one step in full.", show)
     made.add_argument("session", metavar="SESSION", help=SESSION)
     made.add_argument(

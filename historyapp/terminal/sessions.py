@@ -12,6 +12,10 @@ LAST = "last"
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _PREFIX = re.compile(r"[0-9a-f-]{4,36}")
 _NAMED = 5
+SORTS = (
+    "last_entry", "started", "duration", "steps", "errors", "likely_failures", "tokens", "money", "model",
+)  # fmt: skip
+"""As in :data:`historyapp.models.session_lists.ORDERS`, which needs Django."""
 COLUMNS = (
     Column("Session"),
     Column("Title", flexible=True),
@@ -32,9 +36,15 @@ def list_sessions(server: Server, output: Output, options: Namespace) -> None:
         "agent": options.agent,
         "tag": options.tag,
         "status": options.status,
-        "errors": "true" if options.errors else None,
+        "model": options.model,
+        "repository": options.repository,
+        "folder": options.folder,
+        "from": options.first,
+        "to": options.last,
+        **{name: "true" for name in ("errors", "likely_failures", "undated") if getattr(options, name)},
     }
-    page = server.listed("/sessions", options.limit, **query)
+    order = options.sort if options.reverse else f"-{options.sort}"
+    page = server.listed("/sessions", options.limit, sort=order, **query)
     if options.json:
         output.json(page)
         return
@@ -47,12 +57,15 @@ def list_sessions(server: Server, output: Output, options: Namespace) -> None:
     for id, item in zip(ids, items, strict=True):
         figures = [f"{item[name]:,}" for name in ("steps", "errors", "tokens")]
         cost = dollars_text(item["cost"]) if item["cost"] else ""
-        ended, spent = item["last_entry_at"], duration_text(item["created_at"], item["last_entry_at"])
+        ended = item["last_entry_at"]
+        is_timed = item["forked_from"] is None and item["created_at"] != ended  # as on the pages
+        spent = duration_text(item["created_at"], ended) if is_timed else ""
         texts = [item["title"], item["agent"], item["status"]]
         rows.append([id, *texts, *figures, cost, time_text(ended), spent])
     output.table(COLUMNS, rows)
     if page["next"]:
-        note(f"These are the newest {len(items):,}. --limit shows more.")
+        first = "newest" if order == f"-{SORTS[0]}" else "first"
+        note(f"These are the {first} {len(items):,}. --limit shows more.")
 
 
 def find_session(server: Server, name: str) -> JsonObject:

@@ -1,11 +1,13 @@
 """Two runs compared over HTTP."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from historyapp.models import Episode
 from historyapp.services import step_pairs
 from tests.api.agent import Agent, Received, said
 from tests.api.test_query_counts import with_steps
@@ -63,6 +65,17 @@ def test_a_fork_and_its_parent_share_their_beginning_exactly(
     assert found["counts"] == {
         "same": 1, "different_call": 0, "different_result": 0, "only_a": 1, "only_b": 1, "complete": True,
     }  # fmt: skip
+
+
+def test_the_pause_before_a_fork_is_no_time_of_its_run(
+    alice: Agent, session_id: str, fork: tuple[Agent, str]
+) -> None:
+    do(fork[0], "read", path="3.txt")
+    ago = datetime.now(UTC) - timedelta(days=120)
+    Episode.objects.filter(number__lte=2).update(started_at=ago, finished_at=ago)
+    found = compared(alice, session_id, fork[1])
+    assert found["a"]["totals"]["seconds"] > timedelta(days=119).total_seconds()
+    assert found["b"]["totals"]["seconds"] == found["b"]["apart"]["seconds"] < 100
 
 
 def test_a_fork_that_did_nothing_only_lacks_steps(

@@ -9,6 +9,8 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard.figures.project import FiguresPage, _compared, _money, read_span
+from dashboard.templatetags.figures import figures_cells
+from historyapp.core.day_figures import NO_FIGURES
 from historyapp.models import Session
 from historyapp.services.append import append
 from historyapp.services.figures.feed import follow_changes
@@ -142,6 +144,19 @@ def test_a_trend_is_told_in_words() -> None:
     assert _compared(5, 10, 1) == "50 % less than in the day before"
     assert _compared(3, 0, 7) == "none in the 7 days before"
     assert _compared(2, 2, 7) == "as in the 7 days before"
+
+
+@pytest.mark.parametrize(
+    ("group", "cost"),
+    [
+        (GroupFigures(NO_FIGURES._replace(model_calls=2), unpriced={"our-model"}), "unknown"),
+        (GroupFigures(NO_FIGURES._replace(model_calls=2), micros=2_500_000, unpriced={"our-model"}), "$2.50"),
+        (GroupFigures(NO_FIGURES._replace(model_calls=2)), "$0"),
+        (GroupFigures(NO_FIGURES), "–"),
+    ],
+)
+def test_a_cost_is_shown_as_far_as_it_is_known(group: GroupFigures, cost: str) -> None:
+    assert figures_cells(group, "model").endswith(f'<td class="number">{cost}</td>')
 
 
 def test_money_without_a_known_price_is_not_shown_as_none() -> None:

@@ -87,10 +87,17 @@ def test_a_stranger_finds_nothing(charlie: Client, found: Session) -> None:
 def test_older_results_are_on_the_next_page(alice: Client, project: Project, found: Session) -> None:
     append(project, found.pk, [entry for _ in range(25) for entry in (act("look"), ok(outputs="zebra"))])
     page = html(alice.get("/search?q=zebra"))
-    (further,) = re.findall(r'hx-get="(/search\?q=zebra&amp;cursor=\d+)"', page)
+    (further,) = re.findall(r'hx-get="(/search\?q=zebra&amp;cursor=\d+\.[0-9a-f]{8})"', page)
     rest = alice.get(further.replace("&amp;", "&"), headers={"HX-Request": "true", "HX-Target": "more"})
     assert len(addresses(page)) == 20
     assert len(addresses(html(rest))) == 6
+
+
+@pytest.mark.parametrize("cursor", ["7", "7.00000000", "x", "²", "9" * 30])
+def test_a_cursor_of_another_search_is_refused(alice: Client, found: Session, cursor: str) -> None:
+    response = alice.get("/search", {"q": "zebra", "cursor": cursor})
+    assert response.status_code == 422
+    assert "This page belongs to another search. Press Search to begin again." in html(response)
 
 
 def test_a_search_is_saved_and_found_below_the_field(alice: Client, charlie: Client, found: Session) -> None:

@@ -21,6 +21,7 @@ from pytest_django import DjangoDbBlocker
 from uuid_utils.compat import uuid7
 
 from dashboard.errors import ErrorPages
+from historyapp.api.problems import problem_response
 from historyapp.celery import app
 from historyapp.models import Entry
 from historyapp.services import faults
@@ -321,6 +322,27 @@ def test_a_page_says_that_the_database_is_busy() -> None:
     assert page is not None
     assert (page.status_code, page.headers["Retry-After"]) == (503, "1")
     assert b"The database is busy" in page.content
+
+
+def missing(table: str) -> DatabaseError:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT * FROM {table}")
+    except DatabaseError as error:
+        return error
+    raise AssertionError(f"{table} exists")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_database_without_a_migration_is_named_as_that() -> None:
+    request = RequestFactory().get("/")
+    page = ErrorPages(lambda _: HttpResponse()).process_exception(request, missing("historyapp_later"))
+    assert page is not None
+    assert page.status_code == 503
+    for response in (page, problem_response(request, missing("historyapp_later"))):
+        assert b"The database has not been migrated for this version" in response.content
+        assert b"playhead up" in response.content
+    assert "busy" not in page.content.decode()
 
 
 def test_a_damaged_data_folder_is_not_served(tmp_path: Path) -> None:

@@ -34,6 +34,12 @@ def test_a_rewind_cuts_off_later_steps_and_is_recorded(playhead: Playhead, sessi
     assert AuditRecord.objects.get(action="rewind").actor == ACTOR
 
 
+def test_a_step_from_the_end_is_named_by_its_number(playhead: Playhead, session_id: UUID) -> None:
+    assert playhead("rewind", session_id, "--to-step", -1, "--yes").out == (
+        "Rewound to step 3. Steps cut off: 0.\n"
+    )
+
+
 def test_nobody_is_asked_where_there_is_no_terminal(playhead: Playhead, session_id: UUID) -> None:
     printed = playhead("rewind", session_id, "--to-step", 0)
     assert (printed.code, steps_of(session_id)) == (1, 3)

@@ -6,10 +6,13 @@ from uuid import UUID
 import pytest
 
 from historyapp.models import Project
+from historyapp.models.session_lists import ORDERS
 from historyapp.services.append import append
 from historyapp.services.keys import create_key
 from historyapp.services.sessions import create_session
+from historyapp.terminal.command_line import run
 from historyapp.terminal.output import short_ids
+from historyapp.terminal.sessions import SORTS
 from tests.api.agent import Agent
 from tests.services.drafts import said
 from tests.terminal.conftest import TITLE, Playhead
@@ -50,6 +53,10 @@ def titles(printed: Any) -> set[str]:
         (["--agent", "fixer"], {TITLE}),
         (["--tag", "parser"], {TITLE}),
         (["--errors"], {TITLE}),
+        (["--likely-failures"], set()),
+        (["--undated"], set()),
+        (["--model", "none"], set()),
+        (["--to", "2001-01-01"], set()),
         (["--status", "live"], {TITLE, "run 0", "run 1", "run 2"}),
         (["--status", "archived"], set()),
         (["run", "1"], {"run 1"}),
@@ -59,6 +66,26 @@ def test_filters_are_those_of_the_api(
     playhead: Playhead, session_id: UUID, alike: list[UUID], arguments: list[str], found: set[str]
 ) -> None:
     assert titles(playhead("sessions", "--json", *arguments)) == found
+
+
+def test_sessions_are_sorted_by_a_key_of_the_api(
+    playhead: Playhead, session_id: UUID, alike: list[UUID]
+) -> None:
+    by_steps = playhead("sessions", "--json", "--sort", "steps").answer["items"]
+    reverse = playhead("sessions", "--json", "--sort", "steps", "--reverse").answer["items"]
+    assert by_steps[0]["title"] == reverse[-1]["title"] == TITLE
+    assert playhead("sessions", "--sort", "steps", "--limit", 1).err == (
+        "These are the first 1. --limit shows more.\n"
+    )
+    assert list(SORTS) == list(ORDERS)
+
+
+def test_an_unknown_option_is_explained_by_its_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run(["tail", "--limit", "3"], None)
+    printed = capsys.readouterr().err
+    assert "usage: playhead tail" in printed
+    assert "playhead tail: error: unknown: --limit" in printed
 
 
 def test_more_sessions_than_a_page_holds_are_one_list(
