@@ -28,7 +28,7 @@ MAX_MARKED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class FoundLine:
+class MatchingLine:
     """A line that contains the text to find, cut to the part around the first match."""
 
     number: int
@@ -79,7 +79,7 @@ class WholeText:
         return len(self._lines) > MAX_COUNTED
 
     @cached_property
-    def listed(self) -> list[FoundLine]:
+    def listed(self) -> list[MatchingLine]:
         """The lines to list."""
         counted = self._lines[: self.count]
         return [self._line(*line) for line in counted[self.first : self.first + MAX_LINES]]
@@ -90,7 +90,7 @@ class WholeText:
         following = self.first + MAX_LINES
         return following if following < self.count else None
 
-    def _line(self, number: int, at: int) -> FoundLine:
+    def _line(self, number: int, at: int) -> MatchingLine:
         begin, end = self.text.rfind("\n", 0, at) + 1, at + len(self.search_text)
         line_end = self.text.find("\n", end, end + AROUND)
         before = self.text[max(begin, at - AROUND) : at]
@@ -100,7 +100,7 @@ class WholeText:
         for _ in range(LINES_BEFORE):
             if start > least:
                 start = max(least, self.text.rfind("\n", least, start - 1) + 1)
-        return FoundLine(number, start, before, self.text[at:end], after)
+        return MatchingLine(number, start, before, self.text[at:end], after)
 
     @cached_property
     def page_start(self) -> int:

@@ -52,7 +52,7 @@ class TimelineMark:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Mark:
     """One thing to mark, or several at the same place."""
 
     kind: MarkKind
@@ -81,7 +81,7 @@ def draw_marks(location: Location, bars: Sequence[TimelineBar], takes: Sequence[
     return [_merged(list(group)) for _, group in groups]
 
 
-def _merged(group: list[_Found]) -> TimelineMark:
+def _merged(group: list[_Mark]) -> TimelineMark:
     first, count = group[0], sum(one.count for one in group)
     label = first.label
     if len(group) > 1:
@@ -95,28 +95,28 @@ def _merged(group: list[_Found]) -> TimelineMark:
     )
 
 
-def _turns(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Found]:
+def _turns(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Mark]:
     """Inputs of a person before each step; of shares how many turns begin there."""
     for bar in bars:
         count, href = bar.share.turns, location.address_of(bar.first)
         if count and bar.share.steps == 1:
             words = visible(preview(bar.share.row.input_preview, LABEL))
             label = f"Input: {words}" if words or location.shows_inputs else "Input"
-            yield _Found("input", bar.place.start, bar.first, label, href)
+            yield _Mark("input", bar.place.start, bar.first, label, href)
         elif count:
             label = f"{count:,} input{'s' * (count != 1)}, steps {bar.first:,}–{bar.last:,}"
-            yield _Found("input", bar.place.start, bar.first, label, href, count)
+            yield _Mark("input", bar.place.start, bar.first, label, href, count)
 
 
-def _bookmarks(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Found]:
+def _bookmarks(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Mark]:
     for step, start in location.note_starts:
         place = place_of(bars, step) if bars[0].first <= step <= bars[-1].last else None
         if place is not None:
             text = f"Note: {visible(preview(start, LABEL))}" if start else "Bookmark"
-            yield _Found("bookmark", place, step, f"{text} · step {step:,}", location.address_of(step))
+            yield _Mark("bookmark", place, step, f"{text} · step {step:,}", location.address_of(step))
 
 
-def _compactions(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Found]:
+def _compactions(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Mark]:
     """Compactions before each step, with the size of the context before and after; of shares their number."""
     size = 0
     for bar in bars:
@@ -124,39 +124,39 @@ def _compactions(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_F
         if count and bar.share.steps == 1:
             sizes = f": {short_figure(size)} → {short_figure(now)} tokens" if size and now else ""
             label = f"Compacted before step {bar.first:,}{sizes}"
-            yield _Found("compaction", bar.place.start, bar.first, label, href)
+            yield _Mark("compaction", bar.place.start, bar.first, label, href)
         elif count:
             label = f"{count:,} compaction{'s' * (count != 1)}, steps {bar.first:,}–{bar.last:,}"
-            yield _Found("compaction", bar.place.start, bar.first, label, href, count)
+            yield _Mark("compaction", bar.place.start, bar.first, label, href, count)
         size = now or size
 
 
-def _rewinds(location: Location, bars: Sequence[TimelineBar], takes: Sequence[Take]) -> Iterator[_Found]:
+def _rewinds(location: Location, bars: Sequence[TimelineBar], takes: Sequence[Take]) -> Iterator[_Mark]:
     for take in takes:
         place = _place_after(bars, take.after_step)
         if place is not None:
             cut = f"{take.steps:,} step{'s' * (take.steps != 1)} cut off"
             label = f"Rewound to after step {take.after_step:,}: {cut}"
-            yield _Found("rewind", place, max(1, take.after_step), label, location.address_of_take(take))
+            yield _Mark("rewind", place, max(1, take.after_step), label, location.address_of_take(take))
 
 
-def _forks(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Found]:
+def _forks(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Mark]:
     forks = location.relatives.forks
     for fork, step in zip(forks, steps_before(location.history, forks), strict=True):
         place = None if step is None else _place_after(bars, step)
         if step is not None and place is not None:
             label = f"Fork after step {step:,}: {visible(preview(fork.title, LABEL)) or 'untitled'}"
-            yield _Found("fork", place, max(1, step), label, reverse("session", args=[fork.pk]))
+            yield _Mark("fork", place, max(1, step), label, reverse("session", args=[fork.pk]))
     if location.session.forked_from_id is not None and not location.is_shared:
         step = location.history.shared_steps
         place = _place_after(bars, step)
         if place is not None:
             href = reverse("session", args=[location.session.forked_from_id])
             label = f"Forked from another session after step {step:,}"
-            yield _Found("fork", place, max(1, step), label, href)
+            yield _Mark("fork", place, max(1, step), label, href)
 
 
-def _agents(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Found]:
+def _agents(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Mark]:
     """Sub-agents at the step that started them; if that is unknown, at the step during which they began."""
     begins = [bar.share.begin for bar in bars]
     dated = [begin for begin in begins if begin is not None]
@@ -169,7 +169,7 @@ def _agents(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Found]
         if bar is not None:
             label = f"Sub-agent: {visible(preview(agent.title or agent.agent, LABEL)) or 'untitled'}"
             href = reverse("session", args=[agent.pk])
-            yield _Found("agent", bar.place.start, bar.first, label, href)
+            yield _Mark("agent", bar.place.start, bar.first, label, href)
 
 
 def _bar_with(bars: Sequence[TimelineBar], position: int) -> TimelineBar | None:

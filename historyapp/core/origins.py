@@ -88,7 +88,7 @@ class Mention(NamedTuple):
         return group_of(self.role)
 
 
-class Found(NamedTuple):
+class EntryMentions(NamedTuple):
     """The mentions of an entry."""
 
     mentions: list[Mention]
@@ -244,7 +244,7 @@ def result_words(result: ToolResult) -> str:
     return "\n".join(text for text in given if text)
 
 
-def mentions_of(body: Body, metadata: Mapping[str, Any] | None = None) -> Found:
+def mentions_of(body: Body, metadata: Mapping[str, Any] | None = None) -> EntryMentions:
     """The keys of all identifiers in an entry, each at its first place."""
     mentions: dict[tuple[Group, int], Mention] = {}
     left, is_complete = MAX_CHARACTERS, True
@@ -264,8 +264,8 @@ def mentions_of(body: Body, metadata: Mapping[str, Any] | None = None) -> Found:
                     key = key_of(word)
                     mentions.setdefault((group, key), Mention(key, role, part, number))
         if len(mentions) > MAX_KEYS:
-            return Found(list(mentions.values())[:MAX_KEYS], is_complete=False)
-    return Found(list(mentions.values()), is_complete)
+            return EntryMentions(list(mentions.values())[:MAX_KEYS], is_complete=False)
+    return EntryMentions(list(mentions.values()), is_complete)
 
 
 def _with_slashes(text: str) -> str:

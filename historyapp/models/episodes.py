@@ -279,10 +279,10 @@ def live_rows(rows: Iterable[Row], lineage: Lineage) -> list[Row]:
     return list({number: row for number, _, _, row in live}.values())
 
 
-_IsSo = Callable[[str, int], bool]
+_RowTest = Callable[[str, int], bool]
 
 
-def _live_at(lineage: Lineage, anchors: Sequence[int]) -> tuple[_IsSo, _IsSo]:
+def _live_at(lineage: Lineage, anchors: Sequence[int]) -> tuple[_RowTest, _RowTest]:
     """Whether a session's row at an anchor is live, and whether a rewind or a fork made it, for some anchors.
 
     A row is live if its anchor is live, or if the lineage continues after the rewind or fork that made it.

@@ -40,7 +40,7 @@ class ListedSteps:
         self.history, self.step_filter, self.within = history, step_filter, within
         self.forwards = within.step > 0
         self.unindexed: set[UUID] = set()
-        """See :class:`historyapp.models.text_search.FoundText`."""
+        """See :class:`historyapp.models.text_search.TextMatches`."""
         self._rows = dict[int, Episode]()
         self._named: list[int] | None = None
         self._first: tuple[list[int], int | None] | None = None

@@ -127,7 +127,7 @@ class SearchCursor(NamedTuple):
     anchor: int
 
 
-class FoundSteps(NamedTuple):
+class MatchingSteps(NamedTuple):
     rows: list[Episode]
     more: SearchCursor | None
     """Where to continue, or None if all steps have been compared."""
@@ -166,19 +166,19 @@ class StepSearch:
         self._sessions = history.lineage.owners
         self.listed = ListedSteps(history, step_filter, self.within)
 
-    def find(self, limit: int, after: SearchCursor | None = None) -> FoundSteps:
+    def find(self, limit: int, after: SearchCursor | None = None) -> MatchingSteps:
         """The next ``limit`` matching steps, and where to continue if there may be more."""
         rows: list[Episode] = []
         last = after
         matches = self._listed if self.step_filter.is_listed else self._matches
         for cursor, row in matches(after, limit):
             if row is None:  # the search has reached its limit
-                return FoundSteps(rows, cursor)
+                return MatchingSteps(rows, cursor)
             if len(rows) == limit:
-                return FoundSteps(rows, last)
+                return MatchingSteps(rows, last)
             rows.append(row)
             last = cursor
-        return FoundSteps(rows, None)
+        return MatchingSteps(rows, None)
 
     def _matches(
         self, after: SearchCursor | None, limit: int

@@ -8,7 +8,7 @@ from historyapp.core.named_files import names_file
 from historyapp.core.searchable import Passage, lowered
 from historyapp.models.entries import Entry
 from historyapp.models.history import History
-from historyapp.models.text_search import MAX_HITS, FoundText, TextSearch, wanted_text, wanted_trigrams
+from historyapp.models.text_search import MAX_HITS, TextMatches, TextSearch, wanted_text, wanted_trigrams
 
 MAX_BACKWARDS = 400
 """The most hits of a search from the newest end. Lists show a few steps and continue from there."""
@@ -22,7 +22,7 @@ class StepNumbers:
     reached: int | None = None
     """The last step searched. None: the search is complete."""
     unindexed: set[UUID] = field(default_factory=set)
-    """See :class:`historyapp.models.text_search.FoundText`."""
+    """See :class:`historyapp.models.text_search.TextMatches`."""
 
 
 def steps_with_text(history: History, text: str, within: range, most: int = MAX_HITS) -> StepNumbers:
@@ -79,7 +79,7 @@ def _search(history: History, within: range, search: TextSearch, most_steps: int
     return numbers
 
 
-def _add(step_numbers: StepNumbers, history: History, text: FoundText, within: range) -> None:
+def _add(step_numbers: StepNumbers, history: History, text: TextMatches, within: range) -> None:
     """Adds the steps that show the hits. The newest step shows the inputs after it."""
     numbers = {min(hit.match.step, history.steps) for hit in text.hits if hit.live}
     numbers = numbers.union(step_numbers.numbers).intersection(within)
@@ -87,7 +87,7 @@ def _add(step_numbers: StepNumbers, history: History, text: FoundText, within: r
     step_numbers.unindexed |= text.unindexed
 
 
-def _searched_to(history: History, text: FoundText, *, forwards: bool) -> int:
+def _searched_to(history: History, text: TextMatches, *, forwards: bool) -> int:
     """The last completely searched step of a search that stopped early."""
     step = text.more_step
     if step is None:

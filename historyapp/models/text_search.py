@@ -42,7 +42,7 @@ class Hit(NamedTuple):
 
 
 @dataclass(slots=True)
-class FoundText:
+class TextMatches:
     """The hits of one search, oldest first."""
 
     hits: list[Hit] = field(default_factory=list)
@@ -112,13 +112,13 @@ class TextSearch:
         *,
         newest_first: bool = False,
         most_steps: int = MAX_HITS,
-    ) -> FoundText:
+    ) -> TextMatches:
         """At most ``limit`` hits in at most ``most_steps`` steps, in order, after a position and up to
         ``last`` if it is given.
 
         With newest first, the entries before the position ``more`` have not been searched.
         """
-        result, steps = FoundText(), set[int]()
+        result, steps = TextMatches(), set[int]()
         for part in reversed(self._parts()) if newest_first else self._parts():
             end = part.last if last is None else min(part.last, last)
             session, first = UUID(part.session), max(part.first, after + 1)
@@ -178,7 +178,7 @@ class TextSearch:
         return [*parts(chain_of, last, {ancestor.id for ancestor in chain_of})][::-1]
 
     def _read(
-        self, session: UUID, within: Span, result: FoundText, *, newest_first: bool
+        self, session: UUID, within: Span, result: TextMatches, *, newest_first: bool
     ) -> Iterator[ReadPassages]:
         """Passages that may contain the text: from blocks, and from the entries after the last block."""
         blocks = self.history.blocks_of(session)
@@ -193,7 +193,7 @@ class TextSearch:
             yield from read_part(session, part, result, newest_first=newest_first)
 
     def _read_blocks(
-        self, session: UUID, within: Span, result: FoundText, *, newest_first: bool
+        self, session: UUID, within: Span, result: TextMatches, *, newest_first: bool
     ) -> Iterator[ReadPassages]:
         blocks = self.history.blocks_of(session)
         starts = blocks.candidates(within.first, within.last, self.trigrams, newest_first=newest_first)
@@ -205,7 +205,7 @@ class TextSearch:
                 break
 
     def _read_entries(
-        self, session: UUID, within: Span, result: FoundText, *, newest_first: bool
+        self, session: UUID, within: Span, result: TextMatches, *, newest_first: bool
     ) -> Iterator[ReadPassages]:
         count, text = 0, 0
         for read in read_entries(session, within.first - 1, within.last, newest_first=newest_first):

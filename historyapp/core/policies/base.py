@@ -141,7 +141,7 @@ NO_EXTRAS = RequestExtras()
 MAX_HIDDEN = 20
 """After this many summaries that another one hides, the summaries before that one are read with a new
 query."""
-Some = TypeVar("Some", bound=SummaryLike)
+AnySummary = TypeVar("AnySummary", bound=SummaryLike)
 
 
 class Policy(Protocol):
@@ -175,7 +175,7 @@ def unit_position(unit: Unit) -> int:
     return unit.first_position if isinstance(unit, Episode) else unit.position
 
 
-def visible_summaries(read: Callable[[int], Iterator[Some]], end: int) -> Iterator[Some]:
+def visible_summaries(read: Callable[[int], Iterator[AnySummary]], end: int) -> Iterator[AnySummary]:
     """Summaries that end before a position, the newest first, without those that one of a higher level hides.
 
     Args:

@@ -31,7 +31,7 @@ _TOGETHER = timedelta(seconds=10)
 """One transaction writes a status and its audit record. Their times differ by at most this."""
 
 
-class FoundEvent(NamedTuple):
+class WebhookEvent(NamedTuple):
     event: str
     key: str
     """Identifies the event: if it is found again, it has the same key."""
@@ -50,28 +50,28 @@ class _SessionChanges(NamedTuple):
     def at(self) -> datetime:
         return self.changes[-1].at
 
-    def event(self, name: str, key: str, **data: Any) -> FoundEvent:
+    def event(self, name: str, key: str, **data: Any) -> WebhookEvent:
         session = self.session
-        return FoundEvent(name, key, session.pk, self.at, {"session": session_data(session), **data})
+        return WebhookEvent(name, key, session.pk, self.at, {"session": session_data(session), **data})
 
 
-def find_events(project: UUID, changes: Sequence[ReadChange]) -> list[FoundEvent]:
+def find_events(project: UUID, changes: Sequence[ReadChange]) -> list[WebhookEvent]:
     """The events in some changes, for each session in the order of the feed. Deleted sessions have none."""
     by_session: dict[UUID, list[ReadChange]] = {}
     for change in changes:
         if change.kind in _FINDERS:
             by_session.setdefault(change.session, []).append(change)
     sessions = Session.objects.filter(project=project).in_bulk(list(by_session))
-    events: list[FoundEvent] = []
+    events: list[WebhookEvent] = []
     for id, of_session in by_session.items():
         if id not in sessions:
             continue
         for kind, group in groupby(of_session, key=lambda change: change.kind):
-            events += _found_in(kind, _SessionChanges(sessions[id], list(group)))
+            events += _events_of(kind, _SessionChanges(sessions[id], list(group)))
     return events
 
 
-def _found_in(kind: str, part: _SessionChanges) -> list[FoundEvent]:
+def _events_of(kind: str, part: _SessionChanges) -> list[WebhookEvent]:
     try:
         return list(_FINDERS[kind](part))
     except (DatabaseError, StorageFailed):
@@ -96,11 +96,11 @@ def session_data(session: Session) -> dict[str, Any]:
     return data
 
 
-def _started(part: _SessionChanges) -> Iterator[FoundEvent]:
+def _started(part: _SessionChanges) -> Iterator[WebhookEvent]:
     yield part.event("session.started", f"started:{part.session.pk}")
 
 
-def _ended(part: _SessionChanges) -> Iterator[FoundEvent]:
+def _ended(part: _SessionChanges) -> Iterator[WebhookEvent]:
     """Only a change of the status leaves an audit record."""
     first, last = part.changes[0].at - _TOGETHER, part.changes[-1].at + _TOGETHER
     records = AuditRecord.objects.filter(
@@ -110,7 +110,7 @@ def _ended(part: _SessionChanges) -> Iterator[FoundEvent]:
         yield part.event("session.ended", f"ended:{record.pk}")
 
 
-def _appended(part: _SessionChanges) -> Iterator[FoundEvent]:
+def _appended(part: _SessionChanges) -> Iterator[WebhookEvent]:
     first, last = part.changes[0].first_position or 1, part.changes[-1].last_position or 0
     history = History(part.session, min(last, part.session.head))
     newest = history.steps
@@ -133,7 +133,7 @@ def _appended(part: _SessionChanges) -> Iterator[FoundEvent]:
     yield from _loops(part, rows, first)
 
 
-def _loops(part: _SessionChanges, rows: Sequence[Episode], first: int) -> Iterator[FoundEvent]:
+def _loops(part: _SessionChanges, rows: Sequence[Episode], first: int) -> Iterator[WebhookEvent]:
     """The loops that steps of the part continue. There is one event for each loop of a session."""
     seen = set[str]()
     for end in range(1, len(rows) + 1):
@@ -147,7 +147,7 @@ def _loops(part: _SessionChanges, rows: Sequence[Episode], first: int) -> Iterat
             yield part.event("session.loop", key, loop=named)
 
 
-def _compressed(part: _SessionChanges) -> Iterator[FoundEvent]:
+def _compressed(part: _SessionChanges) -> Iterator[WebhookEvent]:
     ids = {change.run for change in part.changes if change.run}
     runs = CompressionRun.objects.filter(pk__in=ids, session=part.session, trial=False)
     for run in runs.exclude(state__in=CompressionRun.ACTIVE).newest_first().order_by("finished_at", "id"):
@@ -159,7 +159,7 @@ def _compressed(part: _SessionChanges) -> Iterator[FoundEvent]:
         yield part.event("compression.finished", key, compression=data)
 
 
-def _refused(part: _SessionChanges) -> Iterator[FoundEvent]:
+def _refused(part: _SessionChanges) -> Iterator[WebhookEvent]:
     counters = SpendingCounter.objects.capped().filter(project=part.session.project_id)
     for counter in counters.exclude(refused_on=None).select_related("key").order_by("pk"):
         cap = {
@@ -175,7 +175,7 @@ def _refused(part: _SessionChanges) -> Iterator[FoundEvent]:
         yield part.event("budget.reached", key, cap=cap)
 
 
-_FINDERS: dict[str, Callable[[_SessionChanges], Iterator[FoundEvent]]] = {
+_FINDERS: dict[str, Callable[[_SessionChanges], Iterator[WebhookEvent]]] = {
     ChangeKind.SESSION_CREATED: _started,
     ChangeKind.SESSION_CHANGED: _ended,
     ChangeKind.ENTRIES: _appended,

@@ -13,7 +13,7 @@ from historyapp.models import Webhook, WebhookDelivery
 from historyapp.models.changes import Cursor, changes_since, newest_cursor
 from historyapp.models.webhooks import TEST_EVENT
 from historyapp.services.transactions import writing
-from historyapp.services.webhooks.events import FoundEvent, find_events
+from historyapp.services.webhooks.events import WebhookEvent, find_events
 from historyapp.wire.problems import CursorExpired
 
 PAGE = 200
@@ -46,7 +46,7 @@ def add_deliveries(webhook: Webhook, claim: UUID) -> bool:
 
 
 def _store(
-    webhook: Webhook, claim: UUID, events: Sequence[FoundEvent], cursor: Cursor, *, note: str = ""
+    webhook: Webhook, claim: UUID, events: Sequence[WebhookEvent], cursor: Cursor, *, note: str = ""
 ) -> bool:
     """Stores deliveries and the cursor. Returns False if another worker has taken over."""
     values: dict[str, Any] = {"transaction_id": cursor.transaction_id, "change_id": cursor.id}
@@ -61,7 +61,7 @@ def _store(
     return True
 
 
-def _delivery(webhook: Webhook, event: FoundEvent) -> WebhookDelivery:
+def _delivery(webhook: Webhook, event: WebhookEvent) -> WebhookDelivery:
     return WebhookDelivery(
         webhook=webhook,
         event=event.event,

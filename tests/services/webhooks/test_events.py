@@ -14,12 +14,12 @@ from historyapp.services.reservations import reserve
 from historyapp.services.retention import purge
 from historyapp.services.sessions import change_session
 from historyapp.services.spending import Payer
-from historyapp.services.webhooks.events import FoundEvent, find_events
+from historyapp.services.webhooks.events import WebhookEvent, find_events
 from historyapp.wire.problems import CapReached
 from tests.services.drafts import act, failed, ok, said
 
 
-def found(project: Project) -> list[FoundEvent]:
+def found(project: Project) -> list[WebhookEvent]:
     return find_events(project.pk, changes_since(project.pk, START, limit=1000).changes)
 
 
