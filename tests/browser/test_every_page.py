@@ -17,6 +17,8 @@ from historyapp.services.bulk.start import BulkRequest, start_bulk_action
 from historyapp.services.bulk.work import process_bulk_action
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.start import start_run
+from historyapp.services.evaluations.start import EvaluationRequest, start_evaluation
+from historyapp.services.evaluations.work import process_evaluation
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import change_session, create_session
 from historyapp.services.strategy_comparisons import start_comparison
@@ -24,6 +26,7 @@ from historyapp.services.summaries import SummaryText, summarise
 from historyapp.services.webhooks.endpoints import create_webhook, send_test
 from tests.api.compressing import carry_out
 from tests.browser.visits import page_of, record_session
+from tests.services.evaluations.lookups import record_lookups
 
 REPEATED = """[...document.querySelectorAll("[id]")].map((element) => element.id)
     .filter((id, index, ids) => ids.indexOf(id) !== index)"""
@@ -54,6 +57,14 @@ def _bulk_action(project: Project, *sessions: Session) -> UUID:
     action = start_bulk_action(project, wanted)
     process_bulk_action(action.pk, lambda: False, lambda _: None)
     return action.pk
+
+
+def _evaluation(project: Project, odd: Session) -> UUID:
+    """One of a session that is measured and one in which there is nothing to measure."""
+    sessions = [record_lookups(project, 8).pk, odd.pk]
+    evaluation = start_evaluation(project, EvaluationRequest(sessions, (300, 2000), ("budgeted", "live")))
+    process_evaluation(evaluation.pk, lambda: False)
+    return evaluation.pk
 
 
 @pytest.fixture
@@ -95,6 +106,8 @@ def addresses(project: Project) -> list[str]:
         page_of(session, "/annotation"),
         page_of(session, "/shares?step=9"),
         f"/bulk/{_bulk_action(project, session, odd)}",
+        "/evaluations",
+        f"/evaluations/{_evaluation(project, odd)}",
         page_of(session, "/summaries/new?first=1&last=3"),
         page_of(session, "/compressions/new"),
         page_of(session, "/compressions/new?to_step=999"),

@@ -68,6 +68,7 @@ def addresses(session: Session) -> dict[str, str]:
         "webhook_id": uuid4(),
         "share_id": create_share(session.project, session.pk, ShareOptions()).pk,
         "bulk_id": uuid4(),
+        "evaluation_id": uuid4(),
         "search_id": SavedSearch.objects.get_or_create(project=session.project, name="all")[0].pk,
         "what_if_id": saved.pk,
         "session_id": session.pk,
