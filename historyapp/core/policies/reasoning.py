@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
 
 from historyapp.core.budget import RequestMeter
-from historyapp.core.context import Context, Item
+from historyapp.core.context import Context, Item, Rendered
 from historyapp.core.conversation import Turn
 from historyapp.core.formats import format_named
 from historyapp.core.formats.calls import CallIds
@@ -66,9 +66,12 @@ def restore_reasoning(
     turns = [turn for turn in _turns(parts) if turn[0] <= last]
     if turns:
         walk = _Walk(restored, context, source, reasons)
+        most = 1
+        if all(part.is_whole for part in parts):
+            most = len(parts)
+            walk.drop_too_long(turns)
         # Turns after a change fail at their first block: the others are looked up only if that one is kept.
-        most = None if all(part.is_whole for part in parts) else 1
-        walk.look_up([index for turn in turns for index in [i for i in turn if reasons.get(i) == ""][:most]])
+        walk.look_up([index for turn in turns for index in walk.signed(turn)[:most]])
         for turn in turns:
             walk.add(turn)
     return restored, _listed(parts, reasons)
@@ -124,6 +127,8 @@ class _Walk:
     prefix: RequestPrefix = field(init=False)
     ids: CallIds = field(init=False)
     room: int | None = field(init=False)
+    rendered: dict[int, Rendered] = field(default_factory=dict)
+    """Steps with their reasoning, by index, as far as they have been written."""
     is_unchanged: bool = True
     """Whether everything so far is everything live, as it was recorded."""
     steps: int = 0
@@ -134,8 +139,30 @@ class _Walk:
         self.ids = CallIds(format.longest_id)
         self.room = self.source.room
 
+    def signed(self, turn: Sequence[int]) -> list[int]:
+        """The parts of a turn whose reasoning may be sent, as far as is known."""
+        return [index for index in turn if self.reasons.get(index) == ""]
+
+    def drop_too_long(self, turns: Sequence[Sequence[int]]) -> None:
+        """Leaves out turns whose reasoning alone is too long, before anything is looked up for them."""
+        for turn in turns if self.room is not None else ():
+            signed = self.signed(turn)
+            added = sum(self._written(index).tokens - self.parts[index].segment.tokens for index in signed)
+            if added > (self.room or 0):
+                self.reasons |= dict.fromkeys(signed, NO_ROOM)
+
+    def _written(self, index: int) -> Rendered:
+        """A step with its reasoning."""
+        if index not in self.rendered:
+            part = self.parts[index]
+            assert isinstance(part.content, Turn)
+            self.rendered[index] = self.source.meter.with_reasoning(part.rendered, part.content.output)
+        return self.rendered[index]
+
     def look_up(self, indexes: Sequence[int]) -> None:
         """Looks up the requests in which some steps were made."""
+        if not indexes:
+            return
         places = {self.parts[index].position: index for index in indexes}
         extras, format = self.source.extras, self.source.meter.format
         found = self.source.past.origins(list(places), format, extras.model)
@@ -148,7 +175,7 @@ class _Walk:
             for index in turn
         ]
         start = self.prefix.copy(), self.is_unchanged, self.steps, self.room
-        signed = [index for index in turn if self.reasons.get(index) == ""]
+        signed = self.signed(turn)
         broken = [self.reasons[index] for index in turn if self.reasons.get(index) in (CLIPPED, NOT_EXACT)]
         kept = dict[int, ContextPart]()
         reason = broken[0] if broken else INCOMPLETE if self._is_cut(turn) else ""
@@ -184,8 +211,7 @@ class _Walk:
         if self.reasons.get(index) != "" or self._is_of_other_model(index):
             self._add_bare(index, ids)
             return ""
-        assert isinstance(part.content, Turn)
-        rendered = self.source.meter.with_reasoning(part.rendered, part.content.output)
+        rendered = self._written(index)
         items = format_named(self.source.meter.format).identified(rendered, ids)
         if not self._is_as_made(index, items[0]):
             return self.origins[index].change or CHANGED

@@ -168,3 +168,69 @@ def test_an_answer_keeps_its_reasoning_where_the_next_request_goes_on_from_its_o
 
 def person(run: Run) -> ModelInput:
     return ModelInput(content=run.text())
+
+
+def sent_after(run: Run, policy: str = "live", max_tokens: int | None = None) -> tuple[set[int], list[str]]:
+    """The steps whose thinking the next request has, and why that of others is left out."""
+    built = Asked(policy, "anthropic_messages", max_tokens).build(run)
+    assert built
+    left_out = [each.reason for each in built[0].manifest.reasoning_left_out]
+    return kept_steps(run, "anthropic_messages", prefix_bytes(built[1])), left_out
+
+
+def act(run: Run, *, blocks: int = 1, calls: int = 1, words: int = 3) -> None:
+    """A step of an agent that sends everything."""
+    request = run.full_request("anthropic_messages")
+    run.answer("anthropic_messages", request, is_snapshot=False, blocks=blocks, calls=calls, words=words)
+
+
+def test_a_turn_of_which_a_step_is_left_out_loses_all_of_it() -> None:
+    run = Run()
+    run.add(person(run))
+    act(run)
+    act(run, words=300)
+    act(run)
+    kept, reasons = sent_after(run, "sliding_window", 200)
+    assert (kept, reasons) == (set(), ["another step of its turn is left out"])
+
+
+def test_a_clipped_step_takes_its_whole_turn_with_it_and_all_later_ones() -> None:
+    run = Run()
+    run.add(person(run))
+    act(run, calls=0)
+    run.add(person(run))
+    act(run)
+    act(run, words=900)
+    kept, reasons = sent_after(run, "budgeted", 1400)
+    assert kept <= {1}
+    assert reasons[-1] == "a step of its turn is clipped"
+
+
+def test_the_first_mask_ends_it_at_a_turn() -> None:
+    run = Run()
+    for _ in range(4):
+        run.add(person(run))
+        act(run, words=60)
+        act(run, calls=0)
+    kept, reasons = sent_after(run, "masked")
+    assert (kept, reasons) == (set(), ["what precedes it has changed since the model wrote it"])
+    assert sent_after(run, "live") == (set(range(1, 9)), [])
+
+
+def test_an_answer_after_an_answer_was_made_from_a_request_to_continue() -> None:
+    run = Run()
+    run.add(person(run))
+    act(run, calls=0)
+    act(run, calls=0)
+    assert sent_after(run)[0] == {1}
+
+
+def test_reasoning_fills_what_the_history_leaves_of_the_budget() -> None:
+    run = Run()
+    for _ in range(3):
+        run.add(person(run))
+        act(run, blocks=8, calls=0)
+    built = Asked("live", "anthropic_messages").build(run)
+    assert built
+    least = built[0].manifest.tokens - 1
+    assert sent_after(run, max_tokens=least) == ({1, 2}, ["it does not fit the budget"])
