@@ -107,8 +107,12 @@ def _bar(request: RecordedRequest) -> list[BarPart]:
     whole = sum(count for count in tokens.values() if count > 0)
     scale = min(1.0, request.total / whole) if whole else 1.0  # our count may exceed the bill
     sizes = [(str(part), label, tokens.get(part, 0)) for part, label in LABELS.items()]
+    difference = request.tokens.difference
+    if (unseen := tokens.get("unseen", 0)) < 0:  # the bill is below our count: nothing is known to be unseen
+        sizes = [size for size in sizes if size[0] != "unseen"]
+        difference = (difference or 0) + unseen
     parts = draw_bar(sizes, request.model_window or total, total=total, scale=scale)
-    if difference := request.tokens.difference:
+    if difference:
         parts.append(BarPart("difference", "difference from the bill", difference, "", "0", "0"))
     return parts
 

@@ -7,6 +7,7 @@ from playwright.sync_api import Page, expect
 
 from historyapp.models import BulkAction, Project, Session
 from historyapp.services.append import append
+from historyapp.services.rewinds import fork
 from historyapp.services.sessions import create_session
 from tests.browser.visits import record_session
 from tests.services.drafts import act
@@ -40,6 +41,18 @@ def test_all_none_and_ranges_are_chosen(page: Page, project: Project) -> None:
     page.get_by_role("button", name="Clear selection").click()
     assert not any(boxes(page))
     expect(bar).to_be_hidden()
+
+
+def test_a_row_stays_chosen_when_its_forks_are_opened(page: Page, project: Project) -> None:
+    parent = record_session(project, 2, title="Audit the ledgers")
+    fork(project, parent.pk, at_step=1, title="Audit them again")
+    page.goto("/")
+    box = page.get_by_label("Select Audit the ledgers")
+    box.check()
+    page.get_by_role("link", name="1 fork").click()
+    expect(page.get_by_label("Select Audit them again")).not_to_be_checked()
+    expect(box).to_be_checked()
+    expect(page.get_by_role("form", name="Selected sessions")).to_contain_text("1 selected")
 
 
 def test_two_chosen_sessions_offer_a_comparison(page: Page, project: Project) -> None:

@@ -50,6 +50,14 @@ def imported(project: Project) -> Session:
     return session
 
 
+def test_a_bill_below_our_count_leaves_nothing_unseen(alice: Client, project: Project) -> None:
+    session = create_session(project, names={"model": MODEL})
+    append(project, session.pk, [said("Repair the totals of all the invoices."), billed(2)])
+    shown = panel(alice, session, "?step=1")
+    assert "system, tools (unseen)" not in shown
+    assert re.search(r"difference from the bill -\d", shown)
+
+
 def test_recorded_is_what_a_panel_shows_first(alice: Client, imported: Session) -> None:
     shown = panel(alice, imported, "?step=2")
     assert "Before step 2" in shown
