@@ -9,6 +9,7 @@ from zlib import crc32
 from django.http import QueryDict
 from django.urls import reverse
 
+from dashboard.templatetags.playhead import status_label
 from historyapp.core.errors import Invalid
 from historyapp.core.search_snippets import Snippet
 from historyapp.models import Session
@@ -25,7 +26,7 @@ _MAX_DIGITS = 9
 class FacetLink(NamedTuple):
     """A value by which the results can be narrowed."""
 
-    value: str
+    label: str
     steps: int
     address: str
 
@@ -72,7 +73,8 @@ class SearchResults:
             for value, count in values:
                 quoted = value.replace('"', " ")
                 condition = f'{name}:"{quoted}"' if " " in quoted else f"{name}:{quoted}"
-                links.append(FacetLink(value, count, _address(f"{self.query} {condition}")))
+                label = status_label(value) if name == "status" else value
+                links.append(FacetLink(label, count, _address(f"{self.query} {condition}")))
             if links:
                 shown.append((title, links))
         return shown

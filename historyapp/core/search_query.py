@@ -35,6 +35,7 @@ HAS = (
     "plan", "agent",
 )  # fmt: skip
 _COMPARISON = re.compile(r"(cost|tokens|steps|errors)([<>])([0-9.,_]{1,20})(k|m)?(?!\S)", re.IGNORECASE)
+_NO_COMPARISON = re.compile(r"(cost|tokens|steps|errors)([<>])\S*", re.IGNORECASE)
 _SPAN = re.compile(r"([0-9]{1,3})(h|d|w|m|y)")
 _HOURS = {"h": 1, "d": 24, "w": 7 * 24, "m": 30 * 24, "y": 365 * 24}
 _SCALES = {"k": 1_000, "m": 1_000_000}
@@ -103,7 +104,8 @@ def parse_query(text: str, now: datetime) -> SearchQuery:
     """Reads a query.
 
     Raises:
-        Invalid: when it is too long, a quotation mark is not closed, or a facet's value cannot be read.
+        Invalid: when it is too long, a quotation mark is not closed, or a comparison or a facet cannot be
+            read.
     """
     text = text.strip()
     if len(text) > MAX_CHARACTERS:
@@ -136,6 +138,12 @@ def query_words(text: str, query: SearchQuery) -> Iterator[QueryWord]:
             query.conditions.append(_comparison(match))
             at = match.end()
             continue
+        if match := _NO_COMPARISON.match(text, at):
+            example = f"{match[1].lower()}{match[2]}100"
+            raise Invalid(
+                f"{match[0][:50]} compares with no number. Write for example {example}, or put it into "
+                "quotation marks to search for the text."
+            )
         begun = at
         is_excluded = text[at] == "-" and at + 1 < len(text) and not text[at + 1].isspace()
         at += is_excluded

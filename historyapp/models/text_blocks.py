@@ -26,8 +26,8 @@ from historyapp.models.sql import fetch_all
 
 BLOCK_CHARACTERS, BLOCK_ENTRIES = 1 << 16, 512
 """Limits of a block. It ends with the entry that reaches one of them."""
-_ENTRIES_AT_ONCE = BLOCK_ENTRIES
-"""Entries of one batch. Usually there are fewer after the last block."""
+_ENTRIES_AT_ONCE, _MOST_AT_ONCE = BLOCK_ENTRIES, 4 * BLOCK_ENTRIES
+"""Entries of the first batch and of the largest one. Usually there are fewer after the last block."""
 _NEWEST = (
     "SELECT last_position FROM historyapp_textblock WHERE session_id = %s "
     "ORDER BY first_position DESC LIMIT 1"
@@ -93,10 +93,13 @@ def read_entries(
     session: UUID, after: int, last: int, *, newest_first: bool = False
 ) -> Iterator[ReadPassages]:
     """The passages of each entry of a session after ``after`` and up to ``last``, in order."""
-    starts, order = range(after, last, _ENTRIES_AT_ONCE), ordered("position", newest_first)
-    for start in reversed(starts) if newest_first else starts:
+    order, size = ordered("position", newest_first), _ENTRIES_AT_ONCE
+    while after < last:
         # A range, not a limit: for a limit, PostgreSQL may read and sort all entries of a session.
-        values = [uuid_value(session), start, min(last, start + _ENTRIES_AT_ONCE)]
+        start, end = (max(after, last - size), last) if newest_first else (after, min(last, after + size))
+        after, last = (after, start) if newest_first else (end, last)
+        size = min(_MOST_AT_ONCE, 2 * size)
+        values = [uuid_value(session), start, end]
         for position, kind, packed, totals in long_rows(_ENTRIES.format(order=order), values, order):
             steps, body = load_dumped(totals).get("steps", 0), unpack(packed)
             texts = list(passages(position, steps, kind, load_dumped(body)))

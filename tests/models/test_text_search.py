@@ -140,6 +140,16 @@ def test_empty_and_very_long_texts_are_refused(project: Project, text: str) -> N
         TextSearch(History(with_steps(project, 1)), text)
 
 
+def test_entries_outside_of_blocks_are_read_in_growing_batches(
+    project: Project, django_assert_max_num_queries: object
+) -> None:
+    session = with_steps(project, 1_400, 5)
+    for newest_first in (False, True):
+        with django_assert_max_num_queries(5):  # type: ignore[operator]
+            found = TextSearch(History(session), "name_700_x").find(10, newest_first=newest_first)
+        assert [hit.match.step for hit in found.hits][:1] == [700]
+
+
 def test_the_number_of_queries_does_not_grow_with_the_session(
     project: Project, django_assert_max_num_queries: object
 ) -> None:
