@@ -44,12 +44,12 @@ def test_the_list_leads_to_the_form(alice: Client, sessions: list[Session]) -> N
 def test_the_page_shows_progress_and_then_the_results(alice: Client, sessions: list[Session]) -> None:
     page = start(alice, sessions)
     shown = html(alice.get(page))
-    assert f'hx-get="{page}" hx-trigger="every 1s"' in shown
+    assert f'hx-get="{page}" hx-trigger="every 2s"' in shown
     assert '<meta http-equiv="refresh"' in shown
     assert "0 of 2 sessions measured" in text(alice.get(page))
     carry_out(page)
     fragment = html(alice.get(page, headers={"hx-request": "true"}))
-    assert "every 1s" not in fragment
+    assert "every 2s" not in fragment
     assert "<h1>" not in fragment
     shown = text(alice.get(page))
     assert "2 of 2 sessions measured." in shown

@@ -3,7 +3,7 @@
 Nothing is called and nothing is stored. The session is read as of one head.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -104,11 +104,19 @@ class SessionEvaluation:
         """The numbers of the steps that are measured."""
         return measured_steps(self.targets)
 
-    def measure(self, step: int) -> dict[str, StepFigures]:
-        """The figures of all choices before a step, by their keys."""
+    def measure(self, step: int, keep_alive: Callable[[], object]) -> dict[str, StepFigures]:
+        """The figures of all choices before a step, by their keys.
+
+        Args:
+            keep_alive: called before each choice.
+        """
         now = self._past(step)
         before = self._past(step - 1) if step > FIRST_STEP else None
-        return {choice.key: self._measure(choice, step, now, before) for choice in self.choices}
+        figures = {}
+        for choice in self.choices:
+            keep_alive()
+            figures[choice.key] = self._measure(choice, step, now, before)
+        return figures
 
     def _measure(self, choice: Choice, step: int, now: History, before: History | None) -> StepFigures:
         served = self._serve(choice, now)

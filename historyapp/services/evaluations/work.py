@@ -5,6 +5,7 @@ worker continues after the claim has expired, and does not measure any step agai
 """
 
 import logging
+import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -87,10 +88,11 @@ def _measure(item: EvaluatedSession, should_stop: Callable[[], bool]) -> bool:
         return _end(item, states.SKIPPED, NOTHING)
     item.steps = len(evaluated.steps)
     item.model = evaluated.model if evaluated.price else ""
+    keep_alive = _claim_renewal(item)
     for step in evaluated.steps:
         if str(step) in item.figures:
             continue
-        item.figures[str(step)] = evaluated.measure(step)
+        item.figures[str(step)] = evaluated.measure(step, keep_alive)
         if not _store(item, head=item.head, steps=item.steps, model=item.model, figures=item.figures):
             return True  # cancelled, or another worker has it
         if should_stop() and len(item.figures) < item.steps:
@@ -101,6 +103,21 @@ def _measure(item: EvaluatedSession, should_stop: Callable[[], bool]) -> bool:
         least = f"; use at least {evaluated.smallest:,}" if evaluated.smallest else ""
         return _end(item, states.SKIPPED, f"No budget is large enough for what must be sent{least}.")
     return _end(item, states.DONE, "" if evaluated.read.is_whole else evaluated.read.limit_note)
+
+
+def _claim_renewal(item: EvaluatedSession) -> Callable[[], None]:
+    """Returns what extends the claim when a third of its time has passed: contexts of large budgets take
+    seconds.
+    """
+    renewed_at = time.monotonic()
+
+    def keep_alive() -> None:
+        nonlocal renewed_at
+        if time.monotonic() - renewed_at >= settings.PLAYHEAD_CLAIM_SECONDS / 3:
+            _store(item)
+            renewed_at = time.monotonic()
+
+    return keep_alive
 
 
 def _store(item: EvaluatedSession, **columns: object) -> bool:

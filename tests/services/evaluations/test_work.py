@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.utils import timezone
 
 from historyapp import tasks
@@ -88,12 +89,12 @@ def test_a_killed_worker_loses_at_most_one_step(project: Project, monkeypatch: p
     measured: list[int] = []
     usual = SessionEvaluation.measure
 
-    def measure(self: SessionEvaluation, step: int) -> Any:
+    def measure(self: SessionEvaluation, step: int, keep_alive: Any) -> Any:
         if len(measured) == 2:
             measured.append(0)
             raise KeyboardInterrupt  # as if the process ended here
         measured.append(step)
-        return usual(self, step)
+        return usual(self, step, keep_alive)
 
     monkeypatch.setattr(SessionEvaluation, "measure", measure)
     with pytest.raises(KeyboardInterrupt):
@@ -104,6 +105,21 @@ def test_a_killed_worker_loses_at_most_one_step(project: Project, monkeypatch: p
     monkeypatch.setattr("django.utils.timezone.now", lambda: later)
     assert carried_out(evaluation).counts == {"done": 1}
     assert measured == [7, 8, 0, 9]
+
+
+def test_a_claim_is_renewed_while_one_step_takes_long(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    item = work._claim(started(project, record_lookups(project)).pk)
+    assert item is not None
+    later = timezone.now() + timedelta(hours=1)
+    monkeypatch.setattr(work, "_claim_end", lambda: later)
+    keep_alive = work._claim_renewal(item)
+    keep_alive()
+    assert EvaluatedSession.objects.get().claimed_until == item.claimed_until
+    monkeypatch.setattr(settings, "PLAYHEAD_CLAIM_SECONDS", 0)
+    keep_alive()
+    assert EvaluatedSession.objects.get().claimed_until == later
 
 
 def test_work_is_done_in_turns(project: Project) -> None:
@@ -175,8 +191,8 @@ def test_an_unexpected_error_ends_one_session_only(project: Project, monkeypatch
     evaluation = started(project, *sessions)
     usual = SessionEvaluation.measure
 
-    def measure(self: SessionEvaluation, step: int) -> Any:
-        return 1 / 0 if self.session.pk == sessions[0].pk else usual(self, step)
+    def measure(self: SessionEvaluation, step: int, keep_alive: Any) -> Any:
+        return 1 / 0 if self.session.pk == sessions[0].pk else usual(self, step, keep_alive)
 
     monkeypatch.setattr(SessionEvaluation, "measure", measure)
     assert states(carried_out(evaluation)) == [("failed", work.FAILED), ("done", "")]
