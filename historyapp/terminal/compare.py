@@ -87,9 +87,15 @@ def _print_comparison(
     output.line()
     first = next((n for n, pair in enumerate(pairs) if pair["change"] != "same"), 0)
     shown = pairs if options.all else pairs[max(0, first - BEFORE) : first + SHOWN]
+    shown = [*shown, *(pair for pair in pairs if pair not in shown and _is_at(pair, divergence))]
     output.table(PAIRS, [_pair(pair) for pair in shown])
     if len(shown) < len(pairs) or comparison["pairs"]["next"]:
         note("These are the pairs around the first difference. --all shows the others.")
+
+
+def _is_at(pair: JsonObject, place: JsonObject) -> bool:
+    """Whether a run continues with this pair. Steps that only A has come before those that only B has."""
+    return any(pair[side] is not None and pair[side]["number"] == place[side] for side in ("a", "b"))
 
 
 def _totals(name: str, side: JsonObject) -> list[str]:

@@ -32,6 +32,20 @@ def test_a_fork_shares_steps_and_then_goes_another_way(
     assert rows == [["2", "2", "different"], ["3", "only", "A"], ["3", "only", "B"]]
 
 
+def test_the_first_step_of_both_runs_is_shown_however_far_they_are_apart(
+    playhead: Playhead, project: Project, session_id: UUID
+) -> None:
+    made = fork(project, session_id, at_step=0)
+    append(project, session_id, [draft for n in range(60) for draft in (act("look", n=n), ok())])
+    append(project, made.pk, [act("push", to="there"), ok()])
+    printed = playhead("compare", session_id, made.pk)
+    assert "The runs diverge at step 1 of A and step 1 of B." in printed.out
+    rows = printed.out.splitlines()
+    assert rows[-1].split()[:3] == ["1", "only", "B"]
+    assert "push" in rows[-1]
+    assert len(rows) < 40
+
+
 def test_a_fork_that_has_not_gone_on_does_not_differ(
     playhead: Playhead, project: Project, session_id: UUID
 ) -> None:
