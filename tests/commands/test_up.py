@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -165,6 +166,45 @@ def test_it_loads_no_more_than_it_needs(shared_up: Up) -> None:
     assert sum(process.memory_info().rss for process in (parent, web)) < 150_000_000
 
 
+def test_its_footprint_is_small_again_after_each_time_of_work(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several threads count tokens, which takes most memory. Then the tokenizer's tables are released."""
+    monkeypatch.setenv("PLAYHEAD_IDLE_SECONDS", "1")
+    up = Up(home, "--no-demo")
+    parent, web = psutil.Process(up.process.pid), up.family[0]
+    for _ in range(3):
+        with ThreadPoolExecutor(4) as threads:
+            for recorded in [threads.submit(record_with_contexts, up) for _ in range(4)]:
+                recorded.result()
+        footprint, deadline = 150_000_001, time.monotonic() + 15
+        while footprint > 150_000_000 and time.monotonic() < deadline:
+            time.sleep(0.5)
+            # The parent shares its other pages with the web process.
+            footprint = web.memory_info().rss + parent.memory_full_info().uss
+        assert footprint <= 150_000_000
+    assert up.stop(signal.SIGTERM) == 0
+
+
+def record_with_contexts(up: Up) -> None:
+    text = "The parser drops the last line when the file does not end in a newline. " * 40
+    with api_of(up) as api:
+        session = api.post("/sessions", json={"settings": {"compress_automatically": False}}).json()["id"]
+        for number in range(20):
+            steps = [
+                {"kind": "model_output", "use_tool": {"name": "read", "arguments": {"path": f"{number}.py"}}},
+                {"kind": "tool_results", "results": [{"status": "success", "outputs": f"{number} {text}"}]},
+            ]
+            api.post(f"/sessions/{session}/entries", json={"entries": steps}).raise_for_status()
+            api.post(f"/sessions/{session}/contexts", json={"max_tokens": 2048}).raise_for_status()
+
+
+def api_of(up: Up) -> httpx.Client:
+    key = re.findall(r"API key +(\S+)", up.printed)[0]
+    headers = {"Authorization": f"Bearer {key}"}
+    return httpx.Client(base_url=f"http://127.0.0.1:{up.port}/api/v1", headers=headers, timeout=30)
+
+
 def test_a_worker_is_started_for_a_run_ends_once_it_is_idle_and_is_replaced_once_it_is_killed(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,9 +228,7 @@ def test_neither_web_process_nor_worker_outlives_it(up: Up) -> None:
 
 def compress(up: Up) -> psutil.Process:
     """Compresses a session. Returns the worker process that did it."""
-    key = re.findall(r"API key +(\S+)", up.printed)[0]
-    address = f"http://127.0.0.1:{up.port}/api/v1"
-    with httpx.Client(base_url=address, headers={"Authorization": f"Bearer {key}"}, timeout=30) as api:
+    with api_of(up) as api:
         session = api.post("/sessions", json={}).json()["id"]
         steps = [
             {"kind": "model_output", "use_tool": {"name": "ls"}},
