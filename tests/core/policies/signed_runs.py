@@ -199,6 +199,7 @@ def runs(draw: st.DrawFn) -> Run:
         "fork",
         "summary",
         "fixed",
+        "remark",
     ]
     for kind in draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=12)):
         match kind:
@@ -222,6 +223,9 @@ def runs(draw: st.DrawFn) -> Run:
                 kind_of = draw(st.sampled_from([SystemInstruction, MemoryNotebook]))
                 text = run.text()
                 run.add(kind_of(text=text) if kind_of is SystemInstruction else MemoryNotebook(content=text))
+            case "remark":
+                late = ToolResult(tool_call_id="zzz", status="success", outputs=run.text())
+                run.add(ToolResults(overall=run.text(), results=(late,)))
             case "rewind":
                 run.rewind(draw(st.integers(1, 4)))
             case "fork":

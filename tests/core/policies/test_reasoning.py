@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from historyapp.core.budget import RequestMeter
 from historyapp.core.context import Context
-from historyapp.core.entries import ModelInput
+from historyapp.core.entries import ModelInput, ToolResult, ToolResults
 from historyapp.core.episodes import group_episodes
 from historyapp.core.formats import FORMATS, prefix_bytes
 from historyapp.core.formats.reasoning import own_blocks
@@ -69,7 +69,7 @@ def check_turns(run: Run, format: str, kept: set[int]) -> None:
             turns.append([])
         if own_blocks(FORMATS[format], episode.output):
             turns[-1].append(episode.number)
-        if not episode.output.tool_calls:
+        if not episode.output.tool_calls or episode.turn.remarks:
             turns.append([])
         end = episode.first_position
     for turn in turns:
@@ -234,3 +234,36 @@ def test_reasoning_fills_what_the_history_leaves_of_the_budget() -> None:
     assert built
     least = built[0].manifest.tokens - 1
     assert sent_after(run, max_tokens=least) == ({1, 2}, ["it does not fit the budget"])
+
+
+def test_an_input_that_is_left_out_ends_it() -> None:
+    run = Run()
+    run.add(person(run))
+    act(run, calls=0)
+    run.add(person(run))
+    run.add(ModelInput(content=run.text(300)))
+    act(run, calls=0)
+    run.add(person(run))
+    assert sent_after(run)[0] == {1, 2}
+    assert sent_after(run, "sliding_window", 200)[0] == {1}
+
+
+def test_a_step_that_is_left_out_ends_it() -> None:
+    run = Run()
+    for blocks, words in ((1, 3), (0, 300), (0, 3), (1, 3)):
+        run.add(person(run))
+        act(run, blocks=blocks, calls=0, words=words)
+    assert sent_after(run)[0] == {1, 4}
+    assert sent_after(run, "sliding_window", 200)[0] == {1}
+
+
+@pytest.mark.parametrize("overall", [None, "Look again."])
+def test_a_text_beside_results_begins_the_next_turn(overall: str | None) -> None:
+    run = Run()
+    run.add(person(run))
+    act(run)
+    if overall:
+        late = ToolResult(tool_call_id="c0", status="success", outputs="late")
+        run.add(ToolResults(overall=overall, results=(late,)))
+    run.answer("anthropic_messages", b"another request", is_snapshot=True, blocks=1, calls=1, words=3)
+    assert sent_after(run)[0] == ({1} if overall else set())
