@@ -12,18 +12,20 @@ from collections.abc import Iterable
 from multiprocessing import get_context
 from pathlib import Path
 
-from bench.quality.baselines import BASELINES
-from bench.quality.corpus import Recorded, load
+from bench.quality.baselines import BASELINES, whole
+from bench.quality.corpus import Recorded, joined, load
 from bench.quality.measure import Serve, Tally, play
 from bench.quality.prices import ANTHROPIC, OPENAI
-from bench.quality.served import budgeted
+from bench.quality.served import budgeted, past_of
 from historyapp.core.evaluation.intervals import Interval, SessionTotal, difference, mean, mean_interval
 from historyapp.core.evaluation.targets import FIRST_STEP, NeededIdentifier, targets
 from historyapp.core.prices import load_prices
 
 BUDGETS = (1024, 2048, 4096, 8192)
 OURS = "budgeted"
-POLICIES: dict[str, Serve] = {**BASELINES, OURS: budgeted}
+WHOLE = "full history"
+"""It has no budget."""
+POLICIES: dict[str, Serve] = {**BASELINES, WHOLE: whole, OURS: budgeted}
 Case = tuple[Recorded, dict[int, list[NeededIdentifier]]]
 Results = dict[tuple[int, str], list[Tally]]
 """The tallies of all sessions by budget and policy."""
@@ -32,8 +34,10 @@ Results = dict[tuple[int, str], list[Tally]]
 def main(arguments: list[str] | None = None) -> None:
     options = _options(arguments)
     sessions = [s for s in load(options.folder, options.cache) if len(s.episodes) >= FIRST_STEP]
-    cases = [(session, needs) for session in sessions if (needs := targets(session))]
-    cases = [case for case in cases if case[0].is_untouched == options.untouched]
+    sessions = [s for s in sessions if s.is_untouched == options.untouched]
+    if options.joined:
+        sessions = joined(sessions)
+    cases = [(session, needs) for session in sessions if (needs := _needs(session, options.joined))]
     results = _results(cases, options.budgets)
     print(f"Prices as of {load_prices().as_of}: {OPENAI} and {ANTHROPIC}, dollars for 1,000 requests.")
     _report("All", cases, results, range(len(cases)))
@@ -41,11 +45,24 @@ def main(arguments: list[str] | None = None) -> None:
         _report(name, cases, results, [at for at, case in enumerate(cases) if case[0].format == name])
 
 
+def _needs(session: Recorded, tokens: int) -> dict[int, list[NeededIdentifier]]:
+    """The targets of the steps that have at least so many tokens before them."""
+    first = past_of(session).first_step_after(tokens)
+    return {step: needed for step, needed in targets(session).items() if step >= first}
+
+
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="transcripts, including subfolders")
     parser.add_argument("--budgets", type=int, nargs="+", default=BUDGETS)
     parser.add_argument("--cache", type=Path, help="a file that stores parsed transcripts")
+    parser.add_argument(
+        "--joined",
+        type=int,
+        default=0,
+        metavar="TOKENS",
+        help="join the sessions of each project, and measure steps with at least these tokens before them",
+    )
     parser.add_argument("--untouched", action="store_true", help="only the projects that nobody looked at")
     return parser.parse_args(arguments)
 

@@ -1,5 +1,6 @@
 """The baselines: what agents do today, as policies. They share Playhead's messages and token counts."""
 
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -34,6 +35,11 @@ _SEPARATOR = 2  # tokens at most
 def newest(recorded: Recorded, step: int, budget: int) -> list[Item]:
     """The newest steps and inputs that fit, in full."""
     return _fill(_units(recorded, step), budget)[0]
+
+
+def whole(recorded: Recorded, step: int, _budget: int) -> list[Item]:
+    """All steps and inputs: what a model with a large window gets without any policy."""
+    return newest(recorded, step, sys.maxsize)
 
 
 def newest_clipped(recorded: Recorded, step: int, budget: int) -> list[Item]:

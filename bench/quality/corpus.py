@@ -2,7 +2,8 @@
 
 import pickle
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -92,6 +93,37 @@ def load(folder: Path, cache: Path | None = None) -> list[Recorded]:
     if cache:
         cache.write_bytes(pickle.dumps(sessions))
     return sessions
+
+
+def joined(sessions: Iterable[Recorded]) -> list[Recorded]:
+    """One long session for each project: its sessions one after the other, the earliest first."""
+    projects: dict[tuple[str, str], list[Recorded]] = defaultdict(list)
+    for session in sessions:
+        if session.episodes:
+            projects[session.format, session.project].append(session)
+    return [
+        _join(sorted(found, key=lambda session: session.episodes[0].started_at))
+        for found in projects.values()
+    ]
+
+
+def _join(sessions: list[Recorded]) -> Recorded:
+    whole = replace(sessions[0], episodes=[], inputs=[], fixed=sessions[0].fixed)
+    for session in sessions:
+        last = whole.episodes[-1].last_position if whole.episodes else 0
+        shift = max([last, *(entry.position for entry in whole.inputs)])
+        steps = len(whole.episodes)
+        whole.inputs.extend(entry._replace(position=entry.position + shift) for entry in session.inputs)
+        whole.episodes.extend(
+            replace(
+                episode,
+                number=episode.number + steps,
+                first_position=episode.first_position + shift,
+                last_position=episode.last_position + shift,
+            )
+            for episode in session.episodes
+        )
+    return whole
 
 
 def _read(path: Path, folder: Path) -> Iterator[Recorded]:

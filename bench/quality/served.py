@@ -32,6 +32,15 @@ class Replayed:
         self.steps = step - 1
         return self
 
+    def first_step_after(self, tokens: int) -> int:
+        """The first step with at least so many tokens of steps before it, or the one after the last."""
+        before = 0
+        for outline in self._outlined:
+            if before >= tokens:
+                return outline.number
+            before += outline.excerpt.output_tokens + outline.excerpt.result_tokens
+        return len(self._outlined) + 1
+
     def outline(self, first: int, last: int) -> list[StepOutline]:
         return self._outlined[first - 1 : last]
 
