@@ -21,8 +21,9 @@ from historyapp.core.context_diff import (
     is_missed,
 )
 from historyapp.core.formats import prefix_bytes
-from historyapp.core.manifest import Manifest, Segment
+from historyapp.core.manifest import FullHistory, Manifest, Segment
 from historyapp.core.prices import Prices
+from historyapp.core.settings import window_of
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage, dollar_text
 from historyapp.services.contexts import BuiltContext
@@ -205,6 +206,14 @@ class Bill(NamedTuple):
     usage: Usage
     micros: int | None
     """In millionths of a dollar; None if the price is not known."""
+
+
+def cheaper_full_history(built: BuiltContext) -> FullHistory | None:
+    """The full history, if it fits the model's window and costs less than the context."""
+    full = built.manifest.full_history
+    if full is None or not full.is_cheaper or full.tokens > window_of(built.spec.model):
+        return None
+    return full
 
 
 def changes(before: BuiltContext, after: BuiltContext, prices: Prices, bill: Bill | None) -> Changes:

@@ -13,6 +13,7 @@ from dashboard.location import Location, find_location, read_number, render_frag
 from dashboard.rendering.context import (
     Bill,
     changes,
+    cheaper_full_history,
     composition,
     list_contents,
     request_json,
@@ -170,7 +171,11 @@ def context(request: PersonRequest, session_id: UUID) -> HttpResponse:
 def _context(form: ContextForm) -> dict[str, Any]:
     before, after = form.positions()
     built = form.build(after)
-    shown: dict[str, Any] = {"built": built, "composition": composition(built.manifest, form.budget)}
+    shown: dict[str, Any] = {
+        "built": built,
+        "composition": composition(built.manifest, form.budget),
+        "cheaper": cheaper_full_history(built),
+    }
     match form.view:
         case "diff":
             bill = _bill(form.location) if form.location.step else None

@@ -35,6 +35,10 @@ class Context:
     """Text that is valid for one request only: added after its newest input or result, and never stored."""
     stable: int = 0
     """The number of first parts with which the next context will probably begin, unchanged."""
+    rewritten: int = 0
+    """The tokens of these parts that change all the same when the policy cuts, on average."""
+    frequency: float = 0.0
+    """The share of requests for which it cuts."""
 
     @property
     def leading(self) -> int:

@@ -45,6 +45,24 @@ class ReasoningLeftOut(StoredModel):
     reason: str
 
 
+class FullHistory(StoredModel):
+    """The cost of all that is live, compared with that of a shortened context. Both are costs of the input of
+    one of many requests, each a step after the one before, with their unchanged beginnings in the provider's
+    cache."""
+
+    tokens: int
+    """Tokens of all live entries."""
+    micros: int
+    """Millionths of a US dollar, like ``context_micros``."""
+    context_micros: int
+    break_even_tokens: int
+    """The largest full history that costs no more than the context."""
+
+    @property
+    def is_cheaper(self) -> bool:
+        return self.micros < self.context_micros
+
+
 class Manifest(StoredModel):
     policy: str
     max_tokens: int | None
@@ -57,3 +75,5 @@ class Manifest(StoredModel):
     """Of the steps that are messages; the reasoning of all others is left out with them."""
     notes: list[str] = Field(default_factory=list)
     """What the reader should know, for example that the newest steps alone exceed the budget."""
+    full_history: FullHistory | None = None
+    """Null: all of it is in the context, or the model's price is unknown."""

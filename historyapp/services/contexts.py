@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from historyapp.core.budget import RequestMeter, meter_for
 from historyapp.core.context import Context
@@ -11,15 +11,18 @@ from historyapp.core.conversation import InputMessage
 from historyapp.core.errors import Invalid
 from historyapp.core.formats import format_named, render_bytes
 from historyapp.core.formats.prefixes import prefix_sha256
+from historyapp.core.full_history import compare_with_full_history
 from historyapp.core.manifest import Manifest, Segment
 from historyapp.core.policies import policy_named
 from historyapp.core.policies.base import OutlinedPast, RequestExtras
+from historyapp.core.projection import Tail
 from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.llm.model_calls import count_tokens
 from historyapp.llm.request import ModelRequest
 from historyapp.llm.router import ProviderRouter
 from historyapp.models import Project, Session, TokenCorrection
 from historyapp.services.corrections import learned_factor
+from historyapp.services.prices import price_list
 from historyapp.services.spending import check_model
 
 DEFAULT_FORMAT = "openai_chat"
@@ -122,14 +125,23 @@ def model_of(session: Session, requested: RequestedContext) -> str:
     return session.model if requested.model is None else requested.model
 
 
-def build(past: OutlinedPast, spec: ContextSpec, live_screen: str = "") -> BuiltContext:
+class CountedPast(OutlinedPast, Protocol):
+    """A past that knows how many tokens it has, without reading it."""
+
+    @property
+    def tail(self) -> Tail:
+        """Its running totals."""
+        ...
+
+
+def build(past: CountedPast, spec: ContextSpec, live_screen: str = "") -> BuiltContext:
     """The context of a session for a spec.
 
     Raises:
         Invalid: when the pinned part alone exceeds the budget (the error's ``smallest`` is a budget that
             works), or for an invalid tool definition.
     """
-    context = chosen = _choose(past, spec)
+    context = chosen = _compared(_choose(past, spec), past, spec.model)
     format = format_named(spec.format)
     bare = format.request(context, spec.tools)
     request = bare
@@ -137,6 +149,15 @@ def build(past: OutlinedPast, spec: ContextSpec, live_screen: str = "") -> Built
         context = _with_screen(context, spec, live_screen)
         request = format.request(context, spec.tools)
     return BuiltContext(spec, context.manifest, request, spec.meter.total(request), digest(bare), chosen)
+
+
+def _compared(context: Context, past: CountedPast, model: str) -> Context:
+    """The context, whose manifest compares its cost with that of the full history."""
+    price = price_list().of(model)
+    if price is None:
+        return context
+    compared = compare_with_full_history(context, past.tail.totals.tokens, past.steps, price)
+    return replace(context, manifest=context.manifest.model_copy(update={"full_history": compared}))
 
 
 def count_by_provider(project: Project, built: BuiltContext) -> int:

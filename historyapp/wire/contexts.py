@@ -63,6 +63,16 @@ class ReasoningOut(ResponseModel):
     reason: Text
 
 
+class FullHistoryOut(ResponseModel):
+    """The expected cost of a context, and of all that is live, as the input of one of many requests. The
+    provider's cache serves the beginning that is equal to that of the request before."""
+
+    tokens: int = Field(description="Tokens of all live entries.")
+    micros: int = Field(description="Millionths of a US dollar for the full history.")
+    context_micros: int = Field(description="Millionths of a US dollar for this context.")
+    break_even_tokens: int = Field(description="Tokens of the largest full history that costs no more.")
+
+
 class ManifestOut(ResponseModel):
     """The parts of a context with their form and tokens, and what was left out."""
 
@@ -75,6 +85,9 @@ class ManifestOut(ResponseModel):
         default=[], description="Reasoning of the steps that are messages. That of other steps is never sent."
     )
     notes: list[Text] = []
+    full_history: FullHistoryOut | None = Field(
+        default=None, description="Null: all of it is in the context, or the model's price is unknown."
+    )
 
 
 class MessageOut(ResponseModel):

@@ -225,7 +225,7 @@ _SEGMENTS: list[dict[str, Any]] = [
 ]
 MANIFEST: dict[str, Any] = {
     "policy": "budgeted", "max_tokens": 2048, "tokens": 13, "segments": _SEGMENTS, "left_out": [],
-    "reasoning_left_out": [], "notes": [],
+    "reasoning_left_out": [], "notes": [], "full_history": None,
 }  # fmt: skip
 CONTEXT: dict[str, Any] = {
     "request": {"messages": [MESSAGE]}, "manifest": MANIFEST,

@@ -60,6 +60,24 @@ def test_the_panel_shows_what_the_service_serves_as_of_the_step(alice: Client, s
     assert spoken_of(4) not in shown
 
 
+def test_it_says_where_the_full_history_costs_less(alice: Client, project: Project) -> None:
+    session = create_session(project, names={"model": "gpt-5-mini"})
+    for number in range(1, 31):
+        outputs = " ".join(f"word{number}-{place}" for place in range(60))
+        append(project, session.pk, [act(str(number)), ok(outputs=outputs)])
+    session.refresh_from_db()
+    tokens = session.live_tail.totals.tokens
+
+    def shown(budget: int, policy: str = "live", model: str = "gpt-5-mini") -> str:
+        query = f"?step=30&mode=what_if&policy={policy}&max_tokens={budget}&model={model}"
+        return panel(alice, session, query)
+
+    assert f"It needs a budget of at least {tokens:,} tokens." in shown(3_000)
+    assert "full history" not in shown(3_000, policy="budgeted")  # most of it is cached, too
+    assert "full history" not in shown(tokens + 1_000)
+    assert "full history" not in shown(3_000, model="no-such")
+
+
 def test_the_newest_step_shows_later_inputs(alice: Client, session: Session) -> None:
     append(session.project, session.pk, [said("and now the discount")])
     assert "and now the discount" in panel(alice, session, "?step=-1&view=messages")

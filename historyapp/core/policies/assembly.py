@@ -37,6 +37,8 @@ class Assembly:
     parts: list[ContextPart] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    rewritten: int = 0
+    frequency: float = 0.0
 
     @classmethod
     def begin(
@@ -178,6 +180,8 @@ class Assembly:
             notebook=self.notebook,
             live_screen=self.live_screen,
             stable=stable,
+            rewritten=self.rewritten,
+            frequency=self.frequency,
         )
         if tokens := self.meter.added(context):
             overhead = Segment(source="overhead", tokens=tokens)

@@ -51,6 +51,10 @@ class CutPlan(NamedTuple):
     full."""
     step: int
     """Tokens for a step among the messages that is not the newest."""
+    rewritten: int = 0
+    """Tokens of a context that a cut changes or moves, on average."""
+    frequency: float = 0.0
+    """Cuts for each step."""
 
 
 def first_outlined(newest: int, room: int = 0) -> int:
@@ -59,8 +63,12 @@ def first_outlined(newest: int, room: int = 0) -> int:
     It is one to two periods before the newest step and stays the same for a period. ``room``: tokens for
     inputs, notes and steps; up to 32,767 tokens, a period has 48 steps.
     """
-    period = PERIOD * max(1, room // ROOM_OF_PERIOD)
+    period = _period(room)
     return max(0, newest // period - 1) * period + 1
+
+
+def _period(room: int) -> int:
+    return PERIOD * max(1, room // ROOM_OF_PERIOD)
 
 
 def plan_cuts(steps: Sequence[StepOutline], room: int) -> CutPlan:
@@ -72,7 +80,8 @@ def plan_cuts(steps: Sequence[StepOutline], room: int) -> CutPlan:
     aged = [min(size, step + FRAMING) for size in full]
     cuts: list[NotesCut] = []
     start = used = 0
-    notes = 0.0
+    notes = rewritten = 0.0
+    made = 0
     for at in range(len(steps)):
         used += aged[at] if cuts or not whole_room else full[at]
         if used <= (TAIL * room if cuts else whole_room):
@@ -86,6 +95,14 @@ def plan_cuts(steps: Sequence[StepOutline], room: int) -> CutPlan:
             addition, notes = CHOSEN_ANEW * NOTES * room, 0.0
             cuts = []
         notes += addition
+        rewritten += used + addition
+        made += 1
         cuts.append(NotesCut(at, kept, int(addition)))
         start = kept
-    return CutPlan(start, tuple(cuts), step)
+    rewritten += room  # when the replay begins later, everything is chosen again
+    made += 1
+    return (
+        CutPlan(start, tuple(cuts), step, int(rewritten / made), made / len(steps))
+        if cuts
+        else CutPlan(start, (), step)
+    )
