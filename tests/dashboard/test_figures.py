@@ -11,13 +11,14 @@ from django.utils import timezone
 from dashboard.figures.project import FiguresPage, _compared, _money, read_span
 from dashboard.templatetags.figures import figures_cells
 from historyapp.core.day_figures import NO_FIGURES
+from historyapp.core.entries import ModelOutput
 from historyapp.models import Session
 from historyapp.services.append import append
 from historyapp.services.figures.feed import follow_changes
 from historyapp.services.figures.project_figures import GroupFigures, Grouping, grouped, grouped_by_names
 from historyapp.services.rewinds import Target, rewind
 from tests.dashboard.pages import html, text
-from tests.services.drafts import act, failed
+from tests.services.drafts import act, draft, failed
 
 
 @pytest.fixture
@@ -109,6 +110,15 @@ def test_each_figure_has_its_picture(alice: Client, counted: Session) -> None:
     assert 'class="figures-bar" x="87.14%"' in steps.bars[0]
     assert f'y="0.0" height="{steps.height:.1f}"' in steps.bars[0]
     assert f": {total.errors:,} errors" in errors.bars[0]
+
+
+def test_the_picture_of_an_unknown_cost_says_so(alice: Client, counted: Session) -> None:
+    usage = {"input_tokens": 90, "output_tokens": 9}
+    append(counted.project, counted.pk, [draft(ModelOutput(text="hi"), model="our-model", usage=usage)])
+    follow_changes(lambda: False)
+    page = alice.get("/figures?model=our-model")
+    assert "Cost unknown" in text(page)
+    assert "no known price for 1 model" in text(page)
 
 
 def test_agents_models_and_tools_are_added_up_as_one_by_one(counted: Session) -> None:
