@@ -82,13 +82,14 @@ def _read(server: Server, id: str) -> JsonObject:
 
 def _wait(server: Server, evaluation: JsonObject) -> JsonObject:
     """The evaluation when it has ended. On the data folder, this process works on it, too."""
-    id = evaluation["id"]
+    id, pause = evaluation["id"], 0.1
     try:
         with progress_bar("Evaluating") as show:
             while evaluation["state"] == "running":
                 show(evaluation["progress"])
                 if server.work is None or not server.work(id, _WAIT_SECONDS):
-                    time.sleep(_WAIT_SECONDS if evaluation["progress"] else 0.1)
+                    time.sleep(pause)
+                    pause = min(2 * pause, _WAIT_SECONDS)
                 evaluation = _read(server, id)
     except KeyboardInterrupt:
         note(f"The evaluation was not cancelled. `playhead evaluate --result {id}` waits for it again.")

@@ -84,4 +84,4 @@ def test_a_remote_server_is_polled(monkeypatch: pytest.MonkeyPatch) -> None:
     server = Server("http://127.0.0.1:1", "ph_x")
     monkeypatch.setattr(server, "get", lambda path: {**found, "state": next(states), "progress": 0.5})
     assert command._wait(server, found)["state"] == "cancelled"
-    assert slept == [0.1, 1.0, 1.0]
+    assert slept == [0.1, 0.2, 0.4]
