@@ -88,7 +88,7 @@ def _measure(item: EvaluatedSession, should_stop: Callable[[], bool]) -> bool:
         return _end(item, states.SKIPPED, NOTHING)
     item.steps = len(evaluated.steps)
     item.model = evaluated.model if evaluated.price else ""
-    keep_alive = _claim_renewal(item)
+    is_resumed, keep_alive = bool(item.figures), _claim_renewal(item)
     for step in evaluated.steps:
         if str(step) in item.figures:
             continue
@@ -100,8 +100,10 @@ def _measure(item: EvaluatedSession, should_stop: Callable[[], bool]) -> bool:
     if not Session.objects.filter(pk=session.pk).exists():
         return _end(item, states.SKIPPED, GONE)
     if all(figures.refused for choice in item.evaluation.choices for figures in item.figures_of(choice)):
-        least = f"; use at least {evaluated.smallest:,}" if evaluated.smallest else ""
-        return _end(item, states.SKIPPED, f"No budget is large enough for what must be sent{least}.")
+        for step in evaluated.steps if is_resumed else ():
+            evaluated.measure(step, keep_alive)  # finds the smallest budget, which is not stored
+        reason = f"No budget is large enough for what must be sent; use at least {evaluated.smallest:,}."
+        return _end(item, states.SKIPPED, reason)
     return _end(item, states.DONE, "" if evaluated.read.is_whole else evaluated.read.limit_note)
 
 

@@ -171,6 +171,16 @@ def test_sessions_without_anything_to_measure_are_named(project: Project) -> Non
     assert progress.results is None
 
 
+def test_the_smallest_budget_is_that_of_all_steps_after_an_interruption(project: Project) -> None:
+    session = record_lookups(project, instruction="Look. " * 200)
+    append(project, session.pk, [act("look", path="data/part_8.json"), ok(outputs="long " * 500)])
+    append(project, session.pk, [act("look", path="data/part_9.json"), ok()])
+    whole, resumed = (started(project, session, policies=("live",), budgets=(200,)) for _ in range(2))
+    for _ in range(4):
+        assert process_evaluation(resumed.pk, lambda: True)
+    assert states(carried_out(whole)) == states(carried_out(resumed))
+
+
 def test_a_deleted_session_is_skipped_and_named(project: Project) -> None:
     gone, kept = record_lookups(project), record_lookups(project)
     evaluation = started(project, gone, kept)
