@@ -14,7 +14,16 @@ from typing import Any
 MAX_IDENTIFIER = 200
 """Characters; longer runs are encoded data rather than names."""
 
-_RUN = re.compile(r"https?://[^\s\"'<>()\[\]{}`|\\,]+|[\w/.~@+-]{3,}")
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff"  # Thai, Lao, Burmese, Hangul jamo, Khmer
+    "\u3005-\u30ff\u3130-\u318f\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"  # Japanese, Chinese, Hangul
+)
+"""Letters of scripts in which no blank stands between a word and a name in Latin letters."""
+_BORDER = re.compile(rf"[{_UNSPACED}][A-Za-z0-9]|[A-Za-z0-9][{_UNSPACED}]")
+_RUN = re.compile(
+    r"https?://[^\s\"'<>()\[\]{}`|\\,]+"
+    rf"|[\w/.~@+-](?:(?<![A-Za-z0-9])[{_UNSPACED}]|(?<![{_UNSPACED}])[A-Za-z0-9]|[^\W{_UNSPACED}A-Za-z0-9]|[/.~@+-]){{2,}}"
+)
 _SHAPE = re.compile(
     r"://|[\w.]/\w|^[~/]+\w|[A-Za-z]\.\w|\w\.[A-Za-z]|[A-Za-z\d]_\w|[a-z][A-Z]|\d{3}|^(?=.*\d)[0-9a-f]{7,}$"
 )
@@ -88,7 +97,10 @@ def identifier_places(text: str) -> Iterator[tuple[int, str]]:
 
 
 def contains_name(name: str, text: str) -> bool:
-    """Whether the text contains the name as a whole word: no letter, digit or underscore adjoins it."""
+    """Whether the text contains the name as a whole word: no letter, digit or underscore adjoins it.
+
+    Letters of a script without blanks may adjoin Latin ones: ``修改app.py文件`` contains ``app.py``.
+    """
     return next(word_places(name, text), None) is not None
 
 
@@ -97,11 +109,16 @@ def word_places(name: str, text: str) -> Iterator[int]:
     at = text.find(name)
     while at >= 0:
         end = at + len(name)
-        before = _is_word(text[at - 1 : at]) and _is_word(name[0])
-        after = _is_word(text[end : end + 1]) and _is_word(name[-1])
-        if not (before or after):
+        if not (_adjoin(text[at - 1 : at], name[0]) or _adjoin(name[-1], text[end : end + 1])):
             yield at
         at = text.find(name, at + 1)
+
+
+def _adjoin(left: str, right: str) -> bool:
+    """Whether two characters that follow each other belong to one word."""
+    if not (_is_word(left) and _is_word(right)):
+        return False
+    return (left + right).isascii() or _BORDER.fullmatch(left + right) is None
 
 
 def _is_word(character: str) -> bool:

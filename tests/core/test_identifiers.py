@@ -21,6 +21,10 @@ from historyapp.core.identifiers import MAX_IDENTIFIER, contains_name, identifie
         ("get https://example.org/a?b=c&d=1, please", ["https://example.org/a?b=c&d=1"]),
         ("naïve_name und größe.txt", ["naïve_name", "größe.txt"]),
         ('{"user_id": "sara_doe_496"}', ["user_id", "sara_doe_496"]),
+        ("修改src/app.py文件的第312行", ["src/app.py", "312"]),
+        ("src/lib.rsを開いてload_allを呼ぶ", ["src/lib.rs", "load_all"]),
+        ("app.py를 수정, 文档/说明.md 在", ["app.py", "文档/说明.md"]),
+        ("عدّل src/app.py الآن", ["src/app.py"]),
     ],
 )
 def test_each_kind_is_found_whole(text: str, found: list[str]) -> None:
@@ -77,6 +81,9 @@ def test_texts_of_a_value_come_in_their_order_without_field_names() -> None:
         ("a.py", "", False),
         ("/tmp/x", "in /tmp/x", True),
         ("404", "4040 1404", False),
+        ("app.py", "修改app.py文件", True),
+        ("文件", "修改文件", False),
+        ("größe", "größen", False),
     ],
 )
 def test_a_name_stands_in_a_text_as_a_whole(name: str, text: str, expected: bool) -> None:
