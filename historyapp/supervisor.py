@@ -23,9 +23,11 @@ from historyapp.server import Running, serve
 
 STOP_SECONDS = 12
 """The time limit for a worker to end: two seconds more than its runs get."""
-MALLOC_ARENAS = "1"
-"""glibc's heaps in each process. With eight for each core, the default, memory that several threads have used
-cannot be given back: the tokenizer's tables are loaded between what stays.
+MALLOC = {"MALLOC_ARENA_MAX": "2", "MALLOC_MMAP_THRESHOLD_": str(1 << 20)}
+"""Settings of glibc: two heaps in each process, and mappings of their own for a megabyte and more.
+
+By default each thread gets a heap and the limit grows, so the tokenizer's tables are loaded into heaps,
+between what stays, and their memory cannot be given back. With one heap, threads would wait for each other.
 """
 RESTART_SECONDS = 5
 """Seconds to wait before starting a failed worker again."""
@@ -55,7 +57,7 @@ def become_supervisor(plan: ServerPlan) -> None:
     """Replaces this process by the supervisor. The plan contains a key, so it is sent through a pipe:
     arguments are public. glibc reads its settings at the start of a program, so they are set here.
     """
-    os.environ.setdefault("MALLOC_ARENA_MAX", MALLOC_ARENAS)
+    os.environ.update(MALLOC | os.environ)
     read, write = os.pipe()
     with os.fdopen(write, "wb") as pipe:
         pipe.write(json.dumps(asdict(plan)).encode())
