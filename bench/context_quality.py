@@ -14,6 +14,7 @@ from pathlib import Path
 
 from bench.quality.baselines import BASELINES, whole
 from bench.quality.corpus import Recorded, joined, load
+from bench.quality.distorted import DISTORTIONS
 from bench.quality.measure import Serve, Tally, play
 from bench.quality.prices import ANTHROPIC, OPENAI
 from bench.quality.served import budgeted, past_of
@@ -37,6 +38,8 @@ def main(arguments: list[str] | None = None) -> None:
     sessions = [s for s in sessions if s.is_untouched == options.untouched]
     if options.joined:
         sessions = joined(sessions)
+    if options.distorted:
+        sessions = DISTORTIONS[options.distorted](sessions)
     cases = [(session, needs) for session in sessions if (needs := _needs(session, options.joined))]
     results = _results(cases, options.budgets)
     print(f"Prices as of {load_prices().as_of}: {OPENAI} and {ANTHROPIC}, dollars for 1,000 requests.")
@@ -63,6 +66,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         metavar="TOKENS",
         help="join the sessions of each project, and measure steps with at least these tokens before them",
     )
+    parser.add_argument("--distorted", choices=DISTORTIONS, help="make the sessions awkward in one way")
     parser.add_argument("--untouched", action="store_true", help="only the projects that nobody looked at")
     return parser.parse_args(arguments)
 
