@@ -25,8 +25,9 @@ from historyapp.core.policies.base import (
     StepOutline,
     visible_summaries,
 )
-from historyapp.core.policies.clipping import clip_input, clipped_step, fair_share
+from historyapp.core.policies.clipping import clipped_step
 from historyapp.core.policies.cuts import CutPlan, first_outlined, plan_cuts
+from historyapp.core.policies.inputs import TOO_MANY, clipped_input, fit_inputs
 from historyapp.core.policies.notes import Note, Notes, covered_steps, notes_text
 from historyapp.core.policies.parts import ContextPart, summary_part
 from historyapp.core.settings import SessionSettings
@@ -62,8 +63,6 @@ _AROUND = 8  # tokens around a message and before names
 DIGESTS = 0.15
 """Share of the room for summaries of steps before the outlined ones, if there are any."""
 MAX_DIGESTS = 100
-MARK = "[…]"
-"""Replaces an input when not even a part of it fits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +137,7 @@ def _material(past: OutlinedPast, room: int, meter: RequestMeter) -> _Material:
     left_out = []
     if missed:
         begin = min(missed, inputs[0].position + 1) if inputs else 1
-        left_out = [LeftOut(position=begin, last_position=missed, reason="there are too many inputs")]
+        left_out = [LeftOut(position=begin, last_position=missed, reason=TOO_MANY)]
     return _Material(past, steps, inputs, left_out, room, meter)
 
 
@@ -204,34 +203,17 @@ def _add_uncached_parts(assembly: Assembly, material: _Material) -> int:
 
 
 def _inputs(assembly: Assembly, material: _Material, room: int | None = None) -> list[ContextPart]:
-    """Every input verbatim. If they take more than their room, the longest are clipped.
-
-    ``room``: in tokens; None: their share of the whole room.
-    """
+    """The inputs within ``room`` tokens; None: within their share of the whole room."""
     whole = [assembly.part(entry) for entry in material.inputs]
-    sizes = [part.segment.tokens for part in whole]
     if room is None:
-        room = material.room if _all_fits(material, sum(sizes)) else int(INPUTS * max(0, material.room))
-    if sum(sizes) <= room:
-        return whole
-    level = fair_share(sizes, room)
-    note = f"The inputs take {sum(sizes)} tokens, more than {room}: those over {level} are clipped."
-    assembly.notes.append(note)
-    return [
-        part if part.segment.tokens <= level else _clipped_input(assembly, entry, level)
-        for entry, part in zip(material.inputs, whole, strict=True)
-    ]
+        size = sum(part.segment.tokens for part in whole)
+        room = material.room if _all_fits(material, size) else int(INPUTS * max(0, material.room))
+    return fit_inputs(assembly, material.inputs, whole, room)
 
 
 def _all_fits(material: _Material, input_tokens: int) -> bool:
     """Whether all inputs and all steps fit in full."""
     return not material.steps or not plan_cuts(material.steps, max(1, material.room - input_tokens)).cuts
-
-
-def _clipped_input(assembly: Assembly, message: InputMessage, tokens: int) -> ContextPart:
-    """An input clipped to ``tokens`` if possible, otherwise a mark in its place."""
-    text = clip_input(plain_text(message.content), max(0, tokens - 8), assembly.meter) or MARK
-    return assembly.part(message, replace(message, content=text), "clipped")
 
 
 def _add_notes(assembly: Assembly, material: _Material, planned: CutPlan, notes: Notes) -> set[int]:
@@ -388,7 +370,7 @@ def _smallest(assembly: Assembly, material: _Material) -> None:
     Raises:
         Invalid: when these do not fit.
     """
-    pinned = [_clipped_input(assembly, entry, 0) for entry in material.inputs[-1:]]
+    pinned = [clipped_input(assembly, entry, 0) for entry in material.inputs[-1:]]
     for entry in material.inputs[:-1]:
         out = LeftOut(position=entry.position, reason="there is room for the newest input only")
         assembly.left_out.append(out)
