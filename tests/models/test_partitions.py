@@ -15,7 +15,7 @@ from historyapp.models import Entry, Episode, Session, Snapshot
 from historyapp.services.append import append
 from historyapp.services.sessions import create_session
 from historyapp.services.statements import ENTRY_COLUMNS
-from tests.models.older_rows import insert_project, insert_sessions
+from tests.models.older_rows import insert_project, insert_sessions, insert_snapshots
 from tests.services.drafts import act, ok, said
 
 pytestmark = pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has no partitions")
@@ -66,11 +66,18 @@ def add_rows(sessions: int = 40, entries: int = 30) -> None:
             " VALUES (%s, %s, %s, %s, %s, 'success', '[]', '', '', '', '', 0, %s, 0, 0, 0, 0)",
             [(session.pk, *[position] * 4, MOMENT) for session, position in pairs],
         )
-    Snapshot.objects.bulk_create(
-        Snapshot(
-            session=session, position=position, policy="budgeted", format="plain", manifest={}, estimated=1
-        )
-        for session, position in pairs[::10]
+    insert_snapshots(
+        [
+            Snapshot(
+                session=session,
+                position=position,
+                policy="budgeted",
+                format="plain",
+                manifest={},
+                estimated=1,
+            )
+            for session, position in pairs[::10]
+        ]
     )
 
 
