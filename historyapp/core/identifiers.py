@@ -63,7 +63,11 @@ def new_identifiers(lines: Sequence[str]) -> Iterator[list[str]]:
 def _runs(text: str) -> list[str]:
     """Runs of characters that can be names."""
     blanked = _blanked(text)
-    return _RUN.findall(text) if blanked is None else blanked.split()
+    if blanked is not None:
+        return blanked.split()
+    if "\n" not in text:
+        return _RUN.findall(text)
+    return [run for line in text.split("\n") for run in _runs(line)]  # most lines have no such letters
 
 
 def _blanked(text: str) -> str | None:

@@ -275,7 +275,7 @@ class Notes:
             if room < _MIN_NAME:
                 break
             # Most names are new, and then one of their words is: a search of the whole text takes far longer.
-            is_new = not words.issuperset(_WORD.findall(name)) or not contains_name(name, shown)
+            is_new = not words.issuperset(_words(name)) or not contains_name(name, shown)
             if costs[name] <= room and is_new:
                 room -= costs[name]
                 fitting.append(name)
@@ -287,6 +287,12 @@ class Notes:
             yield from step.excerpt.names
             for line in step.excerpt.lines[:3]:
                 yield from line.names
+
+
+@lru_cache(1 << 15)
+def _words(name: str) -> frozenset[str]:
+    """The words of a name. Cached, because the names of a session recur in each context."""
+    return frozenset(_WORD.findall(name))
 
 
 @lru_cache(8)
