@@ -128,11 +128,12 @@ def test_a_process_that_died_between_files_is_started_anew(tmp_path: Path, parse
         kill(parsers)
 
 
-def test_a_process_that_dies_before_its_first_answer_is_noticed(
+def test_a_process_that_dies_before_its_last_answer_is_noticed(
     tmp_path: Path, parsers: ParserProcess
 ) -> None:
-    with open_parser(PLAYHEAD, transcript(tmp_path, 3), process=parsers) as parser:
-        kill(parsers)
+    more_than_pipes_hold = transcript(tmp_path, 2_000, length=1_000)
+    with open_parser(PLAYHEAD, more_than_pipes_hold, process=parsers) as parser:
+        kill(parsers)  # before any answer, unless the machine is busy
         with pytest.raises(UnreadableTranscript, match="has ended"):
             list(parser)
 
