@@ -22,6 +22,18 @@ class Rendered(NamedTuple):
     parts."""
 
 
+class CutCost(NamedTuple):
+    """How often a policy cuts, so that the next context begins otherwise than this one."""
+
+    tokens: int = 0
+    """Tokens at the end of the unchanged parts that a cut changes, on average."""
+    share: float = 0.0
+    """The share of requests for which it cuts."""
+
+
+NO_CUTS = CutCost()
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """The input for the next model call. The format that wrote its parts makes the request from them."""
@@ -35,10 +47,7 @@ class Context:
     """Text that is valid for one request only: added after its newest input or result, and never stored."""
     stable: int = 0
     """The number of first parts with which the next context will probably begin, unchanged."""
-    rewritten: int = 0
-    """The tokens of these parts that change all the same when the policy cuts, on average."""
-    frequency: float = 0.0
-    """The share of requests for which it cuts."""
+    cut_cost: CutCost = NO_CUTS
 
     @property
     def leading(self) -> int:

@@ -28,9 +28,9 @@ def compare_with_full_history(context: Context, tokens: int, steps: int, price: 
     stable = sum(part.tokens for part in context.parts[: context.stable])
     usual, cut = (
         input_cost(price, manifest.tokens, leading + unchanged).micros
-        for unchanged in (stable, max(0, stable - context.rewritten))
+        for unchanged in (stable, max(0, stable - context.cut_cost.tokens))
     )
-    own = usual + context.frequency * (cut - usual)
+    own = usual + context.cut_cost.share * (cut - usual)
     added = tokens // steps
     full = input_cost(price, tokens, tokens - added).micros
     return FullHistory(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from historyapp.core.context import Context, Rendered
+from historyapp.core.context import NO_CUTS, Context, CutCost, Rendered
 from historyapp.core.evaluation.costs import input_cost
 from historyapp.core.full_history import compare_with_full_history
 from historyapp.core.manifest import FullHistory, LeftOut, Manifest, Segment
@@ -13,13 +13,13 @@ ANTHROPIC = Price(input=1.0, output=8.0, cache_read=0.1, cache_write=1.25)
 UNCACHED = Price(input=1.0, output=8.0)
 
 
-def made(sizes: list[int], *, stable: int = 0, rewritten: int = 0, frequency: float = 0.0) -> Context:
+def made(sizes: list[int], *, stable: int = 0, cut_cost: CutCost = NO_CUTS) -> Context:
     """A context of messages with these tokens, without the first steps of its session."""
     segments = [Segment(source="step", step=number, tokens=size) for number, size in enumerate(sizes, 9)]
     manifest = Manifest(policy="budgeted", max_tokens=None, tokens=sum(sizes), segments=segments)
     manifest.left_out.append(LeftOut(first_step=1, last_step=8, reason="old"))
     parts = tuple(Rendered(number, [], size) for number, size in enumerate(sizes, 1))
-    return Context(parts, manifest, stable=stable, rewritten=rewritten, frequency=frequency)
+    return Context(parts, manifest, stable=stable, cut_cost=cut_cost)
 
 
 def compared(context: Context, tokens: int, price: Price) -> FullHistory:
@@ -47,7 +47,7 @@ def test_parts_that_stay_are_read_from_the_cache() -> None:
 
 
 def test_cuts_count_as_often_as_they_happen() -> None:
-    often = made([6_400, 1_600], stable=1, rewritten=5_120, frequency=0.5)
+    often = made([6_400, 1_600], stable=1, cut_cost=CutCost(5_120, 0.5))
     assert compared(often, 100_000, OPENAI).context_micros == (640 + 1_600 + 128 + 6_720) / 2
 
 

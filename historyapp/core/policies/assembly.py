@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from historyapp.core.budget import RequestMeter
-from historyapp.core.context import Context, Rendered
+from historyapp.core.context import NO_CUTS, Context, CutCost, Rendered
 from historyapp.core.conversation import LATE, ConversationPart, InputMessage, Turn, late_text
 from historyapp.core.episodes import Episode
 from historyapp.core.errors import Invalid
@@ -37,8 +37,7 @@ class Assembly:
     parts: list[ContextPart] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    rewritten: int = 0
-    frequency: float = 0.0
+    cut_cost: CutCost = NO_CUTS
 
     @classmethod
     def begin(
@@ -180,8 +179,7 @@ class Assembly:
             notebook=self.notebook,
             live_screen=self.live_screen,
             stable=stable,
-            rewritten=self.rewritten,
-            frequency=self.frequency,
+            cut_cost=self.cut_cost,
         )
         if tokens := self.meter.added(context):
             overhead = Segment(source="overhead", tokens=tokens)

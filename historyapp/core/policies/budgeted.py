@@ -153,7 +153,7 @@ def _add_parts(assembly: Assembly, material: _Material) -> int:
     _add_digests(assembly, material)
     room = material.room - assembly.parts_tokens
     planned = plan_cuts(material.steps, max(1, room))
-    assembly.rewritten, assembly.frequency = planned.rewritten, planned.frequency
+    assembly.cut_cost = planned.cost
     episodes = material.past.bodies(material.steps[planned.start :])
     notes = Notes(material.steps, identifiers(_shown(assembly)))
     # Notes come before the messages: a part stands after those of the same position that were added earlier.

@@ -8,6 +8,7 @@ reader of the same log gets the same ones.
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from historyapp.core.context import NO_CUTS, CutCost
 from historyapp.core.policies.base import StepOutline
 
 PERIOD = 48
@@ -51,10 +52,7 @@ class CutPlan(NamedTuple):
     full."""
     step: int
     """Tokens for a step among the messages that is not the newest."""
-    rewritten: int = 0
-    """Tokens of a context that a cut changes or moves, on average."""
-    frequency: float = 0.0
-    """Cuts for each step."""
+    cost: CutCost = NO_CUTS
 
 
 def first_outlined(newest: int, room: int = 0) -> int:
@@ -80,8 +78,8 @@ def plan_cuts(steps: Sequence[StepOutline], room: int) -> CutPlan:
     aged = [min(size, step + FRAMING) for size in full]
     cuts: list[NotesCut] = []
     start = used = 0
-    notes = rewritten = 0.0
-    made = 0
+    notes = 0.0
+    changed: list[float] = []  # the tokens that each cut changes
     for at in range(len(steps)):
         used += aged[at] if cuts or not whole_room else full[at]
         if used <= (TAIL * room if cuts else whole_room):
@@ -95,14 +93,11 @@ def plan_cuts(steps: Sequence[StepOutline], room: int) -> CutPlan:
             addition, notes = CHOSEN_ANEW * NOTES * room, 0.0
             cuts = []
         notes += addition
-        rewritten += used + addition
-        made += 1
+        changed.append(used + addition)
         cuts.append(NotesCut(at, kept, int(addition)))
         start = kept
-    rewritten += room  # when the replay begins later, everything is chosen again
-    made += 1
-    return (
-        CutPlan(start, tuple(cuts), step, int(rewritten / made), made / len(steps))
-        if cuts
-        else CutPlan(start, (), step)
-    )
+    if not cuts:
+        return CutPlan(start, (), step)
+    changed.append(room)  # when the replay begins later, everything is chosen again
+    cost = CutCost(int(sum(changed) / len(changed)), min(1.0, len(changed) / len(steps)))
+    return CutPlan(start, tuple(cuts), step, cost)
