@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _needs(session: Recorded, tokens: int) -> dict[int, list[NeededIdentifier]]:
-    """The targets of the steps that have at least so many tokens before them."""
+    """The targets of each step whose history has at least ``tokens`` tokens."""
     first = past_of(session).first_step_after(tokens)
     return {step: needed for step, needed in targets(session).items() if step >= first}
 

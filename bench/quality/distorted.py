@@ -65,7 +65,7 @@ def _said(entry: Entry, more: str) -> Entry:
 
 
 def _interrupted(session: Recorded) -> Recorded:
-    """Positions are spread, so that inputs fit between them."""
+    """The session with tiny inputs after each step. Positions are multiplied to make room for them."""
     each = -(-TINY // len(session.episodes))
     spread = each + 1
     tiny = session.inputs[0]._replace(body=ModelInput(content="yes"))
@@ -108,7 +108,7 @@ def _translated(session: Recorded, translate: Callable[[str], str]) -> Recorded:
 
 
 def _letters(words: str, first: int, count: int) -> str:
-    """A letter for each three, always the same for the same words; blanks stay."""
+    """Words with a third of their letters, in another script. The same word always gives the same letters."""
     return " ".join(
         "".join(
             chr(first + byte * 7 % count) for byte in sha256(word.encode()).digest()[: -(-len(word) // 3)]
@@ -124,7 +124,7 @@ def _merged(session: Recorded) -> Recorded:
 
 
 def _one(number: int, group: list[Episode]) -> Episode:
-    """One step of many. Ids of calls are numbered, because they were unique in their session only."""
+    """A step with the calls and results of a group. Ids get a prefix: two sessions may use the same."""
     calls, received = [], []
     for place, episode in enumerate(group):
         calls += [call.model_copy(update={"id": f"{place}-{call.id}"}) for call in episode.output.tool_calls]

@@ -33,7 +33,10 @@ class Replayed:
         return self
 
     def first_step_after(self, tokens: int) -> int:
-        """The first step with at least so many tokens of steps before it, or the one after the last."""
+        """The number of the first step whose history has at least ``tokens`` tokens.
+
+        If no step's history is that long: the number after the last step.
+        """
         before = 0
         for outline in self._outlined:
             if before >= tokens:
