@@ -6,8 +6,8 @@ Celery takes 12 MB, so it is loaded by the first message and not at the server's
 import logging
 import threading
 import time
-from collections.abc import Iterable
-from contextlib import nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from uuid import UUID
 
 from django.conf import settings
@@ -27,10 +27,23 @@ WORKERS_PER_RUN = 4
 """Workers that are woken for one run."""
 ASK_SECONDS = 10.0
 """This process requests the same index of a session at most once in this many seconds."""
+TURN_SECONDS = 0.5
+"""A thread waits at most this many seconds for another one that sends to Redis."""
+RETRY_SECONDS = 5.0
+"""Seconds without messages after Redis has taken longer than that."""
 
 _asked: dict[tuple[str, UUID], float] = {}
 """When this process last requested an index of a session, by the monotonic clock."""
 _lock = threading.Lock()
+
+
+class _Redis:
+    """The state of this process's messages to Redis."""
+
+    turn = threading.Lock()
+    """Held by the thread that sends."""
+    next_attempt = 0.0
+    """Until this time of the monotonic clock nothing is sent."""
 
 
 def wake(run: UUID, workers: int = WORKERS_PER_RUN) -> None:
@@ -80,13 +93,34 @@ def send(task: str, ids: Iterable[UUID], consequence: str) -> None:
     from historyapp.celery import app
 
     arguments = [(str(id),) for id in ids]
-    one_commit = nullcontext() if settings.REDIS_URL or len(arguments) < 2 else writing()
+    one_commit = nullcontext() if len(arguments) < 2 else writing()
     try:
-        with one_commit:
+        with _redis_turn() if settings.REDIS_URL else one_commit:
             for one in arguments:
                 app.send_task(task, one)
     except (OperationalError, OSError, DatabaseError, StorageFailed) as error:
         log.warning("The broker cannot be reached; %s: %s", consequence, error)
+
+
+@contextmanager
+def _redis_turn() -> Iterator[None]:
+    """Lets one thread at a time send to Redis, and none for a while after Redis has not answered in time.
+
+    Otherwise a Redis that hangs would hold every thread for requests that write, each for five seconds.
+
+    Raises:
+        TimeoutError: when Redis has just not answered, or another thread still waits for it.
+    """
+    if time.monotonic() < _Redis.next_attempt or not _Redis.turn.acquire(timeout=TURN_SECONDS):
+        raise TimeoutError("Redis does not answer.")
+    begun = time.monotonic()
+    try:
+        yield
+    finally:
+        now = time.monotonic()
+        if now - begun > TURN_SECONDS:
+            _Redis.next_attempt = now + RETRY_SECONDS
+        _Redis.turn.release()
 
 
 def index_names_of(history: History) -> bool:

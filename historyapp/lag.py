@@ -7,6 +7,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from historyapp.models import CompressionRun, QueuedMessage
+from historyapp.redis_values import TIME_LIMITS
 
 if TYPE_CHECKING:
     from redis import Redis
@@ -14,16 +15,13 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 QUEUE = "playhead"
-BROKER_SECONDS = 2
-"""The time limit for each response of Redis, in seconds."""
 
 
 def open_redis() -> "Redis":
-    """A connection to the broker, with the time limit ``BROKER_SECONDS``. The caller must close it."""
+    """A connection to the broker, with a time limit for each response. The caller must close it."""
     from redis import Redis  # loaded only if Redis is used
 
-    seconds = {"socket_connect_timeout": BROKER_SECONDS, "socket_timeout": BROKER_SECONDS}
-    return Redis.from_url(settings.REDIS_URL, **seconds)
+    return Redis.from_url(settings.REDIS_URL, **TIME_LIMITS)
 
 
 def waiting_messages() -> int | None:

@@ -10,6 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 from historyapp import env
 from historyapp.core.prices import load_prices
 from historyapp.database import database
+from historyapp.redis_values import TIME_LIMITS
 from historyapp.secret import secret_key
 
 PACKAGE = Path(__file__).resolve().parent
@@ -72,7 +73,11 @@ DATABASES = {"default": database(PLAYHEAD_HOME)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # Workers share this: until when a provider asked to wait.
 CACHES: dict[str, dict[str, Any]] = {
-    "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": REDIS_URL,
+        "OPTIONS": {"serializer": "historyapp.redis_values.NumberSerializer", **TIME_LIMITS},
+    }
     if REDIS_URL
     else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
 }

@@ -72,3 +72,10 @@ def redis_server() -> Iterator[Redis]:
         yield server
     finally:
         server.kill()
+
+
+@contextmanager
+def silent_server() -> Iterator[str]:
+    """The URL of a server that accepts connections and never answers, as a Redis that hangs."""
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as listening:
+        yield f"redis://127.0.0.1:{listening.getsockname()[1]}/0"

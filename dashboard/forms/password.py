@@ -12,6 +12,7 @@ from django.conf import settings
 from django.contrib.auth.forms import AuthenticationForm
 
 from historyapp.network import network_of
+from historyapp.redis_values import TIME_LIMITS
 
 if TYPE_CHECKING:
     from limits.strategies import FixedWindowRateLimiter
@@ -55,7 +56,8 @@ class PasswordForm(AuthenticationForm):
 
 def forget_failures() -> None:
     """Starts all counts again."""
-    _limiter().storage.reset()
+    for limiter in (_limiter(), _own_limiter()):
+        limiter.storage.reset()
 
 
 def _seconds_left(most: int, key: Sequence[str]) -> int:
@@ -64,23 +66,27 @@ def _seconds_left(most: int, key: Sequence[str]) -> int:
     from limits.errors import StorageError
 
     item = RateLimitItemPerSecond(most, SECONDS, namespace="sign-in")
-    try:
-        if _limiter().test(item, *key):
-            return 0
-        return max(1, math.ceil(_limiter().get_window_stats(item, *key).reset_time - time.time()))
-    except StorageError as error:
-        log.warning("Redis cannot be reached; failed sign-ins are not limited: %s", error)
-        return 0
+    seconds = 0
+    for limiter in (_own_limiter(), _limiter()):
+        try:
+            if not limiter.test(item, *key):
+                left = limiter.get_window_stats(item, *key).reset_time - time.time()
+                seconds = max(seconds, 1, math.ceil(left))
+        except StorageError as error:
+            log.warning("Redis cannot be used; only this process counts failed sign-ins: %s", error)
+    return seconds
 
 
 def _note_failure(most: int, key: Sequence[str]) -> None:
     from limits import RateLimitItemPerSecond
     from limits.errors import StorageError
 
+    item = RateLimitItemPerSecond(most, SECONDS, namespace="sign-in")
     try:
-        _limiter().hit(RateLimitItemPerSecond(most, SECONDS, namespace="sign-in"), *key)
+        _limiter().hit(item, *key)
     except StorageError as error:
-        log.warning("Redis cannot be reached; a failed sign-in is not counted: %s", error)
+        log.warning("Redis cannot be used; only this process counts this failed sign-in: %s", error)
+        _own_limiter().hit(item, *key)
 
 
 @functools.cache
@@ -89,6 +95,18 @@ def _limiter() -> "FixedWindowRateLimiter":
     from limits.storage import storage_from_string
     from limits.strategies import FixedWindowRateLimiter
 
+    if not settings.REDIS_URL:
+        return _own_limiter()
     return FixedWindowRateLimiter(
-        storage_from_string(settings.REDIS_URL or "memory://", wrap_exceptions=True)
+        storage_from_string(settings.REDIS_URL, wrap_exceptions=True, **TIME_LIMITS)
     )
+
+
+@functools.cache
+def _own_limiter() -> "FixedWindowRateLimiter":
+    """Counts in this process. Used if Redis is full or does not answer: otherwise any number of passwords
+    could be tried."""
+    from limits.storage import storage_from_string
+    from limits.strategies import FixedWindowRateLimiter
+
+    return FixedWindowRateLimiter(storage_from_string("memory://"))

@@ -37,6 +37,7 @@ from historyapp.llm.retries import RetryPolicy
 from historyapp.llm.router import LOCAL, ProviderRouter
 from historyapp.models import CompressionItem, CompressionRun
 from historyapp.models.compressions import AUTOMATIC
+from historyapp.redis_values import TIME_LIMITS
 from historyapp.services.compression.request import instruction_of
 from historyapp.services.compression.writers import SummaryTookTooLong, Writer, WriterFault
 from historyapp.services.prices import price_list
@@ -280,4 +281,6 @@ def _without_redis() -> Iterator[None]:
 @functools.cache
 def _limiter() -> MovingWindowRateLimiter:
     """The rate limiter. With Redis it limits all workers together."""
-    return MovingWindowRateLimiter(storage_from_string(settings.REDIS_URL or "memory://"))
+    if not settings.REDIS_URL:
+        return MovingWindowRateLimiter(storage_from_string("memory://"))
+    return MovingWindowRateLimiter(storage_from_string(settings.REDIS_URL, **TIME_LIMITS))

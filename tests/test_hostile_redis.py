@@ -1,0 +1,157 @@
+"""Redis is full, hangs, or holds what an attacker has written: nothing runs, waits or is forgotten."""
+
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import redis
+from django.contrib.auth.models import User
+from django.core.cache.backends.redis import RedisCache
+from django.test import Client
+from kombu import Connection
+from pytest_django import Settings
+
+from dashboard.forms.password import PER_NAME, _limiter, forget_failures
+from historyapp import enqueue
+from historyapp.redis_values import TIME_LIMITS
+from historyapp.services.compression import summarise
+from tests.redis import Redis, redis_server, silent_server
+
+OPTIONS = {"serializer": "historyapp.redis_values.NumberSerializer", **TIME_LIMITS}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Redis]:
+    with redis_server() as found:
+        yield found
+
+
+@pytest.fixture
+def use(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], RedisCache]]:
+    """Makes this process use a Redis, and gives the cache in it, as the settings define it."""
+
+    def use(url: str) -> RedisCache:
+        settings.REDIS_URL = url
+        cache = RedisCache(url, {"OPTIONS": OPTIONS})
+        monkeypatch.setattr(summarise, "cache", cache)
+        return cache
+
+    _limiter.cache_clear()
+    summarise._limiter.cache_clear()
+    yield use
+    settings.REDIS_URL = ""
+    _limiter.cache_clear()
+    summarise._limiter.cache_clear()
+    forget_failures()
+
+
+class Exploit:
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (str(self.file),)
+
+
+@pytest.mark.parametrize("stored", [b"nan", b"-inf", b"9" * 5000, b"text", b"\xff\x00", b"", b"1e999"])
+def test_a_hostile_pause_neither_runs_nor_lasts(
+    stored: bytes, server: Redis, use: Callable[[str], RedisCache], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    cache = use(server.url)
+    redis.Redis(port=server.port).set(cache.make_and_validate_key("playhead:pause:openai"), stored)
+    summarise._wait_for_turn("openai")
+    assert sum(slept) <= summarise.MAX_PAUSE
+
+
+def test_a_pickle_in_redis_is_not_loaded(server: Redis, tmp_path: Path) -> None:
+    """In a process of its own, which reads the settings that the server uses."""
+    client, key = redis.Redis(port=server.port), ":1:playhead:pause:openai"
+    client.set(key, pickle.dumps(Exploit(tmp_path / "ran")))
+    read = (
+        "from django.core.cache import cache\n"
+        "print(cache.get('playhead:pause:openai'))\n"
+        "cache.set('playhead:pause:openai', 12.5)\n"
+        "print(cache.get('playhead:pause:openai'))"
+    )
+    environment = {**os.environ, "REDIS_URL": server.url, "DJANGO_SETTINGS_MODULE": "historyapp.settings"}
+    command = [sys.executable, "-c", read]
+    ran = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
+    assert ran.stdout.split() == ["0.0", "12.5"]
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_redis_that_hangs_delays_a_paid_call_by_seconds_only(
+    use: Callable[[str], RedisCache], settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(TIME_LIMITS, "socket_timeout", 0.2)
+    monkeypatch.setitem(OPTIONS, "socket_timeout", 0.2)
+    settings.PLAYHEAD_RATE_LIMITS = {"openai": "2/second"}
+    with silent_server() as url:
+        use(url)
+        begun = time.monotonic()
+        summarise._wait_for_turn("openai")
+        assert time.monotonic() - begun < 2
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("state", ["full", "hanging"])
+def test_passwords_are_counted_without_redis(
+    state: str, server: Redis, use: Callable[[str], RedisCache], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(TIME_LIMITS, "socket_timeout", 0.2)
+    User.objects.create_user("alice", password="correct horse battery")
+    full = redis.Redis(port=server.port)
+    with silent_server() as silent:
+        use(server.url if state == "full" else silent)
+        full.config_set("maxmemory", 1)
+        try:
+            statuses = [_attempt("wrong") for _ in range(PER_NAME)]
+            assert statuses == [422] * PER_NAME
+            assert _attempt("correct horse battery") == 429
+        finally:
+            full.config_set("maxmemory", 0)
+
+
+def _attempt(password: str) -> int:
+    form = {"username": "alice", "password": password}
+    return int(Client(REMOTE_ADDR="10.0.0.7").post("/sign-in", form).status_code)
+
+
+def test_a_redis_that_hangs_holds_one_thread_at_a_time(
+    use: Callable[[str], RedisCache], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(enqueue._Redis, "next_attempt", 0.0)
+    options = {"socket_timeout": 2, "socket_connect_timeout": 2}
+    with silent_server() as url:
+        use(url)
+        connection = Connection(url, transport_options=options)
+        monkeypatch.setattr(
+            "historyapp.celery.app.send_task",
+            lambda *arguments: connection.SimpleQueue("playhead").put(arguments, retry=False),
+        )
+        times: list[float] = []
+
+        def wake() -> None:
+            begun = time.monotonic()
+            enqueue.wake(uuid4())
+            times.append(time.monotonic() - begun)
+
+        threads = [threading.Thread(target=wake) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        wake()
+    assert sum(seconds > 1.5 for seconds in times) == 1, times
+    assert times[-1] < 0.1, "Redis is left alone for a while"
+    assert caplog.text.count("waits for the next sweep") == 7
