@@ -22,6 +22,16 @@ _SQLITE_PRAGMAS = (
     "PRAGMA journal_size_limit=67108864",
 )
 
+_TIME_LIMITS = {
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
+"""libpq's parameters, in seconds and the last in milliseconds. Without them, a thread waits up to two hours
+for a machine that is gone. The URL can set others."""
+
 
 def database(home: Path) -> dict[str, Any]:
     """Django's settings of the database; without ``DATABASE_URL`` a SQLite file in ``home``."""
@@ -39,7 +49,7 @@ def database(home: Path) -> dict[str, Any]:
         )
     if config["ENGINE"] == SQLITE:
         return _sqlite(config, synchronous)
-    options = dict(config.get("OPTIONS", {}))
+    options = {**_TIME_LIMITS, **config.get("OPTIONS", {})}
     if synchronous:  # otherwise the server's own setting applies
         commit = "on" if synchronous == "FULL" else "off"
         options["options"] = f"{options.get('options', '')} -c synchronous_commit={commit}".strip()

@@ -70,6 +70,7 @@ if PLAYHEAD_BASE_URL:
     CSRF_TRUSTED_ORIGINS = [PLAYHEAD_BASE_URL]
 
 DATABASES = {"default": database(PLAYHEAD_HOME)}
+PLAYHEAD_WRITE_SECONDS = env.number("PLAYHEAD_WRITE_SECONDS", default=20, most=3600)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # Workers share this: until when a provider asked to wait.
 CACHES: dict[str, dict[str, Any]] = {

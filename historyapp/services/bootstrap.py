@@ -10,6 +10,7 @@ from django.db import connection
 from historyapp.models import Membership, Project
 from historyapp.models.fields import on_sqlite
 from historyapp.services.keys import bootstrap_key, create_sign_in_link
+from historyapp.services.lock_waits import wait_without_limits
 from historyapp.services.transactions import writing
 
 _STARTING = 7_453_201_880
@@ -26,6 +27,7 @@ def startup_lock() -> Iterator[None]:
     if on_sqlite():
         yield
         return
+    wait_without_limits()
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(%s)", [_STARTING])
     try:

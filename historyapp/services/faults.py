@@ -72,6 +72,7 @@ _BY_SQLSTATE: dict[str, type[StorageFailed]] = {
     "25006": DatabaseReadOnly,
     "55P03": DatabaseLocked,
     "53300": DatabaseUnreachable,
+    "25P03": DatabaseUnreachable,
     **dict.fromkeys(("57P01", "57P02", "57P03", "57P05"), DatabaseUnreachable),
     **dict.fromkeys(("08000", "08001", "08003", "08004", "08006"), DatabaseUnreachable),
 }
@@ -157,7 +158,9 @@ def note(error: BaseException | None) -> StorageFailed | None:
     if now > _Memory.logged.get(type(fault), -REMEMBERED) + REMEMBERED:
         _Memory.logged[type(fault)] = now
         log.error("The database cannot be used (%s): %s. %s", fault.code, str(cause).strip(), _space())
-    if not isinstance(fault, DatabaseUnreachable):  # pages and health checks notice this themselves
+    # Pages and health checks notice a lost connection themselves. On PostgreSQL a lock concerns a few rows.
+    is_local = isinstance(fault, DatabaseLocked) and connection.vendor == "postgresql"
+    if not (is_local or isinstance(fault, DatabaseUnreachable)):
         _Memory.fault, _Memory.seen = fault, now
     return fault
 

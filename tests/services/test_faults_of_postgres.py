@@ -2,16 +2,22 @@
 
 import io
 import socket
+import time
 from collections.abc import Iterator
 
 import pytest
 from django.core.management import call_command
-from django.db import close_old_connections, connection
+from django.db import DatabaseError, close_old_connections, connection
 from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
+from pytest_django import Settings
 
 from historyapp.models import Entry
+from historyapp.services import lock_waits
+from historyapp.services.bootstrap import startup_lock
+from historyapp.services.faults import fault_of
 from historyapp.supervisor import ServerPlan
+from historyapp.wire.problems import DatabaseUnreachable
 from tests.api.agent import Agent, said
 from tests.api.conftest import alice as alice
 from tests.api.conftest import project as project
@@ -92,6 +98,57 @@ def test_a_connection_that_broke_between_requests_is_not_noticed(run: Agent) -> 
         other.connection.close()
     close_old_connections()  # as the server does before each request
     assert run.post("/entries", {"entries": [said()]}).status == 201
+
+
+@pytest.fixture
+def short_waits(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """New connections wait a second for a lock, and their transactions a second for their client."""
+    settings.PLAYHEAD_WRITE_SECONDS = 1
+    monkeypatch.setattr(lock_waits, "IDLE_SECONDS", 1)
+    connection.close()
+    yield
+    connection.close()
+
+
+def test_a_row_that_another_program_holds_is_not_waited_for_without_end(
+    run: Agent, client: Client, short_waits: None
+) -> None:
+    with connection.copy().cursor() as other:
+        other.execute("SET idle_in_transaction_session_timeout = 0")
+        other.execute("BEGIN")
+        other.execute("SELECT 1 FROM historyapp_session FOR UPDATE")
+        begun = time.monotonic()
+        refused = run.post("/entries", {"entries": [said()]})
+        assert time.monotonic() - begun < 5
+        assert_problem(refused, 503, "locked")
+        assert refused["type"].endswith("#database-locked")
+        assert client.get("/readyz").json()["parts"]["database"] == "ok", "other sessions can be written"
+        other.execute("ROLLBACK")
+        other.connection.close()
+    assert run.post("/entries", {"entries": [said()]}).status == 201
+
+
+def test_a_process_that_stops_within_a_transaction_loses_its_locks(
+    run: Agent, short_waits: None, settings: Settings
+) -> None:
+    settings.PLAYHEAD_WRITE_SECONDS = 10
+    stopped = connection.copy()
+    with stopped.cursor() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute("SELECT 1 FROM historyapp_session FOR UPDATE")
+        assert run.post("/entries", {"entries": [said()]}).status == 201
+        with pytest.raises(DatabaseError) as raised:
+            cursor.execute("SELECT 1")
+    assert isinstance(fault_of(raised.value), DatabaseUnreachable)
+    stopped.close()
+
+
+def test_servers_that_start_wait_for_each_other_without_limit(short_waits: None) -> None:
+    with startup_lock(), connection.cursor() as cursor:
+        cursor.execute("SHOW lock_timeout")
+        assert cursor.fetchone() == ("0",)
+        cursor.execute("SHOW idle_in_transaction_session_timeout")
+        assert cursor.fetchone() == ("0",)
 
 
 @pytest.fixture

@@ -1,0 +1,34 @@
+"""How long PostgreSQL lets a statement wait for a lock, and a transaction wait for its client.
+
+Without these limits, one client that stalls within a transaction would hold its rows for ever, and with them
+the threads of all requests that need these rows. SQLite has a limit of its own.
+"""
+
+from typing import Any
+
+from django.conf import settings
+from django.db import connection
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+IDLE_SECONDS = 120
+"""A transaction without a statement for this long belongs to a process that was stopped or cut off."""
+_SET = """
+SELECT set_config('lock_timeout', %s, false),
+    set_config('idle_in_transaction_session_timeout', %s, false)
+"""
+
+
+def limit_waits(connection: BaseDatabaseWrapper, **_: Any) -> None:
+    """Sets the limits of a new connection (a receiver of ``connection_created``)."""
+    _set_limits(connection, settings.PLAYHEAD_WRITE_SECONDS, IDLE_SECONDS)
+
+
+def wait_without_limits(**_: Any) -> None:
+    """Removes the limits until the connection is closed: migrations wait for each other, and take long."""
+    _set_limits(connection, 0, 0)
+
+
+def _set_limits(connection: BaseDatabaseWrapper, lock_seconds: int, idle_seconds: int) -> None:
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(_SET, [f"{lock_seconds}s", f"{idle_seconds}s"])
