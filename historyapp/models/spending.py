@@ -20,8 +20,10 @@ WITH RECURSIVE ancestor(id, forked_from_id, spawned_by_id) AS (
     UNION
     SELECT parent.id, parent.forked_from_id, parent.spawned_by_id FROM historyapp_session parent
     JOIN ancestor ON parent.id IN (ancestor.forked_from_id, ancestor.spawned_by_id)
-) SELECT id FROM ancestor
+) SELECT id FROM ancestor LIMIT %s
 """
+MAX_ANCESTORS = 300
+"""The most sessions that one model call counts in. Each has two rows, which are locked and written."""
 
 
 class CounterQuerySet(models.QuerySet["SpendingCounter"]):
@@ -149,7 +151,10 @@ def period_start_of_day(period: str, day: date) -> date:
 def with_ancestors(session_id: UUID) -> list[UUID]:
     """The ids of the session and of all its ancestors: the sessions it was forked from or started by. One
     query.
+
+    At most ``MAX_ANCESTORS`` and one more, which says that there are too many.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_ANCESTORS, [session_id.hex if on_sqlite() else session_id])
+        id = session_id.hex if on_sqlite() else session_id
+        cursor.execute(_ANCESTORS, [id, MAX_ANCESTORS + 1])
         return [as_uuid(id) for (id,) in cursor.fetchall()]

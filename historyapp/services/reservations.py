@@ -16,11 +16,18 @@ from django.db.models import F
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
+from historyapp.core.errors import Invalid
 from historyapp.core.usage import MICRO, Usage
 from historyapp.llm.deltas import ModelOutputDelta, SilentDelta
 from historyapp.llm.errors import KeyRefused, LimitReached, ModelCallError, ProviderFailed, RequestRefused
 from historyapp.models import SpendingCounter, SpendingReservation
-from historyapp.models.spending import CounterQuerySet, period_start, period_start_of_day, with_ancestors
+from historyapp.models.spending import (
+    MAX_ANCESTORS,
+    CounterQuerySet,
+    period_start,
+    period_start_of_day,
+    with_ancestors,
+)
 from historyapp.services.changes import note_refusal
 from historyapp.services.prices import price_list
 from historyapp.services.spending import Payer
@@ -171,12 +178,14 @@ def reserve(
     Raises:
         CapReached: when a cap leaves too little for the call, or applies and the call's price is not known.
         ModelNotAllowed, SpendForbidden: as :meth:`Payer.check`.
+        Invalid: when the session has too many ancestors.
     """
     payer.check(model, unpriced)
     reservation = Reservation(payer, model)
     price = price_list().of(model)
     if unpriced or uncounted or price is None:
-        caps = [cap for counters in counters_of(payer) for cap in counters.capped()]
+        sessions = _counted_sessions(payer)
+        caps = [cap for counters in counters_of(payer, sessions) for cap in counters.capped()]
         if caps:
             raise _unpriced(caps[0], model, unpriced or uncounted)
     if price is None:
@@ -204,7 +213,7 @@ def counters_of(payer: Payer, sessions: Sequence[UUID] | None = None) -> list[Co
 
 def lock_counters(payer: Payer, now: datetime) -> list[SpendingCounter]:
     """Locks the payer's counters and sets them to the current period. Creates missing ones."""
-    sessions = with_ancestors(payer.session_id)
+    sessions = _counted_sessions(payer)
     subjects: list[dict[str, UUID]] = [{}, *({"session_id": id} for id in sessions)]
     subjects += [] if payer.key_id is None else [{"key_id": payer.key_id}]
     of_project, *_ = counters_of(payer, sessions)
@@ -225,6 +234,22 @@ def lock_counters(payer: Payer, now: datetime) -> list[SpendingCounter]:
             first = period_start(period, now)
             SpendingCounter.objects.filter(pk__in=begun).update(counted=0, starts_on=first)
     return locked
+
+
+def _counted_sessions(payer: Payer) -> list[UUID]:
+    """The session and its ancestors.
+
+    Raises:
+        Invalid: when there are too many. Writing their counters would hold up all other writers of SQLite,
+            and leaving some out would evade their caps.
+    """
+    sessions = with_ancestors(payer.session_id)
+    if len(sessions) > MAX_ANCESTORS:
+        raise Invalid(
+            f"The session was forked from or started by more than {MAX_ANCESTORS} sessions, one after "
+            "another. A model call would count in the caps of all of them. Continue in a new session."
+        )
+    return sessions
 
 
 def lock_all(counters: CounterQuerySet) -> list[SpendingCounter]:

@@ -7,12 +7,14 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from historyapp.core.errors import Invalid
 from historyapp.models import ApiKey, AuditRecord, Project, Session, SpendingCounter, SpendingReservation
+from historyapp.models.spending import with_ancestors
 from historyapp.services.caps import applicable_caps, caps_of, project_caps, set_caps
 from historyapp.services.keys import create_key
 from historyapp.services.reservations import Reservation, reserve
 from historyapp.services.rewinds import fork
-from historyapp.services.sessions import create_session
+from historyapp.services.sessions import StartingCall, create_session
 from historyapp.services.spending import Payer
 from historyapp.wire.problems import CapReached
 
@@ -100,6 +102,26 @@ def test_a_loop_of_sub_agents_does_not_hang(project: Project, session: Session) 
     Session.objects.filter(pk=other.pk).update(spawned_by=session)
     call(session)
     assert SpendingCounter.objects.exclude(session=None).count() == 4
+
+
+def test_a_session_with_too_many_ancestors_calls_no_model(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its counters would be written under the lock that all other writers of SQLite wait for."""
+    monkeypatch.setattr("historyapp.models.spending.MAX_ANCESTORS", 3)
+    monkeypatch.setattr("historyapp.services.reservations.MAX_ANCESTORS", 3)
+    chain = [session]
+    for _ in range(5):
+        chain.append(create_session(project, starter=StartingCall(chain[-1])))
+    set_caps(project, {"day": 0}, session=session)
+    with pytest.raises(CapReached, match=f"The session {session.pk} may spend"):
+        call(chain[2])
+    for model in ("gpt-5", "a model without a price"):
+        with pytest.raises(Invalid, match="more than 3 sessions"):
+            reserve(payer(chain[3]), f"openai:{model}", 1000, 500)
+    assert with_ancestors(chain[5].pk) == [each.pk for each in chain[:1:-1]], "the nearest, for pages"
+    assert applicable_caps(chain[5]) == []
+    assert not SpendingReservation.objects.exists()
 
 
 def test_of_several_caps_the_refusal_names_the_one_that_ends_last(project: Project, session: Session) -> None:
