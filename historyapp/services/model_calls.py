@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
+from django.db import connection
+
 from historyapp.core.entries import DebugLog, EntryDraft
 from historyapp.core.errors import Conflict, Invalid, PlayheadError
 from historyapp.core.json import dump_json
@@ -116,11 +118,14 @@ class ModelCall:
         self._begun = time.monotonic()
         try:
             self._reserve()
-            retries = replace(RETRIES, on_retry=self._reservation.retry)
+            _release_connection()
+            retries = replace(RETRIES, on_retry=self._retry)
             with closing(call_model(self._request, retries=retries)) as deltas:
                 for delta in self._reservation.watch(deltas):
                     if not isinstance(delta, SilentDelta):
-                        self._snapshot = self._snapshot or record_snapshot(self._served)
+                        if self._snapshot is None:
+                            self._snapshot = record_snapshot(self._served)
+                            _release_connection()
                         self._builder.add(delta)
                     yield delta
             self._append(keep)
@@ -146,6 +151,10 @@ class ModelCall:
         self._reservation = reserve(payer, request.model, tokens, limit, unpriced, uncounted=uncounted)
         if self._reservation.is_capped and request.max_output_tokens is None:
             self._request = replace(request, max_output_tokens=OUTPUT_LIMIT)
+
+    def _retry(self, failure: ModelCallError, wait: float) -> None:
+        self._reservation.retry(failure, wait)
+        _release_connection()
 
     def _append(self, keep: Callable[[RecordedCompletion], None]) -> None:
         assert self._snapshot is not None
@@ -192,6 +201,14 @@ class ModelCall:
             with suppress(Conflict):  # the session was archived meanwhile, so nothing can be appended
                 append(self._session.project, self._session.pk, [draft])
             count_model_calls("call", self._provider.name, 1, None, failed=1)
+
+
+def _release_connection() -> None:
+    """Closes this thread's connection to PostgreSQL, which has only so many, while the thread waits for a
+    provider. The next query opens another.
+    """
+    if connection.vendor == "postgresql" and not connection.in_atomic_block:
+        connection.close()
 
 
 def _model(session: Session, request: ModelCallRequest) -> str:

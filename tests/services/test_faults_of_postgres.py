@@ -4,6 +4,7 @@ import io
 import socket
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.core.management import call_command
@@ -12,8 +13,12 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 from pytest_django import Settings
 
+from historyapp.llm.deltas import ModelOutputDelta
+from historyapp.llm.model_calls import call_model
+from historyapp.llm.request import ModelRequest
+from historyapp.llm.retries import RetryPolicy
 from historyapp.models import Entry
-from historyapp.services import lock_waits
+from historyapp.services import lock_waits, model_calls
 from historyapp.services.bootstrap import startup_lock
 from historyapp.services.faults import fault_of
 from historyapp.supervisor import ServerPlan
@@ -24,6 +29,7 @@ from tests.api.conftest import project as project
 from tests.api.conftest import run as run
 from tests.api.conftest import session_id as session_id
 from tests.api.test_problems import assert_problem
+from tests.llm.loopback import Answer, Loopback, Refusal
 from tests.services.test_faults import marker as marker
 
 pytestmark = [
@@ -149,6 +155,30 @@ def test_servers_that_start_wait_for_each_other_without_limit(short_waits: None)
         assert cursor.fetchone() == ("0",)
         cursor.execute("SHOW idle_in_transaction_session_timeout")
         assert cursor.fetchone() == ("0",)
+
+
+def test_a_model_call_holds_no_connection_while_the_model_works(
+    run: Agent, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """64 slow calls of one process would use most of the 100 connections that PostgreSQL has by default."""
+    run.append(said("find it"))
+    loopback.steps += [Refusal(500), Answer(text="All is well.")]
+    held: list[object] = []
+
+    def watched(request: ModelRequest, **options: Any) -> Iterator[ModelOutputDelta]:
+        held.append(connection.connection)
+        for delta in call_model(request, **options):
+            yield delta
+            held.append(connection.connection)
+
+    monkeypatch.setattr(model_calls, "call_model", watched)
+    retries = RetryPolicy(sleep=lambda _: held.append(connection.connection), random=lambda: 0.0)
+    monkeypatch.setattr(model_calls, "RETRIES", retries)
+    answered = run.post("/calls", {"model": "gpt-5"})
+    assert answered.status == 200
+    assert len(held) > 4
+    assert set(held) == {None}
+    assert run.get()["head"] == 2
 
 
 @pytest.fixture
