@@ -18,7 +18,7 @@ from historyapp.models.history import History
 from historyapp.models.text_blocks import BLOCK_ENTRIES
 from historyapp.services.imports.reports import FileReport
 from historyapp.services.names.index import catch_up, indexed_up_to
-from historyapp.services.transactions import writing
+from historyapp.services.transactions import waiting_briefly, writing
 from historyapp.wire.problems import StorageFailed
 
 log = logging.getLogger(__name__)
@@ -27,6 +27,8 @@ WORKERS_PER_RUN = 4
 """Workers that are woken for one run."""
 ASK_SECONDS = 10.0
 """This process requests the same index of a session at most once in this many seconds."""
+READ_WAIT_SECONDS = 0.2
+"""A read waits at most this many seconds for other writers before it indexes names."""
 TURN_SECONDS = 0.5
 """A thread waits at most this many seconds for another one that sends to Redis."""
 RETRY_SECONDS = 5.0
@@ -129,7 +131,8 @@ def index_names_of(history: History) -> bool:
     Returns whether the index is complete. If the index cannot be stored, the reader continues without it.
     """
     try:
-        is_complete = catch_up(history.lineage)
+        with waiting_briefly(READ_WAIT_SECONDS):
+            is_complete = catch_up(history.lineage)
     except (DatabaseError, StorageFailed) as error:
         log.warning("The index of names cannot be stored: %s", error)
         return False

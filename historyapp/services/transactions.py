@@ -14,6 +14,9 @@ from historyapp.services.faults import note_success, refuse_damaged
 queued_seconds: ContextVar[float] = ContextVar("queued_seconds", default=0.0)
 """How long this request has waited for a thread. It waits that much less for other writers."""
 
+_patience: ContextVar[float | None] = ContextVar("patience", default=None)
+"""Seconds that each write waits within :func:`waiting_briefly`."""
+
 _sqlite_writer = threading.RLock()
 
 
@@ -25,16 +28,20 @@ def writing(patience: float | None = None) -> Iterator[None]:
     a lock instead, which wakes them at once. Other processes still wait for SQLite's own lock.
 
     Args:
-        patience: seconds to wait for other writers on SQLite, in this process and in others. None: the
-            database's setting minus the time that the request has waited for a thread.
+        patience: seconds to wait for other writers; on PostgreSQL, of each statement for a lock. None: the
+            database's setting, on SQLite minus the time that the request has waited for a thread.
 
     Raises:
         OperationalError: when other writers take longer.
         DatabaseCorrupt: when the database is known to be damaged.
     """
     refuse_damaged()
+    patience = _patience.get() if patience is None else patience
     if not on_sqlite():
         with transaction.atomic():
+            if patience is not None:
+                with connection.cursor() as cursor:
+                    cursor.execute(f"SET LOCAL lock_timeout = {max(1, int(patience * 1000))}")
             yield
         note_success()
         return
@@ -49,6 +56,16 @@ def writing(patience: float | None = None) -> Iterator[None]:
     finally:
         _sqlite_writer.release()
     note_success()
+
+
+@contextmanager
+def waiting_briefly(seconds: float) -> Iterator[None]:
+    """Within this block, writes wait this long for other writers: for reads that also write an index."""
+    token = _patience.set(seconds)
+    try:
+        yield
+    finally:
+        _patience.reset(token)
 
 
 @contextmanager

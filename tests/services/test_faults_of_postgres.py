@@ -17,7 +17,7 @@ from historyapp.llm.deltas import ModelOutputDelta
 from historyapp.llm.model_calls import call_model
 from historyapp.llm.request import ModelRequest
 from historyapp.llm.retries import RetryPolicy
-from historyapp.models import Entry
+from historyapp.models import ApiKey, Entry
 from historyapp.services import lock_waits, model_calls
 from historyapp.services.bootstrap import startup_lock
 from historyapp.services.faults import fault_of
@@ -29,6 +29,8 @@ from tests.api.conftest import project as project
 from tests.api.conftest import run as run
 from tests.api.conftest import session_id as session_id
 from tests.api.test_problems import assert_problem
+from tests.llm.conftest import _server as _server
+from tests.llm.conftest import loopback as loopback
 from tests.llm.loopback import Answer, Loopback, Refusal
 from tests.services.test_faults import marker as marker
 
@@ -155,6 +157,25 @@ def test_servers_that_start_wait_for_each_other_without_limit(short_waits: None)
         assert cursor.fetchone() == ("0",)
         cursor.execute("SHOW idle_in_transaction_session_timeout")
         assert cursor.fetchone() == ("0",)
+
+
+def test_reads_do_not_wait_for_a_row_that_they_only_update(run: Agent, alice: Agent) -> None:
+    """The time at which a key was last used, and the rows that a worker adds to the index of searches."""
+    run.append(said("find the wombat"))
+    assert alice.get("/search?q=wombat")["up_to_date"] is True
+    run.append(said("and the badger"))
+    ApiKey.objects.update(last_used_at=None)
+    with connection.copy().cursor() as other:
+        other.execute("BEGIN")
+        other.execute("SELECT 1 FROM historyapp_searchstep FOR UPDATE")
+        other.execute("SELECT 1 FROM historyapp_apikey FOR UPDATE")
+        begun = time.monotonic()
+        page = alice.get("/search?q=wombat")
+        assert time.monotonic() - begun < 3
+        assert (len(page["items"]), page["up_to_date"]) == (1, False)
+        other.execute("ROLLBACK")
+        other.connection.close()
+    assert alice.get("/search?q=badger")["up_to_date"] is True
 
 
 def test_a_model_call_holds_no_connection_while_the_model_works(

@@ -13,6 +13,8 @@ from django.utils import timezone
 
 from historyapp.models import ApiKey, Project
 from historyapp.services.keys import create_key, note_use
+from historyapp.services.search.index import catch_up_for_search
+from historyapp.services.sessions import create_session
 from historyapp.services.transactions import queued_seconds, writing
 
 pytestmark = [
@@ -89,3 +91,15 @@ def test_a_key_is_noted_as_used(patience: None) -> None:
     key, _ = create_key(Project.objects.create(name="P"), "agent", scopes=["read"], actor="test")
     note_use(key, now := timezone.now() + timedelta(hours=1))
     assert ApiKey.objects.get(pk=key.pk).last_used_at == now
+
+
+def test_a_search_waits_briefly_before_it_updates_its_index(patience: None) -> None:
+    project = Project.objects.create(name="P")
+    create_session(project)
+    with closing(sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        begun = time.monotonic()
+        assert catch_up_for_search(project.pk) is False
+        assert time.monotonic() - begun < SECONDS / 2
+        other.execute("ROLLBACK")
+    assert catch_up_for_search(project.pk) is True

@@ -19,7 +19,7 @@ from historyapp.models.changes import Cursor, changes_since, newest_cursor
 from historyapp.models.fields import on_sqlite
 from historyapp.models.search_steps import documents
 from historyapp.models.search_text_index import add_words, clear_words, remove_words, words_of_session
-from historyapp.services.transactions import writing
+from historyapp.services.transactions import waiting_briefly, writing
 from historyapp.wire.problems import CursorExpired, StorageFailed
 
 log = logging.getLogger(__name__)
@@ -63,7 +63,8 @@ def catch_up_for_search(project: UUID) -> bool:
     """The same for a short time. If the index cannot be written, the search continues without the update."""
     end = time.monotonic() + READ_SECONDS
     try:
-        return catch_up(project, lambda: time.monotonic() > end)
+        with waiting_briefly(READ_SECONDS):
+            return catch_up(project, lambda: time.monotonic() > end)
     except (DatabaseError, StorageFailed) as error:
         log.warning("The search index cannot be written: %s", error)
         return False
