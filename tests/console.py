@@ -5,6 +5,7 @@ A block marked ``console`` holds commands after ``$`` and below each what it pri
 they really print into the files.
 """
 
+import atexit
 import json
 import os
 import re
@@ -15,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -156,20 +157,41 @@ def _under_way(database: Path) -> int:
         return int(file.execute(statement).fetchone()[0])
 
 
+@cache
+def _home() -> Path:
+    """The home folder of every reader, one after the other, with a process that runs their commands.
+
+    Both stay until this process ends: to load that process takes as long as all commands of a page.
+    """
+    staying = ExitStack()
+    atexit.register(staying.close)
+    home = Path(staying.enter_context(TemporaryDirectory(prefix="playhead-docs-"))).resolve()
+    staying.enter_context(forked_playhead(home / ".bin", _environment(home)))
+    return home
+
+
+def _empty(home: Path) -> None:
+    """Deletes what an earlier reader left in the home folder."""
+    for path in home.iterdir():
+        if path.is_dir() and path.name != ".bin":
+            shutil.rmtree(path)
+        elif path.name != ".bin":
+            path.unlink()
+
+
 @contextmanager
 def reader() -> Iterator[Reader]:
-    """A reader who has just started Playhead, with the demo."""
-    first = Path(_folder_with_the_demo().name)
-    with TemporaryDirectory(prefix="playhead-docs-") as folder:
-        home = Path(folder).resolve()
-        shutil.copytree(first, home, dirs_exist_ok=True)
-        environment = _environment(home)
-        _write_transcript(home / ".claude" / "projects" / "-home-me-shop")
-        with _started(environment) as printed, forked_playhead(home / ".bin", environment):
-            address, key = re.findall(r"ready at (\S+)|API key +(\S+)", printed)
-            own = {"PLAYHEAD": f"{address[0]}/api/v1", "KEY": key[1]}
-            own["PATH"] = f"{home / '.bin'}{os.pathsep}{environment['PATH']}"
-            yield Reader(address[0], home, environment | own)
+    """A reader who has just started Playhead, with the demo. There is one at a time."""
+    home = _home()
+    _empty(home)
+    shutil.copytree(_folder_with_the_demo().name, home, dirs_exist_ok=True)
+    environment = _environment(home)
+    _write_transcript(home / ".claude" / "projects" / "-home-me-shop")
+    with _started(environment) as printed:
+        address, key = re.findall(r"ready at (\S+)|API key +(\S+)", printed)
+        own = {"PLAYHEAD": f"{address[0]}/api/v1", "KEY": key[1]}
+        own["PATH"] = f"{home / '.bin'}{os.pathsep}{environment['PATH']}"
+        yield Reader(address[0], home, environment | own)
 
 
 def _environment(home: Path) -> dict[str, str]:
