@@ -86,31 +86,23 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def up(home: Path) -> Iterator[Up]:
-    yield from _up(home)
+    yield from _until_killed(Up(home, "--no-demo"))
 
 
 @pytest.fixture(scope="module")
 def shared_up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     """A server for tests that leave it running, because a start takes 1.5 seconds."""
-    yield from _up(copy_migrated(tmp_path_factory.mktemp("shared") / "home"))
+    home = copy_migrated(tmp_path_factory.mktemp("shared") / "home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PLAYHEAD_IDLE_SECONDS", "1")
+        up = Up(home, "--no-demo")
+    yield from _until_killed(up)
 
 
-def _up(home: Path) -> Iterator[Up]:
-    up = Up(home, "--no-demo")
+def _until_killed(up: Up) -> Iterator[Up]:
     yield up
     if up.process.poll() is None:
         up.stop(signal.SIGKILL)
-
-
-def test_a_first_start_makes_its_folder_serves_and_prints_how_to_get_in(tmp_path: Path) -> None:
-    """The folder is that of the option, which wins over the variable."""
-    up = Up(tmp_path / "variable", "--no-demo", "--home", str(tmp_path / "option"))
-    assert up.get("/readyz") == 200
-    assert re.search(r"API key +ph_\S{20,}\n", up.printed)
-    assert re.search(rf"Sign in +http://127\.0\.0\.1:{up.port}/sign-in/\S{{20,}}\n", up.printed)
-    assert up.stop(signal.SIGTERM) == 0
-    assert f"Data      {tmp_path / 'option'}\n" in up.printed
-    assert [path.name for path in tmp_path.iterdir()] == ["option"]
 
 
 @contextmanager
@@ -123,24 +115,33 @@ def hangup(handler: signal.Handlers) -> Iterator[None]:
         signal.signal(signal.SIGHUP, before)
 
 
-STOPPED = {"localhost": signal.SIGTERM, "0.0.0.0": signal.SIGHUP}
-
-
-@pytest.mark.parametrize("stopped", [STOPPED, thorough({"127.0.0.1": signal.SIGINT})])
-def test_it_listens_on_the_given_host_stops_cleanly_and_keeps_its_key(
-    home: Path, stopped: dict[str, signal.Signals]
-) -> None:
-    """The link to sign in is new at each start."""
+def test_a_first_start_makes_its_folder_and_a_second_one_keeps_its_key(tmp_path: Path) -> None:
+    """The folder is that of the option, which wins over the variable. The link to sign in is always new."""
+    folder = tmp_path / "option"
     with hangup(signal.SIG_DFL):  # these tests may run under nohup
-        starts = {host: Up(home, "--no-demo", "--host", host) for host in stopped}
-    for host, how in stopped.items():
-        assert starts[host].get("/readyz") == 200
-        assert starts[host].stop(how) == 0
-        assert starts[host].printed.endswith("Ctrl-C stops it.\n")
-    keys = [re.findall(r"API key +(\S+)", start.printed) for start in starts.values()]
-    links = {link for start in starts.values() for link in re.findall(r"/sign-in/(\S+)", start.printed)}
-    assert all(key == keys[0] != [] for key in keys)
-    assert len(links) == len(starts)
+        first, second = (
+            Up(tmp_path / "variable", "--no-demo", "--home", str(folder), "--host", host)
+            for host in ("localhost", "0.0.0.0")
+        )
+    assert re.search(rf"Sign in +http://localhost:{first.port}/sign-in/\S{{20,}}\n", first.printed)
+    for up, how in ((first, signal.SIGTERM), (second, signal.SIGHUP)):
+        assert up.get("/readyz") == 200
+        assert up.stop(how) == 0
+        assert f"Data      {folder}\n" in up.printed
+        assert up.printed.endswith("Ctrl-C stops it.\n")
+    keys = [re.findall(r"API key +(ph_\S{20,})\n", up.printed) for up in (first, second)]
+    links = [re.findall(r"/sign-in/(\S+)", up.printed) for up in (first, second)]
+    assert keys[0] == keys[1] != []
+    assert links[0] != links[1]
+    assert [path.name for path in tmp_path.iterdir()] == ["option"]
+
+
+@pytest.mark.thorough
+def test_it_listens_on_the_default_host_and_ctrl_c_stops_it_cleanly(home: Path) -> None:
+    up = Up(home, "--no-demo", "--host", "127.0.0.1")
+    assert up.get("/readyz") == 200
+    assert up.stop(signal.SIGINT) == 0
+    assert up.printed.endswith("Ctrl-C stops it.\n")
 
 
 def test_under_nohup_it_outlives_its_terminal_and_ctrl_c_for_the_whole_group_stops_it_cleanly(
@@ -166,16 +167,13 @@ def test_it_loads_no_more_than_it_needs(shared_up: Up) -> None:
     assert sum(process.memory_info().rss for process in (parent, web)) < 150_000_000
 
 
-def test_its_footprint_is_small_again_after_each_time_of_work(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("times", [2, thorough(3)])
+def test_its_footprint_is_small_again_after_each_time_of_work(shared_up: Up, times: int) -> None:
     """Several threads count tokens, which takes most memory. Then the tokenizer's tables are released."""
-    monkeypatch.setenv("PLAYHEAD_IDLE_SECONDS", "1")
-    up = Up(home, "--no-demo")
-    parent, web = psutil.Process(up.process.pid), up.family[0]
-    for _ in range(3):
+    parent, web = psutil.Process(shared_up.process.pid), shared_up.family[0]
+    for _ in range(times):
         with ThreadPoolExecutor(4) as threads:
-            for recorded in [threads.submit(record_with_contexts, up) for _ in range(4)]:
+            for recorded in [threads.submit(record_with_contexts, shared_up) for _ in range(4)]:
                 recorded.result()
         footprint, deadline = 150_000_001, time.monotonic() + 15
         while footprint > 150_000_000 and time.monotonic() < deadline:
@@ -183,7 +181,6 @@ def test_its_footprint_is_small_again_after_each_time_of_work(
             # The parent shares its other pages with the web process.
             footprint = web.memory_info().rss + parent.memory_full_info().uss
         assert footprint <= 150_000_000
-    assert up.stop(signal.SIGTERM) == 0
 
 
 def record_with_contexts(up: Up) -> None:
@@ -221,11 +218,6 @@ def test_a_worker_is_started_for_a_run_ends_once_it_is_idle_and_is_replaced_once
     assert up.stop(signal.SIGTERM) == 0
 
 
-def test_neither_web_process_nor_worker_outlives_it(up: Up) -> None:
-    up.family.append(compress(up))
-    assert up.stop(signal.SIGKILL) == -signal.SIGKILL
-
-
 def compress(up: Up) -> psutil.Process:
     """Compresses a session. Returns the worker process that did it."""
     with api_of(up) as api:
@@ -248,23 +240,18 @@ def compress(up: Up) -> psutil.Process:
     return worker
 
 
-def test_a_crash_of_the_web_process_ends_it_with_an_error(up: Up) -> None:
-    (worker,) = up.family
-    worker.kill()
-    assert up.wait() == 1
-    assert "Unexpected exit from worker-1" in up.printed
-    assert "Traceback" not in up.printed
-
-
 @pytest.mark.parametrize("_", [0, *map(thorough, range(1, 10))])
-def test_a_start_right_after_a_kill_of_the_parent_works(up: Up, home: Path, _: int) -> None:
+def test_neither_web_process_nor_worker_outlives_a_kill_and_a_start_right_after_it_works(
+    up: Up, home: Path, _: int
+) -> None:
+    up.family.append(compress(up))
     up.process.kill()
     up.process.wait()
     again = Up(home, "--no-demo", "--port", str(up.port))
     assert again.port == up.port, again.printed
     assert again.get("/readyz") == 200
     assert again.stop(signal.SIGTERM) == 0
-    up.wait()
+    assert up.wait() == -signal.SIGKILL
 
 
 ORPHAN = """
@@ -283,16 +270,22 @@ with announced(Path(sys.argv[1]), f"http://127.0.0.1:{server.getsockname()[1]}")
 """
 
 
-def test_a_start_waits_for_the_last_request_of_a_killed_server(home: Path) -> None:
-    """The web process finishes it before it ends, and holds the port until then."""
+def test_a_start_waits_for_the_last_request_of_a_killed_server_and_a_crash_of_the_web_process_ends_it(
+    home: Path,
+) -> None:
+    """The killed web process finishes the request before it ends, and holds the port until then."""
     killed = subprocess.Popen([sys.executable, "-c", ORPHAN, str(home)], stdout=subprocess.PIPE, text=True)
     assert killed.stdout
     port = int(killed.stdout.readline())
     again = Up(home, "--no-demo", "--port", str(port))
     assert again.port == port, again.printed
-    assert again.stop(signal.SIGTERM) == 0
     killed.stdout.close()
     killed.wait()
+    (web,) = again.family
+    web.kill()
+    assert again.wait() == 1
+    assert "Unexpected exit from worker-1" in again.printed
+    assert "Traceback" not in again.printed
 
 
 def test_a_second_server_on_the_port_of_a_living_one_is_refused_at_once(shared_up: Up) -> None:

@@ -4,7 +4,6 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID
 
@@ -26,7 +25,7 @@ SENT = ["session.started", "session.error", "session.ended"]
 
 
 class Server(NamedTuple):
-    """``playhead up`` without a worker yet, and a client of it."""
+    """``playhead up``, which starts a worker when there is work, and a client of it."""
 
     ours: Installation
     parent: psutil.Process
@@ -44,11 +43,13 @@ class Server(NamedTuple):
         raise AssertionError("No worker was started.")
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     settings = {"PLAYHEAD_WEBHOOK_PRIVATE_ADDRESSES": "127.0.0.1", "OPENAI_API_KEY": "sk-test"}
     quick = {"PLAYHEAD_CLAIM_SECONDS": "2", "PLAYHEAD_SWEEP_SECONDS": "1"}
-    with installation(tmp_path / "home", migrated=True, **settings, **quick) as ours:
+    with installation(
+        tmp_path_factory.mktemp("running") / "home", migrated=True, **settings, **quick
+    ) as ours:
         process = ours.start("manage.py", "up", "--port", "0", "--no-demo")
         assert process.stdout is not None
         printed = "".join(iter(process.stdout.readline, "  Ctrl-C stops it.\n"))
@@ -111,6 +112,7 @@ def test_a_worker_is_started_and_every_event_arrives_signed_and_in_the_order_of_
     while (listed := deliveries(playhead, webhook.id)) != succeeded and time.monotonic() < end:
         time.sleep(0.05)
     assert listed == succeeded
+    playhead.delete_webhook(webhook.id)
 
 
 @pytest.mark.parametrize("kills", [(20,), thorough((4, 20))])
@@ -145,6 +147,7 @@ def test_a_worker_that_is_killed_while_it_sends_loses_nothing_and_keeps_the_orde
     sent = {one.id: one.state for one in playhead.webhook_deliveries(webhook.id)}
     assert sent == dict.fromkeys(first, "succeeded")
     assert len(receiver.arrived) - len(first) <= len(kills), "one for each kill"
+    playhead.delete_webhook(webhook.id)
 
 
 ALL_ENDED = (
