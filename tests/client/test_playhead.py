@@ -333,7 +333,7 @@ async def joined(chunks: AsyncIterator[bytes]) -> bytes:
     return b"".join([chunk async for chunk in chunks])
 
 
-def test_events_are_read_page_by_page(playhead: Playhead, three: UUID) -> None:
+def test_events_are_read_page_by_page(playhead: Playhead, three: UUID, settled: None) -> None:
     first = playhead.events(limit=2)
     assert [event.kind for event in first.items] == ["session_created", "entries"]
     rest = playhead.events(after=first.next)
