@@ -109,7 +109,7 @@ def test_the_api_matches_its_openapi_document() -> None:
         "headers": headers,
     })  # fmt: skip
     schema = schemathesis.openapi.from_wsgi("/api/v1/openapi.json", get_wsgi_application(), config=config)
-    skip_similar_edges(schema, 25 // examples(25, least=1, part=25))
+    skip_similar_edges(schema, 50 // examples(50, least=1, part=50))
     failures: dict[str, str] = {}
     checked: Counter[str] = Counter()
     for event in from_schema(schema).execute():
