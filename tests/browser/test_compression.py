@@ -101,6 +101,7 @@ def test_nothing_is_compressed_at_a_price_that_is_not_shown(page: Page, session:
     expect(dialog.get_by_role("button", name="Compress steps 1–20")).to_be_enabled()
 
 
+@pytest.mark.thorough
 def test_the_bar_moves_while_the_page_is_open(page: Page, session: Session, worker: Worker) -> None:
     run = start_run(session.project, session.pk, EXTRACT).run
     page.goto("/compressions")

@@ -7,6 +7,7 @@ from playwright.sync_api import Page, Request, expect
 
 from historyapp.models import Project, Session
 from tests.browser.visits import page_of, panel, record_session
+from tests.examples import thorough
 
 
 @pytest.fixture
@@ -29,6 +30,7 @@ def test_the_panel_stands_beside_the_step(page: Page, session: Session) -> None:
     assert context["y"] == step["y"]
 
 
+@pytest.mark.thorough
 def test_on_narrower_screens_it_lies_below_the_step(page: Page, session: Session) -> None:
     page.set_viewport_size({"width": 1100, "height": 800})
     page.goto(page_of(session, "?step=5&mode=what_if"))
@@ -40,7 +42,7 @@ def test_on_narrower_screens_it_lies_below_the_step(page: Page, session: Session
     assert context["y"] >= step["y"] + step["height"]
 
 
-@pytest.mark.parametrize("width", [768, 360])
+@pytest.mark.parametrize("width", [thorough(768), 360])
 def test_on_narrow_screens_it_is_a_tab(page: Page, session: Session, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 800})
     page.goto(page_of(session, "?step=5&mode=what_if"))
@@ -145,6 +147,7 @@ def test_the_ledgers_chart_follows_the_playhead(page: Page, session: Session) ->
     expect(panel(page).locator("[data-chart-cursor]")).to_be_hidden()
 
 
+@pytest.mark.thorough
 def test_a_ledger_opened_later_shows_where_the_playhead_went(page: Page, session: Session) -> None:
     page.goto(page_of(record_session(session.project, 120)))
     page.keyboard.press("G")

@@ -38,12 +38,12 @@ SMALL = """[...document.querySelectorAll("body *")]
 NARROW = 360
 LARGE = {"target-size": {"enabled": True}}
 """Controls are at least 24 px wide and high, or have as much room around them; axe does not ask by itself."""
+NARROW_RULES = ["color-contrast", "target-size", "scrollable-region-focusable", "link-in-text-block", "list"]
 LOOKS: tuple[tuple[int, Literal["light", "dark"], dict[str, Any]], ...] = (
     (1440, "light", {"rules": LARGE}),
-    (1440, "dark", {"runOnly": ["color-contrast"]}),
-    (NARROW, "dark", {"rules": LARGE | {"color-contrast": {"enabled": False}}}),
+    (NARROW, "dark", {"runOnly": NARROW_RULES}),
 )
-"""Width, scheme and options of axe-core. Contrast depends on the scheme, other rules on the width."""
+"""Width, scheme and options of axe-core. Contrast depends on the scheme, some other rules on the width."""
 QUICK = {"resultTypes": ["violations"], "selectors": False, "preload": False}
 """Nothing that no rule needs. No rule that is enabled by default reads style sheets of other hosts."""
 NOWHERE = "/nothing"

@@ -10,6 +10,7 @@ from historyapp.core.entries import Body, ModelInput, ModelOutput, ToolCall, Too
 from historyapp.core.exporters.base import ExportSession
 from historyapp.core.exporters.html_replay import HTML_REPLAY
 from tests.core.entries import result, session
+from tests.examples import thorough
 
 HOSTILE = (
     "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
@@ -152,8 +153,9 @@ def test_a_text_that_was_cut_says_so(open_file: Open) -> None:
     expect(page.get_by_text("60,000 characters are not in this file.")).to_be_visible()
 
 
-@pytest.mark.parametrize("width", [1440, 360])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("width", "scheme"), [(1440, "light"), (360, "dark"), thorough(1440, "dark"), thorough(360, "light")]
+)
 def test_it_fits_the_window_and_knows_both_themes(open_file: Open, width: int, scheme: str) -> None:
     page = open_file(*steps(500, 3), ModelOutput(text="long" * 500), address="#step-501")
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")

@@ -106,6 +106,7 @@ def test_the_timeline_has_a_mark_for_each_step_with_the_text(page: Page, session
     expect(page).to_have_url(re.compile(r"\?step=1$"))
 
 
+@pytest.mark.thorough
 def test_without_scripts_the_form_and_its_links_do_the_same(plain: Page, server: str) -> None:
     session = record(sign_in(plain.context, server))
     plain.goto(page_of(session, "?step=4"))

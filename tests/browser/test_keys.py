@@ -182,6 +182,7 @@ def test_the_list_of_keys_opens_at_its_beginning(page: Page, session: Session) -
     assert page.evaluate("document.getElementById('help').scrollTop") == 0
 
 
+@pytest.mark.thorough
 def test_without_scripts_a_jump_is_a_link(plain: Page, server: str) -> None:
     session = record(sign_in(plain.context, server))
     plain.goto(page_of(session, "?step=6"))

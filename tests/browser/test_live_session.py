@@ -145,6 +145,7 @@ def test_the_first_step_appears_on_an_empty_page(page: Page, project: Project) -
     expect_step(page, 2)
 
 
+@pytest.mark.thorough
 def test_a_rewind_of_everything_leaves_an_empty_page(page: Page, project: Project, session: Session) -> None:
     page.goto(page_of(session, "?step=6"))
     rewind(project, session.pk, Target(to_step=0))
@@ -209,6 +210,7 @@ def test_the_overview_stays_while_a_part_of_it_is_unfolded(
     expect(page.locator("#facts")).to_contain_text("7 steps")
 
 
+@pytest.mark.thorough
 def test_a_run_appears_among_the_compressions(page: Page, project: Project, session: Session) -> None:
     page.goto("/compressions")
     expect(page.get_by_role("heading", name="No compressions yet")).to_be_visible()

@@ -41,6 +41,7 @@ def test_a_note_stays_with_its_step_when_the_playhead_comes_back(page: Page, ses
     assert StepNote.objects.get().text == "Why b\nhere?"
 
 
+@pytest.mark.thorough
 def test_without_scripts_a_note_is_a_form(plain: Page, server: str) -> None:
     session = record_session(sign_in(plain.context, server))
     plain.goto(page_of(session, "?step=4"))

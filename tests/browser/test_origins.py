@@ -69,6 +69,7 @@ def test_the_next_step_is_marked_by_itself(page: Page, session: Session) -> None
     expect(page.locator(".origins")).not_to_have_attribute("open", "")
 
 
+@pytest.mark.thorough
 def test_without_scripts_it_is_a_page(plain: Page, server: str) -> None:
     session = _with_names(record_session(sign_in(plain.context, server)))
     plain.goto(page_of(session, "?step=8"))

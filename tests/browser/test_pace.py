@@ -16,6 +16,7 @@ from historyapp.services.sessions import create_session
 from tests.browser.test_replay import expect_shown, expect_step, steps_shown
 from tests.browser.visits import page_of, record_session, step_in_view
 from tests.dashboard.long_sessions import long_session
+from tests.examples import thorough
 from tests.services.drafts import draft, said
 
 START = datetime(2026, 3, 1, 14, 3, 22, tzinfo=UTC)
@@ -134,6 +135,7 @@ def test_turn_by_turn_shows_the_first_step_of_each_turn(page: Page, project: Pro
     assert newest >= 140
 
 
+@pytest.mark.thorough
 def test_a_turn_stays_as_long_as_it_took_or_is_shortened(page: Page, project: Project) -> None:
     quick = [step_at(0, 1, 2, asked=True), step_at(2, 3, 8)]
     session = record(project, *quick, step_at(60, 61, 62, asked=True), step_at(62, 80, 182))
@@ -161,6 +163,7 @@ def test_speed_and_pace_stay_after_a_reload(page: Page, project: Project) -> Non
     expect(page.get_by_label("Pace", exact=True)).to_have_value("turn")
 
 
+@pytest.mark.thorough
 def test_a_session_of_20_000_steps_is_replayed(page: Page, project: Project) -> None:
     session = long_session(project, 20_000)
     page.goto(page_of(session, "?step=10000"))
@@ -240,7 +243,7 @@ def test_text_is_whole_at_once_where_nobody_follows(
     assert motion == "no-preference" or not page.evaluate("window.wrote")
 
 
-@pytest.mark.parametrize("width", [1440, 1024, 600])
+@pytest.mark.parametrize("width", [thorough(1440), 1024, thorough(600)])
 def test_nothing_moves_when_a_replay_starts(page: Page, project: Project, width: int) -> None:
     session = record(project, *(step_at(n, n + 0.5, n + 20) for n in range(3)))
     page.set_viewport_size({"width": width, "height": 930})
@@ -252,6 +255,7 @@ def test_nothing_moves_when_a_replay_starts(page: Page, project: Project, width:
     assert page.evaluate(top) == before
 
 
+@pytest.mark.thorough
 def test_a_replay_fits_a_narrow_screen(page: Page, project: Project) -> None:
     session = record(project, *(step_at(n, n + 0.5, n + 20) for n in range(3)))
     page.set_viewport_size({"width": 360, "height": 740})
@@ -261,8 +265,15 @@ def test_a_replay_fits_a_narrow_screen(page: Page, project: Project) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") == 360
 
 
-@pytest.mark.parametrize("event", ["pointerdown", "wheel"])
-@pytest.mark.parametrize("pane", ["#step", ".context-pane"])
+@pytest.mark.parametrize(
+    ("event", "pane"),
+    [
+        ("pointerdown", "#step"),
+        ("wheel", ".context-pane"),
+        thorough("pointerdown", ".context-pane"),
+        thorough("wheel", "#step"),
+    ],
+)
 def test_a_reader_who_takes_hold_of_a_pane_stops_the_replay(
     page: Page, project: Project, event: str, pane: str
 ) -> None:

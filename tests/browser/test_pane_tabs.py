@@ -66,6 +66,7 @@ def test_the_controls_stand_in_one_row(page: Page, session: Session) -> None:
     assert all(box and box["x"] + box["width"] <= 360 for box in boxes)
 
 
+@pytest.mark.thorough
 def test_a_wide_screen_shows_all_panes_and_each_kind_of_control_in_one_row(
     page: Page, session: Session
 ) -> None:
@@ -80,6 +81,7 @@ def test_a_wide_screen_shows_all_panes_and_each_kind_of_control_in_one_row(
         assert box["height"] < 50, row
 
 
+@pytest.mark.thorough
 def test_the_tabs_work_without_scripts(plain: Page, server: str) -> None:
     session = record_session(sign_in(plain.context, server), 20)
     open_narrow(plain, session)

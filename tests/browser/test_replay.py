@@ -46,7 +46,7 @@ def expect_shown(page: Page, shown: JSHandle, steps: Sequence[int]) -> None:
     assert [each["step"] for each in shown.json_value()] == list(steps)
 
 
-def test_play_moves_to_the_end_and_stops_there(page: Page, session: Session) -> None:
+def test_play_moves_to_the_end_and_stops_there_and_then_begins_anew(page: Page, session: Session) -> None:
     page.goto(page_of(session))
     page.get_by_label("Speed").select_option("8")
     shown = steps_shown(page)
@@ -55,13 +55,8 @@ def test_play_moves_to_the_end_and_stops_there(page: Page, session: Session) -> 
     expect_shown(page, shown, range(2, STEPS + 1))
     expect_step(page, STEPS)
     expect(play).to_have_attribute("aria-pressed", "false")
-
-
-def test_playing_from_the_end_begins_anew(page: Page, session: Session) -> None:
-    page.goto(page_of(session, f"?step={STEPS}"))
-    page.get_by_label("Speed").select_option("8")
     shown = steps_shown(page)
-    page.get_by_role("button", name="Play").click()
+    play.click()
     expect_shown(page, shown, range(1, STEPS + 1))
     expect_step(page, STEPS)
 
@@ -130,24 +125,20 @@ def test_jumps_are_spoken_and_replay_is_not(page: Page, session: Session) -> Non
     expect(page.locator("[data-announced]")).to_contain_text("Step 3")
 
 
-def test_space_plays_and_pauses(page: Page, session: Session) -> None:
+def test_space_plays_and_pauses_also_after_a_speed_was_chosen_by_mouse(page: Page, session: Session) -> None:
     page.goto(page_of(session))
     play = page.get_by_role("button", name="Play")
     page.keyboard.press("Space")
     expect(play).to_have_attribute("aria-pressed", "true")
     page.keyboard.press("Space")
     expect(play).to_have_attribute("aria-pressed", "false")
-
-
-def test_space_plays_after_a_speed_was_chosen_by_mouse(page: Page, session: Session) -> None:
-    page.goto(page_of(session))
     speed = page.get_by_label("Speed")
     speed.dispatch_event("pointerdown")  # the menu of a select is no part of the page
     speed.focus()
     speed.select_option("2")
     expect(speed).not_to_be_focused()
     page.keyboard.press("Space")
-    expect(page.get_by_role("button", name="Play")).to_have_attribute("aria-pressed", "true")
+    expect(play).to_have_attribute("aria-pressed", "true")
 
 
 def test_keys_at_the_ends_change_nothing(page: Page, session: Session) -> None:

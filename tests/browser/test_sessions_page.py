@@ -40,6 +40,7 @@ def test_a_link_signs_in_once(page: Page) -> None:
     expect(page.get_by_text("has been used or is too old")).to_be_visible()
 
 
+@pytest.mark.thorough
 def test_typing_filters_the_list(page: Page, project: Project) -> None:
     record_session(project, 1, title="Repair the invoices")
     record_session(project, 1, title="Audit the ledgers")
@@ -107,6 +108,7 @@ def test_typing_keeps_what_is_chosen_and_counts_again(page: Page, project: Proje
     expect(page).to_have_url(re.compile("q=audit.*agent=fixer"))
 
 
+@pytest.mark.thorough
 def test_days_are_chosen_by_a_form(page: Page, project: Project) -> None:
     record_session(project, 1, title="today")
     page.goto("/?agent=demo")
@@ -137,14 +139,14 @@ def test_older_sessions_are_added_below(page: Page, project: Project) -> None:
     expect(page.get_by_role("link", name="More sessions")).to_have_count(0)
 
 
-@pytest.mark.parametrize("width", [360, 768, 1440])
-def test_the_outcome_of_a_session_is_on_one_line(page: Page, project: Project, width: int) -> None:
+def test_the_outcome_of_a_session_is_on_one_line(page: Page, project: Project) -> None:
     append(project, create_session(project, names={"title": "at work"}).pk, [act()])
-    page.set_viewport_size({"width": width, "height": 800})
     page.goto("/")
     expect(page.locator("td.last")).to_have_text("in flight live")
-    baselines = [page.locator(f"td.last .{name}").evaluate(BASELINE) for name in ("outcome", "status")]
-    assert baselines[0] == pytest.approx(baselines[1], abs=0.5)
+    for width in (360, 768, 1440):
+        page.set_viewport_size({"width": width, "height": 800})
+        baselines = [page.locator(f"td.last .{name}").evaluate(BASELINE) for name in ("outcome", "status")]
+        assert baselines[0] == pytest.approx(baselines[1], abs=0.5), width
 
 
 def test_a_transcript_is_uploaded_and_opened(page: Page, project: Project) -> None:

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from historyapp.models import Project, Session
@@ -44,6 +45,7 @@ def test_a_moment_is_shared_from_the_dialog_and_revoked(
     assert answer.status == 404
 
 
+@pytest.mark.thorough
 def test_sharing_needs_no_scripts(plain: Page, browser: Browser, server: str) -> None:
     project = sign_in(plain.context, server)
     session = record_session(project)

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from historyapp.models import Project, Session
@@ -23,6 +24,7 @@ def filter_by_error(page: Page, session: Session) -> None:
     expect(page.locator(".chip[aria-current]")).to_contain_text("errors")
 
 
+@pytest.mark.thorough
 def test_without_scripts_the_form_filters_and_keeps_the_place(plain: Page, server: str) -> None:
     session = record_session(sign_in(plain.context, server), 12)
     filter_by_error(plain, session)

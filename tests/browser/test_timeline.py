@@ -7,6 +7,7 @@ from playwright.sync_api import Page, expect
 
 from historyapp.models import Project, Session
 from tests.browser.visits import page_of, record_session, step_in_view
+from tests.examples import thorough
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def test_a_click_between_bars_is_not_a_drag(page: Page, session: Session) -> Non
     assert "zoom" not in page.url
 
 
-@pytest.mark.parametrize("axis", ["step", "time"])
+@pytest.mark.parametrize("axis", [thorough("step"), "time"])
 def test_the_playhead_stands_over_the_bar_of_its_step(page: Page, session: Session, axis: str) -> None:
     page.goto(page_of(session, f"?step=3&axis={axis}"))
     cursor = page.locator("[data-cursor]")

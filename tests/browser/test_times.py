@@ -3,6 +3,7 @@
 import re
 from datetime import UTC, datetime
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from historyapp.core.dates import UNDATED
@@ -80,6 +81,7 @@ def filter_from(page: Page, time: str) -> None:
     page.get_by_role("button", name="Filter", exact=True).click()
 
 
+@pytest.mark.thorough
 def test_without_scripts_the_filter_of_steps_takes_utc(plain: Page, server: str) -> None:
     session = session_at(sign_in(plain.context, server), NIGHT)
     plain.goto(page_of(session, "?since=2026-01-02T20:30:05"))

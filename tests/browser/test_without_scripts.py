@@ -40,6 +40,7 @@ def test_moving_goes_by_links(plain: Page, session: Session) -> None:
     expect_step(plain, 50)
 
 
+@pytest.mark.thorough
 def test_tags_a_note_and_a_score_are_set_by_a_form(plain: Page, session: Session) -> None:
     plain.goto("/?q=repair")
     plain.get_by_role("link", name="Edit tags, note and score").click()
@@ -51,6 +52,7 @@ def test_tags_a_note_and_a_score_are_set_by_a_form(plain: Page, session: Session
     expect(plain.locator(".sessions tbody tr")).to_contain_text("Kept it.")
 
 
+@pytest.mark.thorough
 def test_chosen_sessions_are_changed_by_a_form(plain: Page, session: Session) -> None:
     other = record_session(session.project, 1, title="Audit the ledgers")
     plain.goto("/")
@@ -82,6 +84,7 @@ def test_what_needs_scripts_is_not_shown(plain: Page, session: Session) -> None:
     expect(plain.get_by_label("Position of the playhead")).to_be_hidden()
 
 
+@pytest.mark.thorough
 def test_folds_and_raw_entries_open_as_pages(plain: Page, session: Session) -> None:
     plain.goto(page_of(session, "?step=5"))
     plain.get_by_role("link", name="more lines").click()
@@ -107,6 +110,7 @@ def test_rewind_undo_and_fork_are_forms(plain: Page, session: Session) -> None:
     expect(plain.locator(".facts").first).to_contain_text("after step 60")
 
 
+@pytest.mark.thorough
 def test_the_bar_about_a_rewind_is_dismissed_by_a_form(plain: Page, session: Session) -> None:
     rewind(session.project, session.pk, Target(to_step=10))
     plain.goto(page_of(session, "?step=4"))
@@ -116,6 +120,7 @@ def test_the_bar_about_a_rewind_is_dismissed_by_a_form(plain: Page, session: Ses
     expect(plain.get_by_text("Rewound: 50 steps")).to_have_count(0)
 
 
+@pytest.mark.thorough
 def test_takes_are_links(plain: Page, session: Session) -> None:
     rewind(session.project, session.pk, Target(to_step=10))
     append(session.project, session.pk, [act(), ok()])
@@ -125,6 +130,7 @@ def test_takes_are_links(plain: Page, session: Session) -> None:
     expect_step(plain, 11)
 
 
+@pytest.mark.thorough
 def test_the_list_is_searched_by_its_button(plain: Page, session: Session) -> None:
     plain.goto("/")
     plain.get_by_placeholder("Title, agent or tag").fill("zebra")
