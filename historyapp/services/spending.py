@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from uuid import UUID
 
+from historyapp.core.settings import SessionSettings
 from historyapp.llm.router import LOCAL, PROVIDERS, ProviderRouter
 from historyapp.models import ApiKey, Project
 from historyapp.wire.problems import ModelNotAllowed, SpendForbidden
@@ -124,10 +125,15 @@ def check_model(project: Project, model: str, unpriced: str = "") -> None:
 
 
 def check_summary_model(project: Project, model: str, spender: Spender) -> None:
-    """Checks that the spender may choose the model that automatic compression will call.
+    """Checks that the spender may choose the model that compression will call.
+
+    The choice is kept, and others pay for it: an owner who starts a run later, or who turns paid automatic
+    compression on. So it needs permission to spend even while nothing is spent.
 
     Raises:
-        SpendForbidden: when the project allows paid automatic compression and the spender may not spend.
+        SpendForbidden: when the spender may not spend, unless the model is local, or is the default and the
+            project does not allow paid automatic compression.
     """
-    if model != LOCAL and project.paid_automatic_compression:
-        spender.check(f"Automatic compression with {model}")
+    is_default = model == SessionSettings().llm_name and not project.paid_automatic_compression
+    if model != LOCAL and not is_default:
+        spender.check(f"Compression with {model}")

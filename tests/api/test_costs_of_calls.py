@@ -165,15 +165,16 @@ def test_a_model_call_stays_counted_after_its_client_disconnects(
 def test_a_key_that_may_not_spend_cannot_choose_the_compression_model(project: Project, run: Agent) -> None:
     recorder = Agent(key_for(project, "recorder", ("read", "write")))
     costly = {"settings": {"llm_name": "claude-opus-4-5"}}
-    made = recorder.post("/sessions", costly)
-    assert made.status == 201, "automatic compression uses local"
-    change_project(project, {"paid_automatic_compression": True})
+    made = recorder.post("/sessions", {"settings": {"llm_name": "local"}})
     session = recorder.within(f"/sessions/{made['id']}")
-    for refused in (
-        recorder.post("/sessions", costly),
-        session.patch("", {"settings": {"llm_name": "gpt-5.2-pro"}}),
-    ):
-        assert_problem(refused, 403, "Automatic compression with", "lacks the scope spend")
+    assert session.patch("", {"settings": {"llm_name": "gpt-5-mini"}}).status == 200, "the default"
+    for is_paid in (False, True):  # a choice made before an owner turns it on would be paid for later
+        change_project(project, {"paid_automatic_compression": is_paid})
+        for refused in (
+            recorder.post("/sessions", costly),
+            session.patch("", {"settings": {"llm_name": "gpt-5.2-pro"}}),
+        ):
+            assert_problem(refused, 403, "Compression with", "lacks the scope spend")
     assert session.patch("", {"settings": {"max_summary_length": 900}}).status == 200
     assert session.patch("", {"settings": {"llm_name": "local"}}).status == 200
     assert run.patch("", {"settings": {"llm_name": "gpt-5.2"}}).status == 200
