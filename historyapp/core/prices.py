@@ -22,7 +22,7 @@ from historyapp.core.usage import Usage
 class Price(BaseModel):
     """US dollars for a million tokens."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     input: float = Field(ge=0)
     """Of input that is neither read from a cache nor written to one."""

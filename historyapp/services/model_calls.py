@@ -30,7 +30,7 @@ from historyapp.services.snapshots import record_snapshot, serve
 from historyapp.services.spending import Payer
 from historyapp.services.totals import count_model_calls
 from historyapp.services.transactions import writing
-from historyapp.services.unpriced import uncounted_part, unpriced_part
+from historyapp.services.unpriced import more_image_tokens, uncounted_part, unpriced_part
 from historyapp.wire.problems import CapReached
 
 RETRIES = RetryPolicy()
@@ -143,6 +143,7 @@ class ModelCall:
     def _reserve(self) -> None:
         request, payer = self._request, self._reservation.payer
         tokens = self._served.built.tokens + count_tokens(dump_json(dict(request.options)))
+        tokens += more_image_tokens(request)
         limit, unpriced, uncounted = (
             request.max_output_tokens,
             unpriced_part(request),

@@ -48,6 +48,11 @@ _TIERS: Mapping[str, tuple[str, ...]] = {
 _OF_CLIENTS = ("bash_", "computer_", "memory_", "text_editor_")
 """Type prefixes of providers' tools that the client runs. They cost nothing but tokens."""
 
+_MORE_FOR_IMAGES = (("gpt-4o-mini", 48_169), ("nano", 1_300))
+"""The most tokens of one image beyond our count, by a part of the model's name. gpt-4o-mini counts 2,833
+tokens and 5,667 for each of up to 8 tiles, and the nano models 2.46 for each of up to 1,536 patches.
+Source: OpenAI documentation, "Images and vision", "Calculating costs"."""
+
 
 def unpriced_part(request: ModelRequest) -> str:
     """A description of the first option or tool without a known price; empty if there is none.
@@ -93,6 +98,18 @@ def uncounted_part(request: ModelRequest) -> str:
             if has_url or "file_id" in file or "://" in str(file.get("file_data"))[:100]:
                 return "a file that the provider would fetch"
     return ""
+
+
+def more_image_tokens(request: ModelRequest) -> int:
+    """The most tokens by which the model's count of the request's images exceeds ours."""
+    route = ProviderRouter().route(request.model)
+    if route.provider.format == "anthropic_messages":
+        return 0
+    model = route.model.lower()
+    each = next((tokens for name, tokens in _MORE_FOR_IMAGES if name in model), 0)
+    items = (*request.context.get("messages", ()), *request.context.get("input", ())) if each else ()
+    blocks = [block for item in items for part in ("content", "output") for block in _blocks(item.get(part))]
+    return each * sum(block.get("type") in ("image_url", "input_image") for block in blocks)
 
 
 def _blocks(content: Any) -> Iterator[Mapping[str, Any]]:

@@ -162,6 +162,18 @@ def test_a_model_call_stays_counted_after_its_client_disconnects(
     assert not SpendingReservation.objects.exists()
 
 
+def test_an_image_is_reserved_at_what_the_model_counts_for_it(
+    ready: Agent, loopback: Loopback, reserved: list[int]
+) -> None:
+    image = {"type": "image", "media_type": "image/png", "data": "iVBORw0KGgo="}
+    ready.append({"kind": "model_input", "content": [image]})
+    for model in ("gpt-4o-mini", "openai_responses:gpt-4o-mini"):
+        assert ready.post("/calls", {"model": model, "policy": "live", "max_output_tokens": 16}).status == 200
+        price = price_list().of(model)
+        assert price is not None
+        assert reserved.pop() > price.cost(Usage(input=48_169))
+
+
 def test_a_key_that_may_not_spend_cannot_choose_the_compression_model(project: Project, run: Agent) -> None:
     recorder = Agent(key_for(project, "recorder", ("read", "write")))
     costly = {"settings": {"llm_name": "claude-opus-4-5"}}

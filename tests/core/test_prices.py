@@ -92,7 +92,11 @@ def test_an_operator_s_price_is_found_by_the_name_that_is_sent(tmp_path: Path) -
     assert prices.of("openai_responses:gpt-5") == load_prices().of("gpt-5")
 
 
-@pytest.mark.parametrize("text", ["{}", "[]", '{"as_of": "x", "per_million_tokens": {"a": {"input": -1}}}'])
+def _list_with(price: str) -> str:
+    return f'{{"as_of": "x", "per_million_tokens": {{"a": {{"input": {price}, "output": 1}}}}}}'
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", *map(_list_with, ("-1", "NaN", "Infinity", "1e999", '"much"'))])
 def test_a_file_that_is_no_price_list_is_named(tmp_path: Path, text: str) -> None:
     own = tmp_path / "mine.json"
     own.write_text(text)

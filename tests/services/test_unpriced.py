@@ -9,7 +9,7 @@ import pytest
 from historyapp.core.formats import format_named
 from historyapp.llm.request import ModelRequest
 from historyapp.llm.router import PROVIDERS
-from historyapp.services.unpriced import PRICED_OPTIONS, uncounted_part, unpriced_part
+from historyapp.services.unpriced import PRICED_OPTIONS, more_image_tokens, uncounted_part, unpriced_part
 
 CHAT, RESPONSES, CLAUDE = "gpt-5", "openai_responses:gpt-5", "claude-opus-4-5"
 
@@ -105,6 +105,23 @@ def test_content_that_lies_elsewhere_and_sounds_are_not_counted(
     for content in ([block], [{"type": "tool_result", "content": [block]}]):
         request = ModelRequest(CHAT, {"messages": [{"role": "user", "content": content}]})
         assert (uncounted_part(request) == "") == is_counted
+
+
+@pytest.mark.parametrize(
+    ("model", "more"),
+    [
+        ("gpt-4o-mini", 96_338),
+        ("openai_responses:GPT-4o-mini-2024-07-18", 96_338),
+        ("gpt-5-nano", 2_600),
+        ("gpt-5", 0),
+        (CLAUDE, 0),
+    ],
+)
+def test_models_that_count_more_tokens_for_images_have_a_surcharge(model: str, more: int) -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}}
+    output = {"type": "function_call_output", "output": [{"type": "input_image", "image_url": "x"}]}
+    context = {"messages": [{"role": "user", "content": [image]}], "input": [output]}
+    assert more_image_tokens(ModelRequest(model, context)) == more
 
 
 @pytest.mark.parametrize(
