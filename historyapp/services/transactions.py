@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from django.conf import settings
 from django.db import OperationalError, connection, transaction
 
 from historyapp.models.fields import on_sqlite
@@ -28,8 +29,8 @@ def writing(patience: float | None = None) -> Iterator[None]:
     a lock instead, which wakes them at once. Other processes still wait for SQLite's own lock.
 
     Args:
-        patience: seconds to wait for other writers; on PostgreSQL, of each statement for a lock. None: the
-            database's setting, on SQLite minus the time that the request has waited for a thread.
+        patience: seconds to wait for other writers; on PostgreSQL, of each statement for a lock. None:
+            ``PLAYHEAD_WRITE_SECONDS`` minus the time that the request has waited for a thread.
 
     Raises:
         OperationalError: when other writers take longer.
@@ -38,6 +39,8 @@ def writing(patience: float | None = None) -> Iterator[None]:
     refuse_damaged()
     patience = _patience.get() if patience is None else patience
     if not on_sqlite():
+        if patience is None and queued_seconds.get() > 0.1:  # otherwise the connection's limit is right
+            patience = max(settings.PLAYHEAD_WRITE_SECONDS - queued_seconds.get(), 0.1)
         with transaction.atomic():
             if patience is not None:
                 with connection.cursor() as cursor:

@@ -21,6 +21,7 @@ from historyapp.models import ApiKey, Entry
 from historyapp.services import lock_waits, model_calls
 from historyapp.services.bootstrap import startup_lock
 from historyapp.services.faults import fault_of
+from historyapp.services.transactions import queued_seconds
 from historyapp.supervisor import ServerPlan
 from historyapp.wire.problems import DatabaseUnreachable
 from tests.api.agent import Agent, said
@@ -134,6 +135,22 @@ def test_a_row_that_another_program_holds_is_not_waited_for_without_end(
         other.execute("ROLLBACK")
         other.connection.close()
     assert run.post("/entries", {"entries": [said()]}).status == 201
+
+
+def test_what_a_request_waited_for_its_thread_is_not_waited_again(
+    run: Agent, short_waits: None, settings: Settings
+) -> None:
+    settings.PLAYHEAD_WRITE_SECONDS = 10
+    with connection.copy().cursor() as other:
+        other.execute("SET idle_in_transaction_session_timeout = 0")
+        other.execute("BEGIN")
+        other.execute("SELECT 1 FROM historyapp_session FOR UPDATE")
+        before, begun = queued_seconds.set(9.5), time.monotonic()
+        assert run.post("/entries", {"entries": [said()]}).status == 503
+        queued_seconds.reset(before)
+        assert time.monotonic() - begun < 5
+        other.execute("ROLLBACK")
+        other.connection.close()
 
 
 def test_a_process_that_stops_within_a_transaction_loses_its_locks(
