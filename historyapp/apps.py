@@ -1,6 +1,10 @@
 """The Django app with the log."""
 
+import sys
+from types import ModuleType
+
 from django.apps import AppConfig
+from django.core.signals import setting_changed
 from django.db.backends.signals import connection_created
 from django.db.models.signals import post_migrate, pre_migrate
 
@@ -21,3 +25,25 @@ class HistoryAppConfig(AppConfig):
         pre_migrate.connect(wait_without_limits, sender=self)
         pre_migrate.connect(refuse_newer_database, sender=self)
         post_migrate.connect(note_release, sender=self)
+
+
+def _import_ninja() -> None:
+    """Imports Ninja without Django's tools for tests, which would load unittest, Jinja and others.
+
+    Ninja needs only a signal of ``django.core``, but takes it from ``django.test.signals``. So modules with
+    nothing but this signal are there during the import.
+    """
+    if "django.test" in sys.modules:
+        return
+    signals = ModuleType("django.test.signals")
+    vars(signals)["setting_changed"] = setting_changed
+    stand_ins = {"django.test": ModuleType("django.test"), signals.__name__: signals}
+    sys.modules.update(stand_ins)
+    try:
+        import ninja  # noqa: F401
+    finally:
+        for name in stand_ins:
+            del sys.modules[name]
+
+
+_import_ninja()

@@ -94,8 +94,8 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "csp",
     "django_htmx",
+    "historyapp",  # before Ninja, which it imports with less
     "ninja",
-    "historyapp",
     "dashboard",
 ]
 MIDDLEWARE = [

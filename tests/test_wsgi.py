@@ -1,6 +1,8 @@
 """API requests pass less middleware than pages, but all middleware that protects them."""
 
 import json
+import subprocess
+import sys
 from io import BytesIO
 from typing import Any
 
@@ -11,6 +13,7 @@ from django.test import Client
 from historyapp.api.auth import LOCAL_KEY
 from historyapp.models import ApiKey, Project
 from historyapp.wsgi import MAX_PATH, application
+from tests.installation import ROOT
 
 pytestmark = pytest.mark.django_db
 
@@ -86,3 +89,14 @@ def test_a_command_on_this_machine_needs_no_header(
 @pytest.mark.parametrize("name", [LOCAL_KEY, f"HTTP_{LOCAL_KEY}", "HTTP_PLAYHEAD_LOCAL_KEY"])
 def test_no_header_poses_as_the_key_of_such_a_command(name: str) -> None:
     assert ask("/api/v1/sessions", more={name: "command line"})[0] == "401 Unauthorized"
+
+
+def test_the_server_loads_neither_tools_for_tests_nor_celery() -> None:
+    """They would take 10 MB of an idle server's memory. Ninja imports Django's tools for tests."""
+    code = (
+        "import sys; from historyapp.asgi import make_front; make_front(1)\n"
+        "print(*{'django.test', 'unittest', 'jinja2', 'celery', 'kombu', 'ninja'} & set(sys.modules))\n"
+        "from django.test import Client; from django.test.signals import setting_changed"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "ninja\n"

@@ -311,8 +311,8 @@ class Front:
 
 
 def _make_pools(threads: int, max_wait: float) -> dict[str, Pool]:
-    kept = partial(Pool, max_wait=max_wait, keeps_threads=True)
-    ending = partial(Pool, max_wait=max_wait, keeps_threads=False)
+    kept = partial(Pool, max_wait=max_wait, keeps_thread=True)
+    ending = partial(Pool, max_wait=max_wait, keeps_thread=False)
     return {
         "reads": kept("reads", threads, spare=threads),
         "writes": kept("writes", threads, spare=threads),

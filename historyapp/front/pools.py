@@ -13,7 +13,7 @@ from typing import NamedTuple
 from historyapp.wire.problems import ServerUnavailable
 
 IDLE_SECONDS = 60
-"""An idle thread ends after this time and closes its database connection, unless the pool keeps threads."""
+"""An idle thread ends after this time and closes its database connection, which holds up to a megabyte."""
 MAX_WAITING = 2000
 """The longest queue of a pool. One address may send fewer requests, so it cannot fill the queue."""
 
@@ -49,7 +49,8 @@ class Pool:
 
     Args:
         max_wait: the longest wait for a thread, in seconds.
-        keeps_threads: idle threads are kept, except for spare ones.
+        keeps_thread: one idle thread is kept, so that a request after a pause need not connect to the
+            database.
         spare: threads beyond ``threads``, at most one for each project that has none.
         spacing: seconds between the starts of two jobs. Python runs one thread at a time, so many jobs that
             start together would slow each other.
@@ -61,14 +62,14 @@ class Pool:
         threads: int,
         *,
         max_wait: float,
-        keeps_threads: bool,
+        keeps_thread: bool,
         spare: int = 0,
         spacing: float = 0,
     ) -> None:
         self.name = name
         self._most, self._spare = threads, spare
         self._max_wait = max_wait
-        self._keeps_threads = keeps_threads
+        self._keeps_thread = keeps_thread
         self._jobs: dict[bytes, deque[PoolJob]] = {}
         """Waiting jobs by client. The client whose turn is next comes first."""
         self._pending = 0
@@ -179,17 +180,17 @@ class Pool:
         """The next job for this thread, or None if the thread should end."""
         while True:
             try:
-                return jobs.get(timeout=None if self._keeps_all() else IDLE_SECONDS)
+                return jobs.get(timeout=None if self._keeps_last() else IDLE_SECONDS)
             except queue.Empty:
                 with self._lock:
                     # If the thread no longer counts as idle, a job has been put into its queue.
-                    if jobs in self._idle and not self._keeps_all():
+                    if jobs in self._idle and not self._keeps_last():
                         self._idle.remove(jobs)
                         self._threads -= 1
                         return None
 
-    def _keeps_all(self) -> bool:
-        return self._keeps_threads and self._threads <= self._most
+    def _keeps_last(self) -> bool:
+        return self._keeps_thread and self._threads <= 1
 
     def _expire(self, job: PoolJob) -> None:
         if job.claim.acquire(blocking=False):

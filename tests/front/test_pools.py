@@ -17,7 +17,7 @@ ANN, BOB = Client(b"Ann", b"Ann"), Client(b"Bob", b"Bob")
 @pytest.mark.parametrize("threads", [1, 2])  # of two, one client may have one
 def test_a_job_learns_how_long_it_waited_for_a_thread(threads: int) -> None:
     async def run() -> list[float]:
-        pool = Pool("writes", threads, max_wait=5, keeps_threads=False)
+        pool = Pool("writes", threads, max_wait=5, keeps_thread=False)
         release, waits = threading.Event(), list[float]()
 
         def hold(waited: float) -> None:
@@ -40,7 +40,7 @@ def test_a_job_learns_how_long_it_waited_for_a_thread(threads: int) -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_job_that_finds_no_thread_in_time_is_refused_and_never_runs(threads: int) -> None:
     async def run() -> tuple[list[ServerUnavailable], list[float]]:
-        pool = Pool("writes", threads, max_wait=0.05, keeps_threads=False)
+        pool = Pool("writes", threads, max_wait=0.05, keeps_thread=False)
         release, refused, ran = threading.Event(), list[ServerUnavailable](), list[float]()
         pool.submit(ANN, lambda waited: release.wait(5), _never)
         pool.submit(ANN, ran.append, refused.append)
@@ -61,7 +61,7 @@ def test_a_job_that_finds_no_thread_in_time_is_refused_and_never_runs(threads: i
 
 def test_a_job_is_refused_when_the_queue_is_full() -> None:
     async def run() -> int:
-        pool = Pool("reads", 1, max_wait=5, keeps_threads=False)
+        pool = Pool("reads", 1, max_wait=5, keeps_thread=False)
         release, refused, ended = threading.Event(), list[ServerUnavailable](), list[float]()
         pool.submit(ANN, lambda waited: release.wait(5), _never)
         for _ in range(MAX_WAITING + 3):
@@ -77,7 +77,7 @@ def test_a_job_is_refused_when_the_queue_is_full() -> None:
 
 def test_clients_that_wait_get_a_thread_in_turn() -> None:
     async def run() -> list[str]:
-        pool = Pool("writes", 1, max_wait=5, keeps_threads=False)
+        pool = Pool("writes", 1, max_wait=5, keeps_thread=False)
         release, ran = threading.Event(), list[str]()
         pool.submit(ANN, lambda waited: release.wait(5), _never)
         for number in range(5):
@@ -97,7 +97,7 @@ def _hold(threads: int, spare: int, clients: str) -> list[str]:
     """The clients whose jobs got a thread. Each letter is a job that holds one; Ann's keys are A, B and C."""
 
     async def run() -> list[str]:
-        pool = Pool("writes", threads, spare=spare, max_wait=5, keeps_threads=False)
+        pool = Pool("writes", threads, spare=spare, max_wait=5, keeps_thread=False)
         release, began, ended = threading.Event(), list[str](), list[float]()
 
         def hold(name: str, waited: float) -> None:
@@ -141,7 +141,7 @@ def test_spare_threads_are_limited_too() -> None:
 
 def test_the_next_job_gets_the_thread_that_worked_last() -> None:
     async def run() -> list[int]:
-        pool = Pool("writes", 4, max_wait=5, keeps_threads=True)
+        pool = Pool("writes", 4, max_wait=5, keeps_thread=True)
         ran, all_run = list[int](), threading.Barrier(3)
 
         def note(_: float) -> None:
@@ -165,11 +165,11 @@ def test_the_next_job_gets_the_thread_that_worked_last() -> None:
     assert len(set(asyncio.run(asyncio.wait_for(run(), 10)))) == 1
 
 
-def test_idle_spare_threads_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_threads_end_except_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("historyapp.front.pools.IDLE_SECONDS", 0.05)
 
     async def run() -> tuple[int, int]:
-        pool = Pool("writes", 1, spare=2, max_wait=5, keeps_threads=True)
+        pool = Pool("writes", 2, spare=1, max_wait=5, keeps_thread=True)
         release = threading.Event()
         for name in (b"Ann", b"Bob", b"Charlie"):
             pool.submit(Client(name, name), lambda waited: release.wait(5), _never)
@@ -193,7 +193,7 @@ def _never(error: ServerUnavailable) -> None:
 
 def test_a_job_that_waits_for_its_client_leaves_its_turn_to_another_one() -> None:
     async def run() -> int:
-        pool = Pool("transfers", 1, max_wait=5, keeps_threads=True)
+        pool = Pool("transfers", 1, max_wait=5, keeps_thread=True)
         release, ran, most, now = threading.Event(), list[float](), list[int](), Counter[str]()
 
         def wait(_: float) -> None:
