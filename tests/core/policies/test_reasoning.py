@@ -90,7 +90,7 @@ def check_account(run: Run, context: Context, format: str, kept: set[int]) -> No
 
 @EVERY
 @BOTH
-@settings(max_examples=examples(200), suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(200, part=20), suppress_health_check=list(HealthCheck))
 @given(run=runs(), budget=st.none() | st.none() | st.integers(60, 800), with_tools=st.booleans())
 def test_what_is_sent_is_as_it_was_and_so_is_everything_before_it(
     policy: str, format: str, run: Run, budget: int | None, with_tools: bool
@@ -126,7 +126,7 @@ def answers_of(run: Run, format: str) -> list[int]:
 @BOTH
 @pytest.mark.parametrize("policy", ["live", "budgeted"])
 @pytest.mark.parametrize("is_served", [True, False])
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(100, part=10))
 @given(turns=st.lists(ANSWERS, max_size=4))
 def test_a_history_in_full_keeps_all_reasoning(
     policy: str, format: str, is_served: bool, turns: list[list[tuple[int, int, int]]]
@@ -149,7 +149,7 @@ def test_a_history_in_full_keeps_all_reasoning(
 
 @EVERY
 @BOTH
-@settings(max_examples=examples(100), suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(100, part=20), suppress_health_check=list(HealthCheck))
 @given(run=runs())
 def test_an_answer_keeps_its_reasoning_where_the_next_request_goes_on_from_its_own(
     policy: str, format: str, run: Run
