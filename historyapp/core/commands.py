@@ -10,7 +10,7 @@ _MAX_COMMAND = 2000
 """Characters of a command line that are read."""
 _MAX_PROGRAMS = 12
 _MAX_NAME = 20
-_PASSED_OVER = {
+_PREFIX_WORDS = {
     "sudo", "time", "env", "nice", "command", "exec", "xargs", "rtk", "timeout", "do", "then", "else",
     "if", "while", "!", "{", "(", "stdbuf", "nohup", "elif", "until",
 }  # fmt: skip
@@ -47,8 +47,8 @@ def programs_of(command: str) -> tuple[str, ...]:
 
 
 def only_print(programs: Sequence[str]) -> bool:
-    """Whether these programs only print texts, so that errors in their output are not their own. False if
-    there are no programs."""
+    """Whether these programs only print existing text, so that an error in their output is not their own.
+    False if there are no programs."""
     for program in programs:
         name, _, sub = program.partition(" ")
         if not (sub in _VIEWING_GIT if name == "git" else name.lower() in _VIEWERS):
@@ -66,7 +66,7 @@ def exit_code_of(command: str) -> Literal["", "last", "all"]:
 
 def _program(words: list[str]) -> str:
     for index, word in enumerate(words):
-        if word in _PASSED_OVER or "=" in word or word.startswith("-") or word.isdigit():
+        if word in _PREFIX_WORDS or "=" in word or word.startswith("-") or word.isdigit():
             continue
         name = word.rpartition("/")[2].lstrip("(")
         if name != "git":

@@ -1,4 +1,4 @@
-"""The exit code of a program, in the forms in which the runners of agents write it."""
+"""Finds the exit code of a program in its output, in the notations of the agents' runners."""
 
 import re
 
@@ -18,12 +18,12 @@ _OF_RUNNER = re.compile(
 
 
 def exit_code_in(line: str) -> int | None:
-    """The exit code that a line says, or None."""
+    """The exit code in a line, or None."""
     match = _CODE.search(line) if any(mark in line for mark in _MARKS) else None
     return int(match[1]) if match else None
 
 
-def exit_code_by_runner(line: str) -> int | None:
-    """The exit code in a line that a runner writes, and that says nothing else; None of any other line."""
+def runner_exit_code(line: str) -> int | None:
+    """The exit code in a line that only a runner writes; None for any other line."""
     match = _OF_RUNNER.match(line)
     return int(match[1]) if match else None

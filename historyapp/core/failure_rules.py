@@ -1,21 +1,21 @@
 """The rules by which the output of a program looks like a failure, each with a name.
 
-A rule reads lines. It knows nothing of who ran the program: :mod:`historyapp.core.failures` chooses the lines
-and the rules. All patterns take linear time, and a line is cut before one reads it.
+A rule reads lines. :mod:`historyapp.core.failures` chooses the lines and the rules for a tool call. All
+patterns take linear time, and long lines are cut before a pattern reads them.
 """
 
 import re
 from collections.abc import Callable, Sequence
 
 from historyapp.core.commands import only_print
-from historyapp.core.exit_codes import exit_code_by_runner, exit_code_in
+from historyapp.core.exit_codes import exit_code_in, runner_exit_code
 
 Lines = Sequence[str]
 """Lines of an output without blank ones, without terminal sequences, each at most 300 characters."""
 NEWEST = 6
-"""Lines at the end of an output: a program that fails says so last."""
+"""Lines at the end of an output: most programs print their error last."""
 _ENDING = 12
-"""Lines at the end within which the line of an exception is: clean-up may follow it."""
+"""Lines at the end that are searched for an exception: messages of a clean-up may follow it."""
 
 _TIMED_OUT = re.compile(
     r"^(?:execution|command|process|script|the command)\b.{0,40}\btimed out\b", re.IGNORECASE
@@ -24,7 +24,7 @@ _EXCEPTION = re.compile(
     r"^[A-Za-z_][\w.]{2,100}(?:Error|Exception|Exit|Interrupt|Warning|NotFound|DoesNotExist)\b"
 )
 _RAISED = re.compile(r"^(?:[a-z_]\w{0,60}\.){0,9}[A-Z]\w{2,100}(?::|$)")
-"""What ended a program below a traceback, whatever the exception is called."""
+"""The line of an exception below a traceback, for exceptions of any name."""
 _CRASHES = (
     "thread 'main' panicked", "panic: ", "goroutine 1 [running]", 'Exception in thread "main"',
     "Segmentation fault", "Unhandled exception", "Uncaught ", "Node.js v", "core dumped", "fatal error: ",
@@ -86,7 +86,7 @@ _MISSING = re.compile(
     r"No such file(?: or directory)?\b|command not found|: not found$|is not recognized as"
     r"|cannot open |cannot access |Permission denied|: Is a directory|Not a directory"
 )
-_BY_A_SHELL = re.compile(r"^(?:/[a-z/]{1,20}/)?([\w.+-]{1,30}):(?:[0-9]{1,6}:)? ")
+_MESSAGE_SOURCE = re.compile(r"^(?:/[a-z/]{1,20}/)?([\w.+-]{1,30}):(?:[0-9]{1,6}:)? ")
 _SHELL_SYNTAX = re.compile(
     r"^(?:/[a-z/]{1,20}/)?(?:bash|sh|zsh|\(eval\)):(?: -c:)?(?: line)? ?[0-9]{1,6}: "
     r"(?:syntax error|unexpected|unterminated|no matches found|parse error|bad )"
@@ -103,9 +103,9 @@ _REFUSED = (
 
 def exit_code(lines: Lines, programs: Sequence[str]) -> str:
     """A code other than 0, where the runner of the program wrote it: at the beginning or the end."""
-    if only_print(programs):  # what they show may have a code, and 1 says that they found nothing
+    if only_print(programs):  # the text may contain a code, and 1 means that the programs found nothing
         ends = (*lines[:1], *lines[1:][-1:])
-        return next((line for line in ends if (exit_code_by_runner(line) or 0) not in (0, 1)), "")
+        return next((line for line in ends if (runner_exit_code(line) or 0) not in (0, 1)), "")
     ends = (*lines[:NEWEST], *lines[NEWEST:][-NEWEST:])
     return next((line for line in ends if exit_code_in(line)), "")
 
@@ -140,7 +140,7 @@ def failed_tests(lines: Lines, programs: Sequence[str]) -> str:
 def compiler_error(lines: Lines, programs: Sequence[str]) -> str:
     """A compiler or a linter names a place with an error, or counts errors."""
     for line in lines:
-        # Most lines have none of these, and then no pattern has to be tried.
+        # Most lines have none of these, so the slower pattern is not tried.
         is_likely = "rror" in line or ".go:" in line or "✖" in line or "- E999" in line
         if is_likely and _COMPILER.search(line):
             return line
@@ -148,7 +148,7 @@ def compiler_error(lines: Lines, programs: Sequence[str]) -> str:
 
 
 def command_error(lines: Lines, programs: Sequence[str]) -> str:
-    """A program's last words are an error."""
+    """The last lines of a program are an error message."""
     for line in lines[-NEWEST:]:
         if _COMMAND.match(line) or any(mark in line for mark in _COMMAND_MARKS):
             return line
@@ -159,7 +159,7 @@ def command_error(lines: Lines, programs: Sequence[str]) -> str:
 
 
 def unknown_option(lines: Lines, programs: Sequence[str]) -> str:
-    """A program says first that it does not know an option or a command."""
+    """The first lines of a program say that it does not know an option or a command."""
     first = lines[:1] if only_print(programs) else lines[:NEWEST]
     return next((line for line in first if _UNKNOWN_OPTION.match(line)), "")
 
@@ -175,10 +175,10 @@ def shell_syntax(lines: Lines, programs: Sequence[str]) -> str:
 
 
 def missing_file(lines: Lines, programs: Sequence[str]) -> str:
-    """A shell, or a program that it ran, says that a file or a command is not there or not allowed."""
+    """A shell, or a program that it ran, says that a file or a command is missing or not allowed."""
     for line in (*lines[:NEWEST], *lines[NEWEST:][-NEWEST:]):
         if _MISSING.search(line):
-            named = _BY_A_SHELL.match(line)
+            named = _MESSAGE_SOURCE.match(line)
             by = named[1] if named else ""
             if by in ("bash", "sh", "zsh") or by in programs or len(lines) <= 3:
                 return line
@@ -186,7 +186,7 @@ def missing_file(lines: Lines, programs: Sequence[str]) -> str:
 
 
 def refused(lines: Lines, programs: Sequence[str]) -> str:
-    """A tool says first that it did not do what it was called for."""
+    """The first lines of a tool say that it refused or could not do what the call asks."""
     for line in lines[:2]:
         if line.startswith(_REFUSED):
             return line
@@ -202,27 +202,27 @@ SIGNS = (
     "conflict (", "are ignored by", "can't ", "getaddrinfo", "dial tcp", "unterminated", "e: package ",
 )  # fmt: skip
 """Each line that a rule finds contains one of these, or an exit code, in lower case."""
-SIGNS_OF_VIEWERS = (
+VIEWER_SIGNS = (
     "timed out", "no such file", "not found", "not recognized", "cannot ", "denied", "a directory",
     "syntax error", "unexpected", "no matches found",
     "unterminated", "parse error", "bad ", "unknown option", "unrecognized option", "invalid option",
 )  # fmt: skip
-"""The same for the rules of programs that only show text."""
+"""As :data:`SIGNS`, for the rules of programs that only show text."""
 _CODE_NOT_0 = re.compile(r"code\W{0,5}[1-9]")
 Rule = Callable[[Lines, Sequence[str]], str]
-OF_PROGRAMS: tuple[Rule, ...] = (
+PROGRAM_RULES: tuple[Rule, ...] = (
     exit_code, timeout, traceback, failed_tests, compiler_error, crash, unknown_option, command_error,
     missing_file, shell_syntax, network_error, refused,
 )  # fmt: skip
-OF_VIEWERS: tuple[Rule, ...] = (exit_code, timeout, missing_file, shell_syntax, unknown_option)
-OF_THE_END: tuple[Rule, ...] = (traceback, crash, command_error, network_error)
-"""They read the last lines, which the last program wrote."""
-RULES = {rule.__name__: (rule.__doc__ or "").strip() for rule in OF_PROGRAMS}
+VIEWER_RULES: tuple[Rule, ...] = (exit_code, timeout, missing_file, shell_syntax, unknown_option)
+ENDING_RULES: tuple[Rule, ...] = (traceback, crash, command_error, network_error)
+"""Rules that read only the last lines, which the last program of a command line wrote."""
+RULES = {rule.__name__: (rule.__doc__ or "").strip() for rule in PROGRAM_RULES}
 """What each rule finds, by its name."""
 
 
 def has_sign(text: str, signs: Sequence[str]) -> bool:
-    """Whether rules must read a text. This is asked of each result, so it takes some microseconds."""
+    """Whether a text may contain a failure. A quick check, because every result passes through it."""
     lower = text.lower()
     return any(map(lower.__contains__, signs)) or _CODE_NOT_0.search(lower) is not None
 

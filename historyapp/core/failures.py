@@ -1,8 +1,9 @@
 """Finds what failed: the line of a result that says so, and failures in results reported as successes.
 
 A **likely failure** is found by the first rule of :mod:`historyapp.core.failure_rules` that fits. Which rules
-are tried depends on the call: a program that only shows text (``cat``, ``git log``) shows errors of others,
-and other tools than shells fail in their first line. How often this is right is in docs/likely-failures.md.
+are tried depends on the call: a program that only shows text (``cat``, ``git log``) shows errors of other
+programs, and a tool other than a shell reports its failure in the first line. How often this
+is right is in docs/likely-failures.md.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,13 +13,13 @@ from typing import Any, NamedTuple
 from historyapp.core.call_subjects import Kind, call_subject, command_line
 from historyapp.core.commands import exit_code_of, only_print, programs_of
 from historyapp.core.entries import ToolResult
-from historyapp.core.exit_codes import exit_code_by_runner
+from historyapp.core.exit_codes import runner_exit_code
 from historyapp.core.failure_rules import (
-    OF_PROGRAMS,
-    OF_THE_END,
-    OF_VIEWERS,
+    ENDING_RULES,
+    PROGRAM_RULES,
     SIGNS,
-    SIGNS_OF_VIEWERS,
+    VIEWER_RULES,
+    VIEWER_SIGNS,
     after_passed_tests,
     exit_code,
     has_sign,
@@ -30,7 +31,7 @@ from historyapp.core.text import preview, without_colours
 _HEAD, _TAIL = 3000, 9000
 """Characters at the beginning and the end of a long output that rules read."""
 _FIRST = 700
-"""Characters that hold the first two lines of what a tool says."""
+"""Characters at the beginning in which the first two lines are searched."""
 _CODE = 300
 """Characters at the end in which the exit code may be."""
 _MAX_LINE = 300
@@ -40,7 +41,7 @@ _SHOWN_BY_RUNNER = (
     "Original token count", "Chunk ID: ", "Total output lines: ", "Script completed", "Error: (none)",
     "Signal: ", "Background PIDs: ", "Process Group PGID: ",
 )  # fmt: skip
-"""Lines that an agent's runner puts around what a program wrote."""
+"""Beginnings of the lines that an agent's runner writes around the output of a program."""
 _BEGIN_OF_RUNNER = {line[0] for line in _SHOWN_BY_RUNNER}
 _ZERO = ("exited with code 0", "Exit code: 0", "<returncode>0<", "exit code 0")
 _RUNNERS = {"wait", "bashoutput", "taskoutput", "write_stdin", "read_terminal"}
@@ -92,18 +93,18 @@ def likely_failure(result: ToolResult, check: Check) -> Finding | None:
     if result.status != "success":
         return None
     text = returned_text(result)
-    if check.rules == "tool":  # it says first what went wrong: the rest of a long text is not read
+    if check.rules == "tool":  # a tool reports its failure in the first lines
         line = refused(list(islice(_lines_of(text.lstrip()[:_FIRST]), 2)), ())
         return Finding(refused.__name__, preview(line.strip())) if line else None
     has_exit_code_0 = bool(check.exit_code_of) and any(mark in text[:_HEAD] + text[-_CODE:] for mark in _ZERO)
     if has_exit_code_0 and check.exit_code_of == "all":
         return None
-    text, shows = _ends_of(text), check.rules == "viewer"
-    if not has_sign(text, SIGNS_OF_VIEWERS if shows else SIGNS):  # of most results
+    text, is_viewer = _ends_of(text), check.rules == "viewer"
+    if not has_sign(text, VIEWER_SIGNS if is_viewer else SIGNS):  # most results end here
         return None
-    lines, rules = list(_lines_of(text)), OF_VIEWERS if shows else OF_PROGRAMS
+    lines, rules = list(_lines_of(text)), VIEWER_RULES if is_viewer else PROGRAM_RULES
     if has_exit_code_0:
-        rules = tuple(rule for rule in rules if rule not in OF_THE_END)
+        rules = tuple(rule for rule in rules if rule not in ENDING_RULES)
     later = after_passed_tests(lines) if check.rules == "program" else lines
     for rule in rules:
         finding = rule(lines if rule is exit_code else later, check.programs)
@@ -126,7 +127,7 @@ def _lines_of(text: str) -> Iterator[str]:
 
 def is_runner_notice(line: str) -> bool:
     """Whether the line is a runner's notice that does not report a failure."""
-    return line.startswith(_SHOWN_BY_RUNNER) or exit_code_by_runner(line) == 0
+    return line.startswith(_SHOWN_BY_RUNNER) or runner_exit_code(line) == 0
 
 
 def without_error_tag(text: str) -> str:
@@ -142,9 +143,9 @@ def error_line(result: ToolResult) -> str:
     """
     text = without_error_tag(returned_text(result).strip())
     first = text.partition("\n")[0]
-    if not first.startswith(_SHOWN_BY_RUNNER) and exit_code_by_runner(first) is None:
+    if not first.startswith(_SHOWN_BY_RUNNER) and runner_exit_code(first) is None:
         return preview(first)
     lines = [line for line in _lines_of(_ends_of(text)) if line != "Output:"]
-    written = [line for line in lines if exit_code_by_runner(line) is None]
-    findings = filter(None, (rule(written, ()) for rule in OF_PROGRAMS if rule is not exit_code))
+    written = [line for line in lines if runner_exit_code(line) is None]
+    findings = filter(None, (rule(written, ()) for rule in PROGRAM_RULES if rule is not exit_code))
     return preview(next(findings, (written or lines or [first])[0]).strip())

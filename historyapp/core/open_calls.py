@@ -9,31 +9,31 @@ from typing import final
 class OpenCalls(Collection[str]):
     """Ids in the order of their calls, one for each call. It is immutable: removing an id gives a new value.
 
-    A value and those made from it share their dictionaries and differ only in their age, so that removing n
-    ids one after the other takes O(n) time. Only the newest value can share them with a further one; an older
-    value is copied first.
+    A value and the values made from it share their dictionaries and differ only in their age, so that
+    removing n ids one after the other takes O(n) time. If :meth:`without` is called on a value that is not
+    the newest, the dictionaries are copied.
     """
 
-    __slots__ = ("_age", "_gone", "_ids", "_size", "_times")
+    __slots__ = ("_age", "_ids", "_removed_at", "_size", "_times")
 
     def __init__(self, ids: Iterable[str] = ()) -> None:
         self._ids = tuple(ids)
         self._size = len(self._ids)
         self._age = 0
-        """How many different ids had been removed when this value was made."""
+        """The number of different ids removed before this value was made."""
         self._times: dict[str, int] = dict.fromkeys(self._ids, 1)
         if len(self._times) < self._size:
             self._times = dict(Counter(self._ids))
-        self._gone: dict[str, int] = {}
+        self._removed_at: dict[str, int] = {}
         """The age at which an id was removed."""
 
     def __contains__(self, id: object) -> bool:
-        return id in self._times and not self._was_taken(id)
+        return id in self._times and not self._is_removed(id)
 
     def __iter__(self) -> Iterator[str]:
-        if not self._gone:
+        if not self._removed_at:
             return iter(self._ids)
-        return (id for id in self._ids if not self._was_taken(id))
+        return (id for id in self._ids if not self._is_removed(id))
 
     def __len__(self) -> int:
         return self._size
@@ -55,16 +55,16 @@ class OpenCalls(Collection[str]):
             return self
         if self._times[id] == self._size:
             return NONE_OPEN
-        if len(self._gone) > self._age:
+        if len(self._removed_at) > self._age:
             return OpenCalls(self).without(id)
         left = object.__new__(OpenCalls)
-        left._ids, left._times, left._gone = self._ids, self._times, self._gone
+        left._ids, left._times, left._removed_at = self._ids, self._times, self._removed_at
         left._age, left._size = self._age + 1, self._size - self._times[id]
-        left._gone[id] = left._age
+        left._removed_at[id] = left._age
         return left
 
-    def _was_taken(self, id: object) -> bool:
-        age = self._gone.get(id)  # type: ignore[call-overload]
+    def _is_removed(self, id: object) -> bool:
+        age = self._removed_at.get(id)  # type: ignore[call-overload]
         return age is not None and age <= self._age
 
 

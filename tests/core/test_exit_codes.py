@@ -2,7 +2,7 @@
 
 import pytest
 
-from historyapp.core.exit_codes import exit_code_by_runner, exit_code_in
+from historyapp.core.exit_codes import exit_code_in, runner_exit_code
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from historyapp.core.exit_codes import exit_code_by_runner, exit_code_in
     ],
 )
 def test_a_line_of_a_runner_says_the_exit_code(line: str, code: int | None) -> None:
-    assert (exit_code_in(line), exit_code_by_runner(line)) == (code, code)
+    assert (exit_code_in(line), runner_exit_code(line)) == (code, code)
 
 
 @pytest.mark.parametrize(
@@ -28,4 +28,4 @@ def test_a_line_of_a_runner_says_the_exit_code(line: str, code: int | None) -> N
 )
 def test_other_lines_may_say_it_too(line: str, code: int) -> None:
     assert exit_code_in(line) == code
-    assert exit_code_by_runner(line) is None
+    assert runner_exit_code(line) is None

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from historyapp.core.entries import ToolResult
-from historyapp.core.failure_rules import OF_PROGRAMS, RULES
+from historyapp.core.failure_rules import PROGRAM_RULES, RULES
 from historyapp.core.failures import Finding, check_of, error_line, likely_failure
 
 TRACEBACK = (
@@ -79,7 +79,7 @@ def test_a_rule_finds_what_it_is_named_for(outputs: Any, expected: str) -> None:
 def test_each_rule_has_a_case_above_and_says_what_it_finds() -> None:
     marks = test_a_rule_finds_what_it_is_named_for.pytestmark
     assert {expected for _, expected in marks[0].args[1]} == set(RULES)
-    assert set(RULES) == {one.__name__ for one in OF_PROGRAMS}
+    assert set(RULES) == {one.__name__ for one in PROGRAM_RULES}
     assert all(text.endswith(".") for text in RULES.values())
     assert max(map(len, RULES)) <= 40
 
