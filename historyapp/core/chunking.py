@@ -1,8 +1,7 @@
 """Texts larger than a model's window: cut at sentence ends into near-equal chunks, condensed in few passes.
 
-Only the neighbourhood of a cut is searched for sentence ends, so that five megabytes take a second. Whatever
-the text: no chunk exceeds its limit, and there are at most ``MAX_PASSES`` passes with ``MAX_CALLS`` calls in
-all.
+Only the text near a cut is searched for sentence ends, so that five megabytes take a second. For every text,
+no chunk exceeds its limit, and there are at most ``MAX_PASSES`` passes with ``MAX_CALLS`` model calls in all.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,15 +12,15 @@ from typing import NamedTuple
 from historyapp.core.tokens import TokenCounter, count_tokens
 
 OVERLAP = 200
-"""Tokens, at most, that a chunk shares with the one before it."""
+"""The most tokens that a chunk shares with the chunk before it."""
 MAX_CALLS = 32
 MAX_PASSES = 3
 LOOK = 2_000
 """The characters before and after a cut in which a sentence end is searched."""
 _MIN_WITH_OVERLAP = 16  # chunks below this many tokens share nothing
 _TRIES = 12
-_EVEN = 0.95  # share of a chunk's room that is planned, so that early cuts need no further chunk
-_SHRUNK = 0.8  # a pass must reduce a text to this share of its size, otherwise it did not help
+_PLANNED_SHARE = 0.95  # share of a chunk that is planned: a cut before its goal then needs no extra chunk
+_MAX_SHARE_LEFT = 0.8  # a pass must reduce a text to this share of its size, otherwise it did not help
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ def split(text: str, limit: int, segmentation: Segmentation, overlap: int = OVER
     shared = min(overlap, limit // 8) if limit >= _MIN_WITH_OVERLAP else 0
     rest = segmentation.count(text)
     room = max(1, limit - shared)
-    parts = ceil(rest / (_EVEN * room)) + 1
+    parts = ceil(rest / (_PLANNED_SHARE * room)) + 1
     start = covered = 0
     while covered < len(text):
         parts = max(1, parts - 1, ceil(rest / room))
@@ -128,7 +127,7 @@ def summarise_long(
     shorten: Callable[[str, int], str],
     segmentation: Segmentation,
 ) -> str:
-    """The text condensed to at most ``limit`` tokens; unchanged if it has no more.
+    """The text condensed to at most ``limit`` tokens; unchanged if it already fits.
 
     ``summarise`` makes one chunk short. ``shorten`` keeps the given number of characters of a text and
     says what is left out. It is used if there would be more chunks than calls, or if summaries are as long
@@ -149,7 +148,7 @@ def summarise_long(
             break
         calls -= len(chunks)
         text = "\n\n".join(summarise(chunk.text) for chunk in chunks)
-        if segmentation.count(text) > _SHRUNK * size:
+        if segmentation.count(text) > _MAX_SHARE_LEFT * size:
             break
     return _shortened(text, limit, shorten, segmentation.count)
 

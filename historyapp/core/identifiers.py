@@ -1,8 +1,8 @@
 """Identifiers: the names in a text that a later action may have to write again, letter by letter.
 
 Paths, file names, URLs, dotted, snake_case and camelCase names, hashes, and numbers of three digits or more.
-A model can paraphrase everything else; of these it needs the exact spelling, which makes them the facts that
-a context must not lose.
+A model can paraphrase everything else, but needs the exact spelling of identifiers. So a context must not
+lose them.
 """
 
 import re
@@ -18,7 +18,7 @@ _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff"  # Thai, Lao, Burmese, Hangul jamo, Khmer
     "\u3005-\u30ff\u3130-\u318f\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"  # Japanese, Chinese, Hangul
 )
-"""Letters of scripts in which no blank stands between a word and a name in Latin letters."""
+"""Letters of scripts that put no blank between a word and a name in Latin letters."""
 _BORDER = re.compile(rf"[{_UNSPACED}][A-Za-z0-9]|[A-Za-z0-9][{_UNSPACED}]")
 _RUN = re.compile(
     r"https?://[^\s\"'<>()\[\]{}`|\\,]+"
@@ -43,7 +43,7 @@ def new_identifiers(lines: Sequence[str]) -> Iterator[list[str]]:
     """For each line, its identifiers that no earlier line contains."""
     runs: set[str] = set()
     names = {""}
-    # All lines are split at once where that is right for each of them.
+    # All lines are split at once if all of them can be split at blanks.
     blanked = _blanked("\n".join(lines))
     if blanked is not None and blanked.count("\n") == len(lines) - 1:
         found_runs = [line.split() for line in blanked.split("\n")]

@@ -2,7 +2,7 @@
 
 Positions are shared along a lineage: a fork keeps its parent's positions up to the fork point and continues
 them. So a position names at most one live entry, spans are disjoint and ascending, and the entries before a
-given one never change. A rewind or a fork only cuts.
+given one never change: a rewind or a fork only shortens a lineage.
 
 A span begins after a rewind or after a fork point, and there the lineage before it is stored. A long lineage
 is stored as its newest spans and pointers to where the older ones are stored, so each rewind stores a few
@@ -46,12 +46,12 @@ class SpanBlock(NamedTuple):
 
 
 Load = Callable[[str, int], "Lineage"]
-"""Gives the lineage that is stored at a session's rewind or fork point."""
+"""Returns the lineage that is stored at a session's rewind or fork point."""
 ReadAll = Callable[[Iterable[tuple[str, int]]], None]
-"""Reads what is known of several places at once, by session and position, before it is asked of each."""
+"""Reads several places, by session and position, with one query. Called before they are used one by one."""
 Part = TypeVar("Part", Span, SpanBlock)
 _FIRST_BLOCKS = 4
-"""Blocks of spans that are loaded at once: the first time, and then twice as many each time."""
+"""Blocks of spans in the first batch that is loaded; each later batch is twice as large."""
 
 
 def _load_nothing(session: str, position: int) -> "Lineage":
@@ -59,7 +59,7 @@ def _load_nothing(session: str, position: int) -> "Lineage":
 
 
 def _read_each(places: Iterable[tuple[str, int]]) -> None:
-    """Reads nothing: each place is read when it is asked for."""
+    """Reads nothing in advance: each place is read when it is used."""
 
 
 def _no_owners() -> tuple[str, ...]:
@@ -77,9 +77,9 @@ class Lineage:
     level to pointers of the level below. Each level is older than the level below it."""
     load: Load = field(default=_load_nothing, compare=False, repr=False)
     load_all: ReadAll = field(default=_read_each, compare=False, repr=False)
-    """After it, ``load`` gives these lineages without a query."""
+    """Loads several lineages at once; ``load`` then returns them without a query."""
     may_own: Callable[[], tuple[str, ...]] = field(default=_no_owners, compare=False, repr=False)
-    """Gives the sessions that entries of a long lineage may be of, oldest first; empty: not known."""
+    """Returns the sessions that may own entries of a long lineage, oldest first; empty if not known."""
     totals: dict[tuple[str, int], Mapping[str, Any] | None] = field(
         default_factory=dict, compare=False, repr=False
     )
@@ -137,7 +137,7 @@ class Lineage:
 
     @property
     def owners(self) -> tuple[str, ...]:
-        """The sessions that its entries may be of, oldest first; empty if that is not known."""
+        """The sessions that may own its entries, oldest first; empty if not known."""
         return self.may_own() if self.older else self.sessions
 
     def cut(self, to_position: int) -> "Lineage":
@@ -184,8 +184,8 @@ class Lineage:
     def stored_form(self) -> "Lineage":
         """The same lineage as a rewind or a fork stores it: at most 16 spans, and pointers to the others.
 
-        It follows from the lineage that is stored where the last span begins. Pointers lead to what was
-        stored there: entries and fork points never change.
+        It is built from the lineage that is stored where the last span begins. Pointers to that place stay
+        valid, because entries and fork points never change.
         """
         if not self.newest:
             return self
@@ -259,7 +259,7 @@ class Lineage:
         ]
         if newest_first:
             pairs.reverse()
-        at_once = 1 if level else _FIRST_BLOCKS  # of higher levels few are needed
+        at_once = 1 if level else _FIRST_BLOCKS  # a higher level needs few blocks
         while pairs:
             batch, pairs = pairs[:at_once], pairs[at_once:]
             self.load_all([(block.session, block.position) for block, _ in batch])
@@ -279,7 +279,7 @@ class Lineage:
 
         Args:
             is_before: whether a session's entry is before the place; None: the session has no such entry.
-            read_all: called with places of which ``is_before`` is asked next.
+            read_all: called with the places that are passed to ``is_before`` next.
         """
         if self.newest and is_before(self.newest[0].session, self.newest[0].first):
             return _last(self.newest, lambda span: bool(is_before(span.session, span.first)))
@@ -354,7 +354,7 @@ def _index(parts: Sequence[Part], position: int) -> int:
 
 
 def _last(parts: Sequence[Part], is_before: Callable[[Part], bool]) -> Part:
-    """The last part that begins before a place; the first one does."""
+    """The last part that begins before a place. The first part must begin before it."""
     return parts[bisect_left(parts, x=True, key=lambda part: not is_before(part)) - 1]
 
 

@@ -1,8 +1,8 @@
 """Places of names as sorted integers, stored in compact pages.
 
-A place is one number: whether an action has the name, a hash of the name, whether the agent's own words or
-what it was given have it, and the position of the entry. So the places of a name are adjacent, and those in
-actions are separate: "which later action used it" reads few pages.
+A place is one number with four parts: whether the name is in an action, a hash of the name, whether it is in
+the agent's own text or in a text that the agent was given, and the position of the entry. So the places of a
+name are adjacent, and those in actions are separate: few pages are read to find a later action with a name.
 """
 
 import sys
@@ -26,7 +26,7 @@ _ACTION = 1 << (HASH_BITS + 1 + POSITION_BITS)
 _SAID = 1 << POSITION_BITS
 _WIDTH = 8
 _codecs = threading.local()
-"""Neither class is safe to share between threads."""
+"""One compressor and decompressor for each thread: neither class is thread-safe."""
 
 
 def key_of(text: str) -> int:
@@ -55,7 +55,7 @@ def group_at(place: int) -> Group:
 
 
 def pack_places(places: Iterable[int]) -> bytes:
-    """Ascending places as a page stores them: their distances, bytes of equal weight together, compressed."""
+    """Ascending places as a page stores them: differences, grouped by byte (lowest first), compressed."""
     distances = array("Q")
     last = 0
     for place in places:

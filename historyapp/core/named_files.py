@@ -9,7 +9,7 @@ _ARGUMENTS = frozenset((*PATHS, "paths", "files"))
 
 
 def is_named(path: str, file: str) -> bool:
-    """Whether a path begins or ends with what is wanted, or has it as whole names of folders and files.
+    """Whether a path begins or ends with ``file``, or contains it as whole names of folders and files.
 
     Args:
         file: in lower case, with slashes.

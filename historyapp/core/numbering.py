@@ -44,7 +44,7 @@ def numbered_code(text: str) -> NumberedCode | None:
 def line_range(text: str) -> tuple[int, int] | None:
     """The first and the last line number of a text with numbered lines; None if they do not fit together.
 
-    It reads a few lines at both ends, because every append of a read waits for it.
+    It reads only a few lines at both ends, because it runs during each append of a file that was read.
     """
     first = _first_number(text)
     last = _last_number(text) if first else None
@@ -66,6 +66,6 @@ def _first_number(text: str) -> int | None:
 
 
 def _last_number(text: str) -> int | None:
-    lines = f"\n{text}"[-_ENDS:].rsplit("\n", _MAX_AFTER)[1:]  # before them stands no whole line
+    lines = f"\n{text}"[-_ENDS:].rsplit("\n", _MAX_AFTER)[1:]  # the first part may be an incomplete line
     numbers = map(_NUMBER.match, reversed(lines))
     return next((int(match[1]) for match in numbers if match), None)

@@ -1,7 +1,7 @@
 """Where the identifiers of an action appeared before the action.
 
-Each text of an entry is read once for the identifiers in it. Each is stored under a few keys, so that an
-action also finds it in another spelling: a file by its last two parts, a short hash by its beginning.
+Each text of an entry is searched once for identifiers. An identifier is stored under several keys, so that
+it is also found in another spelling: a file by its last two parts, a short hash by its beginning.
 """
 
 import re
@@ -37,8 +37,8 @@ GIVEN: tuple[Role, ...] = ("input", "instruction", "notebook", "summary", "resul
 Match = Literal["whole", "end", "parts"]
 """How a name matched: the exact text; with a different beginning; or by its parts."""
 Origin = Literal["given", "own", "nowhere", "unknown"]
-"""Where a name of an action comes from. Given: text that the agent was given contains it. Own: only its own
-earlier words contain it. Unknown: not all that is before the step has been read."""
+"""Where a name of an action comes from. Given: a text that the agent was given contains it. Own: only the
+agent's own earlier text contains it. Unknown: some entries before the step have not been read."""
 
 MAX_CHARACTERS = 1_000_000
 """The most characters of an entry that are read for names."""
@@ -54,15 +54,15 @@ _HEX_DIGITS = 7
 _FILE_NAME = re.compile(r"[\w.@+~-]*\.[A-Za-z]\w{0,7}")
 _LAST_WORD = re.compile(r"[\w.@+~-]{2,100}")
 _HEREDOC = "<<"
-_CUT = "…"
-"""Ends what is only the beginning of a command."""
+_ELLIPSIS = "…"
+"""The last character of a command that is clipped."""
 _SEPARATORS = (" && ", " || ", " | ", "; ")
-_NEEDING_NONE = ("create", "edit", "insert", "echo", "printf", "mkdir", "touch", "tee", "rm")
+_COMMANDS_WITHOUT_INPUT = ("create", "edit", "insert", "echo", "printf", "mkdir", "touch", "tee", "rm")
 """Commands that need none of the files that they name. The first three belong to SWE-agent's editor."""
-_BEFORE_PATTERNS = ("-name", "-iname", "-e", "-g", "--glob", "--include", "--exclude", "--jq")
+_PATTERN_OPTIONS = ("-name", "-iname", "-e", "-g", "--glob", "--include", "--exclude", "--jq")
 """Options whose value is a pattern."""
-_COPYING = ("cp", "mv", "ln")
-_WRITING = ("-o", "--output", ">", ">>", "1>", "2>", "&>")
+_COPY_COMMANDS = ("cp", "mv", "ln")
+_OUTPUT_OPTIONS = ("-o", "--output", ">", ">>", "1>", "2>", "&>")
 
 
 class Text(NamedTuple):
@@ -93,7 +93,7 @@ class EntryMentions(NamedTuple):
 
     mentions: list[Mention]
     is_complete: bool
-    """Whether all of it was read. Of very long entries only the beginning is."""
+    """Whether the whole entry was read. Of a very long entry, only the beginning is read."""
 
 
 class Lookup(NamedTuple):
@@ -269,7 +269,7 @@ def mentions_of(body: Body, metadata: Mapping[str, Any] | None = None) -> EntryM
 
 
 def _with_slashes(text: str) -> str:
-    """Windows writes paths with backslashes, which separate names elsewhere."""
+    """The text with slashes in Windows paths; elsewhere a backslash separates names."""
     return text.replace("\\", "/") if ":\\" in text else text
 
 
@@ -303,23 +303,23 @@ def files_acted_on(call: ToolCall | UseTool) -> list[str]:
 
 
 def _files_of_command(command: str) -> list[str]:
-    """The files that a command needs. Code, patterns, ranges of commits and what was cut off are left out."""
+    """The files that a command needs. Code, patterns, ranges of commits and a clipped end are left out."""
     text = command.partition(_HEREDOC)[0]
-    text = text[: text.rfind(" ") + 1] if text.endswith(_CUT) else text
+    text = text[: text.rfind(" ") + 1] if text.endswith(_ELLIPSIS) else text
     for separator in _SEPARATORS:
         text = text.replace(separator, "\n")
     paths: dict[str, None] = {}
     written: set[str] = set()
     for words in (part.split() for part in text.split("\n")):
-        if not words or words[0] in _NEEDING_NONE:
+        if not words or words[0] in _COMMANDS_WITHOUT_INPUT:
             continue
         for index, word in enumerate(words):
             names = identifiers(_with_slashes(word))
             before = words[index - 1] if index else ""
-            if len(names) != 1 or before in _BEFORE_PATTERNS or not _is_file_word(word, names[0]):
+            if len(names) != 1 or before in _PATTERN_OPTIONS or not _is_file_word(word, names[0]):
                 continue
-            is_target = words[0] in _COPYING and index == len(words) - 1
-            if is_target or before in _WRITING:
+            is_target = words[0] in _COPY_COMMANDS and index == len(words) - 1
+            if is_target or before in _OUTPUT_OPTIONS:
                 written.add(names[0].rpartition("/")[2])
             elif names[0].rpartition("/")[2] not in written:
                 paths[names[0]] = None
@@ -327,7 +327,7 @@ def _files_of_command(command: str) -> list[str]:
 
 
 def _is_file_word(word: str, name: str) -> bool:
-    """Whether a word of a command is nothing but the name of a file."""
+    """Whether a word of a command is only the name of a file."""
     plain = _with_slashes(word).strip("'\"`").strip("./-+@")
     if plain != name.strip("./-+@") or ".." in name or name.startswith("/dev/"):
         return False
