@@ -2,7 +2,7 @@
 
 Neutral parts are ``{"type": "text", "text"}`` and ``{"type": "image"}`` with either ``url`` or
 ``media_type`` and base64 ``data``. Every other block stays as its provider wrote it. Each format says which
-blocks it accepts; other blocks, for example an image of an unsupported type, are named in words.
+blocks it accepts. Other blocks, for example an image of an unsupported type, are replaced by their name.
 """
 
 import re
@@ -136,7 +136,7 @@ def has_texts(value: Any, *key_sets: tuple[str, ...]) -> bool:
 def arguments_of(raw: Any) -> Any:
     """A tool call's arguments as the log stores them: an object, or the raw text that is not a JSON object.
 
-    Providers give an object or a JSON string; nothing at all means no arguments.
+    Providers give an object or a JSON string. A missing or empty value means no arguments.
     """
     if raw is None or raw == "":
         return {}

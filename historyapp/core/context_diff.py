@@ -14,7 +14,8 @@ MIN_CACHED = 1024
 documentation, "Prompt caching", whose smaller models need more."""
 _CLOSING = b'"]}'
 MISSED, MIN_MISSED = 0.05, 2_000
-"""A miss of the cache that is large enough to report: as a share of what it could hold, and in tokens."""
+"""A cache miss is reported if it is larger than both: a share of the tokens that the cache could hold, and a
+number of tokens."""
 CACHED_IN_STEPS = 128
 """Source: OpenAI documentation, "Prompt caching"."""
 
@@ -63,7 +64,7 @@ def diff_segments(before: Iterable[Segment], after: Iterable[Segment]) -> Segmen
 def first_changed(before: Sequence[Segment], after: Sequence[Segment]) -> Segment | None:
     """The first segment of the later context that the earlier one does not have at this place.
 
-    One that was removed at the end is returned as it was; None if all are the same.
+    If the earlier context has more segments, its first additional one. None if all are equal.
     """
     for old, new in zip_longest(before, after):
         if old != new:

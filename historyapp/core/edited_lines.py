@@ -58,7 +58,7 @@ def lines_edited_by(command: Any) -> LineCount | None:
     The form without lines replaces the text between two cursors, which the command does not name.
     """
     if not isinstance(command, str) or not command.startswith(("edit ", _AT_CURSOR)):
-        return None  # of most commands, before the pattern
+        return None  # most commands end here, without the slower pattern
     if command.startswith(_AT_CURSOR):
         return LineCount(len(command.removeprefix(_AT_CURSOR).rpartition("end_of_edit")[0].splitlines()))
     match = _EDIT_COMMAND.match(command)
@@ -98,7 +98,7 @@ def _between(old: list[str], new: list[str]) -> LineCount:
 
 
 def _equal_lines(lines: list[str], others: list[str]) -> int:
-    """How many lines at the beginning are equal."""
+    """The number of equal lines at the beginning."""
     pairs = enumerate(zip(lines, others, strict=False))
     return next((n for n, (one, other) in pairs if one != other), min(len(lines), len(others)))
 

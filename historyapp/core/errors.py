@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 class PlayheadError(Exception):
     """Base of all expected errors. It never holds an API key.
 
-    ``detail`` says what is wrong and what to do. ``fields`` holds figures that a program can use; in the
-    client it holds all that the server sent beside ``detail``.
+    ``detail`` says what is wrong and what to do. ``fields`` holds values for programs. In the client it holds
+    all other fields of the server's problem document.
     """
 
     code: ClassVar[str] = "unexpected"
-    """Names the kind; the last part of a problem document's ``type``."""
+    """The name of the error: the last part of a problem document's ``type``."""
 
     def __init__(self, detail: str, /, **fields: Any) -> None:
         super().__init__(detail)

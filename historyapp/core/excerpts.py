@@ -20,9 +20,9 @@ MAX_LINE = 200
 """Characters; longer lines are split."""
 _MAX_CALL = 240
 _KEPT = 1200  # characters of result lines
-_OTHERS = 2000  # characters of further names
+_OTHERS = 2000  # characters of names that are in no kept line
 MAX_LINES_READ = 1000
-"""Of a text; what comes behind them is not ranked."""
+"""Lines of a text that are ranked; later lines are ignored."""
 _CHARACTERS_READ = MAX_LINES_READ * (MAX_LINE + 1)
 _NAMES_OF_CALL = 30
 _NAMES_OF_LINE = 8
@@ -97,7 +97,7 @@ def continue_excerpt(
     *,
     overall: str | None = None,
 ) -> Excerpt:
-    """With results of ``tokens``, recorded together. Earlier lines stay while they rank higher."""
+    """The excerpt with further results of ``tokens`` tokens. Earlier lines stay if they rank high enough."""
     texts = [*map(returned_text, results), *([overall] if overall else [])]
     new_lines = ranked_lines("\n".join(texts))
     names = {name for line in excerpt.lines for name in line.names}.union(excerpt.others)
@@ -132,7 +132,7 @@ def one_line(text: str, longest: int) -> str:
 
 
 def split_lines(text: str) -> Iterator[str]:
-    """The text's lines. Long ones come in parts of at most 200 characters, which end at a comma or blank."""
+    """The text's lines. Long lines are split after a comma or blank into parts of at most 200 characters."""
     half = MAX_LINE // 2
     for line in text.split("\n"):
         if len(line) <= MAX_LINE:
@@ -151,7 +151,7 @@ def split_lines(text: str) -> Iterator[str]:
 
 class RankedLine(NamedTuple):
     rank: float
-    """The lower, the more information for its length."""
+    """A lower rank means more information for the length."""
     place: int
     text: str
     names: list[str]
@@ -161,7 +161,7 @@ class RankedLine(NamedTuple):
 def ranked_lines(text: str) -> list[RankedLine]:
     """The lines of a text with a new identifier, or with a sign of failure; best first."""
     text = text[:_CHARACTERS_READ]
-    # Most texts have none, and then their lines need no search. One pattern would take ten times as long.
+    # Most texts have no sign, so their lines are not searched. A regular expression takes ten times as long.
     signs = [sign for sign in _FAILURES if sign in text]
     parts = list(islice(split_lines(text), MAX_LINES_READ))
     ranked = []
@@ -175,14 +175,14 @@ def ranked_lines(text: str) -> list[RankedLine]:
 def _rank(text: str, names: Sequence[str], signs: Sequence[str] = _FAILURES) -> float:
     """The rank of a line: 0 without information, otherwise below 0.
 
-    ``signs``: of failure, which the line may have.
+    ``signs`` are the signs of failure to look for.
     """
     score = min(len(names), _MANY) + 2 * any(map(text.__contains__, signs))
     return -score / (20 + len(text))
 
 
 def _with_new_names(lines: Iterable[RankedLine], known_names: Container[str]) -> Iterator[RankedLine]:
-    """The lines that add something to known names, ranked by what they add."""
+    """The lines with names that are not known yet, ranked by these names."""
     for line in lines:
         names = [name for name in line.names if name not in known_names]
         if len(names) == len(line.names):
@@ -192,7 +192,7 @@ def _with_new_names(lines: Iterable[RankedLine], known_names: Container[str]) ->
 
 
 def _within(items: list[T], sizes: list[int], room: int) -> list[T]:
-    """The first items, as many as fit."""
+    """The longest beginning of the items that fits into ``room``."""
     for number, size in enumerate(sizes):
         room -= size
         if room < 0:

@@ -34,7 +34,7 @@ def image_size(data: str) -> Size:
 
 
 def data_size(source: str) -> Size:
-    """The size of an image given as base64 or as a data URL; ``UNKNOWN`` for one that lies elsewhere."""
+    """The size of an image given as base64 or as a data URL; ``UNKNOWN`` for any other URL."""
     return image_size(source.partition(";base64,")[2] if source.startswith("data:") else source)
 
 
@@ -74,15 +74,15 @@ _READERS: tuple[tuple[bytes, Callable[[bytes], Size | None]], ...] = (
 def anthropic_image_tokens(size: Size) -> int:
     """``width * height / 750`` after scaling to at most 1,568 pixels a side and about 1,600 tokens.
 
-    Source: Claude documentation, "Vision", "Calculate image costs". Newer models take larger images whole,
-    up to 2,576 pixels a side; that larger bound is used here, as the formula must not fall short.
+    Source: Claude documentation, "Vision", "Calculate image costs". Newer models do not scale images of
+    up to 2,576 pixels a side. This larger bound is used here, because the result must not be too low.
     """
     scale = min(1.0, 2576 / max(size))
     return min(ceil(size.width * size.height * scale * scale / 750), 4784)
 
 
 def openai_image_tokens(size: Size) -> int:
-    """The higher price by OpenAI's two published rules: which one holds depends on the model.
+    """The higher result of OpenAI's two published rules; the model decides which of them applies.
 
     Tiles (gpt-4o): fit into 2,048 × 2,048, shorter side to 768, 85 tokens and 170 for each 512-pixel tile.
     Patches (gpt-4.1-mini, gpt-5-mini): one for each 32-pixel square, at most 1,536, times 1.62.

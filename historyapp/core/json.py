@@ -1,7 +1,7 @@
 """JSON: strict for requests, lenient for the files of agents, with one rule for nesting.
 
-msgspec reads and writes most of it. What it refuses (lone surrogates, NaN, deep nesting, all errors) is left
-to the standard library's parser, which alone of the fast ones keeps lone surrogates.
+msgspec reads and writes most values. If it refuses a value (lone surrogates, NaN, deep nesting, errors), the
+standard library is used: of the fast parsers, only that one keeps lone surrogates.
 """
 
 import json
@@ -24,7 +24,7 @@ MAX_VALUES = 1_000_000
 million of them takes half a second.
 """
 DUMP_ERRORS = (TypeError, ValueError, RecursionError)
-"""What the functions that write JSON raise for a value that JSON cannot represent."""
+"""The exceptions of the functions that write JSON, for a value that JSON cannot represent."""
 
 _COMPACT = (",", ":")
 _PLAIN = {str, int, bool, type(None)}
@@ -52,7 +52,7 @@ def dump_json(value: Any) -> str:
     """Compact JSON in ASCII, so that any text survives any database and any wire.
 
     Raises:
-        TypeError: for a type that JSON does not have, as bytes and dates.
+        TypeError: for a type that JSON does not have, such as bytes and dates.
         ValueError: for NaN and infinities.
         RecursionError: for a value that contains itself.
     """
@@ -69,7 +69,7 @@ def dump_json(value: Any) -> str:
 def dump_plain(value: Any) -> str:
     """As :func:`dump_json`, for a value that holds only texts, integers, booleans and nulls.
 
-    It is not checked that it holds nothing else, which takes most of the time for a short value.
+    The value is not checked: for a short value, the check takes most of the time.
     """
     try:
         dumped = _encode_fast(value)
@@ -139,7 +139,7 @@ _LENIENT = json.JSONDecoder(
 
 
 def load_dumped(dumped: str) -> Any:
-    """The value that :func:`dump_json` was given: what ``json.loads`` returns, only faster.
+    """The value that :func:`dump_json` was given: as ``json.loads``, but faster.
 
     Raises:
         ValueError: when it is not JSON.
@@ -166,13 +166,13 @@ def parse_strict(text: str) -> Any:
 
 def _parse_strict(text: str) -> Any:
     try:
-        return _decode_fast(text)  # accepts less than the standard's parser does, and reads it alike
+        return _decode_fast(text)  # accepts fewer texts than the standard parser, with equal results
     except (ValueError, RecursionError):
         return _STRICT.decode(text)
 
 
 def parse_embedded(text: str) -> Any:
-    """The value of a JSON text inside a record, as a tool call's arguments; bare control characters pass.
+    """The value of a JSON text inside a record, such as a tool call's arguments. Accepts control characters.
 
     Raises:
         ValueError: as :func:`parse_strict`, with the limit :data:`MAX_RECORD_DEPTH`.
@@ -181,7 +181,7 @@ def parse_embedded(text: str) -> Any:
 
 
 def parse_lenient(text: str) -> Any:
-    """The value of a JSON text that an agent left. NaN, infinities and too large numbers become null.
+    """The value of a JSON text in an agent's file. NaN, infinities and too large numbers become null.
 
     Raises:
         ValueError: when it is not JSON, or nested deeper than Python's parser reads.
@@ -198,8 +198,8 @@ def parse_next(text: str, start: int) -> tuple[Any, int]:
 def parse_object(line: bytes) -> dict[str, Any] | None:
     """The object that a line holds, as fast as possible.
 
-    None when it is not an object, or holds what :func:`parse_lenient` reads in its own way: surrogates, bytes
-    that are not UTF-8, numbers beyond range.
+    None when it is not an object, or needs :func:`parse_lenient`: it holds surrogates, bytes that are not
+    UTF-8, or numbers that are too large.
     """
     try:
         record: dict[str, Any] = _decode_object(line)
@@ -215,7 +215,7 @@ def _checked(parse: Callable[[str], Any], text: str, limit: int | None = None) -
         raise
     except RecursionError:
         raise TooDeep("nested too deep") from None
-    except ValueError:  # the only other one of Python's parser
+    except ValueError:  # Python's parser raises no other one
         digits = f"{sys.get_int_max_str_digits():,}"
         raise InvalidNumber(f"an integer of more than {digits} digits") from None
     if limit is not None and nested_deeper(value, text, limit):
@@ -247,11 +247,12 @@ def text(value: Any) -> str:
 def holds_more_values(text: str, most: int) -> bool:
     """Whether a JSON text has more than ``most`` commas and opening brackets outside of strings.
 
-    Each value has one of them. They are counted within strings first, which spares most texts the scan.
+    Each value has one of them. They are first counted in the whole text, strings included: if even these are
+    few, no scan is needed.
     """
     if len(text) <= most or text.count(",") + text.count("[") + text.count("{") <= most:
         return False
-    bare = text.replace("\\\\", "").replace('\\"', "")  # every quote that is left begins or ends a string
+    bare = text.replace("\\\\", "").replace('\\"', "")  # each remaining quote begins or ends a string
     if bare.count('"') > 4 * (most + 1):  # a value has two strings at most, its name and itself
         return True
     count = end = 0
@@ -268,7 +269,7 @@ def holds_more_values(text: str, most: int) -> bool:
 def nested_deeper(value: Any, source: str | bytes, limit: int) -> bool:
     """As :func:`depth_exceeds`, for a value that was read from ``source``.
 
-    Counting brackets first spares most values the walk.
+    Most values have so few brackets that the slower check is not needed.
     """
     if isinstance(source, str):
         brackets = source.count("{") + source.count("[")

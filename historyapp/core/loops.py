@@ -11,7 +11,7 @@ WINDOW = 12
 MIN_SAME, MIN_TURNS, MIN_ERRORS = 4, 8, 6
 """The number of steps from which each rule reports a loop. The overview lists shorter repetitions too."""
 _CLIPPED = 200
-"""Characters of a preview: a text of this length may go on, and differ there."""
+"""Characters of a clipped preview: two texts with equal previews of this length may differ."""
 
 
 class LoopRow(Protocol):
@@ -50,8 +50,8 @@ class Loop:
 def find_loop(rows: Sequence[LoopRow]) -> Loop | None:
     """The likely loop at the end of some consecutive steps, oldest first; None if there is none.
 
-    Calls whose preview is clipped are not compared, and results only since the last edit of a file: the same
-    tests after an edit are work, not a loop.
+    Calls with a clipped preview are not compared. Equal results count only after the last edit of a file:
+    running the same tests again after an edit is not a loop.
     """
     recent = list(rows)[-WINDOW:]
     if not recent or not recent[-1].tool_names:
@@ -79,7 +79,7 @@ def _alternating(rows: Sequence[LoopRow]) -> Loop | None:
 
 
 def _errors(rows: Sequence[LoopRow]) -> Loop | None:
-    """Only the step at which a streak becomes long enough: a longer streak is the same loop."""
+    """Reports a streak once, when it reaches the minimum length: a longer streak is the same loop."""
     last, before = rows[-MIN_ERRORS:], rows[-MIN_ERRORS - 1 : -MIN_ERRORS]
     if len(last) < MIN_ERRORS or not all(map(_failed, last)) or any(map(_failed, before)):
         return None

@@ -32,7 +32,7 @@ class LeftOut(StoredModel):
     position: int | None = None
     """The position of the input that is left out; the first one of a range."""
     last_position: int | None = None
-    """The last position of a range. Inputs that the segments name are in the context all the same."""
+    """The last position of a range. Inputs of the range that are segments are in the context."""
     reason: str
 
 
@@ -46,9 +46,8 @@ class ReasoningLeftOut(StoredModel):
 
 
 class FullHistory(StoredModel):
-    """The cost of all that is live, compared with that of a shortened context. Both are costs of the input of
-    one of many requests, each a step after the one before, with their unchanged beginnings in the provider's
-    cache."""
+    """The cost of sending all live entries, compared with a shortened context. Both are the cost of the input
+    of one request, if a request follows each step and the unchanged beginning is in the provider's cache."""
 
     tokens: int
     """Tokens of all live entries."""
