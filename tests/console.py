@@ -5,7 +5,6 @@ A block marked ``console`` holds commands after ``$`` and below each what it pri
 they really print into the files.
 """
 
-import atexit
 import json
 import os
 import re
@@ -15,10 +14,10 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -136,18 +135,15 @@ class Reader:
         return [readable(text) for text in printed.split(f"{mark}\n")[: len(commands)]]
 
 
-@cache
-def _folder_with_the_demo() -> "TemporaryDirectory[str]":
-    """What the first start of Playhead leaves in a home folder. It is gone when the process ends."""
-    folder = TemporaryDirectory(prefix="playhead-docs-")
-    database = copy_migrated(Path(folder.name) / ".playhead") / "playhead.sqlite3"
-    with _started(_environment(Path(folder.name))):
+def _save_demo(folder: Path) -> None:
+    """Saves what the first start of Playhead leaves in a home folder."""
+    database = copy_migrated(folder / ".playhead") / "playhead.sqlite3"
+    with _started(_environment(folder)):
         end = time.monotonic() + SECONDS
         # Otherwise every server on a copy of the folder starts a worker for the runs that are left.
         while _under_way(database):
             assert time.monotonic() < end, "the runs of the demo do not end"
             time.sleep(0.1)
-        return folder
 
 
 def _under_way(database: Path) -> int:
@@ -157,17 +153,37 @@ def _under_way(database: Path) -> int:
         return int(file.execute(statement).fetchone()[0])
 
 
-@cache
-def _home() -> Path:
-    """The home folder of every reader, one after the other, with a process that runs their commands.
+NewReader = Callable[[], AbstractContextManager[Reader]]
+"""Makes a reader who has just started Playhead, with the demo. There is one at a time."""
 
-    Both stay until this process ends: to load that process takes as long as all commands of a page.
+
+@contextmanager
+def readers() -> Iterator[NewReader]:
+    """Readers with the same home folder, and one process that runs the commands of them all.
+
+    To load that process takes as long as all commands of a page.
     """
-    staying = ExitStack()
-    atexit.register(staying.close)
-    home = Path(staying.enter_context(TemporaryDirectory(prefix="playhead-docs-"))).resolve()
-    staying.enter_context(forked_playhead(home / ".bin", _environment(home)))
-    return home
+    with (
+        TemporaryDirectory(prefix="playhead-docs-") as demo,
+        TemporaryDirectory(prefix="playhead-docs-") as folder,
+    ):
+        home = Path(folder).resolve()
+        _save_demo(Path(demo))
+        with forked_playhead(home / ".bin", _environment(home)):
+            yield partial(_reader, Path(demo), home)
+
+
+@contextmanager
+def _reader(demo: Path, home: Path) -> Iterator[Reader]:
+    _empty(home)
+    shutil.copytree(demo, home, dirs_exist_ok=True)
+    environment = _environment(home)
+    _write_transcript(home / ".claude" / "projects" / "-home-me-shop")
+    with _started(environment) as printed:
+        address, key = re.findall(r"ready at (\S+)|API key +(\S+)", printed)
+        own = {"PLAYHEAD": f"{address[0]}/api/v1", "KEY": key[1]}
+        own["PATH"] = f"{home / '.bin'}{os.pathsep}{environment['PATH']}"
+        yield Reader(address[0], home, environment | own)
 
 
 def _empty(home: Path) -> None:
@@ -177,21 +193,6 @@ def _empty(home: Path) -> None:
             shutil.rmtree(path)
         elif path.name != ".bin":
             path.unlink()
-
-
-@contextmanager
-def reader() -> Iterator[Reader]:
-    """A reader who has just started Playhead, with the demo. There is one at a time."""
-    home = _home()
-    _empty(home)
-    shutil.copytree(_folder_with_the_demo().name, home, dirs_exist_ok=True)
-    environment = _environment(home)
-    _write_transcript(home / ".claude" / "projects" / "-home-me-shop")
-    with _started(environment) as printed:
-        address, key = re.findall(r"ready at (\S+)|API key +(\S+)", printed)
-        own = {"PLAYHEAD": f"{address[0]}/api/v1", "KEY": key[1]}
-        own["PATH"] = f"{home / '.bin'}{os.pathsep}{environment['PATH']}"
-        yield Reader(address[0], home, environment | own)
 
 
 def _environment(home: Path) -> dict[str, str]:
@@ -268,7 +269,7 @@ def _constant(text: str) -> str:
     )
 
 
-def record(path: Path) -> int:
+def record(path: Path, reader: NewReader) -> int:
     """Writes what the commands of a file print into it; how many of them printed something else before."""
     markdown = path.read_text()
     with reader() as somebody:
@@ -288,5 +289,6 @@ def record(path: Path) -> int:
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:]:
-        print(f"{name}: {record(Path(name))} changed")  # noqa: T201
+    with readers() as reader:
+        for name in sys.argv[1:]:
+            print(f"{name}: {record(Path(name), reader)} changed")  # noqa: T201

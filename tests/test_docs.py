@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import textwrap
+from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, get_args
@@ -26,7 +27,7 @@ from historyapp.services.append import MAX_CALLS
 from historyapp.services.idempotency import KEPT_CHARACTERS
 from historyapp.terminal.command_line import make_parser
 from historyapp.wire.problems import PROBLEM_TYPES
-from tests.console import agrees, examples, readable, reader
+from tests.console import NewReader, agrees, examples, readable, readers
 from tests.shared import SHARED, needs
 
 ROOT = Path(__file__).parents[1]
@@ -224,10 +225,16 @@ def test_the_table_of_counts_is_what_the_import_prints(capsys: pytest.CaptureFix
     assert "\n".join(printed) in text_of("importers.md")
 
 
+@pytest.fixture(scope="module")
+def reader() -> Iterator[NewReader]:
+    with readers() as reader:
+        yield reader
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not (shutil.which("curl") and shutil.which("bash")), reason="needs curl and bash")
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.name)
-def test_every_command_prints_what_the_page_says(page: Path) -> None:
+def test_every_command_prints_what_the_page_says(page: Path, reader: NewReader) -> None:
     found = examples(page.read_text())
     with reader() as somebody:
         somebody.save_programs(page.read_text())
