@@ -45,23 +45,23 @@ Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 CALL_THREADS, SPARE_CALL_THREADS, TRANSFER_THREADS = 48, 16, 2
 """Model calls mostly wait for a provider. Transfers use the processor: more threads only slow others."""
 CALL_SPACING = 0.02
-"""Seconds between two model calls. Each computes for about 15 ms, so fifty a second may begin."""
+"""Seconds between the starts of two model calls. Each call takes about 15 ms of processor time."""
 LONG = ("calls", "transfers")
-"""Pools of requests that may take long, so that a client may have fewer of them at once."""
+"""Pools of long requests. A lower limit applies to how many of them a client may have open."""
 SHORT = ("reads", "writes")
 SWITCH_SECONDS = 0.001
-"""A computing thread lets others run after this time. An append waits for the disk many times. While an
-export is written, each wait would take 5 ms longer with Python's default.
+"""A computing thread lets others run after this time. An append waits for the disk many times. With Python's
+default, each wait would take 5 ms longer while an export is written.
 """
 COLLECT_AFTER = 2000
-"""The threshold of the garbage collector, in new objects. A cycle of garbage can hold a long body. With
-Python's default of 700 the collector runs several times in each POST of 100 steps. Modules are frozen:
-collecting them stopped all threads for 75 ms.
+"""The garbage collector runs after this many new objects. Cycles of garbage can hold long bodies.
+With Python's default of 700 it runs several times in each POST of 100 steps. Imported modules are frozen,
+because collecting them stopped all threads for 75 ms.
 """
 PAUSE, MAX_PAUSE = 0.002, 0.05
-"""Seconds of one pause, and of all pauses, after each chunk of an export while short requests run."""
+"""After each chunk of an export: seconds of one pause while short requests run, and of all pauses."""
 MAX_DIGITS = 100
-"""The most digits of a Content-Length."""
+"""The maximum number of digits of a Content-Length."""
 REFUSED = "refused"
 """The route of refused requests in ``/metrics``: their paths are not resolved."""
 
@@ -78,7 +78,8 @@ class Front:
     """Serves a WSGI application.
 
     Args:
-        threads: of the pool for reads, and of the pool for writes. Each has the same number of spare threads.
+        threads: the number of threads of the pool for reads, and of the pool for writes. Each of the two
+            pools has as many spare threads.
     """
 
     def __init__(self, application: Wsgi, limits: Limits, threads: int) -> None:
@@ -112,11 +113,11 @@ class Front:
                 await self._handle(scope, receive, send, self._connections)
 
     def _prepare(self, send: Send) -> Connections:
-        """Does what has to wait until the server listens."""
+        """Sets up what needs a listening server. Called at the first request."""
         tune_interpreter()
         announce_changes()
         listen(self._streams.wake)
-        # granian's send() takes effect when called, in any thread. That of other servers must be awaited.
+        # granian's send() takes effect when called, in any thread. Other servers' send() must be awaited.
         self._sends_from_threads = type(getattr(send, "__self__", None)).__module__ == "granian._granian"
         return Connections(self._limits.stall_seconds, self._limits.client_connections)
 

@@ -15,13 +15,13 @@ from historyapp.wire.problems import BodyTooSlow, Malformed, ServerUnavailable, 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 
 IN_MEMORY = 1 << 19
-"""Longer bodies go to a temporary file, so that many slow ones do not fill the memory. A file would cost an
-append of 100 steps (300 KB) 0.3 ms.
+"""Longer bodies go to a temporary file, so that many slow requests do not fill the memory. For an append of
+100 steps (300 KB), a file would take 0.3 ms.
 """
 MAX_FORM = 1 << 20
-"""The most bytes of an HTML form: Django parses it into many small objects before it checks the sender."""
+"""The maximum size of an HTML form. Django parses it into many small objects before it checks the sender."""
 ALL_IN_MEMORY = 1 << 26
-"""The most bytes of all bodies in memory. When they are used up, every further body goes to a file."""
+"""The maximum size of all bodies in memory. Beyond it, every further body goes to a file."""
 DISK_RETRY_SECONDS = 10
 DISCARD_FACTOR = 4
 """A body of up to this many times the limit is read before it is refused.
@@ -32,7 +32,7 @@ connection close.
 
 
 def most_bytes(path: str, media_type: bytes, limits: Limits) -> int:
-    """The most bytes of a request body for this path."""
+    """The maximum size of a request body for this path, in bytes."""
     may_be_long = path.startswith("/api/") or path == "/imports"
     is_form = media_type.lower().startswith(b"application/x-www-form-urlencoded")
     return limits.max_body if may_be_long and not is_form else min(MAX_FORM, limits.max_body)
@@ -78,14 +78,14 @@ async def read_body(
 
     Args:
         length: the Content-Length of the request.
-        most: the most bytes to accept.
+        most: the maximum number of bytes to accept.
         in_memory: keep the body in memory, not in a temporary file.
 
     Raises:
         TooLarge: if the body is longer than ``most``.
         BodyTooSlow: if the body stalls, is slower than ``min_rate``, or takes longer than ``body_seconds``.
         Malformed: if the client stops sending before the end.
-        ServerUnavailable: if the server stops meanwhile.
+        ServerUnavailable: if the server stops before the body has arrived.
     """
     if length > DISCARD_FACTOR * limits.max_body:
         raise _too_large(most, limits)

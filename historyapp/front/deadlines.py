@@ -1,4 +1,4 @@
-"""Time limits on waiting for clients: for their bodies, and for their reading of responses."""
+"""Time limits for clients that send a body or read a response."""
 
 import asyncio
 from dataclasses import dataclass

@@ -19,7 +19,7 @@ _CONSTANT = {
 
 
 def headers_of(scope: Scope) -> dict[bytes, bytes]:
-    """The headers by lower-case name; repeated ones are joined as RFC 9110 and RFC 6265 say."""
+    """The headers by lower-case name. Repeated headers are joined as RFC 9110 and RFC 6265 require."""
     headers: dict[bytes, bytes] = {}
     for name, value in scope["headers"]:
         if name in headers:

@@ -1,4 +1,4 @@
-"""What one client may use of the server at once, and how long it may take."""
+"""Limits for one client: what it may use at once, and for how long."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ CALLS_PER_ADDRESS = 3
 """The same factor for model calls. It is smaller, so that one address cannot use all of their threads."""
 RETRY_SECONDS = 1
 MAX_KEYS = 10_000
-"""The most clients whose project is cached."""
+"""The maximum number of clients whose project is cached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +23,9 @@ class Limits:
 
     max_body: int
     body_seconds: float
-    """Seconds for receiving a whole body."""
+    """The longest time to receive a body, in seconds."""
     stall_seconds: float
-    """Seconds without progress, both in receiving a body and in sending a response."""
+    """The longest time without progress, in receiving a body or sending a response, in seconds."""
     min_rate: int
     """The lowest rate of a body in bytes a second, after the first ``stall_seconds``."""
     queue_seconds: float
@@ -152,12 +152,12 @@ class Projects:
 def client_of(path: str, authorization: bytes, address: str) -> bytes:
     """The client that sends a request: an API key or, without one, an IP address.
 
-    Pages ignore keys: with invented keys, one person who is signed in would count as many clients.
+    Pages ignore keys. Otherwise one signed-in person could invent keys and count as many clients.
     """
     if not path.startswith("/api/"):
         authorization = b""
-    # Parsed as the API does: spaces or ``bearer`` in lower case must not make several clients of one key.
+    # Parsed as the API does, so that other spaces or ``bearer`` in lower case give the same client.
     scheme, _, token = authorization.decode("latin-1").partition(" ")
     key = token.strip() if scheme.lower() == "bearer" else ""
-    # Only a hash stays in memory, from which the key cannot be recovered.
+    # Only a hash of the key stays in memory.
     return blake2b(key.encode(), digest_size=16).digest() if key else b"without a key: " + address.encode()

@@ -11,7 +11,7 @@ from tempfile import TemporaryFile
 
 from historyapp.core.errors import PlayheadError
 from historyapp.event_streams import Subscription
-from historyapp.front.unread import Aside, UnreadBytes
+from historyapp.front.unread import UnreadBytes, WaitContext
 from historyapp.wire.problems import ServerFailed
 
 log = logging.getLogger(__name__)
@@ -21,7 +21,7 @@ PIECE = 1 << 16
 """Bytes of one send. A client must read them within the time limit."""
 FILE = 1 << 23
 """The size of one temporary file. A file is deleted when it is read, before the response is complete."""
-AT_ONCE = 1 << 20
+WRITE = 1 << 20
 """Bytes of one write to a file. The event loop can read between two writes."""
 
 Head = tuple[int, list[tuple[bytes, bytes]]]
@@ -55,14 +55,14 @@ class UnreadFile:
 
 
 class Outbox:
-    """Buffers what is not sent yet, so that a slow reader never holds a thread for long.
+    """Buffers the unsent part of a response, so that a slow reader never holds a thread for long.
 
-    Beyond 256 KB the buffer is in temporary files: a thread writes an export as fast as it can make it, and
-    then serves the next request. If there is no room for files, the thread waits for the reader. The response
-    is aborted if the reader stalls for too long.
+    Beyond 256 KB the buffer is in temporary files. A thread writes an export at full speed and then serves
+    the next request. If there is no room for files, the thread waits for the reader. The response is aborted
+    if the reader stalls for too long.
 
     Args:
-        client: the client that the bytes count for, see :func:`historyapp.front.limits.client_of`.
+        client: the client whose limits the bytes count in, see :func:`historyapp.front.limits.client_of`.
         waiting_for_client: the context in which a thread waits for the reader, see :class:`Pool`.
     """
 
@@ -71,7 +71,7 @@ class Outbox:
         loop: asyncio.AbstractEventLoop,
         unread: UnreadBytes,
         client: bytes,
-        waiting_for_client: Callable[[], Aside] = nullcontext,
+        waiting_for_client: Callable[[], WaitContext] = nullcontext,
     ) -> None:
         self._loop = loop
         self._unread = unread
@@ -103,8 +103,8 @@ class Outbox:
     def write(self, chunk: bytes) -> None:
         """Raises ClientGone if the client has closed the connection or reads too slowly."""
         view = memoryview(chunk)
-        for start in range(0, len(chunk), AT_ONCE):
-            piece = view[start : start + AT_ONCE]
+        for start in range(0, len(chunk), WRITE):
+            piece = view[start : start + WRITE]
             if not self._keep_in_memory(piece):
                 if not self._unread.take(self.client, len(piece), self._is_gone, self._waiting_for_client):
                     self._abort()
@@ -139,7 +139,7 @@ class Outbox:
             self._unread.give_back(self.client, counted)
 
     def _abort(self) -> None:
-        """Drops what is not sent, and closes the connection so that the part does not look complete."""
+        """Drops the unsent part and closes the connection, so that the sent part does not look complete."""
         if not self._abandoned:
             self.failed = True
             log.warning(

@@ -15,7 +15,7 @@ from historyapp.wire.problems import ServerUnavailable
 IDLE_SECONDS = 60
 """An idle thread ends after this time and closes its database connection, which holds up to a megabyte."""
 MAX_WAITING = 2000
-"""The longest queue of a pool. One address may send fewer requests, so it cannot fill the queue."""
+"""The maximum length of a pool's queue. One address may have fewer open requests, so it cannot fill it."""
 
 
 class Client(NamedTuple):
@@ -37,7 +37,7 @@ class PoolJob:
     expiry: asyncio.TimerHandle | None = None
     """The timer that refuses a waiting job."""
     begun: float = 0.0
-    """When the job began to wait."""
+    """The time at which the job began to wait."""
 
 
 class Pool:
@@ -76,8 +76,8 @@ class Pool:
         """Waiting and running jobs."""
         self._threads = 0
         self._idle: list[queue.SimpleQueue[PoolJob]] = []
-        """The queue of each idle thread. The last is that of the thread that worked last, and gets the next
-        job: when another thread has written, SQLite drops the pages that a thread has read."""
+        """The queue of each idle thread. The last belongs to the thread that worked last. It gets the next
+        job, because SQLite drops the pages that a thread has cached when another thread has written."""
         self._busy = 0
         """Jobs that have a thread. Here and below, jobs that wait for their client are not counted."""
         self._running: Counter[bytes] = Counter()
@@ -135,7 +135,7 @@ class Pool:
             jobs = self._jobs.pop(id)
             job = jobs.popleft()
             if jobs:
-                self._jobs[id] = jobs  # behind the others
+                self._jobs[id] = jobs  # last in the order
             self._count(job.client, 1)
             if self._idle:
                 self._idle.pop().put(job)
@@ -157,7 +157,7 @@ class Pool:
                 del counter[key]
 
     def _run_jobs(self, first: PoolJob) -> None:
-        """What a thread does: this job, and then those that are put into its queue."""
+        """Runs this job, and then the jobs that are put into the thread's queue."""
         jobs: queue.SimpleQueue[PoolJob] = queue.SimpleQueue()
         job: PoolJob | None = first
         while job is not None:

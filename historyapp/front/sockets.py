@@ -12,9 +12,9 @@ from contextlib import suppress
 from historyapp.front.environ import Scope
 from historyapp.network import network_of
 
-GATHER_SECONDS = 0.05
-"""Connections are closed in batches, because each batch goes through all open files."""
-LOOK_SECONDS = 1.0
+BATCH_SECONDS = 0.05
+"""Connections are closed in batches, because each batch reads all open files."""
+COUNT_SECONDS = 1.0
 """Seconds between two counts of each address's connections."""
 
 Peer = tuple[str, int]
@@ -39,12 +39,12 @@ class Connections:
         """Clients that were connected at the last count."""
         self.busy: set[Peer] = set()
         """Clients that wait for a response."""
-        self._loop.call_later(LOOK_SECONDS, self._close_surplus)
+        self._loop.call_later(COUNT_SECONDS, self._close_surplus)
 
     def close(self, client: Peer) -> None:
         """Closes a client's connection with the next batch, even if the response is not read."""
         if not self._to_close:
-            self._loop.call_later(GATHER_SECONDS, self._close_batch)
+            self._loop.call_later(BATCH_SECONDS, self._close_batch)
         self._to_close.add(client)
 
     def _close_batch(self) -> None:
@@ -55,13 +55,13 @@ class Connections:
                     opened.shutdown(socket.SHUT_RDWR)
 
     def _close_surplus(self) -> None:
-        self._loop.call_later(LOOK_SECONDS, self._close_surplus)
+        self._loop.call_later(COUNT_SECONDS, self._close_surplus)
         counted, self._counted = self._counted, set()
         if len(os.listdir("/dev/fd")) <= self._most:  # noqa: PTH208  as below
             return
         by_address = peers_by_address(self._ports)
         for client in surplus(by_address, self._most, self.busy):
-            # The request of a new client may have arrived, but not in Python yet.
+            # A new client is closed at the second count: its request may not have reached Python yet.
             if client in counted or client in self.busy:
                 self.close(client)
         self._counted = {client for peers in by_address.values() for _, client in peers}
@@ -74,7 +74,7 @@ def peer_of(scope: Scope) -> Peer:
 
 
 def peers_by_address(ports: Set[int]) -> dict[str, list[tuple[int, Peer]]]:
-    """The clients that are connected to these ports, with the milliseconds of their silence."""
+    """The clients that are connected to these ports, with the milliseconds since each last sent data."""
     by_address: dict[str, list[tuple[int, Peer]]] = defaultdict(list)
     for opened in open_sockets():
         with suppress(OSError):  # not connected
@@ -87,8 +87,8 @@ def peers_by_address(ports: Set[int]) -> dict[str, list[tuple[int, Peer]]]:
 def surplus(by_address: dict[str, list[tuple[int, Peer]]], most: int, busy: Set[Peer]) -> list[Peer]:
     """The connections to close so that no address has more than ``most``.
 
-    Connections without a request come first, the longest silent ones before others: a client that has just
-    connected is about to send its request.
+    Connections without a request come first, in the order of their silence, the longest first: a client that
+    has just connected is about to send its request.
     """
     closed: list[Peer] = []
     for peers in by_address.values():

@@ -24,13 +24,13 @@ from historyapp.wire.problems import CursorExpired
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS = 0.1
+POLL_SECONDS = 0.1
 """Seconds between two polls of the database for changes of other processes."""
-GATHER_SECONDS = 0.01
+BATCH_SECONDS = 0.01
 """Changes within this time are read together."""
 HEARTBEAT_SECONDS = 15.0
 MAX_WAITING = 1000
-"""The most events that wait for one reader. Beyond it they are dropped and read again from the database."""
+"""The maximum number of events that wait for one reader. Later ones are read from the database."""
 RETRY_SECONDS = 1.0
 """Seconds before the database is polled again after an error."""
 
@@ -46,7 +46,7 @@ class OpenStream:
         """Whether the changes after ``cursor`` must be read from the database."""
         self.ended = False
         self._texts: list[str] = []
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
 
     def add(self, cursor: Cursor, text: str) -> None:
         if self.is_behind or cursor <= self.cursor:
@@ -56,7 +56,7 @@ class OpenStream:
         else:
             self._texts.append(text)
             self.cursor = cursor
-        self._news.set()
+        self._changed.set()
 
     @property
     def must_read(self) -> bool:
@@ -66,14 +66,14 @@ class OpenStream:
     def end(self) -> None:
         """Ends the stream: the reader is gone or has lost access, or the server stops."""
         self.ended = True
-        self._news.set()
+        self._changed.set()
 
     async def next_text(self) -> str:
         """Waits for the next text to send. After a time without changes it is a heartbeat with the cursor."""
         if not self.is_behind:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), HEARTBEAT_SECONDS)
-        self._news.clear()
+                await asyncio.wait_for(self._changed.wait(), HEARTBEAT_SECONDS)
+        self._changed.clear()
         texts, self._texts = self._texts, []
         return "".join(texts) or cursor_text(self.cursor)
 
@@ -103,9 +103,9 @@ class Feed:
     def deliver(self, page: ChangePage) -> None:
         for change in page.changes:
             of_session = self._streams.get(change.session, set())
-            wanting = [*self._streams.get(None, ()), *of_session]
-            text = event_text(change) if wanting else ""
-            for stream in wanting:
+            receivers = [*self._streams.get(None, ()), *of_session]
+            text = event_text(change) if receivers else ""
+            for stream in receivers:
                 stream.add(change.cursor, text)
             if change.kind == ChangeKind.SESSION_DELETED:
                 for stream in of_session:
@@ -120,7 +120,7 @@ class Streams:
         self._feeds: dict[UUID, Feed] = {}
         self._reader = ThreadPoolExecutor(1, "events")
         self._catching_up = ThreadPoolExecutor(2, "missed events")
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
         self._progress: int | None = None
@@ -133,7 +133,7 @@ class Streams:
         """Signals that there may be new changes. May be called in any thread."""
         if self._feeds and self._loop is not None:
             with suppress(RuntimeError):  # the event loop has ended
-                self._loop.call_soon_threadsafe(self._news.set)
+                self._loop.call_soon_threadsafe(self._changed.set)
 
     def stop(self) -> None:
         """Ends all streams. Their readers reconnect."""
@@ -148,7 +148,7 @@ class Streams:
         feed = self._feeds.setdefault(project, Feed(subscription.cursor))
         feed.add(stream)
         self._progress = None  # a new feed may start before the newest change
-        self._news.set()
+        self._changed.set()
         if self._task is None or self._task.done():
             self._loop = asyncio.get_running_loop()
             self._task = asyncio.create_task(self._follow())
@@ -191,10 +191,10 @@ class Streams:
             except Error as error:
                 self._progress = None
                 await _wait_after(error)
-            await asyncio.sleep(GATHER_SECONDS)
+            await asyncio.sleep(BATCH_SECONDS)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), LOOK_SECONDS)
-            self._news.clear()
+                await asyncio.wait_for(self._changed.wait(), POLL_SECONDS)
+            self._changed.clear()
 
     async def _poll(self) -> None:
         now = time.monotonic()
@@ -231,10 +231,10 @@ class Streams:
                 stream.end()
 
     async def _in_thread(self, threads: ThreadPoolExecutor, read: Callable[[], Any]) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(threads, _reading, read)
+        return await asyncio.get_running_loop().run_in_executor(threads, _read_database, read)
 
 
-def _reading(read: Callable[[], Any]) -> Any:
+def _read_database(read: Callable[[], Any]) -> Any:
     """Calls a function that reads the database. Reopens the connection after an error."""
     try:
         return read()

@@ -10,17 +10,17 @@ from tempfile import gettempdir
 from historyapp.front.limits import Limits
 
 WRITERS = 8
-"""The most threads that may wait for readers at once. Other threads run in their place."""
+"""The maximum number of threads that wait for readers. Other threads run in their place."""
 MIN_SHARE = 0.1
-"""The share of a small disk to keep free, if it is less than ``spare``."""
-Aside = AbstractContextManager[None]
+"""The share of the disk to keep free, if that is less than ``spare``."""
+WaitContext = AbstractContextManager[None]
 
 
 class UnreadBytes:
     """Divides the room for unread responses among clients. Any thread may use it.
 
-    A client may fill at most ``client_unread``, and never more than what it leaves free. So there is room for
-    the next client, whatever the number of clients that use their shares.
+    A client may hold at most ``client_unread`` bytes, and never more than the room that is still free. So the
+    next client always finds room, however many clients use their shares.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -30,7 +30,11 @@ class UnreadBytes:
         self._waiting: set[bytes] = set()
 
     def take(
-        self, client: bytes, size: int, is_gone: Callable[[], bool], waiting_for_client: Callable[[], Aside]
+        self,
+        client: bytes,
+        size: int,
+        is_gone: Callable[[], bool],
+        waiting_for_client: Callable[[], WaitContext],
     ) -> bool:
         """Waits for room, for at most ``stall_seconds``. Counts the bytes and returns True, or returns False.
 
@@ -51,7 +55,7 @@ class UnreadBytes:
     def give_back(self, client: bytes, size: int) -> None:
         """Releases bytes that are no longer in a file, and wakes waiting threads."""
         if not size and not self._waiting:
-            return  # True for most requests. A thread that begins to wait now checks for room first.
+            return  # The usual case. A thread that begins to wait now checks for room first.
         with self._changed:
             self._held[client] -= size
             if not self._held[client]:

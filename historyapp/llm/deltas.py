@@ -33,7 +33,7 @@ class ThoughtDelta(StoredModel):
     kind: Literal["thought"] = "thought"
     text: Text = ""
     block: dict[Text, Any] | None = None
-    """The whole opaque block with its signature or encrypted content, as it must be sent back."""
+    """The complete block with its signature or encrypted content, unchanged. It must be sent back."""
 
 
 class ToolCallDelta(StoredModel):
@@ -41,7 +41,7 @@ class ToolCallDelta(StoredModel):
 
     kind: Literal["tool_call"] = "tool_call"
     index: int = Field(ge=0)
-    """The place of the tool call in the response: 0, 1, 2, …"""
+    """The index of the tool call in the response: 0, 1, 2, …"""
     id: Text | None = None
     name: Text | None = None
     arguments: Text = ""
@@ -62,7 +62,7 @@ class FinishedDelta(StoredModel):
     kind: Literal["finished"] = "finished"
     reason: FinishReason
     provider_reason: Text
-    """The provider's word for it, unchanged."""
+    """The reason as the provider named it."""
     message: dict[Text, Any]
     """The whole response, as the provider would have sent it without streaming."""
 

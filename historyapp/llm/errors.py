@@ -16,7 +16,7 @@ from historyapp.core.json import DUMP_ERRORS, dump_json
 from historyapp.core.text import preview
 
 MAX_MESSAGE = 500
-"""The most characters of a provider's error message in an error."""
+"""The maximum number of characters of a provider's message in an error."""
 
 _KEYLIKE = re.compile(r"\b(?:sk|pk|rk|key)-[\w*.-]{4,}|Bearer\s+\S+", re.IGNORECASE)
 
@@ -52,7 +52,7 @@ class ModelCallError(PlayheadError):
         """Seconds that the provider asks to wait, or null."""
         self.attempts = 1
         self.never_sent = False
-        """Whether the connection failed, so that the provider bills nothing."""
+        """Whether the connection failed before the request was sent. The provider then bills nothing."""
         self._set_detail()
 
     def add_target(self, model: str, address: str) -> None:
@@ -111,7 +111,7 @@ class ResponseBroken(ModelCallError):
 def without_keys(text: str, *secrets: str) -> str:
     """A provider's error text as one short line, without anything that is or looks like an API key.
 
-    Of an HTML page, as proxies send it, only the text is kept.
+    Proxies send HTML pages. Their tags are removed.
     """
     for secret in filter(None, secrets):
         text = text.replace(secret, "[key]")
@@ -121,7 +121,7 @@ def without_keys(text: str, *secrets: str) -> str:
     return _KEYLIKE.sub("[key]", preview(text, MAX_MESSAGE))
 
 
-# A stream's status is always 200. In a stream the type or code of the error determines its meaning.
+# A stream's HTTP status is always 200. The status of an error in a stream follows from its type or code.
 _STATUS_OF_TYPE = {
     "authentication_error": 401,
     "bio_policy": 400,

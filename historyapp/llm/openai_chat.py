@@ -28,7 +28,7 @@ _TEXTS = ("content", "refusal")
 _THOUGHTS = ("reasoning_content", "reasoning")
 """Fields in which compatible servers stream reasoning. OpenAI does not stream it."""
 _BLOCKS = "reasoning_details"
-"""Fields of reasoning that compatible servers require in the next request."""
+"""The field with reasoning blocks that compatible servers require in the next request."""
 
 
 class ChatStreamReader:

@@ -25,11 +25,11 @@ _SENT_AGAIN = ("message", *_TOOL_CALLS)
 """Items that the next request repeats. Items of OpenAI's own tools are only in the raw message."""
 _INCOMPLETE: dict[str, FinishReason] = {"max_output_tokens": "length", "content_filter": "refusal"}
 _KEPT = ("id", "object", "created_at", "model", "status", "incomplete_details", "output")
-"""The fields of a response to keep. The others repeat the request with its instructions and tools."""
+"""The fields of a response that are stored. The others repeat the request with its instructions and tools."""
 
 
 class ResponsesReader:
-    """Reads ``response.*`` events. The last event of an item or of the response repeats its whole content."""
+    """Reads ``response.*`` events. The last event of an item or of the response contains it completely."""
 
     def __init__(self) -> None:
         self._items: dict[int, dict[str, Any]] = {}

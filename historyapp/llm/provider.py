@@ -1,4 +1,4 @@
-"""A model provider: writes its requests and reads its streamed responses."""
+"""A model provider: builds its requests and reads its streamed responses."""
 
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Provider:
 
     name: str
     title: str
-    """For people."""
+    """The display name."""
     format: str
     """The name of the context format that it accepts."""
     sdk: Callable[[], Sdk]
@@ -57,7 +57,7 @@ class Provider:
         """Streams one attempt. Closing the generator closes the connection.
 
         Raises:
-            Invalid: if the request cannot be written for this provider, or the key is missing.
+            Invalid: if the request is not valid for this provider, or the key is missing.
             ModelCallError: if the attempt fails.
         """
         body = self.body(request, model)

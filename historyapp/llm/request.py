@@ -22,10 +22,10 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class TimeLimits:
-    """Seconds."""
+    """Time limits in seconds."""
 
     connect: float = 10
     read: float = 180
-    """Seconds between two parts of a response, and before the first."""
+    """The longest wait for the first part of a response, and between two parts."""
     total: float = 900
-    """Seconds of the whole model call, including retries and the waits between them."""
+    """The longest time of the model call, including retries and the waits between them."""

@@ -1,8 +1,8 @@
 """Retries of failed model calls.
 
 The SDKs' own retries are disabled. Anthropic's SDK sleeps for the whole ``Retry-After``, even for weeks.
-Neither SDK knows the time limit of the model call or retries a failure inside a stream. A second loop would
-be needed, and the attempts would multiply.
+Neither SDK knows the time limit of the model call or retries a failure inside a stream. This loop does both.
+If the SDKs retried too, the attempts would multiply.
 """
 
 import random
@@ -22,13 +22,13 @@ class RetryPolicy:
     """Times are in seconds."""
 
     attempts: int = 4
-    """The most attempts, including the first."""
+    """The maximum number of attempts, including the first."""
     first_wait: float = 0.5
     """The first wait if the provider does not ask for one. Doubles with each attempt, up to 8."""
     longest_wait: float = 60
     """The longest wait. A model call is not retried if the provider asks for a longer one."""
     restarts: int = 1
-    """The most retries of a response that broke after it began. Each of them is billed again."""
+    """The maximum number of retries after a response broke off. Each of them is billed again."""
     sleep: Callable[[float], None] = time.sleep
     on_retry: Callable[[ModelCallError, float], None] | None = None
     """Called before each wait with the error and the seconds."""

@@ -1,6 +1,6 @@
 """Clients of the official SDKs, created at the first model call and cached by key and base URL.
 
-Keys come from the environment and are passed to nothing but the SDKs, whose own retries are disabled: see
+Keys come from the environment and are passed only to the SDKs. The SDKs' own retries are disabled, see
 ``retries``.
 """
 
@@ -29,7 +29,7 @@ def openai_sdk() -> Sdk:
     """OpenAI, or the compatible server that ``OPENAI_BASE_URL`` names (with its ``/v1``).
 
     Raises:
-        Invalid: without a usable key or address; it names the variable.
+        Invalid: if the key is missing, or the key or the address is malformed. The error names the variable.
     """
     key = _key("OPENAI_API_KEY", os.environ.get("OPENAI_API_KEY"))
     url = _url("OPENAI_BASE_URL", os.environ.get("OPENAI_BASE_URL"), "https://api.openai.com/v1")
@@ -40,7 +40,7 @@ def anthropic_sdk() -> Sdk:
     """Anthropic, or the compatible server that ``ANTHROPIC_BASE_URL`` names (without ``/v1``).
 
     Raises:
-        Invalid: without a usable key or address; it names the variable.
+        Invalid: if the key is missing, or the key or the address is malformed. The error names the variable.
     """
     key = _key("ANTHROPIC_API_KEY", os.environ.get("ANTHROPIC_API_KEY"))
     url = _url("ANTHROPIC_BASE_URL", os.environ.get("ANTHROPIC_BASE_URL"), "https://api.anthropic.com")

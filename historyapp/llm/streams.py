@@ -1,7 +1,7 @@
 """Reads a stream that may pause for long, without blocking the reader.
 
-A generator cannot be closed while it waits for bytes. So another thread reads it. The reader gets None after
-every few seconds without data, and can then check whether its own client is gone.
+A generator cannot be closed while it waits for bytes, so another thread reads it. After every few seconds
+without data the reader gets None, and can check whether its own client has disconnected.
 """
 
 from collections.abc import Callable, Generator
@@ -16,7 +16,6 @@ PAUSE = 5.0
 """Seconds without data after which the reader gets None."""
 JOIN_SECONDS = 5.0
 """Seconds to wait for the thread to end. It ends at the latest when its connection is closed."""
-
 
 _END = object()
 

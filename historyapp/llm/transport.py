@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import httpx2
 
 MAX_RESPONSE = 64 * 1024 * 1024
-"""The most bytes of one streamed response."""
+"""The maximum size of one streamed response, in bytes."""
 
 Event = dict[str, Any]
 
@@ -113,7 +113,7 @@ class Connection:
         raise self._response_broken(f"answered with {kind[:100] or 'nothing'!r} instead of a stream", message)
 
     def _bounded(self, stream: Any) -> Any:
-        """The bytes of a response, with limits of size and time. Pings do not extend the time."""
+        """Limits the size and the time of a response. Pings do not extend the time."""
         from httpx2 import SyncByteStream
 
         deadline, too_late, broken = self._deadline, self._too_late, self._response_broken
@@ -144,11 +144,11 @@ class Connection:
 
     def _too_late(self) -> TimedOut:
         total = self._deadline.limits.total
-        return TimedOut(f"The call took longer than {total:g} seconds.", provider=self._provider)
+        return TimedOut(f"The model call took longer than {total:g} seconds.", provider=self._provider)
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
-        """Replaces errors of the SDK and of the network by ours. The originals may contain the key."""
+        """Converts errors of the SDK and of the network to ours. The originals may contain the key."""
         try:
             yield
         except ModelCallError:

@@ -55,7 +55,7 @@ def database(monkeypatch: pytest.MonkeyPatch) -> Database:
     monkeypatch.setattr(streams, "changes_since", database.changes_since)
     monkeypatch.setattr(streams, "progress", lambda: len(database.changes))
     monkeypatch.setattr(streams, "still_allowed", lambda readers: database.allowed)
-    monkeypatch.setattr(streams, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(streams, "POLL_SECONDS", 0.02)
     monkeypatch.setattr(streams, "RETRY_SECONDS", 0.02)
     monkeypatch.setattr(streams, "HEARTBEAT_SECONDS", 0.1)
     return database
