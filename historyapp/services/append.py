@@ -41,13 +41,13 @@ from historyapp.services.transactions import writing
 ACTION_IN_FLIGHT = "Action for current cycle already set"
 NO_ACTION_IN_FLIGHT = "Cannot register result for cycle without action"
 MAX_CALLS = 1000
-"""The most tool calls of one output. Each append stores the open ones, and each result searches them."""
+"""The maximum number of tool calls of one output. Appends store the open ones; results search them."""
 MAX_ID_CHARACTERS = 200_000
-"""Limit for the ids of one output's tool calls, plus 20 characters a call. Each append stores the ids of open
-calls again."""
+"""The maximum length of all tool call ids of one output, with 20 characters added for each call. Each append
+stores the ids of open calls again."""
 
 EXCERPTS_UP_TO = 20
-"""Up to this many entries, an append computes the excerpts of its steps itself."""
+"""An append of at most this many entries computes the excerpts of its steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class AppendedEntries:
     head: int
     entries: list[core.Entry]
     unpaired: list[UnpairedReason] = field(default_factory=list)
-    """Results that answer no open call, and why. They are recorded too."""
+    """The reasons why results do not match an open tool call. These results are recorded too."""
 
 
 def lock_session(project: Project, session_id: UUID, *, to_append: bool = False) -> Session:
@@ -141,7 +141,7 @@ def append_locked(
     now = timezone.now()
     before, changed, entries = session.live_tail, dict[int, Step](), list[Row]()
     tail, strip = before, session.strip
-    unanswering: list[UnpairedResult] = []
+    unmatched: list[UnpairedResult] = []
     # Computing an excerpt takes as long as the rest of a step. Excerpts of transcripts and of long batches
     # are computed when a context first reads them.
     excerpts = not lenient and len(prepared) <= EXCERPTS_UP_TO
@@ -161,7 +161,7 @@ def append_locked(
             changed[step.anchor] = step
         entries.append(Row(entry, tail.totals, body, metadata))
         if unpaired and not lenient:
-            unanswering += [UnpairedResult(entry.position, *result) for result in unpaired]
+            unmatched += [UnpairedResult(entry.position, *result) for result in unpaired]
     if entries:
         session.strip = strip
         insert_entries(session.pk, entries, bodies() if bodies else None)
@@ -175,10 +175,10 @@ def append_locked(
             if isinstance(row.entry.body, ModelOutput) and "snapshot" in row.entry.metadata:
                 link_snapshot(session, row.entry.position, row.entry.metadata)
     written = [row.entry for row in entries]
-    if not unanswering:
+    if not unmatched:
         return AppendedEntries(session, [entry.position for entry in written], session.head, written, [])
     session.refresh_from_db(fields=["closed_spans", "fork_spans", "tail_start"])
-    explained = explain_unpaired(History(session), unanswering)
+    explained = explain_unpaired(History(session), unmatched)
     return AppendedEntries(session, [entry.position for entry in written], session.head, written, explained)
 
 

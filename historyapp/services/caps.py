@@ -71,14 +71,14 @@ def caps_of(counters: Sequence[SpendingCounter], now: datetime | None = None) ->
     belong to one project."""
     moment = now or timezone.now()
     project = {counter.project_id for counter in counters}
-    under_way = list(SpendingReservation.objects.filter(project__in=project, expires_at__gte=moment))
+    active = list(SpendingReservation.objects.filter(project__in=project, expires_at__gte=moment))
     caps = []
     for counter in counters:
         counter.begin_period(moment)
-        reserved = sum(row.amount for row in under_way if row.counts_in(counter))
+        reserved = sum(row.amount for row in active if row.counts_in(counter))
         reserved = min(
             reserved, counter.counted
-        )  # they are read by two queries, between which reservations may end
+        )  # the two queries are not atomic: reservations may end between them
         caps.append(Cap(counter, counter.limit or 0, counter.counted - reserved, reserved))
     return caps
 

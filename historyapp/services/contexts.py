@@ -32,7 +32,7 @@ Request = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class RequestedContext:
-    """A requested context. None for policy, format or model: the session's setting."""
+    """A requested context. If the policy, format or model is None, the session's setting applies."""
 
     policy: str | None = None
     format: str | None = None
@@ -56,9 +56,9 @@ class ContextSpec:
     factor: float
     tools: Sequence[Mapping[str, Any]]
     screen_tokens: int
-    """The tokens of the budget that a live screen takes."""
+    """The part of the budget that the live screen takes, in tokens."""
     keeps_all_reasoning: bool = False
-    """Of snapshots from before 2026-11-26."""
+    """True for snapshots from before 2026-11-26, which kept reasoning whatever came before it."""
 
     @property
     def meter(self) -> RequestMeter:
@@ -141,7 +141,7 @@ def build(past: CountedPast, spec: ContextSpec, live_screen: str = "") -> BuiltC
         Invalid: when the pinned part alone exceeds the budget (the error's ``smallest`` is a budget that
             works), or for an invalid tool definition.
     """
-    context = chosen = _compared(_choose(past, spec), past, spec.model)
+    context = chosen = _with_comparison(_choose(past, spec), past, spec.model)
     format = format_named(spec.format)
     bare = format.request(context, spec.tools)
     request = bare
@@ -151,8 +151,8 @@ def build(past: CountedPast, spec: ContextSpec, live_screen: str = "") -> BuiltC
     return BuiltContext(spec, context.manifest, request, spec.meter.total(request), digest(bare), chosen)
 
 
-def _compared(context: Context, past: CountedPast, model: str) -> Context:
-    """The context, whose manifest compares its cost with that of the full history."""
+def _with_comparison(context: Context, past: CountedPast, model: str) -> Context:
+    """The context, with a comparison of its cost with that of the full history in the manifest."""
     price = price_list().of(model)
     if price is None:
         return context

@@ -22,8 +22,7 @@ def correction_of(project_id: UUID, model: str) -> TokenCorrection | None:
 
 
 def learned_factor(correction: TokenCorrection | None) -> float | None:
-    """The number of the model's tokens for one of ours; None if our count is exact or nothing is learned
-    yet."""
+    """The ratio of the model's tokens to ours; None if our count is exact or nothing is learned yet."""
     if correction is None or not correction.ours or encoding_for(correction.model) is not None:
         return None
     # Rounded up to hundredths: otherwise contexts would change with every call.

@@ -1,8 +1,8 @@
 """Faults of the database: a full disk, damage, a read-only file, a lock of another program, no connection.
 
 Each process remembers the newest fault for a minute or until a write succeeds, for ``/readyz`` and the pages.
-Damage is recorded in the data folder, for all processes. Nothing is written until a check at a start finds no
-damage.
+Damage is recorded in the data folder, for all processes. Then nothing is written until a check at a start
+finds no damage.
 """
 
 import logging
@@ -34,9 +34,9 @@ log = logging.getLogger(__name__)
 REMEMBERED = 60.0
 """A fault is shown for this many seconds after it last occurred. It is logged once in this time."""
 START_SECONDS = 2.0
-"""A start waits this many seconds for the check of the database, which then continues in the background."""
+"""The start waits this many seconds for the check of the database, which continues in the background."""
 CHECK_SECONDS = 3600.0
-"""Seconds between two checks in the background; more if a check takes longer than a hundredth of it."""
+"""Seconds between two checks in the background; more if a check takes longer than 1 % of this."""
 
 _DETAILS: dict[type[StorageFailed], str] = {
     DiskFull: "The disk of the database is full or refuses writes. Nothing was written. Free some space.",
@@ -90,8 +90,8 @@ class _Memory:
     seen = 0.0
     logged: dict[type[StorageFailed], float] = {}
     damage = ""
-    looked = -REMEMBERED
-    """When an error last caused a check for damage."""
+    checked = -REMEMBERED
+    """The time at which an error last caused a check for damage."""
 
 
 def fault_of(error: BaseException | None) -> StorageFailed | None:
@@ -116,7 +116,7 @@ def fault_of(error: BaseException | None) -> StorageFailed | None:
 
 
 def unavailable(error: BaseException | None) -> ServerUnavailable | None:
-    """The reason for which the database cannot be used now, or None. See :func:`note`."""
+    """The reason why the database cannot be used now, or None. See :func:`note`."""
     if fault := note(error):
         return fault
     if _is_missing_in_schema(error):
@@ -197,8 +197,8 @@ def find_damage() -> StorageFailed | None:
     The file is checked at most once a minute, for at most two seconds.
     """
     now = time.monotonic()
-    if not _known_damage() and now > _Memory.looked + REMEMBERED:
-        _Memory.looked = now
+    if not _known_damage() and now > _Memory.checked + REMEMBERED:
+        _Memory.checked = now
         if damage := check_database(START_SECONDS):
             _note_damage(damage)
     return _fault(DatabaseCorrupt) if _known_damage() else None

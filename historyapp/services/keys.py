@@ -141,7 +141,7 @@ def note_use(key: ApiKey, now: datetime) -> None:
     """Updates ``last_used_at``, at most once a minute. Gives up soon if other writers hold the lock, so that
     reads do not wait."""
     if key.last_used_at is None or abs(now - key.last_used_at) > timedelta(minutes=1):
-        with writing(patience=0.1):
+        with writing(max_wait=0.1):
             ApiKey.objects.filter(pk=key.pk).update(last_used_at=now)
 
 

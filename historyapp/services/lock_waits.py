@@ -1,7 +1,7 @@
 """How long PostgreSQL lets a statement wait for a lock, and a transaction wait for its client.
 
-Without these limits, one client that stalls within a transaction would hold its rows for ever, and with them
-the threads of all requests that need these rows. SQLite has a limit of its own.
+Without these limits, one client that stalls within a transaction would lock its rows for ever, and block the
+threads of all requests that need these rows. SQLite has a limit of its own.
 """
 
 from typing import Any

@@ -205,8 +205,8 @@ class ModelCall:
 
 
 def _release_connection() -> None:
-    """Closes this thread's connection to PostgreSQL, which has only so many, while the thread waits for a
-    provider. The next query opens another.
+    """Closes this thread's connection while it waits for a provider, because PostgreSQL limits the number of
+    connections. The next query opens another.
     """
     if connection.vendor == "postgresql" and not connection.in_atomic_block:
         connection.close()

@@ -18,7 +18,7 @@ from historyapp.services.figures.run_figures import CountedRun, count_run
 from historyapp.services.prices import price_list
 
 MAX_SUBAGENTS, MAX_LEVELS = 200, 5
-"""The most sub-agents in an overview, and the most levels of sub-agents."""
+"""The maximum number of sub-agents in an overview, and of levels of sub-agents."""
 MAX_EXPENSIVE = 8
 _COLUMNS = (
     "title", "agent", "model", "status", "tail", "steps", "errors", "spawned_by", "last_entry_at", "project",
@@ -40,7 +40,7 @@ class Subagent:
 
     session: Session
     level: int
-    """The level in the tree; 1: started by the session itself."""
+    """The level in the tree; 1 if the session itself started it."""
     steps: int
     errors: int
     tokens: int

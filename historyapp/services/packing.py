@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from historyapp.models.fields import on_sqlite, pack_all
 
 _MIN_TEXTS = 20
-"""From this many entries on, another thread compresses."""
+"""The minimum number of entries for which another thread compresses."""
 
 _thread = ThreadPoolExecutor(1, thread_name_prefix="packing")
 

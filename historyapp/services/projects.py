@@ -12,7 +12,7 @@ from historyapp.services.compression.start import cancel_run
 from historyapp.services.transactions import writing
 
 MAX_MODELS = 100
-"""The most names on the list of allowed models."""
+"""The maximum number of names on the list of allowed models."""
 
 
 def read_models(names: Iterable[str]) -> list[str]:
@@ -35,7 +35,7 @@ def read_instruction(text: str) -> str:
     """A summary instruction as stored; empty for the default.
 
     Raises:
-        Invalid: when it is too long or holds characters that are no text.
+        Invalid: when it is too long or contains control characters or lone surrogates.
     """
     try:
         return checked_instruction(text) if text.strip() else ""

@@ -35,7 +35,7 @@ from historyapp.services.transactions import writing
 from historyapp.wire.problems import CapReached
 
 INPUT_TOKEN_MARGIN = 1.3
-"""Providers count at most this many times our count of input tokens."""
+"""A provider's count of input tokens is at most our count times this factor."""
 OUTPUT_LIMIT = 8_192
 """The limit for output tokens where a cap applies and the request sets none: otherwise the cost has no
 bound."""

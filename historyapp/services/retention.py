@@ -1,4 +1,4 @@
-"""Retention: deletes whole sessions. Nothing else deletes entries.
+"""Retention: deletes sessions with all their entries. Nothing else deletes entries.
 
 No text of a deleted session stays in other tables: its audit records lose their details, and the stored
 responses about it are emptied.
@@ -44,8 +44,8 @@ def purgeable(
 ) -> list[Session]:
     """The archived sessions that may be deleted, forks before the sessions they were forked from.
 
-    A session counts as archived since its newest audit record about this, otherwise since its newest entry. A
-    session with forks stays unless all its forks are deleted too, because they share its entries.
+    A session counts as archived since the newest audit record of its archiving, otherwise since its newest
+    entry. A session with forks stays unless all its forks are deleted too, because they share its entries.
 
     Args:
         among: consider only these sessions; None: all sessions of the project.

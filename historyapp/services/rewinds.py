@@ -28,8 +28,8 @@ from historyapp.services.transactions import writing
 
 SUCCESSFUL = ("success", "answered")
 """The statuses of steps to which the "last good step" can go back."""
-_LOOKED_AT = 250
-_LOOKED_THROUGH = 1000
+_ROWS_AT_ONCE = 250
+_MAX_SEARCHED = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +72,12 @@ def preview_rewind(history: History, target: Target) -> tuple[int, Lineage, int]
 def last_good_step(history: History) -> int | None:
     """The newest step that succeeded or answered, or None if there is none among the newest 1,000."""
     last = history.steps
-    while last > max(0, history.steps - _LOOKED_THROUGH):
-        rows = history.rows(last - _LOOKED_AT + 1, last)
+    while last > max(0, history.steps - _MAX_SEARCHED):
+        rows = history.rows(last - _ROWS_AT_ONCE + 1, last)
         good = [row.number for row in rows if row.status in SUCCESSFUL]
         if good:
             return good[-1]
-        last -= _LOOKED_AT
+        last -= _ROWS_AT_ONCE
     return None
 
 

@@ -130,7 +130,7 @@ def note_opening(share: ShareLink) -> None:
     """Counts an opening of a link's page. Audits the first one. Gives up soon if other writers hold the
     lock."""
     try:
-        with writing(patience=0.1):
+        with writing(max_wait=0.1):
             opened = {"last_opened_at": timezone.now(), "opened": F("opened") + 1}
             ShareLink.objects.filter(pk=share.pk).update(**opened)
             if not share.opened:

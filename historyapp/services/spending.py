@@ -75,7 +75,7 @@ class Payer:
         key = None if self.key_id is None else ApiKey.objects.get(pk=self.key_id)
         if key is not None and key.revoked_at is not None:
             raise SpendForbidden(
-                f"The API key {key.prefix}… has been revoked. Ask for this with another key."
+                f"The API key {key.prefix}… has been revoked. Repeat the request with another key."
             )
         Spender(key).check("This request")
 

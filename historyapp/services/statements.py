@@ -1,4 +1,4 @@
-"""The SQL of the append's writes; its reads are in ``historyapp.models.sql``.
+"""The SQL with which an append writes. The SQL with which it reads is in ``historyapp.models.sql``.
 
 The ORM builds the SQL of a query each time, which takes several times as long as running it. A test checks
 the column lists against the models.
@@ -200,7 +200,7 @@ def _session_update(kept: tuple[bool, ...]) -> tuple[tuple[str, ...], str]:
 
 
 def insert_change(change: NewChange) -> None:
-    """Adds a change, under the number of the transaction."""
+    """Adds a change with the id of the transaction."""
     row = (
         uuid_value(change.project_id),
         compact_uuid(change.session_id),

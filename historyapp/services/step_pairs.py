@@ -22,11 +22,11 @@ Difference = Literal["input", "call", "answer", "result", "status"]
 DIVERGENT: tuple[Difference, ...] = ("call", "answer")
 """The differences in what the agent did. The others are differences in what it received."""
 MAX_READ = 200_000
-"""The most tokens of the steps that one page compares completely. It takes up to about 100 ms."""
+"""The maximum number of tokens that one page compares completely, which takes up to about 100 ms."""
 
 
 class PairPlace(NamedTuple):
-    """The step numbers at which the pairs continue. One beyond the last step: nothing is left."""
+    """The step numbers at which the pairs continue. A number beyond the last step means that none is left."""
 
     a: int
     b: int
@@ -60,7 +60,7 @@ class RowPair(NamedTuple):
 
     @property
     def is_divergent(self) -> bool:
-        """Whether the runs went different ways here."""
+        """Whether the tool calls or answers differ, or only one run has the step."""
         return self.a is None or self.b is None or not set(self.differs).isdisjoint(DIVERGENT)
 
 
@@ -98,7 +98,7 @@ class StepPair:
 
     @property
     def is_divergent(self) -> bool:
-        """Whether the runs went different ways here."""
+        """Whether the tool calls or answers differ, or only one run has the step."""
         return self.a is None or self.b is None or not set(self.differs).isdisjoint(DIVERGENT)
 
     @property

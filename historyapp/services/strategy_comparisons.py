@@ -28,15 +28,15 @@ from historyapp.services.spending import OPERATOR, Spender
 from historyapp.services.transactions import writing
 
 MAX_COMPARED = 500
-"""The most steps of a comparison."""
+"""The maximum number of steps of a comparison."""
 LATER_STEPS = 50
 """The number of steps after the compared ones that are searched for names."""
 MAX_SEARCHED = 200_000
-"""The most tokens that are read of the compared steps, and of the later ones."""
+"""The maximum number of tokens read of the compared steps, and again of the later ones."""
 PAGE_STEPS = 50
 """A page of rows ends after this many original steps. One row may have more."""
 MAX_SHOWN = 50_000
-"""The most tokens of the original steps whose bodies a page contains."""
+"""The maximum number of tokens of the original steps whose bodies a page contains."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,23 +13,23 @@ from historyapp.models.fields import on_sqlite
 from historyapp.services.faults import note_success, refuse_damaged
 
 queued_seconds: ContextVar[float] = ContextVar("queued_seconds", default=0.0)
-"""How long this request has waited for a thread. It waits that much less for other writers."""
+"""The seconds that this request has waited for a thread. Its wait for other writers is shorter by them."""
 
-_patience: ContextVar[float | None] = ContextVar("patience", default=None)
+_max_wait: ContextVar[float | None] = ContextVar("max_wait", default=None)
 """Seconds that each write waits within :func:`waiting_briefly`."""
 
 _sqlite_writer = threading.RLock()
 
 
 @contextmanager
-def writing(patience: float | None = None) -> Iterator[None]:
+def writing(max_wait: float | None = None) -> Iterator[None]:
     """Opens a transaction for writing, or a savepoint in the surrounding one.
 
     SQLite lets one connection write at a time, and the others sleep and poll. Threads of this process wait on
     a lock instead, which wakes them at once. Other processes still wait for SQLite's own lock.
 
     Args:
-        patience: seconds to wait for other writers; on PostgreSQL, of each statement for a lock. None:
+        max_wait: seconds to wait for other writers; on PostgreSQL, of each statement for a lock. None:
             ``PLAYHEAD_WRITE_SECONDS`` minus the time that the request has waited for a thread.
 
     Raises:
@@ -37,19 +37,19 @@ def writing(patience: float | None = None) -> Iterator[None]:
         DatabaseCorrupt: when the database is known to be damaged.
     """
     refuse_damaged()
-    patience = _patience.get() if patience is None else patience
+    max_wait = _max_wait.get() if max_wait is None else max_wait
     if not on_sqlite():
-        if patience is None and queued_seconds.get() > 0.1:  # otherwise the connection's limit is right
-            patience = max(settings.PLAYHEAD_WRITE_SECONDS - queued_seconds.get(), 0.1)
+        if max_wait is None and queued_seconds.get() > 0.1:  # otherwise the connection's limit is right
+            max_wait = max(settings.PLAYHEAD_WRITE_SECONDS - queued_seconds.get(), 0.1)
         with transaction.atomic():
-            if patience is not None:
+            if max_wait is not None:
                 with connection.cursor() as cursor:
-                    cursor.execute(f"SET LOCAL lock_timeout = {max(1, int(patience * 1000))}")
+                    cursor.execute(f"SET LOCAL lock_timeout = {max(1, int(max_wait * 1000))}")
             yield
         note_success()
         return
     usual = float(connection.settings_dict["OPTIONS"]["timeout"])
-    most = max(usual - queued_seconds.get(), 0.0) if patience is None else patience
+    most = max(usual - queued_seconds.get(), 0.0) if max_wait is None else max_wait
     begun = time.monotonic()
     if not _sqlite_writer.acquire(timeout=most):
         raise OperationalError("database is locked")
@@ -64,11 +64,11 @@ def writing(patience: float | None = None) -> Iterator[None]:
 @contextmanager
 def waiting_briefly(seconds: float) -> Iterator[None]:
     """Within this block, writes wait this long for other writers: for reads that also write an index."""
-    token = _patience.set(seconds)
+    token = _max_wait.set(seconds)
     try:
         yield
     finally:
-        _patience.reset(token)
+        _max_wait.reset(token)
 
 
 @contextmanager

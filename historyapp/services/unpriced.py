@@ -45,13 +45,13 @@ _TIERS: Mapping[str, tuple[str, ...]] = {
     "anthropic_messages": ("auto", "standard_only"),
 }
 """Values of ``service_tier`` that cost no more than a call without the option."""
-_OF_CLIENTS = ("bash_", "computer_", "memory_", "text_editor_")
+_CLIENT_TOOLS = ("bash_", "computer_", "memory_", "text_editor_")
 """Type prefixes of providers' tools that the client runs. They cost nothing but tokens."""
 
 _MORE_FOR_IMAGES = (("gpt-4o-mini", 48_169), ("nano", 1_300))
-"""The most tokens of one image beyond our count, by a part of the model's name. gpt-4o-mini counts 2,833
-tokens and 5,667 for each of up to 8 tiles, and the nano models 2.46 for each of up to 1,536 patches.
-Source: OpenAI documentation, "Images and vision", "Calculating costs"."""
+"""The maximum number of tokens of one image beyond our count, by a part of the model's name. gpt-4o-mini
+counts 2,833 tokens and 5,667 for each of up to 8 tiles, and the nano models 2.46 for each of up to 1,536
+patches. Source: OpenAI documentation, "Images and vision", "Calculating costs"."""
 
 
 def unpriced_part(request: ModelRequest) -> str:
@@ -66,7 +66,7 @@ def unpriced_part(request: ModelRequest) -> str:
             return f"the option {option[:100]!r}"
     for tool in request.context.get("tools", ()):
         kind = str(tool.get("type"))
-        if maker_of(tool) and not kind.startswith(_OF_CLIENTS):
+        if maker_of(tool) and not kind.startswith(_CLIENT_TOOLS):
             return f"the provider's own tool {kind!r}"
     return ""
 
@@ -92,7 +92,7 @@ def uncounted_part(request: ModelRequest) -> str:
         for block in _blocks(item.get("content")):
             kind = block.get("type")
             if kind == "input_audio":
-                return "a sound"
+                return "an audio part"
             has_url = kind == "document" and block["source"]["type"] == "url"
             file = block["file"] if kind == "file" else {}
             if has_url or "file_id" in file or "://" in str(file.get("file_data"))[:100]:
@@ -101,7 +101,7 @@ def uncounted_part(request: ModelRequest) -> str:
 
 
 def more_image_tokens(request: ModelRequest) -> int:
-    """The most tokens by which the model's count of the request's images exceeds ours."""
+    """The maximum number of tokens by which the model's count of the request's images exceeds ours."""
     route = ProviderRouter().route(request.model)
     if route.provider.format == "anthropic_messages":
         return 0

@@ -47,7 +47,7 @@ def marker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "damaged"
     monkeypatch.setattr(faults, "_marker", lambda: path)
     monkeypatch.setattr(
-        faults, "_Memory", type("_Memory", (faults._Memory,), {"logged": {}, "looked": -faults.REMEMBERED})
+        faults, "_Memory", type("_Memory", (faults._Memory,), {"logged": {}, "checked": -faults.REMEMBERED})
     )
     return path
 
@@ -310,7 +310,7 @@ def test_an_unexpected_error_in_a_damaged_database_is_answered_as_damage(
     assert client.get(path).status_code == 500
     assert client.get(path).status_code == 500
     assert checks == [faults.START_SECONDS]  # not again at once
-    monkeypatch.setattr(faults._Memory, "looked", -faults.REMEMBERED)
+    monkeypatch.setattr(faults._Memory, "checked", -faults.REMEMBERED)
     response = client.get(path)
     assert response.status_code == 503
     assert b"The database is damaged" in response.content

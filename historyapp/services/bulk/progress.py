@@ -7,8 +7,8 @@ from uuid import UUID
 from historyapp.models import BulkAction, BulkItem, CompressionRun, Session
 
 UNDER_WAY = "under_way"
-"""The state of an item whose compression has begun and not ended."""
-_OF_RUNS = {
+"""The state of an item whose compression has started but not ended."""
+_STATE_OF_RUN = {
     CompressionRun.State.SUCCEEDED: BulkItem.State.DONE,
     CompressionRun.State.QUEUED: UNDER_WAY,
     CompressionRun.State.RUNNING: UNDER_WAY,
@@ -63,7 +63,7 @@ class BulkProgress:
 
 
 def progress_of(action: BulkAction) -> BulkProgress:
-    """The progress of an action. Takes three queries, whatever the number of sessions."""
+    """The progress of an action. Takes three queries for any number of sessions."""
     items = list(action.items.order_by("number"))
     sessions = Session.objects.filter(
         project_id=action.project_id, pk__in=[item.session_id for item in items]
@@ -77,7 +77,7 @@ def progress_of(action: BulkAction) -> BulkProgress:
         state, reason = str(item.state), item.reason
         run = runs_by_id.get(item.run_id) if item.run_id else None
         if run is not None and item.state == BulkItem.State.DONE:
-            state = _OF_RUNS.get(CompressionRun.State(run.state), BulkItem.State.FAILED)
+            state = _STATE_OF_RUN.get(CompressionRun.State(run.state), BulkItem.State.FAILED)
             reason = run.note or (f"{run.failed} of {run.total} summaries failed." if run.failed else "")
         title, exists = titles.get(item.session_id, ""), item.session_id in titles
         item_progress.append(ItemProgress(item.session_id, title, exists, state, reason, item.run_id))

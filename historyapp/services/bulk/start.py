@@ -50,7 +50,7 @@ class RefusedSession:
 
 @dataclass(slots=True)
 class BulkEstimate:
-    """The most that compressing many sessions would do."""
+    """The maximum work and cost of compressing many sessions."""
 
     sessions: int = 0
     """The number of sessions with something to compress."""

@@ -32,7 +32,7 @@ _DONE: Outcome = (BulkItem.State.DONE, "")
 def process_bulk_action(
     action_id: UUID, should_stop: Callable[[], bool], wake: Callable[[UUID], None]
 ) -> bool:
-    """Works on an action until no item is waiting. Returns whether none is.
+    """Works on an action until no item is waiting or it must stop. Returns whether no item is waiting.
 
     Args:
         should_stop: called before each session.

@@ -1,5 +1,4 @@
-"""Exports many sessions as one zip file. The file is made while it is sent, so it is never in memory as a
-whole."""
+"""Exports many sessions as one zip file. It is created while it is sent, so memory holds only a part."""
 
 import re
 import zipfile

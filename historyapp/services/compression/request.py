@@ -42,7 +42,7 @@ class ChosenModel:
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """A request for a run. The session's settings replace each None."""
+    """A request for a run. For each None, the session's setting applies."""
 
     strategy: str | None = None
     from_step: int | None = None
@@ -73,7 +73,7 @@ class ResolvedRequest:
 
 @dataclass(frozen=True, slots=True)
 class RunEstimate:
-    """The most that a run would do. Steps that already have a summary are included."""
+    """The maximum work and cost of a run. Steps that already have a summary are included."""
 
     strategy: str
     model: str
@@ -215,7 +215,7 @@ def _with_key(model: str) -> str:
 
 
 def instruction_of(settings: SessionSettings, project: Project) -> str:
-    """What a session or its project asks of the summary model; empty: the strategy's own task."""
+    """The summary instruction of a session or its project; empty: the strategy's own."""
     return settings.summary_instruction or project.summary_instruction
 
 

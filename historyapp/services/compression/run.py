@@ -62,12 +62,12 @@ class Job(NamedTuple):
 def process_run(
     run_id: UUID, stopping: Callable[[], bool] = lambda: False, writer: Writer | None = None
 ) -> None:
-    """Works on a run until no item is left to begin.
+    """Works on a run until no item is left to start.
 
     Args:
         stopping: returns whether the worker must stop. Then no further item is begun.
-        writer: writes the summaries; by default this process does. Workers pass one whose process can be
-            killed.
+        writer: writes the summaries, by default in this process. Workers pass one that uses a process that
+            can be killed.
     """
     try:
         if plan(run_id):
@@ -104,8 +104,8 @@ class _RunWorker:
         self._items_each = 1 if calls_model else WITHOUT_MODEL
         self._owner: UUID = uuid7()
         self._claimed: deque[Job] = deque()
-        """Claimed, but not begun."""
-        self._under_way: set[Future[list[ItemResult]]] = set()
+        """Claimed, but not started."""
+        self._running: set[Future[list[ItemResult]]] = set()
         self._results: list[ItemResult] = []
         """Ready, but not stored."""
         self._head, self._busy = 0, True
@@ -120,13 +120,13 @@ class _RunWorker:
         try:
             while True:
                 self._begin()
-                if not self._under_way:
+                if not self._running:
                     time.sleep(max(0, self._next_write - time.monotonic()))
                 enough = self._summariser.calls_model and len(self._results) >= self._at_once
                 if enough or time.monotonic() >= self._next_write:  # paid results are stored soon
                     self._write()
                     self._begin()
-                if self._under_way:
+                if self._running:
                     self._wait()
                 elif not finish(self._run.pk) or self._stopping():
                     return
@@ -134,9 +134,9 @@ class _RunWorker:
             release(self._owner)
 
     def _begin(self) -> None:
-        while self._claimed and len(self._under_way) < self._at_once and not self._stopping():
+        while self._claimed and len(self._running) < self._at_once and not self._stopping():
             jobs = [self._claimed.popleft() for _ in range(min(self._items_each, len(self._claimed)))]
-            self._under_way.add(_threads(self._summariser.provider).submit(self._summarise, jobs))
+            self._running.add(_threads(self._summariser.provider).submit(self._summarise, jobs))
 
     def _summarise(self, jobs: Sequence[Job]) -> list[ItemResult]:
         """Makes summaries in a pool thread; none if the run ended while the jobs waited for the thread."""
@@ -155,7 +155,7 @@ class _RunWorker:
             self._busy, self._head = head != self._head, head
         # As many items are claimed ahead as are running, so that no thread waits for the database.
         target = self._at_once * self._items_each
-        few_left = len(self._claimed) <= target / 2 and not (self._all_claimed and self._under_way)
+        few_left = len(self._claimed) <= target / 2 and not (self._all_claimed and self._running)
         if few_left and not self._stopping():
             missing = 2 * target - len(self._claimed)
             items = claim(self._run.pk, self._owner, missing)
@@ -172,7 +172,7 @@ class _RunWorker:
         """Waits until a summary is ready or the next write is due."""
         pause = self._next_write - time.monotonic() if self._results else CANCEL_CHECK_SECONDS
         pause = max(0, min(pause, settings.PLAYHEAD_CLAIM_SECONDS / 3))
-        ready, self._under_way = wait(self._under_way, pause, FIRST_COMPLETED)
+        ready, self._running = wait(self._running, pause, FIRST_COMPLETED)
         self._results += [result for future in ready for result in future.result()]
         self._ended = not CompressionRun.objects.active().filter(pk=self._run.pk).exists()
         if self._ended:

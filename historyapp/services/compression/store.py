@@ -23,7 +23,7 @@ from historyapp.services.totals import count_end, count_model_calls
 from historyapp.services.transactions import writing
 
 MAX_LEVEL = 10
-"""The highest level of digests of digests. Further digests have it too: of summaries with the same end and
+"""The highest level of digests. Further digests have this level too: if summaries have the same end and
 level, contexts use the newest."""
 FIX = "Fix this, then retry, or choose another model or strategy."
 MAX_READ = 1000
@@ -172,7 +172,7 @@ def abort_run(run_id: UUID, reason: str) -> None:
     retry.
 
     Args:
-        reason: a sentence for people.
+        reason: a sentence that people read.
     """
     now = timezone.now()
     with writing():

@@ -1,4 +1,4 @@
-"""Writes summaries in a process that can be killed. This module is both ends of its pipe.
+"""Writes summaries in a process that can be killed. This module contains both ends of its pipe.
 
 Summaries that call a model have their own threads, so that many can wait for it, but only one thread works at
 a time. So the processor time of the process is that thread's, and the kernel kills the process when it uses
@@ -29,7 +29,7 @@ from historyapp.core.vocabularies import tokenizer
 
 MODULE = "historyapp.services.compression.writers"
 MAX_STARTS = 3
-"""A summary fails after this many processes that ended without working on it."""
+"""A summary fails after this many processes have ended without working on it."""
 NICENESS = 10
 """The same as a worker's: agents and people have priority."""
 BASE_SECONDS = 10.0
@@ -46,7 +46,7 @@ class Writer(Protocol):
         ...
 
     def language_note(self, name: str) -> str:
-        """Why a spaCy model cannot be used, for people; otherwise empty."""
+        """A sentence that says why a spaCy model cannot be used; empty if it can."""
         ...
 
 

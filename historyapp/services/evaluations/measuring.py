@@ -48,7 +48,7 @@ class ReadSession:
 
     @property
     def limit_note(self) -> str:
-        """What was not read of a long session."""
+        """A sentence that says how much of a long session was read."""
         return f"Only its first {len(self.episodes):,} steps were read."
 
 
@@ -72,7 +72,7 @@ def read_session(history: History) -> ReadSession:
 
 
 class SessionEvaluation:
-    """What evaluates one session, as of a head.
+    """The evaluation of one session, as of a head.
 
     Args:
         model: the model whose prices and tokens apply; empty: the session's.

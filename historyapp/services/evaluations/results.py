@@ -45,7 +45,7 @@ class EvaluationResults:
 
     @property
     def drawn(self) -> str:
-        """What intervals draw again: ``sessions``, or ``steps`` of the only session."""
+        """What the intervals resample: ``sessions``, or the ``steps`` of the only session."""
         return "steps" if self.sessions == 1 else "sessions"
 
     @classmethod
@@ -115,7 +115,7 @@ class EvaluationProgress:
 
 
 def evaluation_progress(evaluation: Evaluation) -> EvaluationProgress:
-    """The progress and the results of an evaluation. Takes two queries, whatever the number of sessions."""
+    """The progress and the results of an evaluation. Takes two queries for any number of sessions."""
     items = list(evaluation.items.order_by("number"))
     sessions = Session.objects.filter(
         project_id=evaluation.project_id, pk__in=[item.session_id for item in items]

@@ -109,7 +109,7 @@ def find_evaluation(project: Project, id: UUID) -> Evaluation:
 
 
 def cancel_evaluation(evaluation: Evaluation) -> Evaluation:
-    """Cancels an evaluation. What was measured until then stays.
+    """Cancels an evaluation. The measured steps are kept.
 
     Raises:
         Conflict: when it has ended already.

@@ -108,8 +108,8 @@ def _measure(item: EvaluatedSession, should_stop: Callable[[], bool]) -> bool:
 
 
 def _claim_renewal(item: EvaluatedSession) -> Callable[[], None]:
-    """Returns what extends the claim when a third of its time has passed: contexts of large budgets take
-    seconds.
+    """Returns a function that extends the claim when a third of its time has passed: contexts of large
+    budgets take seconds.
     """
     renewed_at = time.monotonic()
 

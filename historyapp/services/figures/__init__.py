@@ -1,1 +1,1 @@
-"""Figures of runs, and of projects by day. They are counted before somebody reads them."""
+"""Figures of runs, and of projects by day. They are computed before they are read."""

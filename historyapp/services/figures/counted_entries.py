@@ -15,7 +15,7 @@ from historyapp.models import Entry, Episode, Session
 
 AT_ONCE = 2000
 """Entries that are read at once."""
-_OF_STEPS = ("tool_results", "review")
+_RESULT_KINDS = ("tool_results", "review")
 _MILLISECOND = timedelta(milliseconds=1)
 
 
@@ -89,7 +89,7 @@ class CountedPart:
         if row is not None and row.anchor == position:
             self._keys[position] = FiguresKey(day_of(at), added.model, row.tool, has_cost)
             return self._keys[position]
-        if row is None or kind not in _OF_STEPS:
+        if row is None or kind not in _RESULT_KINDS:
             return FiguresKey(day_of(at), added.model, "", has_cost)
         key = self._key_of(row)
         return key._replace(model=added.model, has_cost=has_cost) if added.figures.model_calls else key

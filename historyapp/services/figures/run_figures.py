@@ -31,7 +31,7 @@ INTERVAL = 250
 """Steps between two checkpoints."""
 SECONDS = 0.18
 """The limit for one request's processor time, in seconds."""
-LOOKS_AT_CLOCK = 16
+STEPS_BETWEEN_CHECKS = 16
 """A request checks the time after this many steps."""
 PART_SECONDS = 0.5
 """The same for a worker, which then checks whether it must stop."""
@@ -153,7 +153,7 @@ def _count(history: History, seconds: float | None) -> _CountState:
     for run in _runs(history.lineage, checkpoint.position - 1 if checkpoint else 0):
         is_output = isinstance(run[0].body, ModelOutput)
         done = figures.steps - counting.stored_at
-        is_late = end is not None and done % LOOKS_AT_CLOCK == 1 and time.thread_time() > end
+        is_late = end is not None and done % STEPS_BETWEEN_CHECKS == 1 and time.thread_time() > end
         if is_output and (is_late or done >= INTERVAL):
             counting.add_checkpoint(run[0])
         if is_output and is_late:

@@ -23,7 +23,7 @@ from historyapp.services.transactions import writing
 log = logging.getLogger(__name__)
 
 MAX_VARIANTS = 50
-"""The most different beginnings of one session. The file is read again for each comparison."""
+"""The maximum number of sessions that share an id and begin differently. Each comparison reads the file."""
 OnProgress = Callable[[int], None]
 """Called after each operation with the number of bytes read so far."""
 

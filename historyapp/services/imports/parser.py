@@ -39,15 +39,15 @@ from historyapp.services.imports.time_limit import (
 
 MODULE = "historyapp.services.imports.parser_process"
 BATCH = 250
-"""The most operations in a batch."""
+"""The maximum number of operations in a batch."""
 BATCH_SIZE = 2 * 1024 * 1024
 """A batch is sent when it reaches this many bytes."""
 MAX_UNSENT = 8 * 1024 * 1024
-"""The most unsent bytes. The storing process receives in bursts."""
+"""The maximum number of unsent bytes. The storing process receives in bursts."""
 BUFFER = 256 * 1024
 """Bytes read from the file at once."""
 PROCESS_MIN_SIZE = 16 * 1024 * 1024
-"""The least file size, in bytes, for a parser process, which takes time to start and to fill a batch."""
+"""The minimum file size for a parser process, in bytes. A process takes time to start and fill a batch."""
 ENDED = "The process that parsed the file has ended. Import the file again."
 
 
@@ -147,7 +147,7 @@ class ParserProcess:
             UnreadableTranscript: as ``detect_in_time``.
             OSError: when no process can be started.
         """
-        with self._reading("", source) as parser:
+        with self._parse_remotely("", source) as parser:
             return IMPORTERS[parser.receive()]
 
     def parse(self, importer: Importer, source: Source) -> AbstractContextManager[RemoteParser]:
@@ -156,10 +156,10 @@ class ParserProcess:
         Raises:
             OSError: when no process can be started.
         """
-        return self._reading(importer.name, source)
+        return self._parse_remotely(importer.name, source)
 
     @contextmanager
-    def _reading(self, task: str, source: Source) -> Iterator[RemoteParser]:
+    def _parse_remotely(self, task: str, source: Source) -> Iterator[RemoteParser]:
         """``task``: the importer's name; empty to detect the importer."""
         size = seconds_allowed(source)
         parser = RemoteParser(self._request(task, source), lambda: self._end_error(size))

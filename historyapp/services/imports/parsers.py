@@ -9,7 +9,7 @@ from django.conf import settings
 from historyapp.services.imports.parser import ParserProcess
 
 MAX = 4
-"""The most processes at once, each about 110 MB. Further imports wait for one."""
+"""The maximum number of processes, each of about 110 MB. Further imports wait for one."""
 
 
 class Parsers:

@@ -32,7 +32,7 @@ from historyapp.services.rewinds import rewind_locked
 from historyapp.services.transactions import writing
 
 BATCH = 1000
-"""The most operations written in one transaction."""
+"""The maximum number of operations written in one transaction."""
 REWIND_COST = 40
 """A rewind takes about as long as this many entries. Other writers wait until the transaction ends."""
 BATCH_SIZE = 8 * 1024 * 1024
@@ -88,11 +88,11 @@ class SessionWriter:
         self._notes: list[AddNote] = []
         self._time = start.created_at
         self._head_before = source.session.head if source.settled else 0
-        """The least head at which a summary of this import can have been made."""
+        """The lowest head at which a summary of this import can have been created."""
         position = start.forked_from[1] if start.forked_from else 0
         self._newest = _SourceOperation(RewindTo(start.session, 0), 0, position, "")
         self._newest_settled = self._newest
-        """The newest operation that will be the same when the file has grown."""
+        """The newest operation that does not change when the file grows."""
 
     @property
     def is_comparing(self) -> bool:
@@ -292,7 +292,7 @@ def _at(waiting: _SourceOperation, time: datetime) -> _SourceOperation:
 
 
 def _beginning(session: Session, entries: list[Prepared | None]) -> datetime:
-    """When the run began: as the file says, otherwise the first known time of its own entries."""
+    """The start of the run: as the file says, otherwise the first known time of its own entries."""
     times = (known_time(entry.draft.created_at) for entry in entries if entry)
     return known_time(session.created_at) or next(filter(None, times), None) or UNDATED
 

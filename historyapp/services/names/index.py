@@ -116,7 +116,7 @@ def add_chunk(session: Session, last: int | None = None, *, is_interactive: bool
 
     Args:
         last: the last position that is needed; None: the newest one.
-        is_interactive: whether somebody is waiting.
+        is_interactive: whether a request waits for it.
     """
     index = NameIndex.objects.filter(session=session, version=VERSION).first() or _begin(session)
     end = session.head if last is None else min(last, session.head)
@@ -189,7 +189,7 @@ def read_chunk(
     last: int | None = None,
     is_interactive: bool = False,
 ) -> IndexChunk | None:
-    """The names of the next entries, and the actions that named something unseen; None at the end.
+    """The names in the next entries, and the actions with unseen names; None at the end.
 
     Args:
         unsaved: places that are not stored yet, ascending, of entries up to the index's position.
@@ -244,7 +244,7 @@ def _action(row: Entry, output: core.ModelOutput) -> _Action:
 def _flags(
     before: _IndexState, entries: Sequence[tuple[Entry, core.Entry]], keys: Sequence[set[int]]
 ) -> list[StepNames]:
-    """The rows of the actions that named something unseen, or something that had been compacted away.
+    """The rows of the actions with names that were unseen or had been compacted away.
 
     Args:
         keys: the keys of each entry.

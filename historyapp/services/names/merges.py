@@ -42,7 +42,7 @@ def _next_runs(index: NameIndex, most: int) -> list[NameRun]:
     """The smallest runs of similar size that would be merged one after the other; empty if there are none.
 
     Args:
-        most: the most places that they may have in total.
+        most: the maximum number of places in total.
     """
     to_merge: list[NameRun] = []
     size = 0

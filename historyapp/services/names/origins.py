@@ -51,7 +51,7 @@ MAX_PLACES = 50
 MAX_ENTRY = 15_000
 """An entry with more tokens is not read to show one of its lines."""
 MAX_TOKENS = 40_000
-"""The most tokens read from all these entries."""
+"""The maximum number of tokens read from all these entries."""
 Spot = tuple[int, Group]
 """The key of a name, and the group of a place within its entry."""
 

@@ -15,7 +15,7 @@ class RunNames:
     has_index: bool
     """Whether any live entry is in the index."""
     unseen: int
-    """The number of files that appeared nowhere before. ``gone``: names that had been compacted away."""
+    """The number of files that appeared nowhere before; ``gone``: of names that had been compacted away."""
     unseen_steps: list[int]
     """The numbers of the steps that named them; likewise ``gone_steps``."""
     gone: int

@@ -54,7 +54,7 @@ class RequestChanges:
     shared: int
     """Tokens of the beginning that both requests share."""
     cache: CacheEffect
-    """The most that a cache could save."""
+    """The maximum that a cache could save."""
     cached_cost: int | None
     """The cost of the model call in millionths of a dollar if a cache holds the whole shared part; None if
     the price or the usage is unknown."""

@@ -25,7 +25,7 @@ from historyapp.wire.problems import CursorExpired, StorageFailed
 log = logging.getLogger(__name__)
 
 STEPS_AT_ONCE = 100
-"""The most steps added in one transaction. On SQLite, agents wait for it."""
+"""The maximum number of steps added in one transaction. On SQLite, agents wait for it."""
 CHANGES_AT_ONCE = 500
 READ_SECONDS = 0.15
 """A search adds steps for this many seconds before it answers."""
@@ -71,7 +71,7 @@ def catch_up_for_search(project: UUID) -> bool:
 
 
 def projects_to_index() -> list[UUID]:
-    """The projects with enough missing entries that a worker should add them."""
+    """The projects with more than ``LATE_ENTRIES`` missing entries, which a worker adds."""
     progress_by_project = {progress.project_id: progress for progress in SearchProgress.objects.all()}
     projects = []
     for project in Project.objects.order_by().values_list("pk", flat=True):

@@ -22,7 +22,7 @@ class Results:
     is_up_to_date: bool
     """False while older steps are still missing in the index."""
     wider: str = ""
-    """The wider query that was used, because no step matched: it matches several steps of a session
+    """The query that was used instead, because no single step matched. It matches several steps of a session
     together."""
 
 

@@ -35,7 +35,7 @@ MAX_RETRY_AFTER = 3600
 OFF_AFTER, OFF_FAILURES = timedelta(days=3), 10
 """A webhook is switched off when all attempts in this time have failed and there were at least this many."""
 MIN_CLAIM = 15
-"""The least length of a claim, in seconds: sending one attempt and storing it takes less."""
+"""The minimum length of a claim, in seconds. Sending one attempt and storing its result takes less."""
 TURN_SECONDS = 20.0
 """Another webhook gets its turn after this many seconds."""
 AT_ONCE = 20

@@ -20,7 +20,7 @@ from historyapp.services.webhooks.fan_out import test_delivery
 from historyapp.services.webhooks.targets import check_literal, parse_target
 
 MAX_WEBHOOKS = 20
-"""The most webhooks of one project."""
+"""The maximum number of webhooks of one project."""
 _MAX_URL = 2000
 _PRUNED_AT_ONCE = 1000
 _MESSAGE = re.compile(r"msg_[0-9a-f]{32}")
@@ -87,8 +87,8 @@ def rotate_secret(project: Project, webhook_id: UUID, *, actor: str = "") -> Web
 
     Raises:
         NotFound: when the project has no such webhook.
-        Conflict: within a day after the last rotation, because the oldest secret would stop working too
-            early.
+        Conflict: within a day after the last rotation, because the oldest secret would stop signing before
+            its day is over.
     """
     with writing():
         webhook = _locked(project, webhook_id)

@@ -24,10 +24,10 @@ from historyapp.wire.problems import StorageFailed
 log = logging.getLogger(__name__)
 
 MAX_ROWS = 200
-"""For the appends of one session on one page of the feed, this many newest steps are read."""
+"""At most this many of the newest steps are read for the appends of one session on a page of the feed."""
 MAX_NAMED = 10
-"""The most steps that one event names."""
-_TOGETHER = timedelta(seconds=10)
+"""The maximum number of steps that one event names."""
+_MAX_DELAY = timedelta(seconds=10)
 """One transaction writes a status and its audit record. Their times differ by at most this."""
 
 
@@ -102,7 +102,7 @@ def _started(part: _SessionChanges) -> Iterator[WebhookEvent]:
 
 def _ended(part: _SessionChanges) -> Iterator[WebhookEvent]:
     """Only a change of the status leaves an audit record."""
-    first, last = part.changes[0].at - _TOGETHER, part.changes[-1].at + _TOGETHER
+    first, last = part.changes[0].at - _MAX_DELAY, part.changes[-1].at + _MAX_DELAY
     records = AuditRecord.objects.filter(
         project=part.session.project_id, created_at__range=(first, last), session=part.session.pk
     )

@@ -1,4 +1,4 @@
-"""One attempt: a POST with a limit on everything, which never follows a redirect."""
+"""Sends one attempt: a POST with limits of time and size. It never follows a redirect."""
 
 import asyncio
 import time
