@@ -12,22 +12,20 @@ def session(page: Page, server: str) -> Session:
     return record_session(sign_in(page.context, server))
 
 
-def test_a_key_bookmarks_the_step_and_removes_the_bookmark(page: Page, session: Session) -> None:
+def test_a_key_bookmarks_a_step_and_its_note_stays_when_the_playhead_comes_back(
+    page: Page, session: Session
+) -> None:
     page.goto(page_of(session, "?step=2"))
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".step-head h2")).to_contain_text("3")
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator(".step-head h2")).to_contain_text("2")
     page.keyboard.press("b")
     expect(page.locator("#rows .bookmark-2")).to_be_visible()
     expect(page.locator("#note")).to_contain_text("Bookmarked by alice")
     page.keyboard.press("b")
     expect(page.locator("#rows .bookmark-2")).to_have_count(0)
     expect(page.locator("#note")).not_to_contain_text("Bookmarked")
-
-
-def test_a_note_stays_with_its_step_when_the_playhead_comes_back(page: Page, session: Session) -> None:
-    page.goto(page_of(session, "?step=2"))
-    page.keyboard.press("ArrowRight")
-    expect(page.locator(".step-head h2")).to_contain_text("3")
-    page.keyboard.press("ArrowLeft")
-    expect(page.locator(".step-head h2")).to_contain_text("2")
     page.get_by_title("Note on this step").click()
     page.get_by_label("Note on this step").fill("Why b\nhere?")
     page.get_by_role("button", name="Save").click()

@@ -21,12 +21,19 @@ def _with_names(session: Session) -> Session:
     return session
 
 
-def test_a_mark_opens_a_box_that_leads_to_the_first_place(page: Page, session: Session) -> None:
+def test_marks_come_with_each_step_and_open_a_box_that_leads_to_the_first_place(
+    page: Page, session: Session
+) -> None:
     page.goto(page_of(session, "?step=8"))
     expect(page.locator(".origin-mark")).to_have_count(0)
     page.get_by_text("Where did it get this from?").click()
-    mark = page.locator(".origin-mark").first
-    expect(mark).to_have_text("src/app.py")
+    expect(page.locator(".origin-mark").first).to_have_text("src/app.py")
+    page.keyboard.press("Escape")
+    page.keyboard.press("ArrowRight")  # the next step is marked without another click
+    expect(page.locator(".origin-mark.is-nowhere").first).to_have_text("src/guess.py")
+    expect(page.locator(".origins")).not_to_have_attribute("open", "")
+    page.keyboard.press("ArrowLeft")
+    mark = page.locator(".origin-mark", has_text="src/app.py").first
     mark.click()
     box = page.locator("#origin-box")
     expect(box).to_contain_text("First in a result of step 7, line 2")
@@ -36,37 +43,25 @@ def test_a_mark_opens_a_box_that_leads_to_the_first_place(page: Page, session: S
     expect(page.locator(".step-head h2")).to_contain_text("7")
 
 
-def test_a_name_that_colours_divide_is_one_mark(page: Page, session: Session) -> None:
+def test_a_name_in_colours_is_one_mark_and_one_that_was_compacted_away_is_marked_as_such(
+    page: Page, session: Session
+) -> None:
     change = {"old_str": "points = 1\n", "new_str": "points = contact.playerClass + 1\n"}
-    append(session.project, session.pk, [act("edit_file", path="src/app.py", **change), ok()])
+    summary = draft(ModelInput(channel="compaction", content="Nothing of note so far."))
+    edit = [act("edit_file", path="src/app.py", **change), ok()]
+    append(session.project, session.pk, [*edit, summary, act("read_file", path="src/app.py"), ok()])
     page.goto(page_of(session, "?step=10"))
     page.get_by_text("Where did it get this from?").click()
     mark = page.locator(".origin-mark[data-of='contact.playerClass']")
     expect(mark).to_have_text("contact.playerClass")
     assert mark.locator("*").count() > 1
     mark.click()
-    expect(page.locator("#origin-box")).to_contain_text("from nowhere")
-
-
-def test_what_was_compacted_away_is_marked(page: Page, session: Session) -> None:
-    summary = draft(ModelInput(channel="compaction", content="Nothing of note so far."))
-    append(session.project, session.pk, [summary, act("read_file", path="src/app.py"), ok()])
-    page.goto(page_of(session, "?step=10"))
-    page.get_by_text("Where did it get this from?").click()
-    mark = page.locator(".origin-mark.is-gone")
-    mark.click()
     box = page.locator("#origin-box")
-    expect(box).to_contain_text("The model no longer saw it: it had been compacted away")
-
-
-def test_the_next_step_is_marked_by_itself(page: Page, session: Session) -> None:
-    page.goto(page_of(session, "?step=8"))
-    page.get_by_text("Where did it get this from?").click()
-    expect(page.locator(".origin-mark").first).to_be_visible()
+    expect(box).to_contain_text("from nowhere")
     page.keyboard.press("Escape")
     page.keyboard.press("ArrowRight")
-    expect(page.locator(".origin-mark.is-nowhere").first).to_have_text("src/guess.py")
-    expect(page.locator(".origins")).not_to_have_attribute("open", "")
+    page.locator(".origin-mark.is-gone").click()
+    expect(box).to_contain_text("The model no longer saw it: it had been compacted away")
 
 
 @pytest.mark.thorough

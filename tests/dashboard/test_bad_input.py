@@ -1,5 +1,6 @@
 """Unusual runs are shown sensibly on the session page, its steps, the overview and the ledger."""
 
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -41,10 +42,16 @@ def pages(client: Client, session: Session) -> dict[str, str]:
 
 
 def test_a_run_without_times_is_undated(alice: Client, project: Project) -> None:
-    shown = pages(alice, recorded(project, *called("Bash", {"command": "ls"}, "a.py", created_at=UNDATED)))
+    session = recorded(project, *called("Bash", {"command": "ls"}, "a.py", created_at=UNDATED))
+    shown = pages(alice, session)
+    assert "undated" in shown["step"]
     assert "undated" in shown["overview"]
     assert "No step has a duration." in shown["overview"]
-    assert not any("1970" in page or "0001" in page for page in shown.values())
+    page = html(alice.get(reverse("session", args=[session.pk])))
+    assert "undated" in re.findall(r'id="facts".*?</div>', page, re.DOTALL)[0]
+    sessions = alice.get(reverse("sessions"))
+    assert "undated" in re.findall(r'class="[^"]*\bwhen\b.*?</td>', html(sessions), re.DOTALL)[0]
+    assert not any("1970" in each or "0001" in each for each in (*shown.values(), text(sessions)))
 
 
 def test_a_run_without_usage_is_estimated(alice: Client, project: Project) -> None:

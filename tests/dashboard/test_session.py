@@ -1,6 +1,7 @@
 """The session page: the address holds the position, takes are shown, and odd sessions look right."""
 
 import re
+from datetime import UTC, datetime
 
 import pytest
 from django.test import Client
@@ -50,6 +51,20 @@ def test_a_step_beyond_the_history_is_a_404_that_names_the_range(
 )
 def test_a_position_that_is_none_is_a_422(alice: Client, session: Session, query: str) -> None:
     assert alice.get(page_of(session, query)).status_code == 422
+
+
+def test_times_are_in_utc_until_scripts_put_them_into_the_readers_zone(
+    alice: Client, project: Project
+) -> None:
+    session = create_session(project)
+    night = datetime(2026, 1, 2, 20, 30, 5, tzinfo=UTC)
+    append(project, session.pk, [draft._replace(created_at=night) for draft in (act(), ok())])
+    page = html(alice.get(page_of(session)))
+    time = f'<time datetime="{night.isoformat()}" data-shown='
+    head = page[page.index('class="step-head"') :]
+    assert f'{time}"full">2026-01-02 20:30:05 UTC</time>' in head
+    clock = page[page.index("data-clock") : page.index('class="pace')]
+    assert f'{time}"clock">20:30:05</time>' in clock
 
 
 def test_the_playhead_is_marked_in_the_list(alice: Client, session: Session) -> None:
