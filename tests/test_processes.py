@@ -41,7 +41,8 @@ def run(folder: Path, *options: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [*command, *options, *sorted(map(str, folder.glob("test_*.py")))],
         cwd=ROOT,
-        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        # With temporary folders of its own: at its end, pytest removes what killed runs left in the others.
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_DEBUG_TEMPROOT": str(folder)},
         capture_output=True,
         text=True,
         timeout=60,
@@ -103,9 +104,12 @@ def test_a_process_that_catches_the_signal_is_killed(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text("import tests.processes\ntests.processes.STOP_SECONDS = 1\n")
     (tmp_path / "test_a.py").write_text("import time\ndef test_fails(): time.sleep(1); assert 1 == 2\n")
     catches = "signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(50)"
-    (tmp_path / "test_b.py").write_text(f"import signal, time\ndef test_waits(): {catches}\n")
+    # Each process takes its next file before it ends the first one. Without a third file, the process that
+    # waits would take both if it began first.
+    (tmp_path / "test_b.py").write_text("def test_passes(): pass\n")
+    (tmp_path / "test_c.py").write_text(f"import signal, time\ndef test_waits(): {catches}\n")
     stopped = run(tmp_path, "--processes", "1", "1", "-x")
     assert stopped.returncode == 1
     seconds = re.search(r" 1 failed in ([\d.]+)s", stopped.stdout)
-    assert seconds is not None
+    assert seconds is not None, stopped.stdout
     assert float(seconds[1]) < 40

@@ -28,10 +28,10 @@ def test_the_administration_has_the_colours_of_the_scheme_and_no_barrier(page: P
         expect(page.locator("body")).to_have_css("background-color", ground)
         expect(page.locator("#result_list tbody th a").first).to_have_css("color", accent)
     barriers = []
-    for address in ("", "historyapp/session/", "historyapp/auditrecord/"):
-        page.goto(f"/admin/{address}")
-        for scheme, options in RULES.items():
-            page.emulate_media(color_scheme=scheme)
+    for scheme, options in RULES.items():
+        page.emulate_media(color_scheme=scheme)
+        for address in ("", "historyapp/session/", "historyapp/auditrecord/"):
+            page.goto(f"/admin/{address}")  # each time anew: the administration fades from colour to colour
             found = Axe().run(page, options={"resultTypes": ["violations"], **options})
             barriers += [
                 (barrier["id"], scheme, address, [node["html"][:200] for node in barrier["nodes"]])
