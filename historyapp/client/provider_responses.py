@@ -94,7 +94,7 @@ def _response_drafts(fields: Mapping[str, Any]) -> list[EntryDraft]:
     Raises:
         ValueError: when it failed or is not finished.
     """
-    from historyapp.core.importers.messages import Calls, SourceCall
+    from historyapp.core.importers.messages import CallMatcher, SourceCall
     from historyapp.core.importers.records import present_fields
     from historyapp.core.json import listing, mapping, text
 
@@ -103,7 +103,7 @@ def _response_drafts(fields: Mapping[str, Any]) -> list[EntryDraft]:
         reason = text(mapping(fields.get("error")).get("message"))
         raise ValueError(f"The response is {status}{f': {reason}' if reason else ''}. Nothing was recorded.")
     items = [item for item in map(mapping, listing(fields["output"])) if item]
-    calls, renamed = Calls(uuid4().hex).begin(
+    calls, renamed = CallMatcher(uuid4().hex).add_output(
         SourceCall(item.get("call_id"), item.get("name"), item.get(_CALLS[item["type"]]))
         for item in items
         if item.get("type") in _CALLS

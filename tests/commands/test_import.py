@@ -122,9 +122,9 @@ def test_what_was_skipped_is_named_by_line_up_to_a_few(run: Run, transcript: Pat
     out = run("import", transcript).out
     skipped = [line.strip() for line in out.splitlines() if line.startswith("    ")]
     assert skipped == [
-        "skipped line 3: cut off in the middle",
-        "skipped line 4: cut off in the middle",
-        "skipped line 5: cut off in the middle",
+        "skipped line 3: truncated",
+        "skipped line 4: truncated",
+        "skipped line 5: truncated",
         "skipped 2 more that cannot be read (--verbose lists them)",
     ]
     assert "1 session, 2 steps, 1 call, 1 result" in out
@@ -253,7 +253,7 @@ def test_a_dry_run_reports_the_same_and_stores_nothing(run: Run, transcript: Pat
 
 def test_a_dry_run_names_what_it_skips_too(run: Run, transcript: Path) -> None:
     write(transcript, *RECORDS, '{"broken')
-    assert "skipped line 5: cut off in the middle" in run("import", "--dry-run", transcript).out
+    assert "skipped line 5: truncated" in run("import", "--dry-run", transcript).out
 
 
 def test_sessions_go_into_the_project_that_is_named(run: Run, transcript: Path) -> None:

@@ -29,14 +29,14 @@ IMPORTERS: dict[str, Importer] = {
         OPENAI_CHAT,
     )
 }
-"""By name, in the order in which they are asked: formats that mark their files come before plain messages."""
+"""By name, in the order of detection: formats with a distinctive field come before plain messages."""
 
 
 def detect(source: Source) -> Importer:
-    """The importer for a file, by its content and not by its name.
+    """The importer of a file. Only the content decides, not the name.
 
     Raises:
-        UnreadableTranscript: when it is in no supported format.
+        UnreadableTranscript: if no importer recognises the file.
     """
     head = head_of(source)
     for importer in IMPORTERS.values():

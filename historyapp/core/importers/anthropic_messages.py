@@ -1,7 +1,7 @@
 """Anthropic message lists: bare, as requests with ``system`` and ``tools``, or requests with their responses.
 
-Server tools (web search, code execution …) bring their results inside the assistant message. Such a message
-becomes several outputs: each ends where a result comes back, as the model saw it.
+Results of server tools, such as web search and code execution, are in the assistant message. Such a message
+becomes several outputs that end at its results.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput, ToolRes
 from historyapp.core.importers.base import Head, Operation, Skipped, Source
 from historyapp.core.importers.event_streams import streamed_message
 from historyapp.core.importers.exchanges import Dialect, Exchange, import_exchanges, require_entries
-from historyapp.core.importers.messages import Calls, SourceCall, session_of, tool_result, usage_facts
+from historyapp.core.importers.messages import CallMatcher, SourceCall, session_of, tool_result, usage_facts
 from historyapp.core.importers.records import head_of, present_fields, read_lines, records
 from historyapp.core.json import dump_json, listing, mapping, text
 
@@ -26,13 +26,13 @@ _DIRECT = (None, {"type": "direct"})
 
 @dataclass(slots=True)
 class _Segment:
-    """A part of an assistant message: blocks of the model, then the results that came back for them."""
+    """A part of an assistant message: blocks of the model, then the results of their tool calls."""
 
     blocks: list[dict[str, Any]] = field(default_factory=list)
     results: list[dict[str, Any]] = field(default_factory=list)
     _answered: set[str] = field(default_factory=set)
     _open: set[str] = field(default_factory=set)
-    """Ids, which may be any JSON, as text: comparing each block with all others would take too long."""
+    """Texts of the ids, which may be any JSON: comparing each block with all others would take too long."""
 
     def add(self, block: dict[str, Any]) -> None:
         if _is_result(block):
@@ -46,8 +46,8 @@ class _Segment:
             self._open.add(id)
 
     @property
-    def answered(self) -> bool:
-        """Whether every call so far has its result, so that what follows is another output."""
+    def is_complete(self) -> bool:
+        """Whether every tool call has its result, so that the next block starts another output."""
         return bool(self.results) and not self._open
 
 
@@ -55,13 +55,13 @@ class AnthropicReader:
     """Reads the messages of one conversation, in order."""
 
     def __init__(self, session: str) -> None:
-        self.calls = Calls(session)
+        self.calls = CallMatcher(session)
 
     def drafts(self, message: dict[str, Any]) -> Iterator[EntryDraft]:
         """The entries of a message.
 
         Raises:
-            ValueError: when it has no role.
+            ValueError: if it has no role.
         """
         blocks = _blocks(message.get("content"))
         match message.get("role"):
@@ -72,11 +72,11 @@ class AnthropicReader:
                     if segment.results:
                         yield self._results(segment.results)
             case str() as role:
-                answers = [block for block in blocks if _is_result(block)]
-                if answers:
-                    yield self._results(answers)
+                results = [block for block in blocks if _is_result(block)]
+                if results:
+                    yield self._results(results)
                 others = [block for block in blocks if not _is_result(block)]
-                if others or not answers:
+                if others or not results:
                     yield EntryDraft(ModelInput(channel=role, content=neutral_content(others)))
             case _:
                 raise ValueError("a message without a role")
@@ -84,20 +84,20 @@ class AnthropicReader:
     def _results(self, blocks: list[dict[str, Any]]) -> EntryDraft:
         results = []
         for block in blocks:
-            id, name = self.calls.answer(block.get("tool_use_id"))
+            id, name = self.calls.match_result(block.get("tool_use_id"))
             outputs = neutral_content(block.get("content"))
             results.append(tool_result(id, name, outputs, error=_failure(block) or None))
         return EntryDraft(ToolResults(results=tuple(results)))
 
     def _output(self, blocks: list[dict[str, Any]]) -> EntryDraft:
-        called = [block for block in blocks if block.get("type") in _CALLS]
-        calls, renamed = self.calls.begin(
-            SourceCall(b.get("id"), b.get("name"), b.get("input")) for b in called
+        call_blocks = [block for block in blocks if block.get("type") in _CALLS]
+        calls, renamed = self.calls.add_output(
+            SourceCall(b.get("id"), b.get("name"), b.get("input")) for b in call_blocks
         )
         thoughts = [text(block.get("thinking")) for block in blocks]
         texts = [text(block.get("text")) for block in blocks if block.get("type") == "text"]
-        cited = any(block.get("citations") for block in blocks)  # one text, cut into parts
-        # Content that the neutral fields of an output do not hold.
+        cited = any(block.get("citations") for block in blocks)  # the blocks are parts of one text
+        # Whether the provider-neutral fields of an output cannot hold the content.
         kinds = [block.get("type") for block in blocks]
         extra = any(set(block) - _PLAIN or block.get("caller") not in _DIRECT for block in blocks)
         extra = extra or kinds.count("text") > 1
@@ -129,14 +129,14 @@ def _is_result(block: dict[str, Any]) -> bool:
 def _segments(blocks: list[dict[str, Any]]) -> list[_Segment]:
     segments = [_Segment()]
     for block in blocks:
-        if segments[-1].answered and not _is_result(block):
+        if segments[-1].is_complete and not _is_result(block):
             segments.append(_Segment())
         segments[-1].add(block)
     return segments if blocks else [_Segment([{"type": "text", "text": ""}])]
 
 
 def _failure(block: dict[str, Any]) -> str:
-    """Why a result is an error; empty for a success."""
+    """The error of a result, or an empty text for a success."""
     content = block.get("content")
     inner = mapping(content)
     if block.get("is_error") is True or text(inner.get("type")).endswith("_error"):
@@ -153,7 +153,7 @@ def _key(message: dict[str, Any]) -> str:
     for block in _blocks(message.get("content")):
         if block.get("type") in _CALLS:
             parts.append([block.get("name"), block.get("input")])
-        elif block.get("type") not in _THINKING:  # clients may leave thinking out when they send it back
+        elif block.get("type") not in _THINKING:  # clients may omit thinking when they send it back
             parts.append(block.get("text") or plain_text(neutral_content(block.get("content"))))
     return dump_json(parts)
 
@@ -165,7 +165,7 @@ class _AnthropicMessagesImporter:
     def recognises(self, head: Head) -> bool:
         if isinstance(head.document, list):
             if any("role" in mapping(item) for item in head.document[:5]):
-                return _is_own(head.document)
+                return _has_own_blocks(head.document)
             return any(map(_is_conversation, head.document[:20]))
         return any(map(_is_conversation, [head.document, *head.lines]))
 
@@ -182,8 +182,8 @@ class _AnthropicMessagesImporter:
         )
 
 
-def _is_own(messages: Any) -> bool:
-    """Whether messages have blocks that only Anthropic has; plain text reads the same in both formats."""
+def _has_own_blocks(messages: Any) -> bool:
+    """Whether messages have blocks that only Anthropic has. Plain text is the same in both formats."""
     for message in listing(messages)[:50]:
         role, content = mapping(message).get("role"), mapping(message).get("content")
         if role not in ("user", "assistant") or mapping(message).get("tool_calls"):
@@ -202,11 +202,11 @@ def _is_conversation(record: Any) -> bool:
     if not isinstance(messages, list) or "choices" in mapping(record.get("response")):
         return False
     tools = [mapping(tool) for tool in listing(request.get("tools"))]
-    answered = mapping(record.get("response")).get("type") == "message"
-    streamed = text(record.get("response")).startswith("event: message_start")
-    declared = "system" in request or any("input_schema" in tool for tool in tools)
-    with_role = any("role" in mapping(message) for message in messages[:5])
-    return with_role and (answered or streamed or declared or _is_own(messages))
+    has_response = mapping(record.get("response")).get("type") == "message"
+    is_streamed = text(record.get("response")).startswith("event: message_start")
+    has_anthropic_fields = "system" in request or any("input_schema" in tool for tool in tools)
+    has_roles = any("role" in mapping(message) for message in messages[:5])
+    return has_roles and (has_response or is_streamed or has_anthropic_fields or _has_own_blocks(messages))
 
 
 def _exchanges(source: Source, head: Head) -> Iterator[Exchange | Skipped]:
@@ -224,24 +224,24 @@ def _exchanges(source: Source, head: Head) -> Iterator[Exchange | Skipped]:
 
 
 def _exchange(record: dict[str, Any], index: int, session: str) -> Exchange | Skipped:
-    recorded = "request" in record
-    request = mapping(record["request"]) if recorded else record
+    is_recorded_call = "request" in record
+    request = mapping(record["request"]) if is_recorded_call else record
     if not isinstance(request.get("messages"), list):
         return Skipped(index or 1, "not an Anthropic messages request", damaged=False)
-    response = record.get("response")
-    answer = mapping(streamed_message(response) if isinstance(response, str) else response)
-    reply = {"role": "assistant", "content": answer["content"]} if "content" in answer else None
-    source = present_fields(id=answer.get("id"), stop_reason=answer.get("stop_reason"))
-    facts = present_fields(model=answer.get("model"), source=source)
+    raw = record.get("response")
+    response = mapping(streamed_message(raw) if isinstance(raw, str) else raw)
+    reply = {"role": "assistant", "content": response["content"]} if "content" in response else None
+    source = present_fields(id=response.get("id"), stop_reason=response.get("stop_reason"))
+    facts = present_fields(model=response.get("model"), source=source)
     return Exchange(
         request["messages"],
         index=index,
         instruction=plain_text(neutral_content(request.get("system"))),
         reply=reply,
-        reply_facts=usage_facts(answer.get("usage"), "anthropic") | facts,
-        failure="" if reply or response is None else dump_json(answer.get("error") or record.get("status")),
-        session=None if recorded else session,
-        model=text(answer.get("model")) or text(request.get("model")),
+        reply_facts=usage_facts(response.get("usage"), "anthropic") | facts,
+        failure="" if reply or raw is None else dump_json(response.get("error") or record.get("status")),
+        session=None if is_recorded_call else session,
+        model=text(response.get("model")) or text(request.get("model")),
         metadata=present_fields(tools=request.get("tools")),
     )
 

@@ -1,7 +1,7 @@
-"""What an importer is: it reads one transcript file and yields, in order, the operations on its sessions.
+"""The interface of importers. An importer reads one transcript file and yields operations on its sessions.
 
-Importers know nothing of storage. They yield operations as they read, so that a file of any size passes
-through a fixed amount of memory; ``historyapp.services.imports.files`` carries the operations out.
+Importers do not use the database. They yield operations while they read, so that a file of any size needs a
+fixed amount of memory. ``historyapp.services.imports.files`` executes the operations.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,28 +14,28 @@ from historyapp.core.entries import EntryDraft
 
 @dataclass(frozen=True, slots=True)
 class SessionStart:
-    """Announces a session of the file. Comes before its first other operation."""
+    """The first operation of a session."""
 
     session: str
-    """The session's id in the source: stable across copies and growth of the file, unique in its format."""
+    """The session's id in the source: unique in its format, and equal in copies and longer files."""
     title: str = ""
     agent: str = ""
     model: str = ""
     tags: tuple[str, ...] = ()
     spawned_by: str | None = None
-    """Source id of the session whose agent started this one (a sub-agent)."""
+    """Source id of the session whose agent started this one as a sub-agent."""
     partial_copy: str | None = None
-    """Source id under which another transcript holds a part of this session. This one replaces it."""
+    """Source id of another transcript with a part of this session. This session replaces it."""
     whole_copy: str | None = None
-    """Source id under which another transcript holds this session in full. This one holds a part."""
+    """Source id of another transcript with the whole session, of which this one is a part."""
     forked_from: tuple[str, int] | None = None
-    """Source id of the parent, announced earlier in the same file, and the last position that is shared."""
+    """Source id of the parent, which starts earlier in the same file, and the last shared position."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Session settings that differ from the defaults."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """Further facts from the source: working folder, version, totals …"""
+    """Other facts from the source, such as working folder, version and totals."""
     annotation: Mapping[str, Any] = field(default_factory=dict)
-    """Note and score as the file has them. Only in Playhead's own export, like what follows."""
+    """Note and score. Only Playhead's own export has these and the following fields."""
     created_at: datetime | None = None
     status: str = ""
 
@@ -46,28 +46,29 @@ class Append(NamedTuple):
     session: str
     draft: EntryDraft
     provisional: bool = False
-    """Written out only because the file ended: a grown copy of the file may give another entry here."""
+    """Yielded only because the file ended: a longer copy of the file may have another entry here."""
 
 
 @dataclass(frozen=True, slots=True)
 class RewindTo:
-    """The session goes on from an earlier position, which may lie in a take; what is cut off stays as a take.
+    """A rewind to an earlier position, which may be in a take. The entries that are cut off become a take.
 
-    Positions count as in the log: within a session each ``Append`` and each ``RewindTo`` takes the next one,
-    from 1, or in a fork from the position after its fork point. 0: from before the first entry.
+    Positions count as in the log: each ``Append`` and each ``RewindTo`` of a session takes the next position,
+    starting at 1, or in a fork at the position after its fork point. 0 is before the first entry.
     """
 
     session: str
     to_position: int
     reason: str = ""
+    """Part of the stored digest: with another text, importing the file again would rewind the session."""
     actor: str = ""
     draft: EntryDraft | None = None
-    """Only for Playhead's own export: the rewind entry's time and metadata."""
+    """The time and metadata of the rewind entry. Only Playhead's own export has them."""
 
 
 @dataclass(frozen=True, slots=True)
 class AddSummary:
-    """A summary that the file holds for a range of positions."""
+    """A summary of a range of positions."""
 
     session: str
     first_position: int
@@ -79,18 +80,18 @@ class AddSummary:
     level: int = 1
     """1: one episode, 2: a range, 3: a digest of ranges."""
     made_at: int | None = None
-    """The newest position when it was made; None if the source does not say: now."""
+    """The newest position when it was made, or None for the position at the import."""
     created_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AddNote:
-    """A bookmark or note that the file holds on the step whose output has a position."""
+    """A bookmark or note on the step whose output is at a position."""
 
     session: str
     position: int
     text: str = ""
-    """Empty: a bookmark."""
+    """Empty for a bookmark."""
     actor: str = ""
     created_at: datetime | None = None
     updated_at: datetime | None = None
@@ -98,13 +99,13 @@ class AddNote:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A record that could not be used. Everything readable around it is still imported."""
+    """A record that is not imported."""
 
     line: int
     """1-based line of the file; for a single JSON document, the record's 1-based index."""
     reason: str
     damaged: bool = True
-    """False if the record is well formed but says nothing that belongs in a history."""
+    """False if the record is valid and contains nothing for the history."""
 
 
 Operation = SessionStart | Append | RewindTo | AddSummary | AddNote | Skipped
@@ -112,42 +113,42 @@ Operation = SessionStart | Append | RewindTo | AddSummary | AddNote | Skipped
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A transcript to read. ``stream`` is seekable; importers read it from the start."""
+    """A transcript file. ``stream`` is seekable, and importers read it from its start."""
 
     name: str
-    """The file's name, for messages and for formats that keep their session id there."""
+    """The file's name. Some formats have the session id only there."""
     stream: BinaryIO
     folder: str = ""
-    """The folder the file lies in, if there is one."""
+    """The folder of the file, or empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The beginning of a file, enough to tell its format."""
+    """The beginning of a file, which shows its format."""
 
     name: str
     lines: tuple[Mapping[str, Any], ...]
-    """The JSON objects among its first lines, each from a line of its own."""
+    """The JSON objects in its first lines, one in each line."""
     document: Any = None
-    """The whole file as one JSON value, where it is one and not line-delimited; otherwise null."""
+    """The whole file, if it is one JSON value; None if it is line-delimited."""
 
 
 class Importer(Protocol):
     """One transcript format."""
 
     name: str
-    """As in the API and in ``--format``, for example ``claude_code``."""
+    """The name in the API and in ``--format``, for example ``claude_code``."""
     title: str
-    """For people, for example ``Claude Code session``."""
+    """The label for users, for example ``Claude Code session``."""
 
     def recognises(self, head: Head) -> bool:
-        """Whether the file looks like this format."""
+        """Whether the file has this format."""
         ...
 
     def read(self, source: Source) -> Iterator[Operation]:
         """The file's operations, in order.
 
         Raises:
-            UnreadableTranscript: when nothing of the file can be read in this format.
+            UnreadableTranscript: if nothing in the file can be read in this format.
         """
         ...

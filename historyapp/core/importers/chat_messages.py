@@ -1,4 +1,4 @@
-"""OpenAI chat messages as entries. Several agents store their history in this shape."""
+"""OpenAI chat messages as entries. Several agents store their history in this format."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -14,39 +14,39 @@ from historyapp.core.entries import (
     UseTool,
     text_of,
 )
-from historyapp.core.importers.messages import Calls, SourceCall, tool_result
+from historyapp.core.importers.messages import CallMatcher, SourceCall, tool_result
 from historyapp.core.importers.records import present_fields
 from historyapp.core.json import dump_json, listing, mapping, text
 from historyapp.core.scanning import enclosed
 
-_INSTRUCTING = ("system", "developer")
+_INSTRUCTION_ROLES = ("system", "developer")
 _NEUTRAL_FIELDS = {"role", "content", "tool_calls", "function_call", "reasoning_content", "name"}
-# Without "<" in a name: otherwise each of many unclosed marks reads all that follow.
+# A name has no "<": otherwise the time is quadratic in the number of unclosed tags.
 _CALL_IN_TEXT = re.compile(r"<function=([^<>\s]+)>\n?(.*?)(?:</function|\Z)", re.DOTALL)
 _PARAMETER, _END_OF_PARAMETER = re.compile(r"<parameter=([^<>\s]+)>"), re.compile("</parameter>")
 
 
 def split_instruction(messages: list[Any]) -> tuple[str, list[Any]]:
-    """The system and developer messages at the head of a conversation as one text, and the rest of it."""
+    """The system and developer messages at the start of a conversation as one text, and the rest."""
     texts: list[str] = []
     for message in messages:
-        if not isinstance(message, dict) or message.get("role") not in _INSTRUCTING:
+        if not isinstance(message, dict) or message.get("role") not in _INSTRUCTION_ROLES:
             break
         texts.append(plain_text(neutral_content(message.get("content"))))
     return "\n\n".join(texts), messages[len(texts) :]
 
 
 def message_key(message: Any) -> str:
-    """A message's role, text and calls without ids: equal for a reply and its repetition."""
+    """A message's role, text and calls without ids: equal for a reply and its copy in a later request."""
     if not isinstance(message, dict):
         return dump_json(message)
-    # Arguments in one spelling, whether they come as JSON text or as an object.
+    # Arguments are JSON text in some messages and objects in others.
     calls = [(call.name, dump_json(arguments_of(call.arguments))) for call in source_calls(message)]
     return dump_json([message.get("role"), plain_text(neutral_content(message.get("content"))), calls])
 
 
 def source_calls(message: dict[str, Any]) -> list[SourceCall]:
-    """The calls of an assistant message, in today's form or as one old ``function_call``."""
+    """The tool calls of an assistant message, or its deprecated ``function_call``."""
     calls = []
     for call in map(mapping, listing(message.get("tool_calls"))):
         function = mapping(call.get("function")) or mapping(call.get("custom")) or call
@@ -58,7 +58,7 @@ def source_calls(message: dict[str, Any]) -> list[SourceCall]:
 
 
 def call_in_text(content: str) -> tuple[UseTool, str] | None:
-    """The call that a model without tool calling wrote as ``<function=…>``, and the text before it."""
+    """The tool call that a model without tool calling wrote as ``<function=…>``, and the text before it."""
     match = _CALL_IN_TEXT.search(content)
     if match is None:
         return None
@@ -70,59 +70,59 @@ def call_in_text(content: str) -> tuple[UseTool, str] | None:
 class ChatMessagesReader:
     """Reads the messages of one conversation, in order."""
 
-    def __init__(self, session: str, fails: Callable[[str], bool] = lambda _: False) -> None:
-        self.calls = Calls(session)
-        self._fails = fails
-        self._begun = False
-        self._awaited: str | None = None
-        """The tool whose result comes as the next user message."""
+    def __init__(self, session: str, is_failure: Callable[[str], bool] = lambda _: False) -> None:
+        self.calls = CallMatcher(session)
+        self._is_failure = is_failure
+        self._has_messages = False
+        self._pending_tool: str | None = None
+        """The tool whose result is the next user message."""
 
     def drafts(self, message: dict[str, Any]) -> Iterator[EntryDraft]:
         """The entries of a message.
 
         Raises:
-            ValueError: when it has no role.
+            ValueError: if it has no role.
         """
         content = neutral_content(message.get("content"))
         match message.get("role"):
             case "assistant":
                 yield self._output(message, text_of(content) or text(message.get("refusal")))
             case "tool" | "function":
-                id, name = self.calls.answer(message.get("tool_call_id"), message.get("name"))
-                words = plain_text(content)
-                result = tool_result(id, name, content, error=words if self._fails(words) else None)
+                id, name = self.calls.match_result(message.get("tool_call_id"), message.get("name"))
+                output = plain_text(content)
+                result = tool_result(id, name, content, error=output if self._is_failure(output) else None)
                 yield EntryDraft(ToolResults(results=(result,)))
-            case "user" if self._awaited is not None:
-                result = tool_result(None, self._awaited, content)
-                self._awaited = None
+            case "user" if self._pending_tool is not None:
+                result = tool_result(None, self._pending_tool, content)
+                self._pending_tool = None
                 yield EntryDraft(ToolResults(results=(result,)))
             case "user":
                 source = present_fields(name=message.get("name"))
                 yield EntryDraft(ModelInput(content=content), metadata={"source": source})
-            case "system" | "developer" if not self._begun:
+            case "system" | "developer" if not self._has_messages:
                 yield EntryDraft(SystemInstruction(text=plain_text(content)))
-            case str() as role:  # an instruction in the middle does not replace the one at the head
+            case str() as role:  # a later instruction does not replace the first one
                 yield EntryDraft(ModelInput(channel=role, content=content))
             case _:
                 raise ValueError("a message without a role")
-        self._begun = True
+        self._has_messages = True
 
     def _output(self, message: dict[str, Any], content: str) -> EntryDraft:
-        calls, renamed = self.calls.begin(source_calls(message))
-        written = None if calls else call_in_text(content)
-        self._awaited = written[0].name if written else None
-        # Content that the neutral fields of an output do not hold.
+        calls, renamed = self.calls.add_output(source_calls(message))
+        text_call = None if calls else call_in_text(content)
+        self._pending_tool = text_call[0].name if text_call else None
+        # Whether the provider-neutral fields of an output cannot hold the content.
         extra = any(value for name, value in message.items() if name not in _NEUTRAL_FIELDS)
         parts = listing(message.get("content"))
-        plain = all(isinstance(part, dict) and set(part) <= {"type", "text"} for part in parts)
+        is_plain = all(isinstance(part, dict) and set(part) <= {"type", "text"} for part in parts)
         body = ModelOutput(
             thoughts=text(message.get("reasoning_content"))
             or text(message.get("reasoning"))
-            or (written[1] if written else None),
-            text="" if written else content,
+            or (text_call[1] if text_call else None),
+            text="" if text_call else content,
             tool_calls=calls,
-            use_tool=written[0] if written else None,
+            use_tool=text_call[0] if text_call else None,
             reasoning=listing(message.get("reasoning_details")) or listing(message.get("thinking_blocks")),
-            raw_message=message if written or extra or len(parts) > 1 or not plain else None,
+            raw_message=message if text_call or extra or len(parts) > 1 or not is_plain else None,
         )
         return EntryDraft(body, metadata={"source": present_fields(call_ids=renamed)})

@@ -1,9 +1,9 @@
 """Claude Code session files: ``~/.claude/projects/<folder>/<session>.jsonl`` and those of its sub-agents.
 
-One file is one session, also where it holds two session ids: a resumed session begins with the history that
-it was resumed from, and hooks go on writing the older id. Sub-agents are sessions of their own, whether their
-lines stand among the others (``isSidechain``), in a file ``agent-<id>.jsonl``, or only as echoes in progress
-records. The real system prompt is not in these files.
+One file is one session, even if it contains two session ids: a resumed session begins with the history of the
+earlier session, and hooks still write the earlier id. Each sub-agent is another session. Its lines are in the
+same file (``isSidechain``), in a file ``agent-<id>.jsonl``, or only copied into progress records. The system
+prompt is not in these files.
 """
 
 import io
@@ -27,8 +27,8 @@ from historyapp.core.text import preview
 from historyapp.core.windows import HOOK_CLEARED
 
 _EDGE = 64 * 1024
-_TALK = ("user", "assistant", "tool_use", "tool_result")
-_LINKED = (*_TALK, "system", "progress", "attachment")
+_MESSAGES = ("user", "assistant", "tool_use", "tool_result")
+_RECORDS = (*_MESSAGES, "system", "progress", "attachment")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _LINKS = ("type", "uuid", "parentUuid", "isSidechain", "agentId", "sessionId", "gitBranch", "cwd", "version")
 _FILE_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
@@ -46,7 +46,7 @@ class ClaudeCode:
             return True
         for line in head.lines:
             kind = line.get("type")
-            if kind in (*_LINKED, "queue-operation") and ("sessionId" in line or "parentUuid" in line):
+            if kind in (*_RECORDS, "queue-operation") and ("sessionId" in line or "parentUuid" in line):
                 return True
             if "loglines" in line or (kind == "summary" and "leafUuid" in line):
                 return True
@@ -78,7 +78,7 @@ def _operations(source: Source) -> Iterator[Operation]:
 
 
 def _edges(stream: BinaryIO) -> list[SourceRecord | Skipped]:
-    """The file's first and last lines, for what has to be known ahead: titles stand at the end."""
+    """The first and last lines of the file. Titles are at its end, and the session starts with its title."""
     size = stream.seek(0, io.SEEK_END)
     if size <= 2 * _EDGE:
         return list(read_lines(stream))
@@ -90,38 +90,38 @@ def _edges(stream: BinaryIO) -> list[SourceRecord | Skipped]:
 
 
 class _SessionFile:
-    """Hands the records of one file to the conversations that they belong to."""
+    """Passes each record of a file to its conversation."""
 
     def __init__(self, source: Source, edges: Iterable[SourceRecord | Skipped]) -> None:
-        known_ahead = [line.data for line in edges if isinstance(line, SourceRecord)]
+        edge_records = [line.data for line in edges if isinstance(line, SourceRecord)]
         stem = PurePath(source.name).stem
         self._folder = source.folder
-        # The newest id: a resumed session's file begins with lines of the older one.
-        ids = (id for record in reversed(known_ahead) if (id := text(record.get("sessionId"))))
+        # The newest id, because the file of a resumed session begins with lines of the earlier session.
+        ids = (id for record in reversed(edge_records) if (id := text(record.get("sessionId"))))
         self._session = stem if _UUID.fullmatch(stem) else next(ids, stem)
-        self._title = _title(known_ahead)
+        self._title = _title(edge_records)
         self._main: ClaudeCodeSession | None = None
         self._queue = PromptQueue()
         self._agents: dict[str, ClaudeCodeSession] = {}
         self._threads: dict[ClaudeCodeSession, int] = {}
-        """Those of sub-agents without an id, and their numbers."""
+        """The conversations of sub-agents without an id, and their numbers."""
         self._numbered: list[ClaudeCodeSession] = []
         self._newest_thread = 0
         self._thread_of = Places()
-        self._echoes: dict[str, ClaudeCodeSession] = {}
+        self._copies: dict[str, ClaudeCodeSession] = {}
 
     def add(self, line: int, record: dict[str, Any]) -> Iterator[Operation]:
         kind = record.get("type")
         if not isinstance(kind, str):
             yield Skipped(line, "record without a type")
-        elif kind in _TALK:
+        elif kind in _MESSAGES:
             record = current_form(record)
             if fault := missing_fields(record):
                 yield Skipped(line, fault)
             else:
-                yield from self._hand_over(line, record)
+                yield from self._dispatch(line, record)
         elif kind in ("system", "attachment"):
-            yield from self._hand_over(line, record)
+            yield from self._dispatch(line, record)
         elif kind == "progress":
             yield from self._add_progress(line, record)
         elif kind == "queue-operation":
@@ -130,21 +130,21 @@ class _SessionFile:
             yield Skipped(line, f"record of type {preview(kind, 40)}", damaged=False)
 
     def close(self) -> Iterator[Operation]:
-        """What is left when the file ends, the main session first."""
+        """The remaining operations at the end of the file, the main session first."""
         for conversation in self._conversations():
             yield from conversation.close()
         yield from self._queue.rest()
 
     def release(self) -> None:
-        """Removes what lies on the disk."""
+        """Removes the temporary databases."""
         self._thread_of.close()
         for conversation in self._conversations():
             conversation.places.close()
 
     def _conversations(self) -> Iterator[ClaudeCodeSession]:
-        return filter(None, (self._main, *self._agents.values(), *self._echoes.values()))
+        return filter(None, (self._main, *self._agents.values(), *self._copies.values()))
 
-    def _hand_over(self, line: int, record: dict[str, Any]) -> Iterator[Operation]:
+    def _dispatch(self, line: int, record: dict[str, Any]) -> Iterator[Operation]:
         if not record.get("isSidechain"):
             self._main = self._main or ClaudeCodeSession(self._recording(self._session, record), self._queue)
             yield from self._main.add(line, record)
@@ -166,7 +166,7 @@ class _SessionFile:
         yield from conversation.add(line, record)
 
     def _thread(self, record: dict[str, Any]) -> ClaudeCodeSession | None:
-        """The sub-agent of a line without an agent's id: that of its parent, or a new one (None)."""
+        """The sub-agent of a line without an agent id: the one of its parent, or None for a new one."""
         parent = record.get("parentUuid")
         if not isinstance(parent, str) or (self._main and parent in self._main.places):
             return None
@@ -176,7 +176,7 @@ class _SessionFile:
     def _start_agent(
         self, name: str, record: dict[str, Any], call: str
     ) -> Generator[Operation, None, ClaudeCodeSession]:
-        """Begins a sub-agent's session, after that of the agent which started it."""
+        """Starts a sub-agent's session, after the session of the agent that started it."""
         if self._main:
             yield from self._main.recording.release_held()
         recording = self._recording(f"{self._session}/{name}", record)
@@ -195,30 +195,30 @@ class _SessionFile:
         )
 
     def _add_progress(self, line: int, record: dict[str, Any]) -> Iterator[Operation]:
-        """Progress records are left out, except where they are the only trace of something."""
+        """Skips progress records, unless nothing else records the event."""
         data = mapping(record.get("data"))
         if data.get("hookName") == "SessionStart:clear":
             cleared = {**record, "type": "system", "subtype": "clear", "content": HOOK_CLEARED}
-            yield from self._hand_over(line, cleared)
+            yield from self._dispatch(line, cleared)
             return
-        # The conversation has to know the record: others may name it as their parent.
-        yield from self._hand_over(line, {key: record.get(key) for key in _LINKS})
+        # The conversation needs the record, because others may name it as their parent.
+        yield from self._dispatch(line, {key: record.get(key) for key in _LINKS})
         agent = text(data.get("agentId"))
-        echo = {**record, **mapping(data.get("message")), "agentId": agent}
-        if data.get("type") != "agent_progress" or echo["type"] not in _TALK or missing_fields(echo):
+        copied = {**record, **mapping(data.get("message")), "agentId": agent}
+        if data.get("type") != "agent_progress" or copied["type"] not in _MESSAGES or missing_fields(copied):
             yield Skipped(line, f"progress ({preview(text(data.get('type')), 40)})", damaged=False)
         elif agent in self._agents or self._has_file(agent):
-            yield Skipped(line, f"echo of the sub-agent {preview(agent, 40)}", damaged=False)
+            yield Skipped(line, f"copy of a record of the sub-agent {preview(agent, 40)}", damaged=False)
         else:
-            # A sub-agent known only by echoes. These leave things out: its own file takes their place.
-            if agent not in self._echoes:
-                call = text(echo.get("parentToolUseID"))
-                self._echoes[agent] = yield from self._start_agent(f"progress-{agent}", echo, call)
-                self._echoes[agent].recording.whole_copy = f"{self._session}/agent-{agent}"
-            yield from self._echoes[agent].add(line, {**echo, "parentUuid": None})
+            # Copies of a sub-agent's records are incomplete. If its file is imported later, it replaces them.
+            if agent not in self._copies:
+                call = text(copied.get("parentToolUseID"))
+                self._copies[agent] = yield from self._start_agent(f"progress-{agent}", copied, call)
+                self._copies[agent].recording.whole_copy = f"{self._session}/agent-{agent}"
+            yield from self._copies[agent].add(line, {**copied, "parentUuid": None})
 
     def _has_file(self, agent: str) -> bool:
-        """Whether the sub-agent has a file of its own beside this one."""
+        """Whether the sub-agent has its own file, in this folder or below it."""
         if not self._folder or not _FILE_NAME.fullmatch(agent):
             return False
         folder, name = Path(self._folder), f"agent-{agent}.jsonl"
@@ -226,14 +226,14 @@ class _SessionFile:
         return bool(own) or (folder / name).is_file()
 
 
-def _title(known_ahead: list[dict[str, Any]]) -> str:
-    """The title given by a person, or by the model; otherwise a summary, if it is of this file."""
-    uuids = {text(record.get("uuid")) for record in known_ahead}
+def _title(edge_records: list[dict[str, Any]]) -> str:
+    """The title by the user or the model, or else the summary, if it summarises this file."""
+    uuids = {text(record.get("uuid")) for record in edge_records}
     titles = {
         text(record.get("type")): text(
             record.get("customTitle") or record.get("aiTitle") or record.get("summary")
         )
-        for record in known_ahead
+        for record in edge_records
         if record.get("type") != "summary" or text(record.get("leafUuid")) in uuids
     }
     given_titles = (titles.get(kind, "") for kind in ("custom-title", "ai-title", "summary"))

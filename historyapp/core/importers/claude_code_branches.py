@@ -1,11 +1,11 @@
-"""Which positions of a session are live while its file is read, and what a rewind there would cut off."""
+"""The live positions of a session while its file is read."""
 
 OTHER, OUTPUT, RESULTS, PROMPT = range(4)
-"""What stands at a position."""
+"""The kinds of an entry."""
 
 
 class Branches:
-    """One byte for each entry of a session, and its rewinds. Position 0 stands before the first entry."""
+    """The kinds of a session's entries, as bytes, and its rewinds. Position 0 is before the first entry."""
 
     def __init__(self) -> None:
         self._kinds = bytearray([OTHER])
@@ -15,7 +15,7 @@ class Branches:
         self._last_turn = 0
 
     def append(self, kind: int) -> None:
-        """An entry at the next position."""
+        """Adds an entry at the next position."""
         self._kinds.append(kind)
         if kind in (OUTPUT, PROMPT):
             self._last_turn = len(self._kinds) - 1
@@ -24,13 +24,13 @@ class Branches:
         return position >= self._tail or any(first <= position <= last for first, last in self._spans)
 
     def is_end(self, position: int) -> bool:
-        """Whether it is live, and no prompt or output stands behind it."""
+        """Whether the position is live and no prompt or output follows it."""
         return self._last_turn <= position and self.is_live(position)
 
     def rewind(self, position: int) -> int:
-        """Takes the next position for a rewind entry; gives where the session is to go on from.
+        """Adds a rewind entry at the next position. Returns the position to rewind to.
 
-        That is at the end of the results that answer the output at ``position``, parallel ones included.
+        That is ``position``, or the last result after it if the output there has results.
         """
         to = position
         while to + 1 < len(self._kinds) and self._kinds[to + 1] == RESULTS:
@@ -43,7 +43,7 @@ class Branches:
         return to
 
     def _path(self, position: int) -> list[tuple[int, int]]:
-        """The live spans of the session as it stood at a position, newest first."""
+        """The spans that were live at a position, newest first."""
         spans: list[tuple[int, int]] = []
         for at, to in reversed(self._rewinds):
             if position >= at:

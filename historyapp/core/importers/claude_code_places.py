@@ -1,27 +1,27 @@
-"""Where the records of a conversation went, in an amount of memory that does not grow with the file."""
+"""The positions of the entries that records became, in a fixed amount of memory."""
 
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 NOWHERE = -1
-"""The place of a record that stands behind no entry."""
+"""The place of a record that follows no entry."""
 
 _NEWEST = 2_000
 _SLOTS = 1 << 21
 
 
 class Places:
-    """Positions by record id. Records nearly always go on from a new one, so the newest are held in memory.
+    """Positions by record id. The newest are in memory, because nearly every record follows a recent one.
 
-    Older ones lie in a temporary database, which SQLite keeps in a file once it has outgrown its cache and
-    removes when it is closed. One byte for each of two million hashes says of most ids that it is not there.
+    The others are in a temporary database, which SQLite writes to a file once it exceeds the cache and
+    removes on closing. A table of hashes shows for most other ids that the database does not contain them.
     """
 
     def __init__(self) -> None:
         self._newest: dict[str, int] = {}
         self._older: sqlite3.Connection | None = None
-        self._noted = bytearray()
+        self._older_hashes = bytearray()
 
     def __setitem__(self, id: str, place: int) -> None:
         self._newest[id] = place
@@ -32,10 +32,10 @@ class Places:
                 self._older = sqlite3.connect("", isolation_level=None, check_same_thread=False)
                 self._older.execute("PRAGMA journal_mode = OFF")
                 self._older.execute("CREATE TABLE places (id BLOB PRIMARY KEY, place INTEGER) WITHOUT ROWID")
-                self._noted = bytearray(_SLOTS)
+                self._older_hashes = bytearray(_SLOTS)
             ids = list(self._newest)[:_NEWEST]
             for id in ids:
-                self._noted[hash(id) % _SLOTS] = 1
+                self._older_hashes[hash(id) % _SLOTS] = 1
             rows = [(_key(id), self._newest.pop(id)) for id in ids]
             with closing(self._older.cursor()) as cursor:
                 cursor.execute("BEGIN")
@@ -51,13 +51,13 @@ class Places:
             self._older.close()
 
     def get(self, id: str) -> int | None:
-        """The position of a record, NOWHERE, or None for a record that was not seen.
+        """The position of a record, NOWHERE, or None for an unknown record.
 
         Raises:
-            OSError: where the temporary folder cannot be used; so does setting a position.
+            OSError: if the temporary folder cannot be used. Setting a position raises it, too.
         """
         place = self._newest.get(id)
-        if place is None and self._older is not None and self._noted[hash(id) % _SLOTS]:
+        if place is None and self._older is not None and self._older_hashes[hash(id) % _SLOTS]:
             with _disk_errors():
                 row = self._older.execute("SELECT place FROM places WHERE id = ?", (_key(id),)).fetchone()
             return int(row[0]) if row else None
@@ -68,12 +68,12 @@ class Places:
 def _disk_errors() -> Iterator[None]:
     """
     Raises:
-        OSError: where the temporary folder has no room, or cannot be written to.
+        OSError: if the temporary folder is full or not writable.
     """
     try:
         yield
     except sqlite3.Error as error:
-        raise OSError(f"the temporary folder cannot be used: {error}") from error
+        raise OSError(f"The temporary folder cannot be used: {error}") from error
 
 
 def _key(id: str) -> bytes:

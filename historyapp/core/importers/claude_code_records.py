@@ -1,4 +1,4 @@
-"""The single records of a Claude Code session file, as bodies of entries."""
+"""The records of a Claude Code session file as bodies of entries."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from typing import Any
 
 from historyapp.core.entries import DebugLog, ModelInput, ToolResult, text_of
 from historyapp.core.importers.growing import OutputParts
-from historyapp.core.importers.messages import Calls, SourceCall, tool_result
+from historyapp.core.importers.messages import CallMatcher, SourceCall, tool_result
 from historyapp.core.importers.records import present_fields
 from historyapp.core.json import dump_json, listing, mapping, text
 
@@ -27,11 +27,13 @@ _ENVELOPE = {
     "content",
 }  # fmt: skip
 _MAX_TURN = 1e12
+"""Milliseconds."""
+
 _TURN_ENDS = ("compact_boundary", "stop_hook_summary", "turn_duration")
 
 
 def missing_fields(record: dict[str, Any]) -> str:
-    """What is missing in a ``user`` or ``assistant`` record; empty when nothing is."""
+    """What a ``user`` or ``assistant`` record lacks, or an empty text."""
     message = record.get("message")
     if not isinstance(message, dict):
         return f"{record['type']} record without a message"
@@ -56,7 +58,7 @@ def current_form(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def blocks_of(record: dict[str, Any]) -> list[dict[str, Any]]:
-    """The message's content as blocks; bare text is a text block. None in records without a message."""
+    """The message's content as blocks. A text becomes a block. A record without a message has none."""
     content = mapping(record.get("message")).get("content")
     return [
         {"type": "text", "text": block} if isinstance(block, str) else block
@@ -66,7 +68,7 @@ def blocks_of(record: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def ends_turn(record: dict[str, Any], blocks: list[dict[str, Any]]) -> bool:
-    """Whether the message before it is complete: a person's prompt, or a turn's summary, follows."""
+    """Whether the record, a prompt or the end of a turn, completes the message before it."""
     if record["type"] == "system":
         return record.get("subtype") in _TURN_ENDS
     if record["type"] != "user" or any(block.get("type") == "tool_result" for block in blocks):
@@ -76,61 +78,63 @@ def ends_turn(record: dict[str, Any], blocks: list[dict[str, Any]]) -> bool:
 
 
 def input_of(record: dict[str, Any], blocks: list[dict[str, Any]]) -> ModelInput | DebugLog | None:
-    """The input in a ``user`` record, without tool results; a debug entry where the model did not see it."""
+    """The input in a ``user`` record, without tool results, or a log entry if the model did not see it."""
     parts = [
         {"type": "text", "text": text(block.get("text"))} if block.get("type") == "text" else block
         for block in blocks
         if block.get("type") != "tool_result"
     ]
-    words = text_of(parts)
-    if not (words.strip() or any(part.get("type") != "text" for part in parts)):
+    message_text = text_of(parts)
+    if not (message_text.strip() or any(part.get("type") != "text" for part in parts)):
         return None
     if record.get("isVisibleInTranscriptOnly") and not record.get("isCompactSummary"):
-        return DebugLog(category="transcript", message=words)
-    plain = len(parts) == 1 and parts[0].get("type") == "text"
-    return ModelInput(channel=channel_of(record, words), content=words if plain else parts)
+        return DebugLog(category="transcript", message=message_text)
+    is_plain = len(parts) == 1 and parts[0].get("type") == "text"
+    return ModelInput(channel=channel_of(record, message_text), content=message_text if is_plain else parts)
 
 
-def channel_of(record: dict[str, Any], words: str) -> str:
-    """The channel of a record that begins with these words."""
+def channel_of(record: dict[str, Any], message_text: str) -> str:
+    """The channel of a record with this text."""
     if record.get("isCompactSummary"):
         return "compaction"
-    if words.startswith(_INTERRUPTION):
+    if message_text.startswith(_INTERRUPTION):
         return "interruption"
-    if words.startswith(_COMMAND):
+    if message_text.startswith(_COMMAND):
         return "command"
-    if record.get("isMeta") or words.startswith(("<system-reminder>", "<task-notification>")):
+    if record.get("isMeta") or message_text.startswith(("<system-reminder>", "<task-notification>")):
         return "meta"
     return "user"
 
 
 def starts_new_context(record: dict[str, Any], body: ModelInput) -> bool:
-    """Whether a prompt without a parent follows a cleared context: no rewind, the work before it stands."""
-    words = text_of(body.content)
+    """Whether a prompt without a parent follows a cleared context. Then it rewinds nothing."""
+    message_text = text_of(body.content)
     return (
         "planContent" in record
-        or words.startswith(("Implement the following plan:", *_CAVEAT))
-        or "<command-name>/clear</command-name>" in words
+        or message_text.startswith(("Implement the following plan:", *_CAVEAT))
+        or "<command-name>/clear</command-name>" in message_text
     )
 
 
-def results_of(blocks: list[dict[str, Any]], record: dict[str, Any], calls: Calls) -> tuple[ToolResult, ...]:
-    """The results among the blocks of a message, matched with their calls."""
+def results_of(
+    blocks: list[dict[str, Any]], record: dict[str, Any], calls: CallMatcher
+) -> tuple[ToolResult, ...]:
+    """The results in a message, matched with their tool calls."""
     results = []
-    verdict = record.get("toolUseResult")
-    rejected = record.get("toolDenialKind") == "user-rejected"
-    rejected = rejected or (isinstance(verdict, str) and verdict.startswith("User rejected tool use"))
+    outcome = record.get("toolUseResult")
+    is_rejected = record.get("toolDenialKind") == "user-rejected"
+    is_rejected = is_rejected or (isinstance(outcome, str) and outcome.startswith("User rejected tool use"))
     for block in blocks:
         if not text(block.get("type")).endswith("tool_result"):
             continue
-        id, name = calls.answer(block.get("tool_use_id"), block.get("name"))
+        id, name = calls.match_result(block.get("tool_use_id"), block.get("name"))
         content = block.get("content")
-        words = text_of(content)
-        if rejected or words.startswith(_REJECTION):
-            feedback = _FEEDBACK.search(words)
-            result = tool_result(id, name, feedback=(feedback[1] if feedback else words).strip())
+        output = text_of(content)
+        if is_rejected or output.startswith(_REJECTION):
+            feedback = _FEEDBACK.search(output)
+            result = tool_result(id, name, feedback=(feedback[1] if feedback else output).strip())
         elif block.get("is_error") is True:
-            result = tool_result(id, name, error=words or "The tool failed without a message.")
+            result = tool_result(id, name, error=output or "The tool failed without a message.")
             parts = content if isinstance(content, list) else []
             if any(not isinstance(part, str) and mapping(part).get("type") != "text" for part in parts):
                 result = result.model_copy(update={"outputs": content})
@@ -141,7 +145,7 @@ def results_of(blocks: list[dict[str, Any]], record: dict[str, Any], calls: Call
 
 
 def parts_of(blocks: list[dict[str, Any]]) -> tuple[OutputParts, list[dict[str, Any]]]:
-    """A message's output, and the blocks that do not fit into one."""
+    """The output in a message, and the blocks that an output cannot hold."""
     parts = OutputParts()
     others: list[dict[str, Any]] = []
     for block in blocks:
@@ -157,27 +161,27 @@ def parts_of(blocks: list[dict[str, Any]]) -> tuple[OutputParts, list[dict[str, 
             case "tool_use" | "server_tool_use" | "mcp_tool_use":
                 parts.calls.append(SourceCall(block.get("id"), block.get("name"), block.get("input")))
             case str(kind) if kind.endswith("tool_result"):
-                pass  # given by results_of
+                pass  # results_of() reads it
             case _:
                 others.append(block)
     return parts, others
 
 
 def system_log(record: dict[str, Any]) -> DebugLog:
-    """Claude Code's own notes: compaction, API errors, hooks, the duration of a turn."""
+    """A log entry of Claude Code: a compaction, an API error, a hook or the duration of a turn."""
     kind = text(record.get("subtype")) or "system"
     message = text(record.get("content"))
     facts = {key: value for key, value in record.items() if key not in _ENVELOPE}
-    took = facts.get("durationMs")
-    if kind == "turn_duration" and isinstance(took, (int, float)) and 0 <= took < _MAX_TURN:
-        message = f"The turn took {took / 1000:.1f} s."
+    duration = facts.get("durationMs")
+    if kind == "turn_duration" and isinstance(duration, (int, float)) and 0 <= duration < _MAX_TURN:
+        message = f"The turn took {duration / 1000:.1f} s."
     elif facts := present_fields(**facts):
         message = f"{message}\n{dump_json(facts)}".strip()
     return DebugLog(category=_CATEGORIES.get(kind, kind), message=message or kind)
 
 
 def attachment_of(record: dict[str, Any]) -> ModelInput | DebugLog | None:
-    """What Claude Code added: prompts typed while it worked, reminders, files, reports of hooks."""
+    """An attachment of Claude Code: a prompt typed while it worked, a reminder, a file or a hook's output."""
     attachment = mapping(record.get("attachment"))
     kind = text(attachment.get("type"))
     if kind == "queued_command":
@@ -187,21 +191,21 @@ def attachment_of(record: dict[str, Any]) -> ModelInput | DebugLog | None:
         is_meta = attachment.get("commandMode") == "task-notification"
         channel = "meta" if is_meta else channel_of(attachment, text_of(prompt))
         return ModelInput(channel=channel, content=prompt)
-    if kind == "hook_system_message":  # Claude Code shows it to the person, not to the model
-        words = text(attachment.get("content")).strip()
-        return DebugLog(category="hook", message=f"{text(attachment.get('hookName'))}: {words}")
+    if kind == "hook_system_message":  # Claude Code shows it to the user, not to the model
+        content = text(attachment.get("content")).strip()
+        return DebugLog(category="hook", message=f"{text(attachment.get('hookName'))}: {content}")
     if kind.startswith("hook_") and kind != "hook_additional_context":
         return DebugLog(category="hook", message=dump_json(attachment))
     name = text(attachment.get("displayPath")) or text(attachment.get("filename")) or "file"
-    if kind == "file" and (picture := _picture(mapping(attachment.get("content")))):
-        return ModelInput(channel="meta", content=[{"type": "text", "text": name}, picture])
-    words = "\n\n".join(_texts(attachment))
-    if kind == "file" and words.strip():
-        words = f"{name}:\n\n{words}"
-    return ModelInput(channel="meta", raw_input=attachment, content=words) if words.strip() else None
+    if kind == "file" and (image := _image(mapping(attachment.get("content")))):
+        return ModelInput(channel="meta", content=[{"type": "text", "text": name}, image])
+    content = "\n\n".join(_texts(attachment))
+    if kind == "file" and content.strip():
+        content = f"{name}:\n\n{content}"
+    return ModelInput(channel="meta", raw_input=attachment, content=content) if content.strip() else None
 
 
-def _picture(content: dict[str, Any]) -> dict[str, Any] | None:
+def _image(content: dict[str, Any]) -> dict[str, Any] | None:
     """A file that is an image, as a part of an input."""
     file = mapping(content.get("file"))
     if content.get("type") != "image" or not text(file.get("base64")):
@@ -219,5 +223,5 @@ def _texts(attachment: dict[str, Any]) -> Iterator[str]:
             if isinstance(part, str):
                 yield part
     for skill in listing(attachment.get("skills")):
-        if words := text(mapping(skill).get("content")):
-            yield words
+        if content := text(mapping(skill).get("content")):
+            yield content

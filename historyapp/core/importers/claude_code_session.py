@@ -1,4 +1,4 @@
-"""One session of a Claude Code file: messages joined from their lines, branches as rewinds."""
+"""One session of a Claude Code file. Messages span several lines, and branches become rewinds."""
 
 import re
 from collections import deque
@@ -42,13 +42,13 @@ _Blocks = list[dict[str, Any]]
 
 @dataclass(slots=True)
 class _Message:
-    """An API message: several lines of one block each, the same id in all, and usage that grows."""
+    """An API message: several lines with the same id, one block each. Later lines have newer usage."""
 
     id: str
     line: int
     first: dict[str, Any]
-    late: bool
-    """Whether an earlier part of it was given out before, with its usage."""
+    is_continued: bool
+    """Whether an earlier part was already yielded, with the usage."""
     blocks: _Blocks = field(default_factory=list)
     uuids: list[str] = field(default_factory=list)
     usage: dict[str, Any] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class _Message:
 
     def add(self, record: dict[str, Any], blocks: _Blocks) -> None:
         message = record["message"]
-        if blocks[: len(self.blocks)] == self.blocks:  # some versions repeat what went before
+        if blocks[: len(self.blocks)] == self.blocks:  # some versions repeat the earlier blocks
             blocks = blocks[len(self.blocks) :]
         self.blocks += [
             block for block in blocks if block.get("type") != "tool_use" or block not in self.blocks
@@ -75,7 +75,7 @@ class _Message:
             "stop_reason": self.stop_reason,
             "request_id": self.first.get("requestId"),
         }
-        if self.late:
+        if self.is_continued:
             facts["continues"] = self.id
         elif self.usage:
             facts |= {"usage": self.usage, "usage_convention": "anthropic"}
@@ -83,15 +83,15 @@ class _Message:
 
 
 def command_line(prompt: ModelInput) -> str:
-    """A title from the name and the arguments of a command."""
-    words = text_of(prompt.content)
-    name = [part.inside for part in enclosed(words, _COMMAND, _END_OF_COMMAND)]
-    arguments = [part.inside for part in enclosed(words, _ARGUMENTS, _END_OF_ARGUMENTS)]
+    """A title with the name and the arguments of a command."""
+    command = text_of(prompt.content)
+    name = [part.inside for part in enclosed(command, _COMMAND, _END_OF_COMMAND)]
+    arguments = [part.inside for part in enclosed(command, _ARGUMENTS, _END_OF_ARGUMENTS)]
     return preview(" ".join(name[-1:] + arguments[-1:]), 80)
 
 
 def source_of(line: int, record: dict[str, Any]) -> dict[str, Any]:
-    """Where an entry comes from, for its metadata."""
+    """The source of an entry, for its metadata."""
     source: dict[str, Any] = {"format": FORMAT, "line": line}
     if uuid := text(record.get("uuid")):
         source["uuid"] = uuid
@@ -103,33 +103,33 @@ def source_of(line: int, record: dict[str, Any]) -> dict[str, Any]:
 class ClaudeCodeSession:
     """Reads the records of one session in file order.
 
-    Whatever comes while a message is still open waits until the message is complete, so that an output stands
-    before its results. A record that goes on from an earlier point of the conversation rewinds the session.
+    Records that come before a message is complete wait for it, so that an output comes before its results. A
+    record that continues from an earlier point of the conversation rewinds the session.
     """
 
     def __init__(self, recording: Recording, queue: PromptQueue | None = None) -> None:
         self.recording = recording
         self._queue = PromptQueue() if queue is None else queue
         self.tasks: dict[str, str] = {}
-        """Prompts of the latest sub-agents that were started here, and the calls that started them."""
+        """The prompts of the newest sub-agents, and the ids of the tool calls that started them."""
         self._branches = Branches()
         self.places = Places()
-        """Of the records that belong to the conversation."""
+        """The positions of the conversation's records."""
         self._message: _Message | None = None
         self._waiting: list[tuple[int, dict[str, Any], _Blocks]] = []
-        self._given: deque[str] = deque(maxlen=_MESSAGES_REMEMBERED)
+        self._yielded_ids: deque[str] = deque(maxlen=_MESSAGES_REMEMBERED)
         self._root: int | None = None
-        self._linked = False
+        self._has_links = False
 
     def add(self, line: int, record: dict[str, Any]) -> Iterator[Operation]:
-        """The operations of one more record."""
+        """The operations of a record."""
         uuid = text(record.get("uuid"))
         if len(uuid) == _UUID_LENGTH and uuid in self.places:
             yield Skipped(line, f"repeats the record {uuid}", damaged=False)
             return
         blocks = blocks_of(record)
-        is_answer = record["type"] == "assistant" and not record.get("isApiErrorMessage")
-        if is_answer and record["message"].get("model") != "<synthetic>":
+        is_output = record["type"] == "assistant" and not record.get("isApiErrorMessage")
+        if is_output and record["message"].get("model") != "<synthetic>":
             yield from self._add_to_message(line, record, blocks)
         elif self._message and len(self._waiting) < _MAX_WAITING and not ends_turn(record, blocks):
             self._waiting.append((line, record, blocks))
@@ -140,11 +140,11 @@ class ClaudeCodeSession:
             self.places[uuid] = NOWHERE
 
     def close(self) -> Iterator[Operation]:
-        """What is left when the file ends."""
+        """The remaining operations at the end of the file."""
         self.recording.provisional = self._message is not None
         yield from self._complete()
-        self.recording.provisional = self.recording.provisional or self._queue.waits
-        yield from self._give_queued(None)
+        self.recording.provisional = self.recording.provisional or self._queue.has_waiting
+        yield from self._yield_queued(None)
         yield from self.recording.release_held()
 
     def _add_to_message(self, line: int, record: dict[str, Any], blocks: _Blocks) -> Iterator[Operation]:
@@ -153,9 +153,9 @@ class ClaudeCodeSession:
             id = text(record.get("uuid")) or f"line {line}"
         if self._message is None or self._message.id != id:
             yield from self._complete()
-            yield from self._give_queued(record)
-            yield from self._branch(record, by_person=False)
-            self._message = _Message(id, line, record, late=id in self._given)
+            yield from self._yield_queued(record)
+            yield from self._branch(record, by_user=False)
+            self._message = _Message(id, line, record, is_continued=id in self._yielded_ids)
             model = record["message"].get("model")
             self.recording.model = self.recording.model or (model if isinstance(model, str) else "")
             yield from self.recording.release_held()
@@ -167,21 +167,21 @@ class ClaudeCodeSession:
                     del self.tasks[next(iter(self.tasks))]
 
     def _complete(self) -> Iterator[Operation]:
-        """Gives out the open message, then the records that waited for it."""
+        """Yields the open message, then the records that waited for it."""
         if self._message is None:
             return
         message, self._message = self._message, None
         waiting, self._waiting = self._waiting, []
-        yield from self._give_message(message)
+        yield from self._yield_message(message)
         for line, record, blocks in waiting:
             yield from self._handle(line, record, blocks)
 
-    def _give_message(self, message: _Message) -> Iterator[Operation]:
+    def _yield_message(self, message: _Message) -> Iterator[Operation]:
         parts, others = parts_of(message.blocks)
         metadata = message.metadata() | ({"blocks": others} if others else {})
         calls = self.recording.calls
         body = parts.body(calls, metadata["source"])
-        self._given.append(message.id)
+        self._yielded_ids.append(message.id)
         yield from self._append(body, message.first, metadata, OUTPUT)
         if results := results_of(message.blocks, message.first, calls):
             metadata = {"source": metadata["source"]}
@@ -191,7 +191,7 @@ class ClaudeCodeSession:
 
     def _handle(self, line: int, record: dict[str, Any], blocks: _Blocks) -> Iterator[Operation]:
         before = self.recording.position
-        parent = self._place(record)
+        parent = self._parent_position(record)
         source = source_of(line, record)
         match record["type"]:
             case "user":
@@ -218,28 +218,28 @@ class ClaudeCodeSession:
             if body.raw_input is None:
                 if repeated := self._queue.claim(text_of(body.content)):
                     yield repeated
-                elif self._queue.take_queued(text_of(body.content)):
+                elif self._queue.take_imported(text_of(body.content)):
                     return
-            yield from self._branch(record, by_person=False)
+            yield from self._branch(record, by_user=False)
         yield from self._append(body, record, {"source": source})
 
-    def _give_queued(self, record: dict[str, Any] | None) -> Iterator[Operation]:
-        """Prompts that the running turn took from the queue before the record, or before the end."""
+    def _yield_queued(self, record: dict[str, Any] | None) -> Iterator[Operation]:
+        """Yields prompts that the running turn took from the queue before the record, or all at the end."""
         at = None if record is None else moment(record.get("timestamp"))
         for prompt in self._queue.due(at):
             source = source_of(prompt.line, prompt.record) | {"queued": True}
             channel = channel_of(prompt.record, prompt.text)
             body: Body = ModelInput(channel=channel, content=prompt.record["content"])
-            if _SLASH_COMMAND.match(prompt.text):  # carried out at once: the model does not see it
+            if _SLASH_COMMAND.match(prompt.text):  # Claude Code runs it, and the model does not see it
                 body = DebugLog(category="command", message=prompt.text)
             yield from self._append(body, prompt.record, {"source": source})
 
     def _handle_user(
         self, record: dict[str, Any], blocks: _Blocks, source: dict[str, Any]
     ) -> Iterator[Operation]:
-        answers = any(block.get("type") == "tool_result" for block in blocks)
-        if answers:
-            yield from self._branch(record, by_person=False)
+        has_results = any(block.get("type") == "tool_result" for block in blocks)
+        if has_results:
+            yield from self._branch(record, by_user=False)
             results = results_of(blocks, record, self.recording.calls)
             agent = mapping(record.get("toolUseResult")).get("agentId")
             metadata = {"source": source} | ({"agent_id": agent} if agent else {})
@@ -250,15 +250,15 @@ class ClaudeCodeSession:
             if body.channel == "user":
                 recording.title = recording.title or title_of(body.content)
             elif body.channel == "command":
-                recording.second_best_title = recording.second_best_title or command_line(body)
-            if body.channel == "user" and self._queue.waits:
+                recording.fallback_title = recording.fallback_title or command_line(body)
+            if body.channel == "user" and self._queue.has_waiting:
                 repeated = self._queue.claim(text_of(body.content))
-                yield from (repeated,) if repeated else self._give_queued(record)
-            if not answers:
+                yield from (repeated,) if repeated else self._yield_queued(record)
+            if not has_results:
                 yield from self._branch(
                     record, body.channel in ("user", "command"), starts_new_context(record, body)
                 )
-            # A command without an output was for Claude Code itself, as /exit: leaving it is no rewind.
+            # Claude Code itself ran a command without an output, such as /exit. Leaving it is no rewind.
             kind = PROMPT if body.channel == "user" else OTHER
             yield from self._append(body, record, {"source": source}, kind)
         elif body:
@@ -267,38 +267,38 @@ class ClaudeCodeSession:
     def _append(
         self, body: Body, record: dict[str, Any], metadata: dict[str, Any], kind: int = OTHER
     ) -> Iterator[Operation]:
-        parent = self._place(record)
+        parent = self._parent_position(record)
         has_sibling = parent is not None and kind in (OTHER, RESULTS) and not self._branches.is_end(parent)
         self._branches.append(kind)
         yield from self.recording.append(body, moment(record.get("timestamp")), metadata)
-        # A record beside an older one keeps its place: records that name it as their parent follow there.
+        # A sibling of an earlier record has the position of its parent, so that its children do not rewind.
         if uuid := text(record.get("uuid")):
             self.places[uuid] = parent if has_sibling and parent is not None else self.recording.position
 
-    def _place(self, record: dict[str, Any]) -> int | None:
-        """The position behind which the record's parent stands; None when that is not known."""
+    def _parent_position(self, record: dict[str, Any]) -> int | None:
+        """The position of the record's parent, or None if it is unknown."""
         parent = record.get("parentUuid")
-        place = self.places.get(parent) if isinstance(parent, str) else None
-        return None if place == NOWHERE else place
+        position = self.places.get(parent) if isinstance(parent, str) else None
+        return None if position == NOWHERE else position
 
-    def _branch(self, record: dict[str, Any], by_person: bool, restart: bool = False) -> Iterator[Operation]:
-        """Rewinds when the record does not follow what is live.
+    def _branch(self, record: dict[str, Any], by_user: bool, restart: bool = False) -> Iterator[Operation]:
+        """Rewinds if the record does not follow the live entries.
 
-        A person's input leaves every live turn behind its parent. Anything else only finds back to its own
-        branch: results of parallel calls and what is noted late stand behind younger records by nature.
+        A user's input cuts off all live turns after its parent. Other records only return to their own
+        branch, because results of parallel calls and late records may follow newer records.
         """
-        place = self._place(record)
-        if place is not None:
-            self._linked = True
-        elif by_person and record.get("parentUuid") is None:
-            # Input without a parent belongs before the first such input, if there are links at all.
+        position = self._parent_position(record)
+        if position is not None:
+            self._has_links = True
+        elif by_user and record.get("parentUuid") is None:
+            # Input without a parent restarts at the first such input, if the records have parents.
             if self._root is None or restart:
                 self._root = self.recording.position
-            elif self._linked:
-                place = self._root
-        if place is None:
+            elif self._has_links:
+                position = self._root
+        if position is None:
             return
-        if not self._branches.is_live(place):
-            yield from self.recording.rewind(self._branches.rewind(place), "went on with another branch")
-        elif by_person and not self._branches.is_end(place):
-            yield from self.recording.rewind(self._branches.rewind(place), "went back in Claude Code")
+        if not self._branches.is_live(position):
+            yield from self.recording.rewind(self._branches.rewind(position), "went on with another branch")
+        elif by_user and not self._branches.is_end(position):
+            yield from self.recording.rewind(self._branches.rewind(position), "went back in Claude Code")

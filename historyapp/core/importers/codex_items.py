@@ -5,7 +5,7 @@ from typing import Any
 
 from historyapp.core.entries import ToolResult, text_of
 from historyapp.core.importers.growing import OutputParts
-from historyapp.core.importers.messages import Calls, SourceCall, tool_result
+from historyapp.core.importers.messages import CallMatcher, SourceCall, tool_result
 from historyapp.core.json import listing, mapping, parse_embedded, text
 
 RESULT_ITEMS = ("function_call_output", "custom_tool_call_output", "tool_search_output", "function_result")
@@ -26,7 +26,7 @@ _EXIT_CODE = re.compile(
     r"(?:(?:Chunk ID|Wall time):[^\n]*\n)*(?:Exit code:|Process exited with code) *(-?\d{1,9})\b"
 )
 _BY_HUMAN = re.compile(r"\b(?:aborted|rejected) by (?:the )?user\b", re.IGNORECASE)
-_FAILURES = (
+_FAILURE_STARTS = (
     "failed in sandbox", "failed to parse function arguments", "execution error", "exec_command failed",
     "unsupported call", "unsupported custom tool call", "apply_patch verification failed",
     "command timed out",
@@ -36,7 +36,7 @@ _HEAD = 300
 
 
 def add_item(parts: OutputParts, item: dict[str, Any]) -> None:
-    """Adds an item of the model to its output."""
+    """Adds an item to the output of the model."""
     match item.get("type"):
         case "reasoning":
             thoughts = [*listing(item.get("summary")), *listing(item.get("content"))]
@@ -46,7 +46,7 @@ def add_item(parts: OutputParts, item: dict[str, Any]) -> None:
         case "message":
             parts.texts.append(text_of(parts_of(item)))
         case _ if is_hosted_call(item) and not hosted_output(item):
-            parts.reasoning.append(item)  # as a web search: the provider kept what it found to itself
+            parts.reasoning.append(item)  # the provider does not return the result, as for a web search
         case _:
             parts.calls.append(_call(item))
 
@@ -63,7 +63,7 @@ def _call(item: dict[str, Any]) -> SourceCall:
 
 
 def _own_id(item: dict[str, Any]) -> str | None:
-    """The id of a call that its provider answers itself; such calls may come without one."""
+    """The id of a hosted tool call, or None."""
     return text(item.get("call_id")) or text(item.get("id")) or None
 
 
@@ -80,20 +80,20 @@ def is_hosted_call(item: dict[str, Any]) -> bool:
 
 
 def hosted_output(item: dict[str, Any]) -> Any:
-    """The output in the item of a hosted call, or None."""
+    """The output of a hosted tool call, or None."""
     candidates = (item.get(key) for key in ("error", "output", "result", "results", "outputs"))
     return next(filter(None, candidates), None)
 
 
-def hosted_result(item: dict[str, Any], calls: Calls) -> ToolResult | None:
-    """The result in the item of a hosted call. None if the item has none or is another item."""
+def hosted_result(item: dict[str, Any], calls: CallMatcher) -> ToolResult | None:
+    """The result of a hosted tool call. None if it has no output or the item is something else."""
     outputs = hosted_output(item) if is_hosted_call(item) else None
     if outputs is None:
         return None
     if item["type"] == "mcp_call":
-        call, name = calls.answer(item.get("call_id"), _tool_name(item))
+        call, name = calls.match_result(item.get("call_id"), _tool_name(item))
     else:
-        call, name = calls.answer(_own_id(item), item["type"].removesuffix("_call"))
+        call, name = calls.match_result(_own_id(item), item["type"].removesuffix("_call"))
     if item.get("error") or item.get("status") == "failed":
         return tool_result(call, name, error=text_of(outputs))
     if item["type"] == "image_generation_call" and isinstance(outputs, str):
@@ -123,31 +123,35 @@ def _part(block: Any) -> dict[str, Any]:
     return {"type": "image", "source": {"type": "url", "url": url}}
 
 
-def channel_of(words: str) -> str:
-    """The channel of a ``user`` message: ``user`` for a person, another for context that Codex injects."""
-    return next((channel for start, channel in _CHANNELS.items() if words.lstrip().startswith(start)), "user")
+def channel_of(message: str) -> str:
+    """The channel of a ``user`` message: ``user``, or another one for context that Codex adds."""
+    return next(
+        (channel for start, channel in _CHANNELS.items() if message.lstrip().startswith(start)), "user"
+    )
 
 
-def result_of(item: dict[str, Any], calls: Calls, failure: str | None) -> tuple[ToolResult, dict[str, Any]]:
-    """A result, and what is known of how it came about (exit code, duration).
+def result_of(
+    item: dict[str, Any], calls: CallMatcher, failure: str | None
+) -> tuple[ToolResult, dict[str, Any]]:
+    """A result and its facts, such as exit code and duration.
 
     Args:
-        failure: why it failed, from an event; empty without a reason, null without a failure.
+        failure: the reason of the failure, from an event; empty if unknown, None if it did not fail.
     """
-    call, name = calls.answer(item.get("call_id"), item.get("name"))
+    call, name = calls.match_result(item.get("call_id"), item.get("name"))
     outputs, facts = _unwrapped(item)
-    words = text_of([outputs] if isinstance(outputs, dict) else outputs)
+    output = text_of([outputs] if isinstance(outputs, dict) else outputs)
     failed = failure is not None or facts.get("exit_code") or facts.get("success") is False
-    if _BY_HUMAN.search(words[:_HEAD]) and len(words) < _HEAD:
-        return tool_result(call, name, feedback=words.strip()), facts
-    if failed or words.startswith(_FAILURES):
-        reason = words or failure or f"exit code {facts.get('exit_code')}"
+    if _BY_HUMAN.search(output[:_HEAD]) and len(output) < _HEAD:
+        return tool_result(call, name, feedback=output.strip()), facts
+    if failed or output.startswith(_FAILURE_STARTS):
+        reason = output or failure or f"exit code {facts.get('exit_code')}"
         return tool_result(call, name, error=reason), facts
     return tool_result(call, name, outputs), facts
 
 
 def _unwrapped(item: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The output itself, and what was wrapped around it."""
+    """The output without its wrapper, and the facts in the wrapper."""
     raw = next((item[key] for key in ("output", "result", "tools") if key in item), None)
     if isinstance(raw, str) and raw.startswith('{"output"'):
         try:
@@ -164,7 +168,7 @@ def _unwrapped(item: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
 
 
 def failure_in(event: dict[str, Any]) -> str | None:
-    """Why a tool failed, from the event that tells of its end; null when it did not."""
+    """Why a tool failed, from the event at its end, or None if it did not."""
     if event.get("type") == "exec_command_end" and event.get("exit_code"):
         return f"exit code {event['exit_code']}"
     if event.get("type") == "patch_apply_end" and event.get("success") is False:

@@ -1,4 +1,4 @@
-"""The lines of a Codex file, of whatever age, in today's shape."""
+"""The lines of a Codex file of any version, in the current form."""
 
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -21,13 +21,13 @@ class RolloutLine(NamedTuple):
     time: datetime | None
 
     def source(self) -> dict[str, Any]:
-        """Where an entry comes from, for its metadata."""
+        """The source of an entry, for its metadata."""
         id = self.payload.get("id")
         return {"format": FORMAT, "line": self.number} | ({"id": id} if isinstance(id, str) else {})
 
 
 def unwrap(number: int, record: dict[str, Any]) -> RolloutLine | Skipped:
-    """The line in today's shape. Files of 2025 hold items and the first line without a payload."""
+    """The line in the current form. Files of 2025 have no payload around items and the first line."""
     kind, payload = record.get("type"), record.get("payload")
     time = moment(record.get("timestamp") or record.get("created_at"))
     if "payload" in record:
@@ -47,18 +47,18 @@ def unwrap(number: int, record: dict[str, Any]) -> RolloutLine | Skipped:
 
 
 def as_item(event: RolloutLine) -> RolloutLine:
-    """The item that an event repeats."""
-    kind, words = event.payload["type"], event.payload.get("message", event.payload.get("text"))
+    """The item that an event is a copy of."""
+    kind, message = event.payload["type"], event.payload.get("message", event.payload.get("text"))
     if kind == "agent_reasoning":
-        item: dict[str, Any] = {"type": "reasoning", "summary": [{"text": words}]}
+        item: dict[str, Any] = {"type": "reasoning", "summary": [{"text": message}]}
     else:
         role = "user" if kind == "user_message" else "assistant"
-        item = {"type": "message", "role": role, "content": words}
+        item = {"type": "message", "role": role, "content": message}
     return event._replace(kind="response_item", payload=item)
 
 
-def described(meta: dict[str, Any], recording: Recording) -> Recording:
-    """The session as its first line describes it."""
+def recording_of(meta: dict[str, Any], recording: Recording) -> Recording:
+    """The session with the facts of its first line."""
     git, origin = mapping(meta.get("git")), mapping(mapping(meta.get("source")).get("subagent"))
     spawn = mapping(origin.get("thread_spawn"))
     parent = text(meta.get("parent_thread_id")) or text(spawn.get("parent_thread_id"))

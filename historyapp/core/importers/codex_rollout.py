@@ -1,4 +1,4 @@
-"""Codex CLI sessions: ``~/.codex/sessions/**/rollout-*.jsonl``, and what ``codex exec --json`` prints."""
+"""Codex CLI sessions: ``~/.codex/sessions/**/rollout-*.jsonl``, and the output of ``codex exec --json``."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -11,17 +11,17 @@ from historyapp.core.importers.records import read_lines
 from historyapp.core.json import listing, mapping, text
 
 _WRAPPED = ("session_meta", "turn_context", "response_item", "event_msg", "compacted", "world_state")
-_BARE = ("function_call", "function_call_output")
+_UNWRAPPED = ("function_call", "function_call_output")
 _TOOLS = {
     "command_execution": ("shell", ("command",)),
     "file_change": ("apply_patch", ("changes",)),
     "todo_list": ("update_plan", ("items",)),
 }
-"""The tool that an item stands for, and the item's fields that are its arguments."""
+"""The tool of an item, and the item's fields with its arguments."""
 
 
 class CodexRollout:
-    """Reads Codex rollout files of all ages, and the stream of ``codex exec --json``."""
+    """Reads Codex rollout files of all versions, and the stream of ``codex exec --json``."""
 
     name = FORMAT
     title = "Codex rollout"
@@ -32,9 +32,9 @@ class CodexRollout:
                 if line.get("type") in _WRAPPED:
                     return True
                 continue
-            # Files of 2025: the first line bare, then bare items.
+            # Files of 2025 have no payload around the first line and items.
             is_first = "type" not in line and {"id", "timestamp", "instructions"} <= line.keys()
-            is_item = line.get("type") in _BARE and "call_id" in line
+            is_item = line.get("type") in _UNWRAPPED and "call_id" in line
             if is_first or is_item or "record_type" in line or _is_exec(line):
                 return True
         return False
@@ -59,20 +59,20 @@ CODEX_ROLLOUT = CodexRollout()
 
 
 def _is_exec(record: Mapping[str, Any]) -> bool:
-    """Whether a line is one of the stream of ``codex exec --json``."""
+    """Whether a line is output of ``codex exec --json``."""
     kind = text(record.get("type"))
     return kind.startswith(("thread.", "turn.", "item.")) and "payload" not in record
 
 
 class _ExecStream:
-    """Translates a stream of ``codex exec --json`` into rollout lines. It has no times and no prompts."""
+    """Translates the output of ``codex exec --json``, which has no times and prompts, into rollout lines."""
 
     def __init__(self) -> None:
         self._turns = 0
-        self._called: set[str] = set()
+        self._started: set[str] = set()
 
     def translate(self, record: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """The rollout lines that one line of the stream stands for."""
+        """The rollout lines for a line of the stream."""
         match record["type"]:
             case "thread.started":
                 yield {"type": "session_meta", "payload": {"id": record.get("thread_id")}}
@@ -92,8 +92,8 @@ class _ExecStream:
     def _item(self, item: dict[str, Any], completed: bool) -> Iterator[dict[str, Any]]:
         kind, id = text(item.get("type")), text(item.get("id"))
         if kind in _TOOLS or kind == "mcp_tool_call":
-            if id not in self._called:
-                self._called.add(id)
+            if id not in self._started:
+                self._started.add(id)
                 name, fields = _TOOLS.get(kind, ("", ()))
                 call = {"type": "function_call", "id": id, "call_id": id}
                 if kind == "mcp_tool_call":
@@ -103,7 +103,7 @@ class _ExecStream:
                     arguments = {field: item.get(field) for field in fields}
                     yield _response(call | {"name": name, "arguments": arguments})
             if completed:
-                self._called.discard(id)
+                self._started.discard(id)
                 content = listing(mapping(item.get("result")).get("content"))
                 error = text(mapping(item.get("error")).get("message"))
                 output = item.get("aggregated_output") or error or content or item.get("status")

@@ -1,4 +1,4 @@
-"""Answers that were streamed: the recorded server-sent events put together into the one message they made."""
+"""Recorded event streams as the complete message."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -8,9 +8,9 @@ from historyapp.core.json import listing, mapping, parse_embedded, text
 
 
 def streamed_message(stream: str) -> dict[str, Any] | None:
-    """The response that an Anthropic or OpenAI event stream makes, as if it had not been streamed.
+    """The complete response of an Anthropic or OpenAI event stream.
 
-    None when it holds no such stream.
+    None if the text is no such stream.
     """
     events = list(_events(stream))
     if any(event.get("type") == "message_start" for event in events):
@@ -26,7 +26,7 @@ def _events(stream: str) -> Iterator[dict[str, Any]]:
             try:
                 event = parse_embedded(line.removeprefix("data:").strip())
             except ValueError:
-                continue  # "[DONE]", or cut off
+                continue  # "[DONE]" or truncated
             if isinstance(event, dict):
                 yield event
 
@@ -43,18 +43,18 @@ def _anthropic(events: list[dict[str, Any]]) -> dict[str, Any]:
             case "content_block_start":
                 blocks[index] = dict(mapping(event.get("content_block")))
             case "content_block_delta" if index in blocks:
-                _grow(blocks[index], mapping(event.get("delta")), inputs, index)
+                _add_delta(blocks[index], mapping(event.get("delta")), inputs, index)
             case "message_delta":
                 message.update(mapping(event.get("delta")))
                 message["usage"] = {**mapping(message.get("usage")), **mapping(event.get("usage"))}
-    for index, written in inputs.items():
-        blocks[index]["input"] = written
+    for index, input_json in inputs.items():
+        blocks[index]["input"] = input_json
         with suppress(ValueError):
-            blocks[index]["input"] = parse_embedded(written or "{}")
+            blocks[index]["input"] = parse_embedded(input_json or "{}")
     return {**message, "role": "assistant", "content": list(blocks.values())}
 
 
-def _grow(block: dict[str, Any], delta: dict[str, Any], inputs: dict[Any, str], index: Any) -> None:
+def _add_delta(block: dict[str, Any], delta: dict[str, Any], inputs: dict[Any, str], index: Any) -> None:
     match delta.get("type"):
         case "text_delta":
             block["text"] = text(block.get("text")) + text(delta.get("text"))

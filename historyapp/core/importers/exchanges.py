@@ -1,7 +1,7 @@
-"""Message lists and recorded model calls, in any provider's dialect, as operations.
+"""Message lists and recorded model calls of any provider as operations.
 
-Each recorded call repeats its whole conversation so far. Calls of several conversations may share a file: one
-that begins with all messages of another one continues it, and only its new messages are imported.
+Each recorded model call repeats its conversation. A file may have model calls of several conversations: a
+call that begins with all messages of an earlier one continues it, and only its new messages are imported.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -12,31 +12,31 @@ from typing import Any, Protocol
 from historyapp.core.entries import DebugLog, EntryDraft, SystemInstruction
 from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers.base import Append, Operation, SessionStart, Skipped, Source
-from historyapp.core.importers.messages import Calls, title_of, with_source
+from historyapp.core.importers.messages import CallMatcher, title_of, with_source
 from historyapp.core.importers.records import SourceRecord, records
 from historyapp.core.json import depth_exceeds
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One model call, or a whole conversation where the calls were not recorded one by one."""
+    """One model call, or a conversation without separate model calls."""
 
     messages: list[Any]
-    """The conversation so far, without the instruction at its head."""
+    """The messages of the conversation, without the instruction at its start."""
     offset: int = 0
-    """How many messages the instruction took."""
+    """The number of messages in the instruction."""
     index: int = 0
-    """Its place in the file, from 1; 0 if the file is nothing but this conversation."""
+    """Its number in the file, from 1, or 0 if the file contains only this conversation."""
     instruction: str = ""
     reply: dict[str, Any] | None = None
-    """The assistant message that came back, in the dialect."""
+    """The assistant message of the response."""
     reply_facts: Mapping[str, Any] = field(default_factory=dict)
-    """What else is known of the reply: ``usage``, ``cost`` … and under ``source`` its ids."""
+    """Metadata of the reply, such as ``usage`` and ``cost``; its ids are in ``source``."""
     replied_at: datetime | None = None
     failure: str = ""
     """Why there is no reply."""
     session: str | None = None
-    """The conversation's id; None when the conversation that it continues decides."""
+    """The conversation's id, or None if the messages decide which conversation it continues."""
     title: str = ""
     agent: str = ""
     model: str = ""
@@ -47,13 +47,13 @@ class Exchange:
 class DialectReader(Protocol):
     """Reads the messages of one session, in order."""
 
-    calls: Calls
+    calls: CallMatcher
 
     def drafts(self, message: dict[str, Any]) -> Iterator[EntryDraft]:
         """The entries of a message.
 
         Raises:
-            ValueError: when the message cannot be understood; the reason is for people.
+            ValueError: if the message is invalid. Its text becomes the reason of a skipped record.
         """
         ...
 
@@ -64,11 +64,11 @@ class Dialect:
 
     name: str
     reader: Callable[[str], DialectReader]
-    """Of the session with this id."""
+    """Makes the reader of a session with this id."""
     key: Callable[[dict[str, Any]], str]
-    """The same for a reply and for its repetition in the next request, whatever ids these have."""
+    """Equal for a reply and its copy in the next request, even if their ids differ."""
     call_ids: Callable[[dict[str, Any]], list[Any]]
-    """The ids of an assistant message's calls."""
+    """The ids of the tool calls in an assistant message."""
 
 
 @dataclass(slots=True)
@@ -78,14 +78,14 @@ class _Thread:
     session: str
     reader: DialectReader
     hashes: list[int] = field(default_factory=list)
-    """Of its messages so far."""
+    """The hashes of its messages."""
     instruction: str = ""
 
 
 def import_exchanges(
     exchanges: Iterable[Exchange | Skipped], dialect: Dialect, file: str
 ) -> Iterator[Operation]:
-    """The operations for a file's exchanges. ``file`` is the id of the first conversation without a name."""
+    """The operations of a file's exchanges. ``file`` is the id of the first conversation without one."""
     threads: list[_Thread] = []
     for exchange in exchanges:
         if isinstance(exchange, Skipped):
@@ -93,8 +93,8 @@ def import_exchanges(
             continue
         if exchange.session is not None:
             yield _start(exchange.session, exchange)
-            alone = _Thread(exchange.session, dialect.reader(exchange.session))
-            yield from _new_entries(alone, exchange, dialect.name)
+            thread = _Thread(exchange.session, dialect.reader(exchange.session))
+            yield from _new_entries(thread, exchange, dialect.name)
             continue
         hashes = [_hash(dialect, message) for message in exchange.messages]
         continued = [
@@ -102,7 +102,7 @@ def import_exchanges(
         ]
         if continued:
             thread = max(continued, key=lambda thread: len(thread.hashes))
-            thread.reader.calls.relabel(dialect.call_ids(exchange.messages[len(thread.hashes) - 1]))
+            thread.reader.calls.replace_ids(dialect.call_ids(exchange.messages[len(thread.hashes) - 1]))
         else:
             session = f"{file}#{len(threads) + 1}" if threads else file
             thread = _Thread(session, dialect.reader(session))
@@ -149,30 +149,30 @@ def _new_entries(thread: _Thread, exchange: Exchange, format: str) -> Iterator[O
             except ValueError as fault:
                 reason = str(fault)
         if reason:
-            in_call = f"message {number}: {reason}"
-            yield Skipped(exchange.index, in_call) if exchange.index else Skipped(number, reason)
+            in_exchange = f"message {number}: {reason}"
+            yield Skipped(exchange.index, in_exchange) if exchange.index else Skipped(number, reason)
     if exchange.reply is not None:
         facts = dict(exchange.reply_facts)
         source = source | facts.pop("source", {})
         for draft in thread.reader.drafts(exchange.reply):
-            placed = with_source(draft, source, exchange.replied_at)
-            yield Append(session, placed._replace(metadata={**placed.metadata, **facts}))
-            facts = {}  # usage and cost are of the whole reply: once
+            draft = with_source(draft, source, exchange.replied_at)
+            yield Append(session, draft._replace(metadata={**draft.metadata, **facts}))
+            facts = {}  # only once, because usage and cost are of the whole reply
     elif exchange.failure:
         log = DebugLog(category="provider_error", message=exchange.failure)
         yield Append(session, EntryDraft(log, exchange.replied_at, {"source": source}))
 
 
 def require_entries(operations: Iterable[Operation], source: Source, title: str) -> Iterator[Operation]:
-    """Passes the operations through.
+    """Yields the operations.
 
     Raises:
-        UnreadableTranscript: at the end, if there was no entry and nothing was skipped intentionally.
+        UnreadableTranscript: at the end, if there was no entry and all skipped records are damaged.
     """
-    useful = False
+    is_readable = False
     for operation in operations:
-        useful = useful or isinstance(operation, Append)
-        useful = useful or (isinstance(operation, Skipped) and not operation.damaged)
+        is_readable = is_readable or isinstance(operation, Append)
+        is_readable = is_readable or (isinstance(operation, Skipped) and not operation.damaged)
         yield operation
-    if not useful:
+    if not is_readable:
         raise UnreadableTranscript(f"{source.name}: nothing in it can be read as {title}")

@@ -1,8 +1,8 @@
 """Gemini CLI sessions (``~/.gemini/tmp/*/chats/session-*``): one JSON document, or JSON lines.
 
-A message of the model holds its tool calls with their results. In JSON lines a message is written again, in
-full, when more of it is known; ``$rewindTo`` takes messages away, and ``$set`` changes the facts of the
-session or replaces the history that the model sees.
+A message of the model contains its tool calls with their results. In JSON lines a message is written again,
+in full, when it changes. ``$rewindTo`` removes messages. ``$set`` changes facts of the session or replaces
+the history that the model sees.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,14 +28,21 @@ from historyapp.core.importers.base import (
 )
 from historyapp.core.importers.exchanges import require_entries
 from historyapp.core.importers.gemini_parts import calls_of, content_of, result_of, thoughts_of
-from historyapp.core.importers.messages import Calls, moment, session_of, title_of, usage_facts, with_source
+from historyapp.core.importers.messages import (
+    CallMatcher,
+    moment,
+    session_of,
+    title_of,
+    usage_facts,
+    with_source,
+)
 from historyapp.core.importers.records import SourceRecord, head_of, present_fields, read_lines, records
 from historyapp.core.json import listing, mapping, text
 
 _MAX_MESSAGES = 100_000
-"""Messages that a later record may name. Older ones are forgotten, so that memory stays bounded."""
-_MAX_FORGOTTEN = 10_000
-"""Messages that one replacement of the history is said to have left out, the newest ones."""
+"""The newest messages, to which later records can refer. The limit bounds the memory."""
+_MAX_REMOVED = 10_000
+"""The log entry of a replaced history lists at most so many removed messages, the newest."""
 
 
 class _GeminiCli:
@@ -49,11 +56,11 @@ class _GeminiCli:
         head = head_of(source)
         document = mapping(head.document)
         messages = listing(document.get("messages"))
-        shown = messages or [*head.lines]
+        first_messages = messages or [*head.lines]
         facts: Mapping[str, Any] = document
         if not facts:
             facts = next((line for line in head.lines if _names_project(line)), facts)
-        run = _GeminiRun(_start(facts, shown, source), "index" if messages else "line")
+        run = _GeminiRun(_start(facts, first_messages, source), "index" if messages else "line")
         items = records(messages) if messages else read_lines(source.stream)
         yield from require_entries(run.read(items), source, self.title)
 
@@ -66,10 +73,10 @@ def _names_project(record: Mapping[str, Any]) -> bool:
 
 
 def _start(facts: Mapping[str, Any], messages: list[Any], source: Source) -> SessionStart:
-    """The session of a file, which has one.
+    """The start of the file's only session.
 
     Args:
-        messages: the first ones, or all of them.
+        messages: the first messages or all.
     """
     first = [mapping(message) for message in messages]
     task = next((content_of(m.get("content")) for m in first if m.get("type") == "user"), "")
@@ -92,15 +99,15 @@ def _start(facts: Mapping[str, Any], messages: list[Any], source: Source) -> Ses
 class _GeminiRun:
     """Reads the records of one session, in order."""
 
-    def __init__(self, start: SessionStart, place: str) -> None:
+    def __init__(self, start: SessionStart, number_field: str) -> None:
         self._start = start
-        self._place = place
-        """What a record's number is: ``line`` or ``index``."""
-        self._calls = Calls(start.session)
+        self._number_field = number_field
+        """``line`` or ``index``."""
+        self._calls = CallMatcher(start.session)
         self._position = 0
-        """Of the newest entry."""
+        """The position of the newest entry."""
         self._known: dict[str, int] = {}
-        """Of each live message of user and model: the position before its first entry."""
+        """For each live message of the user or model, the position before its first entry."""
         self._newest: SourceRecord | None = None
         """The newest message. It may be written again."""
 
@@ -122,16 +129,16 @@ class _GeminiRun:
                     yield from self._change(record.number, record.data)
                 case _:
                     yield Skipped(record.number, "not a record of Gemini CLI")
-        for operation in self._finish():  # a longer file may tell the newest message otherwise
+        for operation in self._finish():  # a longer file may write the newest message again
             yield operation._replace(provisional=True) if isinstance(operation, Append) else operation
 
     def _finish(self) -> Iterator[Operation]:
-        """The entries of the newest message, which is complete now."""
+        """Yields the entries of the newest message, because it is complete."""
         newest, self._newest = self._newest, None
         if newest is None:
             return
         if (id := _id_of(newest)) in self._known:
-            yield Skipped(newest.number, "a message that was read before", damaged=False)
+            yield Skipped(newest.number, "a repeated message", damaged=False)
             return
         before, drafts = self._position, list(self._drafts(newest.data))
         if not drafts:
@@ -147,12 +154,14 @@ class _GeminiRun:
         if not self._position:
             yield self._start
         self._position += 1
-        source = {"format": GEMINI_CLI.name, self._place: record.number} | present_fields(id=_id_of(record))
+        source = {"format": GEMINI_CLI.name, self._number_field: record.number} | present_fields(
+            id=_id_of(record)
+        )
         created_at = draft.created_at or moment(record.data.get("timestamp"))
         yield Append(self._start.session, with_source(draft, source, created_at))
 
     def _rewind(self, message: str) -> Iterator[Operation]:
-        """Goes back to before a message; to the beginning if it is not known, as Gemini CLI does."""
+        """Rewinds to before a message, or to the beginning if it is unknown, as Gemini CLI does."""
         if not self._position:
             return
         target = self._known.get(message, 0)
@@ -161,26 +170,26 @@ class _GeminiRun:
         yield RewindTo(self._start.session, target)
 
     def _change(self, number: int, facts: Mapping[str, Any]) -> Iterator[Operation]:
-        """Facts of the session, and the messages that stand in place of the history from now on."""
+        """Replaces the history, if the facts contain messages."""
         messages = [mapping(message) for message in listing(facts.get("messages"))]
         if not messages:  # the newest message may still be written again
             return
         yield from self._finish()
         kept = {text(message.get("id")) for message in messages}
-        lost = [id for id in self._known if id not in kept]
-        if lost:
-            log = DebugLog(category="condensation", message=f"{len(lost)} messages left the context.")
-            condensed = {"forgotten": lost[-_MAX_FORGOTTEN:]}
+        removed = [id for id in self._known if id not in kept]
+        if removed:
+            log = DebugLog(category="condensation", message=f"{len(removed)} messages left the context.")
+            condensed = {"forgotten": removed[-_MAX_REMOVED:]}
             source = SourceRecord(number, {"id": f"$set-{number}"})
             yield from self._append(EntryDraft(log, metadata={"source": {"condensed": condensed}}), source)
             self._known = {id: before for id, before in self._known.items() if id in kept}
         for message in messages:
             if text(message.get("id")) in self._known:
                 continue
-            if message.get("type") == "user":  # the agent wrote it: those of a person have a record
+            if message.get("type") == "user":  # the agent wrote it, because a user's message has a record
                 message = {**message, "type": "meta"}
             elif not message.get("model"):
-                yield Skipped(number, "an answer that no model gave", damaged=False)
+                yield Skipped(number, "a message of no model", damaged=False)
                 continue
             self._newest = SourceRecord(number, message)
             yield from self._finish()
@@ -198,9 +207,9 @@ class _GeminiRun:
                 yield EntryDraft(DebugLog(category=category, message=plain_text(content)))
 
     def _turn(self, message: Mapping[str, Any], content: Any) -> Iterator[EntryDraft]:
-        """The output of a model, and what its calls gave."""
+        """The output of a model, and the results of its tool calls."""
         source_calls = calls_of(message)
-        calls, renamed = self._calls.begin(source_calls)
+        calls, renamed = self._calls.add_output(source_calls)
         usage = mapping(message.get("tokens"))
         facts = usage_facts(usage, "gemini") if usage.get("total") else {}
         facts |= present_fields(model=message.get("model"))

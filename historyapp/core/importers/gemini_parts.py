@@ -1,4 +1,4 @@
-"""The parts of Gemini's messages as the log holds them: content, thoughts, calls and what they gave."""
+"""The parts of Gemini's messages: content, thoughts, tool calls and results."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from historyapp.core.json import listing, mapping, text
 
 
 def content_of(content: Any) -> Any:
-    """A message's content: text, or neutral parts. Calls, results and thoughts are left out.
+    """A message's content as text or provider-neutral parts, without tool calls, results and thoughts.
 
     >>> content_of([{"text": "Look at this."}, {"functionCall": {"name": "read_file"}}])
     'Look at this.'
@@ -27,19 +27,19 @@ def content_of(content: Any) -> Any:
 
 def _part(part: Any) -> Any:
     match part:
-        case {"text": str(words)}:
-            return {"type": "text", "text": words}
+        case {"text": str(content)}:
+            return {"type": "text", "text": content}
         case {"inlineData": {"mimeType": str(kind), "data": str(data)}} if kind.startswith("image/"):
             return {"type": "image", "media_type": kind, "data": data}
     return part
 
 
 def thoughts_of(message: Mapping[str, Any]) -> str:
-    """The model's thoughts as Markdown: each has a subject and a description."""
+    """The model's thoughts as Markdown, each with a subject and a description."""
     thoughts = []
     for thought in map(mapping, listing(message.get("thoughts"))):
-        subject, words = text(thought.get("subject")).strip(), text(thought.get("description")).strip()
-        thoughts.append("\n\n".join(filter(None, (subject and f"**{subject}**", words))))
+        subject, description = text(thought.get("subject")).strip(), text(thought.get("description")).strip()
+        thoughts.append("\n\n".join(filter(None, (subject and f"**{subject}**", description))))
     for part in map(mapping, listing(message.get("content"))):
         if part.get("thought"):
             thoughts.append(text(part.get("text")))
@@ -47,7 +47,7 @@ def thoughts_of(message: Mapping[str, Any]) -> str:
 
 
 def calls_of(message: Mapping[str, Any]) -> list[SourceCall]:
-    """The tool calls of a message, from its records or else from the parts of its content."""
+    """The tool calls of a message, from ``toolCalls`` or else from its content."""
     calls = [mapping(call) for call in listing(message.get("toolCalls"))]
     parts = map(mapping, listing(message.get("content")))
     calls = calls or [mapping(part["functionCall"]) for part in parts if "functionCall" in part]
@@ -55,7 +55,7 @@ def calls_of(message: Mapping[str, Any]) -> list[SourceCall]:
 
 
 def result_of(call: ToolCall, record: Mapping[str, Any]) -> ToolResult | None:
-    """What a call gave; None if it has not ended."""
+    """The result of a tool call, or None if it has not ended."""
     outputs = _outputs(record)
     match record.get("status"):
         case "success":
@@ -68,7 +68,7 @@ def result_of(call: ToolCall, record: Mapping[str, Any]) -> ToolResult | None:
 
 
 def _outputs(record: Mapping[str, Any]) -> Any:
-    """What the model was given; what a person was shown where the record has nothing else."""
+    """The outputs for the model, or the text shown to the user if there are none."""
     result = record.get("result")
     if not isinstance(result, list):
         return text(record.get("resultDisplay")) if result is None else result
@@ -79,7 +79,7 @@ def _outputs(record: Mapping[str, Any]) -> Any:
             outputs.append(_part(part))
             continue
         fields = dict(mapping(mapping(response).get("response")))
-        # The text of a response that has no other field, otherwise all of it.
+        # A response with other fields than its text is kept whole.
         outputs.append(fields.get("output", fields.get("error", fields)) if len(fields) == 1 else fields)
     if len(outputs) == 1:
         return outputs[0]

@@ -1,4 +1,4 @@
-"""What importers share: titles, times, results, sources, and tool calls paired with their results."""
+"""Titles, times, results and sources for all importers, and the pairing of tool calls with results."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from historyapp.core.text import preview
 _TITLE_LENGTH = 80
 _MAX_OPEN_CALLS = 1000
 _MILLISECONDS = 1e11
-"""Seconds since 1970 do not get this large before the year 5138."""
+"""Larger numbers are milliseconds: as seconds they would be after the year 5138."""
 
 
 def title_of(content: Any) -> str:
@@ -23,14 +23,14 @@ def title_of(content: Any) -> str:
 
 
 def session_of(source: Source) -> str:
-    """The id of the only session in a file whose format has no ids: the file's name without its folder."""
+    """The id of a session without one in the file: the file's name without its folder."""
     return re.split(r"[/\\]", source.name)[-1]
 
 
 def moment(value: Any, zone: tzinfo | None = None) -> datetime | None:
-    """A time in UTC from seconds or milliseconds since 1970 or from ISO 8601; None if it is unknown.
+    """A time in UTC from seconds or milliseconds since 1970 or from ISO 8601, or None if it is invalid.
 
-    A time without a zone is unknown too, unless ``zone`` says which one is meant.
+    A time without a zone is in ``zone``, or invalid if that is None.
     """
     try:
         if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
@@ -47,7 +47,7 @@ def moment(value: Any, zone: tzinfo | None = None) -> datetime | None:
 
 
 def usage_facts(usage: Any, convention: str) -> dict[str, Any]:
-    """Metadata for what a model call used, in the source's own words; nothing if it does not say."""
+    """Metadata with the usage of a model call, unchanged. Empty if the source has none."""
     return {"usage": usage, "usage_convention": convention} if isinstance(usage, dict) and usage else {}
 
 
@@ -59,7 +59,7 @@ def tool_result(
     error: str | None = None,
     feedback: str | None = None,
 ) -> ToolResult:
-    """A result: interrupted by a person who gave ``feedback``, failed with an ``error``, or a success."""
+    """A result: interrupted by a user with ``feedback``, failed with an ``error``, or a success."""
     if feedback is not None:
         return ToolResult(tool_call_id=id, tool_name=name, status="interrupted_by_human", feedback=feedback)
     if error is not None:
@@ -70,13 +70,13 @@ def tool_result(
 def with_source(
     draft: EntryDraft, source: Mapping[str, Any], created_at: datetime | None = None
 ) -> EntryDraft:
-    """The draft with its place in the file as ``source``, beside what it already says of its source."""
+    """The draft with its place in the file added to ``source``."""
     merged = {**source, **draft.metadata.get("source", {})}
     return EntryDraft(draft.body, created_at or draft.created_at, {**draft.metadata, "source": merged})
 
 
 class SourceCall(NamedTuple):
-    """A tool call as a transcript has it. Any field may have any type."""
+    """A tool call in a transcript. Any field may have any type."""
 
     id: Any
     name: Any
@@ -91,11 +91,11 @@ class _OpenCall:
     name: str
 
 
-class Calls:
-    """The tool calls of one session: gives each its id and finds the one that a result answers.
+class CallMatcher:
+    """Gives the tool calls of one session their ids, and finds the tool call of a result.
 
-    Ids of the source may be missing, or come twice in one output; such calls get ``<session>-<n>-<k>``, the
-    k-th call of the session's n-th output. Ids that come again in a later output stay as they are.
+    If an id is missing or occurs twice in an output, the tool call gets the id ``<session>-<n>-<k>``: the
+    k-th call of the session's n-th output. An id may occur again in a later output.
     """
 
     def __init__(self, session: str) -> None:
@@ -103,11 +103,11 @@ class Calls:
         self._outputs = 0
         self._open: list[_OpenCall] = []
 
-    def begin(self, calls: Iterable[SourceCall]) -> tuple[tuple[ToolCall, ...], dict[str, str]]:
-        """The calls of the next output, and the source's ids of those that got another one."""
+    def add_output(self, calls: Iterable[SourceCall]) -> tuple[tuple[ToolCall, ...], dict[str, str]]:
+        """Adds the next output's tool calls. Returns them, and the source's ids of those with a new id."""
         self._outputs += 1
         used_ids: set[str] = set()
-        begun: list[ToolCall] = []
+        tool_calls: list[ToolCall] = []
         renamed: dict[str, str] = {}
         for number, (source_id, name, arguments) in enumerate(calls, start=1):
             own_id = source_id if isinstance(source_id, str) else ""
@@ -119,45 +119,45 @@ class Calls:
             used_ids.add(id)
             if own_id and id != own_id:
                 renamed[id] = own_id
-            called = name if isinstance(name, str) else ""
-            begun.append(ToolCall(id=id, name=called, arguments=arguments_of(arguments)))
-            self._open.append(_OpenCall(self._outputs, own_id, id, called))
+            tool_name = name if isinstance(name, str) else ""
+            tool_calls.append(ToolCall(id=id, name=tool_name, arguments=arguments_of(arguments)))
+            self._open.append(_OpenCall(self._outputs, own_id, id, tool_name))
         del self._open[:-_MAX_OPEN_CALLS]
-        return tuple(begun), renamed
+        return tuple(tool_calls), renamed
 
-    def answer(self, source_id: Any, name: Any = None) -> tuple[str | None, str | None]:
-        """The id and tool name of the call that a result answers: the newest open one with that source id.
+    def match_result(self, source_id: Any, name: Any = None) -> tuple[str | None, str | None]:
+        """The id and tool name of a result's tool call: the newest open one with this source id.
 
-        A result without an id answers the first open call of the newest output (of that name, if it has one).
-        A result whose call is unknown keeps what the source says of it.
+        A result without an id belongs to the first open call of the newest output, with its name if it has
+        one. If there is no such call, the result keeps its own id and name.
         """
         call_id = source_id if isinstance(source_id, str) else ""
-        called = name if isinstance(name, str) and name else None
-        fitting = [
+        tool_name = name if isinstance(name, str) and name else None
+        candidates = [
             call
             for call in self._open
-            if (call.source_id == call_id if call_id else called in (None, call.name))
+            if (call.source_id == call_id if call_id else tool_name in (None, call.name))
         ]
-        if not fitting:
-            return call_id or None, called
-        call = max(fitting, key=lambda call: call.output)
+        if not candidates:
+            return call_id or None, tool_name
+        call = max(candidates, key=lambda call: call.output)
         self._open.remove(call)
-        return call.id, call.name or called
+        return call.id, call.name or tool_name
 
-    def relabel(self, source_ids: Sequence[Any]) -> None:
-        """The newest output's calls are known by these ids from now on; clients may give them their own."""
+    def replace_ids(self, source_ids: Sequence[Any]) -> None:
+        """Replaces the source ids of the newest output's calls, because clients may send others."""
         newest = [index for index, call in enumerate(self._open) if call.output == self._outputs]
         if len(newest) == len(source_ids):
             for index, id in zip(newest, source_ids, strict=True):
                 self._open[index] = replace(self._open[index], source_id=id if isinstance(id, str) else "")
 
-    def answer_rest(self) -> list[tuple[str, str]]:
-        """Ids and names of the newest output's calls that were still open; one thing answers them all."""
+    def match_rest(self) -> list[tuple[str, str]]:
+        """Closes the newest output's open tool calls, which share one result. Returns their ids and names."""
         rest = [call for call in self._open if call.output == self._outputs]
         self._open = [call for call in self._open if call.output != self._outputs]
         return [(call.id, call.name) for call in rest]
 
     @property
-    def open(self) -> bool:
-        """Whether the newest output has a call that nothing has answered yet."""
+    def has_open(self) -> bool:
+        """Whether the newest output has a tool call without a result."""
         return any(call.output == self._outputs for call in self._open)

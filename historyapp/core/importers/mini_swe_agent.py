@@ -1,7 +1,7 @@
-"""mini-swe-agent trajectories (``*.traj.json``): OpenAI chat messages, each with an account in ``extra``.
+"""mini-swe-agent trajectories (``*.traj.json``): OpenAI chat messages with further facts in ``extra``.
 
-Since version 1 the messages stand in an object beside ``info``; before, the file was the bare list. Models
-without tool calling write their command into a fenced block, and the next user message is its result.
+Since version 1 the file is an object with ``messages`` and ``info``; before, it was a list of messages.
+Models without tool calling write their command into a fenced block, and the next user message is its result.
 """
 
 import re
@@ -57,7 +57,7 @@ MINI_SWE_AGENT = _MiniSweAgent()
 
 
 def _is_text_run(messages: list[Any]) -> bool:
-    """Whether a bare list is a run: a command in the agreed fence, or a result with its return code."""
+    """Whether a list of messages is a run: it has a fenced command, or a result with a return code."""
     for message in map(mapping, messages[:50]):
         content = text(message.get("content"))
         if message.get("role") == "assistant" and "```mswea_bash_command" in content:
@@ -115,62 +115,62 @@ class _MiniSweAgentRun:
 
     def __init__(self, session: str) -> None:
         self._chat = ChatMessagesReader(session)
-        self._written = False
-        """Whether the newest output has a command as text whose result has not come back."""
+        self._has_text_call = False
+        """Whether the newest output has a command as text without a result."""
 
     def draft(self, raw: dict[str, Any]) -> EntryDraft:
         """The entry of a message.
 
         Raises:
-            ValueError: when the message has no role.
+            ValueError: if the message has no role.
         """
         extra = mapping(raw.get("extra"))
-        is_person = text(extra.get("interrupt_type")).startswith("User")
+        is_by_user = text(extra.get("interrupt_type")).startswith("User")
         [draft] = self._chat.drafts({name: value for name, value in raw.items() if name != "extra"})
-        awaits = self._written or self._chat.calls.open
+        is_open = self._has_text_call or self._chat.calls.has_open
         match draft.body:
             case ModelOutput() as output:
-                self._written = bool(written := _written(output, extra))
+                self._has_text_call = bool(text_call := _with_text_call(output, extra))
                 response = mapping(extra.get("response"))
                 facts = usage_facts(response.get("usage"), "openai") | present_fields(cost=extra.get("cost"))
                 source = {**draft.metadata.get("source", {}), **present_fields(id=response.get("id"))}
-                return EntryDraft(written or output, metadata={**facts, "source": source})
+                return EntryDraft(text_call or output, metadata={**facts, "source": source})
             case ToolResults() as results:
                 return _with_status(results, extra)
             case ModelInput(channel="exit") as message:
                 return self._exit(message, extra)
-            case ModelInput(channel="user") as message if is_person and awaits:
-                return EntryDraft(self._answer(feedback=plain_text(message.content)))
-            case ModelInput(channel="user") as message if self._written:
-                return _with_status(self._answer(message.content), extra)
+            case ModelInput(channel="user") as message if is_by_user and is_open:
+                return EntryDraft(self._results(feedback=plain_text(message.content)))
+            case ModelInput(channel="user") as message if self._has_text_call:
+                return _with_status(self._results(message.content), extra)
             case ModelInput() as message if extra.get("interrupt_type"):
                 body = message.model_copy(update={"channel": "environment"})
                 return EntryDraft(body, metadata=present_fields(extra=extra))
             case _:
                 return draft
 
-    def _answer(
+    def _results(
         self, outputs: Any = None, *, error: str | None = None, feedback: str | None = None
     ) -> ToolResults:
-        """One result for every call of the newest output that is still open."""
-        calls: list[tuple[str | None, str]] = [*self._chat.calls.answer_rest()] or [(None, _SHELL)]
-        self._written = False
+        """One result for each open tool call of the newest output."""
+        calls: list[tuple[str | None, str]] = [*self._chat.calls.match_rest()] or [(None, _SHELL)]
+        self._has_text_call = False
         results = [tool_result(*call, outputs, error=error, feedback=feedback) for call in calls]
         return ToolResults(results=tuple(results))
 
     def _exit(self, message: ModelInput, extra: dict[str, Any]) -> EntryDraft:
-        """The end of the run. It stands for the result of the last command, which has no other."""
+        """The end of the run: the result of the last command if it has none, or else a log entry."""
         status = text(extra.get("exit_status"))
         content = plain_text(message.content)
-        if not (self._written or self._chat.calls.open):
+        if not (self._has_text_call or self._chat.calls.has_open):
             return EntryDraft(DebugLog(category="exit", message=f"{status}\n{content}".strip()))
         failed = status not in ("", _SUBMITTED)
-        body = self._answer(error=content or status) if failed else self._answer(content)
+        body = self._results(error=content or status) if failed else self._results(content)
         return EntryDraft(body, metadata=present_fields(exit_status=status))
 
 
-def _written(output: ModelOutput, extra: dict[str, Any]) -> ModelOutput | None:
-    """The output with its command, where that is a text in a fence; None if there is none."""
+def _with_text_call(output: ModelOutput, extra: dict[str, Any]) -> ModelOutput | None:
+    """The output with the command of its fenced block, or None if it has none."""
     if output.tool_calls:
         return None
     actions = [mapping(action) for action in listing(extra.get("actions"))]
@@ -192,7 +192,7 @@ def _written(output: ModelOutput, extra: dict[str, Any]) -> ModelOutput | None:
 
 
 def _with_status(body: ToolResults, extra: dict[str, Any]) -> EntryDraft:
-    """The result with its status, and the parts of it that the model did not see."""
+    """The result with its status. Its metadata has what the model did not see."""
     [result] = body.results
     output = plain_text(result.outputs)
     code = extra.get("returncode")

@@ -1,7 +1,7 @@
-"""OpenAI chat message lists, in the shapes people keep them in.
+"""OpenAI chat messages in several forms.
 
-A bare list; an object with ``messages`` (and ``response``, as OpenHands logs its model calls); a tau-bench
-run or a list of them; recorded requests and responses, which repeat their prefix; JSON lines of any of these.
+A list; an object with ``messages``, and with ``response`` in OpenHands' logs of model calls; a tau-bench run
+or a list of runs; recorded requests and responses, which repeat earlier messages; JSON lines of any of these.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from historyapp.core.json import dump_json, listing, mapping, text
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 _TAU_ERROR = "Error:"
-"""How tau-bench's tools begin what they say when they fail; nothing else marks it."""
+"""The start of a failed tool's output in tau-bench, which does not mark failures otherwise."""
 
 
 class _OpenAIChat:
@@ -36,12 +36,14 @@ class _OpenAIChat:
 
     def read(self, source: Source) -> Iterator[Operation]:
         head = head_of(source)
-        tau = any(
+        is_tau = any(
             "traj" in mapping(item) for item in [head.document, *listing(head.document)[:20], *head.lines]
         )
         dialect = Dialect(
             self.name,
-            lambda session: ChatMessagesReader(session, lambda output: tau and output.startswith(_TAU_ERROR)),
+            lambda session: ChatMessagesReader(
+                session, lambda output: is_tau and output.startswith(_TAU_ERROR)
+            ),
             message_key,
             lambda message: [call.id for call in source_calls(message)],
         )
@@ -51,15 +53,15 @@ class _OpenAIChat:
 
 
 def _is_chat(messages: Any) -> bool:
-    """Whether a value is a list of chat messages; up to half of them may be broken."""
+    """Whether a value is a list of chat messages, at least half of which are valid."""
     if not isinstance(messages, list):
         return False
-    messages_seen = 0
+    valid_messages = 0
     for message in map(mapping, messages[:50]):
         role, content = message.get("role"), message.get("content")
         is_text = isinstance(content, (str, list)) or (content is None and role == "assistant")
-        messages_seen += is_text and role in _ROLES
-    return messages_seen > 0 and messages_seen * 2 >= len(messages[:50])
+        valid_messages += is_text and role in _ROLES
+    return valid_messages > 0 and valid_messages * 2 >= len(messages[:50])
 
 
 def _is_conversation(record: Any) -> bool:
@@ -77,15 +79,15 @@ def _exchanges(source: Source, head: Head) -> Iterator[Exchange | Skipped]:
     if document is not None and not isinstance(document, list):
         yield _exchange(mapping(document), 0, file)
         return
-    named: set[str] = set()
+    session_ids: set[str] = set()
     for item in read_lines(source.stream) if document is None else records(document):
         if isinstance(item, Skipped):
             yield item
             continue
         run, trial = item.data.get("task_id"), item.data.get("trial")
         name = f"{file}#{item.number}" if run is None else f"{file}#task-{run}-trial-{trial}"
-        name = f"{file}#{item.number}" if name in named else name
-        named.add(name)
+        name = f"{file}#{item.number}" if name in session_ids else name
+        session_ids.add(name)
         yield _exchange(item.data, item.number, name)
 
 
@@ -96,15 +98,15 @@ def _exchange(record: dict[str, Any], index: int, session: str) -> Exchange | Sk
         return _tau_run(record, index, session)
     if isinstance(record.get("messages"), list):
         return _logged(record, index, session)
-    return Skipped(index or 1, "no messages in it", damaged=False)
+    return Skipped(index or 1, "no messages", damaged=False)
 
 
 def _tau_run(record: dict[str, Any], index: int, session: str) -> Exchange:
-    listed = record["traj"]
-    instruction, messages = split_instruction(listed)
+    all_messages = record["traj"]
+    instruction, messages = split_instruction(all_messages)
     return Exchange(
         messages,
-        offset=len(listed) - len(messages),
+        offset=len(all_messages) - len(messages),
         index=index,
         instruction=instruction,
         session=session,
@@ -116,21 +118,21 @@ def _tau_run(record: dict[str, Any], index: int, session: str) -> Exchange:
 
 
 def _logged(record: dict[str, Any], index: int, session: str) -> Exchange:
-    listed = _with_calls(record["messages"], listing(record.get("raw_messages")))
-    instruction, messages = split_instruction(listed)
-    # Where the model had no tool calling, its answer is there twice: with its calls and ids, and as text.
-    response, written = mapping(record.get("response")), mapping(record.get("raw_response"))
+    all_messages = _with_calls(record["messages"], listing(record.get("raw_messages")))
+    instruction, messages = split_instruction(all_messages)
+    # A model without tool calling has two responses: one with tool calls and ids, and the original text.
+    response, raw_response = mapping(record.get("response")), mapping(record.get("raw_response"))
     reply, facts = _reply(response)
     if reply is None:
-        response, (reply, facts) = written, _reply(written)
+        response, (reply, facts) = raw_response, _reply(raw_response)
     else:
-        facts |= present_fields(as_written=text(mapping(_reply(written)[0]).get("content")))
-    # Messages without the examples that a model without tool calling is given.
+        facts |= present_fields(as_written=text(mapping(_reply(raw_response)[0]).get("content")))
+    # The raw messages do not have the examples for a model without tool calling.
     raw = map(mapping, listing(record.get("raw_messages")))
     task = next((message.get("content") for message in raw if message.get("role") == "user"), "")
     return Exchange(
         messages,
-        offset=len(listed) - len(messages),
+        offset=len(all_messages) - len(messages),
         index=index,
         instruction=instruction,
         reply=reply,
@@ -144,50 +146,50 @@ def _logged(record: dict[str, Any], index: int, session: str) -> Exchange:
 
 
 def _with_calls(sent: list[Any], raw: list[Any]) -> list[Any]:
-    """What was sent to a model without tool calling, with calls and results as they were before.
+    """The messages sent to a model without tool calling, with tool calls and results from ``raw``.
 
-    ``raw`` has the same messages before calls were turned into text; its results name the call they answer.
+    ``raw`` has the same messages before tool calls became text, and its results have tool call ids.
     """
     if len(raw) != len(sent):
         return sent
     merged = []
-    for before, after in zip(sent, raw, strict=True):
-        uses_tools = mapping(after).get("role") == "tool" or source_calls(mapping(after))
-        merged.append(after if uses_tools else before)
+    for message, raw_message in zip(sent, raw, strict=True):
+        uses_tools = mapping(raw_message).get("role") == "tool" or source_calls(mapping(raw_message))
+        merged.append(raw_message if uses_tools else message)
     return merged
 
 
 def _recorded_call(record: dict[str, Any], index: int) -> Exchange | Skipped:
-    request, response = mapping(record["request"]), record.get("response")
+    request, raw = mapping(record["request"]), record.get("response")
     if not _is_chat(request.get("messages")):
         return Skipped(index or 1, "not a chat completion request", damaged=False)
-    if isinstance(response, str):
-        response = streamed_message(response) or {}
-    listed = request["messages"]
-    instruction, messages = split_instruction(listed)
-    answer = mapping(response)
-    reply, facts = _reply(answer)
+    if isinstance(raw, str):
+        raw = streamed_message(raw) or {}
+    all_messages = request["messages"]
+    instruction, messages = split_instruction(all_messages)
+    response = mapping(raw)
+    reply, facts = _reply(response)
     failure = ""
-    if not reply and answer.get("error"):
-        failure = dump_json(answer["error"])
-    elif not reply and response is not None:
+    if not reply and response.get("error"):
+        failure = dump_json(response["error"])
+    elif not reply and raw is not None:
         failure = f"no readable response, status {dump_json(record.get('status'))}"
     return Exchange(
         messages,
-        offset=len(listed) - len(messages),
+        offset=len(all_messages) - len(messages),
         index=index,
         instruction=instruction,
         reply=reply,
         reply_facts=facts,
-        replied_at=moment(answer.get("created")),
+        replied_at=moment(response.get("created")),
         failure=failure,
-        model=text(answer.get("model")) or text(request.get("model")),
+        model=text(response.get("model")) or text(request.get("model")),
         metadata=present_fields(tools=request.get("tools")),
     )
 
 
 def _reply(response: dict[str, Any]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-    """The assistant message of a response, and the response's other facts about it."""
+    """The assistant message of a response, and its metadata."""
     choices = [mapping(choice) for choice in listing(response.get("choices"))]
     message = mapping(choices[0].get("message")) if choices else {}
     if not message:

@@ -1,7 +1,7 @@
 """OpenHands conversations, V0 and V1: events in one file, in a folder of files, or in rows of an evaluation.
 
-On disk every event is a file of its own (``events/0.json``, ``events/event-00000-….json``). The first of a
-folder is read with all the others, as one session; the others then say that there is nothing more to import.
+A folder of files has one file for each event (``events/0.json``, ``events/event-00000-….json``). The first
+file is read with all others as one session; importing another one skips its event.
 """
 
 import re
@@ -27,13 +27,13 @@ from historyapp.core.importers.records import (
 from historyapp.core.json import listing, mapping, text
 
 _PREAMBLE = 200
-"""How many events are read for what to say of the session."""
+"""The number of events that are read for the title and model of the session."""
 _NUMBER = re.compile(r"(?:event-)?(\d+)")
 
 _ROW_FACTS = (
     "instance_id", "issue", "test_result", "success", "result_explanation", "git_patch", "metrics"
 )  # fmt: skip
-"""What an evaluation's row says of its session."""
+"""Fields of an evaluation's row that become metadata of its session."""
 
 Events = Iterator[SourceRecord | Skipped]
 
@@ -58,17 +58,17 @@ def _is_event(record: dict[str, Any]) -> bool:
 
 
 def _is_row(record: dict[str, Any]) -> bool:
-    """Whether it is one run of an evaluation (``output.jsonl``)."""
+    """Whether the record is a run of an evaluation (``output.jsonl``)."""
     if record.keys().isdisjoint(("instance_id", "instruction", "issue")):
         return False
-    events = map(mapping, _flat(listing(record.get("history"))[:5]))
+    events = map(mapping, _flatten(listing(record.get("history"))[:5]))
     # The earliest versions had no ``args`` and no ``extras``.
     names = ("action", "observation")
     return any(_is_event(event) or any(isinstance(event.get(n), str) for n in names) for event in events)
 
 
 def _is_state(record: dict[str, Any]) -> bool:
-    """Whether it is a conversation's ``base_state.json``, which holds no events."""
+    """Whether the record is a conversation's ``base_state.json``, which has no events."""
     return {"agent", "workspace", "execution_status"} <= set(record)
 
 
@@ -78,7 +78,7 @@ def _operations(source: Source) -> Iterator[Operation]:
         (mapping(item) for item in (*listing(head.document)[:1], head.document, *head.lines) if item), {}
     )
     if _is_state(first):
-        yield Skipped(1, "the state of a conversation; its events are files beside it", damaged=False)
+        yield Skipped(1, "the state of a conversation; its events are in other files", damaged=False)
     elif _is_row(first):
         yield from _rows(source, head)
     elif isinstance(head.document, dict):
@@ -91,8 +91,8 @@ def _operations(source: Source) -> Iterator[Operation]:
         yield from _conversation(session_of(source), beginning, read_lines(source.stream))
 
 
-def _flat(history: list[Any]) -> Iterator[Any]:
-    """Events of a row; early versions have pairs of an action and its observation."""
+def _flatten(history: list[Any]) -> Iterator[Any]:
+    """The events of a row. Early versions have pairs of an action and its observation."""
     for item in history:
         yield from item if isinstance(item, list) else [item]
 
@@ -101,16 +101,16 @@ def _rows(source: Source, head: Head) -> Iterator[Operation]:
     rows = read_lines(source.stream)
     if head.document is not None:
         rows = records(listing(head.document) or [head.document])
-    named: set[str] = set()
+    session_ids: set[str] = set()
     for row in rows:
         if isinstance(row, Skipped):
             yield row
             continue
-        events = list(records(_flat(listing(row.data.get("history")))))
+        events = list(records(_flatten(listing(row.data.get("history")))))
         id = row.data.get("instance_id")
         session = f"{session_of(source)}#{row.number if id in (None, '', [], {}) else id}"
-        session = f"{session_of(source)}#{row.number}" if session in named else session
-        named.add(session)
+        session = f"{session_of(source)}#{row.number}" if session in session_ids else session
+        session_ids.add(session)
         yield from _conversation(session, events[:_PREAMBLE], iter(events), row)
 
 
@@ -128,7 +128,7 @@ def _event_file(source: Source, event: dict[str, Any]) -> Iterator[Operation]:
 
 
 def _event_files(source: Source) -> list[Path]:
-    """The folder's event files in the order of their numbers; none if the file stands alone."""
+    """The event files in the folder by number, or none if the file is a whole conversation."""
     if not source.folder or not _NUMBER.match(session_of(source)):
         return []
     numbered = [

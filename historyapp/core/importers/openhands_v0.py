@@ -1,7 +1,7 @@
 """Events of OpenHands V0 as entries.
 
-An agent's action and its observation both carry the model's whole answer in ``tool_call_metadata``; the
-first action of an answer brings its text and all its calls. Agents without tool calls act by ``action`` and
+An action and its observation both have the model's whole response in ``tool_call_metadata``. The first action
+of a response becomes an output with all its tool calls. Agents without tool calling use ``action`` and
 ``args``.
 """
 
@@ -24,11 +24,11 @@ from historyapp.core.importers.messages import moment, title_of, tool_result, us
 from historyapp.core.importers.records import present_fields
 from historyapp.core.json import dump_json, listing, mapping, text
 
-_ABOUT_THE_AGENT = {
+_LOGGED = {
     "recall", "change_agent_state", "agent_state_changed", "null", "condensation", "condensation_request",
     "condense", "loop_recovery", "task_tracking_state",
 }  # fmt: skip
-"""Actions and observations that are no part of the conversation with the model."""
+"""Actions and observations outside the conversation with the model."""
 _ENVELOPE = {
     "id", "timestamp", "source", "message", "action", "observation", "cause", "timeout", "thought",
     "tool_call_metadata", "llm_metrics", "is_confirmed",
@@ -47,7 +47,7 @@ def is_event(record: dict[str, Any]) -> bool:
 
 
 def facts_of(events: Iterable[dict[str, Any]]) -> dict[str, str]:
-    """The session's ``title`` and ``model``, as far as they are in its events."""
+    """The session's ``title`` and ``model``, if they are in its events."""
     facts: dict[str, str] = {}
     for event in events:
         if event.get("action") == "message" and event.get("source", "user") == "user":
@@ -58,11 +58,11 @@ def facts_of(events: Iterable[dict[str, Any]]) -> dict[str, str]:
 
 
 def zone_of(events: Iterable[dict[str, Any]]) -> tzinfo:
-    """The time zone of the events, which they do not name: answers also have Unix time."""
+    """The time zone of the events. They have local times only, but their responses have Unix times."""
     for event in events:
-        local, answered = moment(event.get("timestamp"), UTC), moment(_response(event).get("created"))
-        if local and answered and "action" in event:
-            offset = round((local - answered).total_seconds() / _QUARTER) * _QUARTER
+        local, responded = moment(event.get("timestamp"), UTC), moment(_response(event).get("created"))
+        if local and responded and "action" in event:
+            offset = round((local - responded).total_seconds() / _QUARTER) * _QUARTER
             if abs(offset) < _FURTHEST_ZONE:
                 return timezone(timedelta(seconds=offset))
     return UTC
@@ -74,19 +74,19 @@ class V0EventReader:
     def __init__(self, session: str, zone: tzinfo = UTC) -> None:
         self._chat = ChatMessagesReader(session)
         self._zone = zone
-        self._begun = False
-        self._answers: set[str] = set()
-        """Ids of the model's answers that were read with all their calls."""
-        self._acted = ""
-        """The newest action that was no tool call and has not come back."""
+        self._has_task = False
+        self._response_ids: set[str] = set()
+        """Ids of the responses that were read."""
+        self._pending_action = ""
+        """The newest action without a tool call, until its observation."""
 
     def drafts(self, event: dict[str, Any]) -> Iterator[EntryDraft]:
-        """The entries of an event; none for a further action of an answer that was read already."""
+        """The entries of an event. None for another action of a response that was read."""
         name = text(event.get("observation")) or text(event.get("action"))
         args = mapping(event.get("args"))
         if name == "condensation" and args:
             yield self._condensed(event, args)
-        elif name in _ABOUT_THE_AGENT or not name:
+        elif name in _LOGGED or not name:
             yield self._draft(DebugLog(category=name or "event", message=_note(event)), event)
         elif "observation" in event:
             yield self._observation(event, name)
@@ -96,12 +96,12 @@ class V0EventReader:
         elif event.get("source") == "user" or (name == "message" and self._is_first(event)):
             yield self._input(event, name, args)
         elif listing(_response(event).get("choices")):
-            yield from self._answered(event)
+            yield from self._outputs(event)
         else:
             yield self._call_in_text(event, name, args)
 
     def _condensed(self, event: dict[str, Any], args: dict[str, Any]) -> EntryDraft:
-        """The events that the model no longer sees, by their ids or as a range of ids, and their summary."""
+        """A condensation: the ids of the events that left the context, or their range, and their summary."""
         summary = text(args.get("summary"))
         condensed = present_fields(
             forgotten=args.get("forgotten_event_ids"),
@@ -113,25 +113,25 @@ class V0EventReader:
         return self._draft(log, event, source=present_fields(condensed=condensed))
 
     def _is_first(self, event: dict[str, Any]) -> bool:
-        """Whether it is the task, in the earliest versions, which did not say who was speaking."""
-        first, self._begun = not self._begun, True
+        """Whether the event is the task in the earliest versions, which did not record the source."""
+        first, self._has_task = not self._has_task, True
         return first and "source" not in event
 
     def _input(self, event: dict[str, Any], name: str, args: dict[str, Any]) -> EntryDraft:
         if name != "message":
             return self._draft(DebugLog(category=f"user_{name}", message=_note(event)), event)
         images = [{"type": "image", "url": url} for url in listing(args.get("image_urls")) if text(url)]
-        words = _content(args or event)
-        content: Any = [{"type": "text", "text": words}, *images] if images else words
+        prompt = _content(args or event)
+        content: Any = [{"type": "text", "text": prompt}, *images] if images else prompt
         return self._draft(ModelInput(content=content), event)
 
-    def _answered(self, event: dict[str, Any]) -> Iterator[EntryDraft]:
-        """The model's answer with all its calls, once."""
+    def _outputs(self, event: dict[str, Any]) -> Iterator[EntryDraft]:
+        """The output for a response, with all its tool calls, once."""
         response = _response(event)
         id = text(response.get("id"))
-        if id and id in self._answers:
+        if id and id in self._response_ids:
             return
-        self._answers.add(id)
+        self._response_ids.add(id)
         message = mapping(mapping(listing(response.get("choices"))[0]).get("message"))
         [draft] = self._chat.drafts({**message, "role": "assistant"})
         facts = usage_facts(response.get("usage"), "openai") | present_fields(model=response.get("model"))
@@ -139,27 +139,27 @@ class V0EventReader:
         yield self._draft(draft.body, event, facts, source)
 
     def _call_in_text(self, event: dict[str, Any], name: str, args: dict[str, Any]) -> EntryDraft:
-        self._chat.calls.begin(())
+        self._chat.calls.add_output(())
         thought = text(args.get("thought")) or text(event.get("thought"))
         if name == "message":
-            self._acted = ""
+            self._pending_action = ""
             body = ModelOutput(thoughts=thought or None, text=_content(args or event))
             return self._draft(body, event)
-        self._acted = name
-        given = args or {key: value for key, value in event.items() if key not in _ENVELOPE}
-        arguments = {key: value for key, value in given.items() if key not in _INTERNAL}
+        self._pending_action = name
+        fields = args or {key: value for key, value in event.items() if key not in _ENVELOPE}
+        arguments = {key: value for key, value in fields.items() if key not in _INTERNAL}
         body = ModelOutput(thoughts=thought or None, use_tool=UseTool(name=name, arguments=arguments))
         return self._draft(body, event)
 
     def _observation(self, event: dict[str, Any], name: str) -> EntryDraft:
         call = mapping(event.get("tool_call_metadata"))
-        if not call and name == "error" and not self._acted:
+        if not call and name == "error" and not self._pending_action:
             return self._draft(DebugLog(category="error", message=_note(event)), event)
         id = tool = None
         if call:
-            id, tool = self._chat.calls.answer(call.get("tool_call_id"), call.get("function_name"))
-        tool = tool or self._acted or name
-        self._acted = self._acted if call else ""
+            id, tool = self._chat.calls.match_result(call.get("tool_call_id"), call.get("function_name"))
+        tool = tool or self._pending_action or name
+        self._pending_action = self._pending_action if call else ""
         content, extras = _content(event), mapping(event.get("extras"))
         codes = [fields.get("exit_code") for fields in (mapping(extras.get("metadata")), extras, event)]
         failed = name == "error" or event.get("success") is False
@@ -187,13 +187,13 @@ def _response(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _content(fields: dict[str, Any]) -> str:
-    """The content, which may be empty. ``message`` only words it for people."""
+    """The content, which may be empty. ``message`` is only a description for users."""
     content = fields.get("content")
     return content if isinstance(content, str) else text(fields.get("message"))
 
 
 def _note(event: dict[str, Any]) -> str:
-    """The text of an event that is no part of the conversation."""
+    """The text of an event outside the conversation."""
     note = text(event.get("content")) or text(event.get("message"))
     detail = {**mapping(event.get("args")), **mapping(event.get("extras"))}
     return note or (dump_json(detail) if detail else "")

@@ -1,7 +1,7 @@
 """Events of the OpenHands SDK (V1) as entries.
 
-Parallel calls come as one ``ActionEvent`` each with the same ``llm_response_id``. Usage comes as running
-totals in state updates, just before the answer that it was spent on.
+Each of several parallel tool calls is an ``ActionEvent`` with the same ``llm_response_id``. State updates
+contain the totals of usage. The update with the usage of a response comes directly before it.
 """
 
 import re
@@ -21,7 +21,7 @@ from historyapp.core.entries import (
     ToolResults,
     text_of,
 )
-from historyapp.core.importers.messages import Calls, SourceCall, moment, title_of, usage_facts
+from historyapp.core.importers.messages import CallMatcher, SourceCall, moment, title_of, usage_facts
 from historyapp.core.importers.records import present_fields
 from historyapp.core.json import dump_json, listing, mapping, text
 from historyapp.core.scanning import enclosed, without
@@ -37,7 +37,7 @@ def is_event(record: dict[str, Any]) -> bool:
 
 
 def facts_of(events: list[dict[str, Any]]) -> dict[str, str]:
-    """The session's ``id``, ``title`` and ``model``, as far as they are in its first events."""
+    """The session's ``id``, ``title`` and ``model``, if they are in its first events."""
     facts: dict[str, str] = {}
     for event in events:
         value = mapping(event.get("value"))
@@ -56,25 +56,25 @@ class V1EventReader:
     """Reads the events of one session, in order."""
 
     def __init__(self, session: str) -> None:
-        self._calls = Calls(session)
+        self._calls = CallMatcher(session)
         self._actions: list[dict[str, Any]] = []
-        """Actions of one answer of the model, until something else comes."""
+        """The actions of the open response."""
         self._facts: dict[str, Any] = {}
-        """Usage and cost of that answer."""
-        self._counted: dict[str, float] = {}
-        self._unclaimed: dict[str, float] = {}
+        """Usage and cost of the open response."""
+        self._totals: dict[str, float] = {}
+        self._unassigned: dict[str, float] = {}
 
     def drafts(self, event: dict[str, Any]) -> Iterator[EntryDraft]:
-        """The entries of the event, after that of the answer that ends before it."""
+        """The entries of the event, after the output of a response that it ends."""
         if event.get("key") == "stats":
-            self._count(mapping(mapping(event.get("value")).get("usage_to_metrics")))
+            self._add_totals(mapping(mapping(event.get("value")).get("usage_to_metrics")))
             return
         response = event.get("llm_response_id")
         is_action = event.get("kind") == "ActionEvent"
         if self._actions and not (
             is_action and response and response == self._actions[0].get("llm_response_id")
         ):
-            yield self._answer()
+            yield self._output_of_actions()
         if is_action:
             self._facts = self._facts if self._actions else self._cost()
             self._actions.append(event)
@@ -82,11 +82,11 @@ class V1EventReader:
             yield self._other(event)
 
     def rest(self) -> Iterator[EntryDraft]:
-        """The answer that was not complete when the events ended."""
+        """The output of the response that is open after the last event."""
         if self._actions:
-            yield self._answer()
+            yield self._output_of_actions()
 
-    def _answer(self) -> EntryDraft:
+    def _output_of_actions(self) -> EntryDraft:
         actions, self._actions = self._actions, []
         first = actions[0]
         source_calls = []
@@ -97,7 +97,7 @@ class V1EventReader:
             id = call.get("id") or action.get("tool_call_id")
             name = call.get("name") or action.get("tool_name")
             source_calls.append(SourceCall(id, name, call.get("arguments", arguments)))
-        calls, renamed = self._calls.begin(source_calls)
+        calls, renamed = self._calls.add_output(source_calls)
         content = "".join(plain_text(neutral_content(action.get("thought"))) for action in actions)
         body = _output(first, content).model_copy(update={"tool_calls": calls})
         source = present_fields(
@@ -137,7 +137,7 @@ class V1EventReader:
         message = mapping(event.get("llm_message"))
         content = neutral_content([*listing(message.get("content")), *listing(event.get("extended_content"))])
         if event.get("source") == "agent":
-            self._calls.begin(())
+            self._calls.add_output(())
             body = _output(message, text_of(content))
             return _draft(
                 body, event, present_fields(llm_response_id=event.get("llm_response_id")), self._cost()
@@ -148,7 +148,7 @@ class V1EventReader:
         )
 
     def _result(self, event: dict[str, Any], status: str, content: Any) -> EntryDraft:
-        call, name = self._calls.answer(event.get("tool_call_id"), event.get("tool_name"))
+        call, name = self._calls.match_result(event.get("tool_call_id"), event.get("tool_name"))
         field = {"success": "outputs", "interrupted_by_human": "feedback"}.get(status, "reason")
         result = {"tool_call_id": call, "tool_name": name, "status": status, field: content}
         observation = mapping(event.get("observation"))
@@ -159,24 +159,24 @@ class V1EventReader:
         body = ToolResults(results=(ToolResult.model_validate(result),))
         return _draft(body, event, present_fields(action_id=event.get("action_id")), facts)
 
-    def _count(self, metrics: dict[str, Any]) -> None:
-        """Reads new running totals. What they grew by belongs to the next answer."""
+    def _add_totals(self, metrics: dict[str, Any]) -> None:
+        """Reads new totals. The difference belongs to the next response."""
         totals: dict[str, float] = dict.fromkeys((*_COUNTERS, "cost"), 0)
-        for usage_id, one in metrics.items():
+        for usage_id, metric in metrics.items():
             if usage_id == "condenser":
                 continue
-            usage = mapping(mapping(one).get("accumulated_token_usage"))
+            usage = mapping(mapping(metric).get("accumulated_token_usage"))
             values = {name: usage.get(name) for name in _COUNTERS}
-            for name, value in {**values, "cost": mapping(one).get("accumulated_cost")}.items():
+            for name, value in {**values, "cost": mapping(metric).get("accumulated_cost")}.items():
                 if isinstance(value, (int, float)) and not isinstance(value, bool):
                     totals[name] += value
         for name, total in totals.items():
-            grown = max(0, total - self._counted.get(name, 0))
-            self._unclaimed[name] = self._unclaimed.get(name, 0) + grown
-        self._counted = totals
+            added = max(0, total - self._totals.get(name, 0))
+            self._unassigned[name] = self._unassigned.get(name, 0) + added
+        self._totals = totals
 
     def _cost(self) -> dict[str, Any]:
-        spent, self._unclaimed = self._unclaimed, {}
+        spent, self._unassigned = self._unassigned, {}
         cost = spent.pop("cost", None)
         usage = {name: int(number) for name, number in spent.items()}
         return usage_facts(usage, "openai") | present_fields(cost=cost or None)
@@ -189,13 +189,13 @@ def _draft(
     facts: dict[str, Any] | None = None,
 ) -> EntryDraft:
     own = present_fields(id=event.get("id"), timestamp=event.get("timestamp"))
-    # Written without a zone, by machines that mostly run in UTC; the text is kept beside it.
+    # The time has no zone. Most machines run in UTC, and the original text is kept.
     at = moment(event.get("timestamp"), UTC)
     return EntryDraft(body, at, {**(facts or {}), "source": {**own, **(source or {})}})
 
 
 def _output(fields: dict[str, Any], content: str) -> ModelOutput:
-    """An output without calls. Some models repeat their reasoning as ``<think>…</think>`` in the content."""
+    """An output without tool calls. Some models repeat their reasoning in the content (``<think>``)."""
     thoughts = text(fields.get("reasoning_content"))
     thinking = list(enclosed(content, _THINKING, _END_OF_THINKING))
     inside = "\n\n".join(part.inside.strip() for part in thinking)
@@ -218,7 +218,7 @@ def _outcome(observation: dict[str, Any]) -> tuple[str, Any]:
 
 
 def _note(event: dict[str, Any]) -> str:
-    """The text of an event that is no part of the conversation."""
+    """The text of an event outside the conversation."""
     for name in ("summary", "detail", "error", "message", "reason"):
         if note := text(event.get(name)):
             return note

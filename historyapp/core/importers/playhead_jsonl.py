@@ -1,6 +1,6 @@
-"""Playhead's own export: a header for each session, then its entries, summaries and notes, a line each.
+"""Playhead's own export: a header for each session, then its entries, summaries and notes, one on each line.
 
-It holds everything that a session is made of, also what was rewound. ``exporters/playhead_jsonl`` writes it.
+It contains whole sessions, with takes. ``exporters/playhead_jsonl`` writes it.
 """
 
 from bisect import bisect_right
@@ -29,7 +29,7 @@ from historyapp.core.json import listing, mapping, text
 
 VERSION = 1
 _ENVELOPE = {"session", "position", "kind", "metadata", "created_at"}
-"""Fields of an entry's line that are not of its body."""
+"""Fields of an entry's line outside its body."""
 
 
 class _PlayheadJsonlImporter:
@@ -42,7 +42,7 @@ class _PlayheadJsonlImporter:
     def read(self, source: Source) -> Iterator[Operation]:
         has_session = False
         for operation in _operations(source):
-            has_session = has_session or isinstance(operation, SessionStart)  # a session may be empty
+            has_session = has_session or isinstance(operation, SessionStart)  # a session may have no entries
             yield operation
         if not has_session:
             raise UnreadableTranscript(f"{source.name}: nothing in it can be read as {self.title}")
@@ -52,19 +52,19 @@ PLAYHEAD_JSONL = _PlayheadJsonlImporter()
 
 
 class _Positions:
-    """Where the entries of one session go. Lost lines close up, so that later entries move down."""
+    """The positions of one session's entries. A missing line leaves no gap: later positions decrease."""
 
     def __init__(self, parent: "_Positions | None" = None, fork_point: int = 0) -> None:
         self._parent, self._fork_point = parent, fork_point
         self._newest = fork_point
-        """The newest position in the file so far."""
+        """The newest position in the file."""
         self._count = parent[fork_point] if parent else 0
-        """Where that entry went."""
+        """The position of that entry."""
         self._runs: list[tuple[int, int]] = []
-        """First position in the file, and where it went, of each run of lines without a gap."""
+        """For each run of lines without a gap, its first position in the file and that entry's position."""
 
     def accept(self, position: int) -> bool:
-        """Takes the entry that the file has at ``position``; false where it may not stand there."""
+        """Adds the entry at a position in the file. Returns false if the position is not after the last."""
         if position <= self._newest:
             return False
         self._count += 1
@@ -74,13 +74,13 @@ class _Positions:
         return True
 
     def __getitem__(self, position: int) -> int:
-        """Where the entry went that the file has at ``position``; for a lost one, the entry before it."""
+        """The position of the entry at a position in the file, or of the entry before it if it is missing."""
         index = bisect_right(self._runs, position, key=lambda run: run[0]) - 1
         if index < 0:
             return self._parent[min(position, self._fork_point)] if self._parent else 0
-        start, went = self._runs[index]
+        start, actual = self._runs[index]
         end = self._runs[index + 1][1] - 1 if index + 1 < len(self._runs) else self._count
-        return min(went + position - start, end)
+        return min(actual + position - start, end)
 
 
 def _operations(source: Source) -> Iterator[Operation]:
@@ -92,9 +92,9 @@ def _operations(source: Source) -> Iterator[Operation]:
         try:
             yield _operation(line, sessions)
         except ValidationError as fault:
-            wrong = fault.errors(include_url=False, include_input=False)[0]
-            path = ".".join(map(str, wrong["loc"]))
-            yield Skipped(line.number, f"{text(line.data.get('kind'))} {path}: {wrong['msg']}")
+            error = fault.errors(include_url=False, include_input=False)[0]
+            path = ".".join(map(str, error["loc"]))
+            yield Skipped(line.number, f"{text(line.data.get('kind'))} {path}: {error['msg']}")
         except ValueError as fault:
             yield Skipped(line.number, str(fault))
 
@@ -103,7 +103,7 @@ def _operation(line: SourceRecord, sessions: dict[str, _Positions]) -> Operation
     """The operation of a line.
 
     Raises:
-        ValueError: when the line is not valid.
+        ValueError: if the line is invalid.
     """
     record, kind = line.data, line.data.get("kind")
     if kind == "session":
@@ -111,13 +111,13 @@ def _operation(line: SourceRecord, sessions: dict[str, _Positions]) -> Operation
     id = text(record.get("session"))
     positions = sessions.get(id)
     if positions is None:
-        raise ValueError("its session has no header before it")
+        raise ValueError("its session has no header")
     if kind == "summary":
         return _summary(record, id, positions)
     if kind == "note":
         return _note(record, id, positions)
     if kind not in KINDS:
-        raise ValueError(f"there is no kind of entry {str(kind)[:40]!r}")
+        raise ValueError(f"unknown kind of entry {str(kind)[:40]!r}")
     body = load_body(kind, {name: value for name, value in record.items() if name not in _ENVELOPE})
     draft = EntryDraft(body, moment(record.get("created_at"), UTC), mapping(record.get("metadata")))
     if not positions.accept(_number(record, "position")):
@@ -133,7 +133,7 @@ def _session(record: Mapping[str, Any], sessions: dict[str, _Positions]) -> Sess
         raise UnreadableTranscript("This file was made by a newer version of Playhead.")
     id = text(record.get("id"))
     if not id or id in sessions:
-        raise ValueError("a session without a new id")
+        raise ValueError("a session without an id or with the id of another")
     forked_from = None
     parent, fork_point = (*listing(record.get("forked_from")), None, None)[:2]
     if isinstance(parent, str) and parent in sessions and isinstance(fork_point, int):

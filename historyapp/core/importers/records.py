@@ -1,7 +1,7 @@
 """Reading a transcript file as JSON: line by line, as one document, or only its head.
 
-Agents leave files that are cut off, glued together or mis-encoded. What can be read is yielded; what cannot
-be read is named by its line, and reading goes on.
+Agents leave files that are truncated, concatenated or have a wrong encoding. Each part that cannot be read is
+skipped with its line number, and everything else is read.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -35,62 +35,62 @@ class SourceRecord(NamedTuple):
     """One JSON object of a file."""
 
     number: int
-    """Its line, from 1, which records that were glued together share; or its place in a list, from 1."""
+    """Its line or its index in a list, from 1. Several records may be on one line."""
     data: dict[str, Any]
 
 
 def read_lines(
-    stream: BinaryIO, longest: int = MAX_LINE, deepest: int = MAX_RECORD_DEPTH
+    stream: BinaryIO, max_length: int = MAX_LINE, max_depth: int = MAX_RECORD_DEPTH
 ) -> Iterator[SourceRecord | Skipped]:
-    """The file's objects from its start, in order. Blank lines count, and are not yielded.
+    """The file's objects from its start, in order. Blank lines have a number and are not yielded.
 
-    Bytes that are not UTF-8 become lone surrogates (``surrogateescape``), so that they can be restored; NaN
-    and infinities become null, because JSON cannot represent them. ``longest`` is in bytes, ``deepest`` in
-    levels of nesting.
+    Bytes that are not UTF-8 become lone surrogates (``surrogateescape``), so that they can be restored. NaN
+    and infinities become null, because JSON cannot represent them. ``max_length`` is in bytes, ``max_depth``
+    in levels of nesting.
     """
     stream.seek(0)
     number = 0
-    while raw := stream.readline(longest + 1):
+    while raw := stream.readline(max_length + 1):
         number += 1
-        if len(raw) > longest and not raw.endswith(b"\n"):
+        if len(raw) > max_length and not raw.endswith(b"\n"):
             while (part := stream.readline(_CHUNK)) and not part.endswith(b"\n"):
                 pass
-            yield Skipped(number, f"longer than {longest} bytes")
+            yield Skipped(number, f"longer than {max_length} bytes")
             continue
         record = parse_object(raw)
-        if record is not None and not nested_deeper(record, raw, deepest):
+        if record is not None and not nested_deeper(record, raw, max_depth):
             yield SourceRecord(number, record)
             continue
         text = raw.removeprefix(_BOM).decode("utf-8", "surrogateescape").strip()
-        for value in _values(text, deepest):
+        for value in _values(text, max_depth):
             if isinstance(value, dict):
                 yield SourceRecord(number, value)
             else:
                 yield Skipped(number, value if isinstance(value, str) else "not a JSON object")
 
 
-def _values(text: str, deepest: int) -> Iterator[Any]:
-    """The JSON values of one line, in order; a string in place of one is what is wrong with it."""
+def _values(text: str, max_depth: int) -> Iterator[Any]:
+    """The JSON values of one line, in order. A string is the error of a value."""
     at: int | None = 0
     while at is not None and at < len(text):
         try:
             value, end = parse_next(text, at)
         except TooDeep:
-            yield f"nested deeper than {deepest} levels"
+            yield f"nested deeper than {max_depth} levels"
             return
         except ValueError as fault:
             if not isinstance(fault, JSONDecodeError):
                 yield str(fault)
             elif fault.pos >= len(text) or fault.msg.startswith("Unterminated string"):
-                yield "cut off in the middle"
+                yield "truncated"
             else:
                 yield f"not JSON: {fault.msg} at character {fault.pos + 1}"
             at = _restart(text, at)
             continue
         if isinstance(value, str):
             yield "not a JSON object"
-        elif nested_deeper(value, text[at:end], deepest):
-            yield f"nested deeper than {deepest} levels"
+        elif nested_deeper(value, text[at:end], max_depth):
+            yield f"nested deeper than {max_depth} levels"
         else:
             yield value
         at = end
@@ -99,7 +99,7 @@ def _values(text: str, deepest: int) -> Iterator[Any]:
 
 
 def _restart(text: str, failed_at: int) -> int | None:
-    """Where a whole record begins that was appended to one cut off by a crash: it reaches the line's end."""
+    """The start of a complete record after a truncated one, which a crash can leave on the same line."""
     if len(text) > _MAX_RESTART_LENGTH:
         return None
     at = failed_at
@@ -120,7 +120,7 @@ def read_document(source: Source) -> Any:
     """The file as one JSON value.
 
     Raises:
-        UnreadableTranscript: when it is not one.
+        UnreadableTranscript: if it is not JSON.
     """
     source.stream.seek(0)
     try:
@@ -130,16 +130,16 @@ def read_document(source: Source) -> Any:
 
 
 def parse_document(data: bytes) -> Any:
-    """The value that ``data`` holds, read as leniently as JSON lines are.
+    """The JSON value of ``data``, parsed as leniently as JSON lines.
 
     Raises:
-        ValueError: when it is not JSON, or nested deeper than Python's parser goes.
+        ValueError: if it is not JSON, or nested too deep for Python's parser.
     """
     return parse_lenient(data.removeprefix(_BOM).decode("utf-8", "surrogateescape"))
 
 
 def records(items: Iterable[Any]) -> Iterator[SourceRecord | Skipped]:
-    """The objects of a list, in order. Other values, and objects that are nested too deep, are skipped."""
+    """The objects in a list, in order. Other values and objects that are nested too deep are skipped."""
     for number, item in enumerate(items, start=1):
         if not isinstance(item, dict):
             yield Skipped(number, "not a JSON object")
@@ -150,7 +150,7 @@ def records(items: Iterable[Any]) -> Iterator[SourceRecord | Skipped]:
 
 
 def present_fields(**fields: Any) -> dict[str, Any]:
-    """Metadata: the fields that are not empty and can be stored; zeros stay."""
+    """The fields that are zero or not empty, without values that are nested too deep to store."""
     return {
         name: value
         for name, value in fields.items()
@@ -160,7 +160,7 @@ def present_fields(**fields: Any) -> dict[str, Any]:
 
 
 def head_of(source: Source) -> Head:
-    """The first lines of a file that holds JSON lines, or the whole of one that holds a single JSON value."""
+    """The first lines of a file of JSON lines, or the value of a file with a single JSON value."""
     lines: list[Mapping[str, Any]] = []
     broken = 0
     for item in read_lines(source.stream):
@@ -172,7 +172,7 @@ def head_of(source: Source) -> Head:
             break
     if len(lines) == 1 and not broken and not source.stream.read(1):
         return Head(source.name, tuple(lines), lines[0])
-    if len(lines) <= broken:  # not line-delimited: a pretty-printed value breaks on most of its lines
+    if len(lines) <= broken:  # not line-delimited: most lines of a pretty-printed value are not JSON
         document = _document(source)
         if document is not None:
             return Head(source.name, (), document)

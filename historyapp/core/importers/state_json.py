@@ -1,7 +1,7 @@
 """The ``state.json`` of an episodic agent (AutoGPT): ``history`` with ``episodes`` and a ``cursor``.
 
-An episode is an action with its result and, when it has been compressed, a summary. The cursor says how many
-episodes are done; one without a result at the cursor is in flight. Nothing in the file has a time or an id.
+An episode is an action with its result and, if it was compressed, a summary. The cursor is the number of
+finished episodes; the next one is in flight if it has no result. The file has no times and no ids.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ from historyapp.core.importers.base import (
 )
 from historyapp.core.importers.chat_messages import source_calls
 from historyapp.core.importers.exchanges import require_entries
-from historyapp.core.importers.messages import Calls, SourceCall, session_of, title_of, tool_result
+from historyapp.core.importers.messages import CallMatcher, SourceCall, session_of, title_of, tool_result
 from historyapp.core.importers.records import SourceRecord, present_fields, read_document, records
 from historyapp.core.json import dump_json, listing, mapping, text
 
@@ -59,18 +59,18 @@ STATE_JSON = _StateJson()
 
 
 def _history(document: dict[str, Any]) -> dict[str, Any]:
-    """The episodes' object; the file may be nothing else."""
+    """The object with the episodes, which may be the whole document."""
     return mapping(document.get("history")) or (document if "episodes" in document else {})
 
 
 class _State:
-    """Reads the episodes of a file, counting positions as the log will."""
+    """Reads the episodes of a file and counts positions as the log does."""
 
     def __init__(self, document: dict[str, Any], session: str) -> None:
         self._document = document
         self._history = _history(document)
         self._session = session
-        self._calls = Calls(session)
+        self._calls = CallMatcher(session)
         self._position = 0
 
     def operations(self) -> Iterator[Operation]:
@@ -130,17 +130,17 @@ class _State:
     def _output(self, action: dict[str, Any]) -> ModelOutput:
         raw = mapping(action.get("raw_message"))
         tool = mapping(action.get("use_tool"))
-        raw_calls = [mapping(one) for one in listing(action.get("use_tools"))]
+        raw_calls = [mapping(call) for call in listing(action.get("use_tools"))]
         proposed = source_calls(raw)
         if not proposed and len(raw_calls) > 1:
-            proposed = [SourceCall(None, one.get("name"), one.get("arguments")) for one in raw_calls]
-        calls, _ = self._calls.begin(proposed)
+            proposed = [SourceCall(None, call.get("name"), call.get("arguments")) for call in raw_calls]
+        calls, _ = self._calls.add_output(proposed)
         tool = tool or (raw_calls[0] if raw_calls else {})
-        named = UseTool(name=text(tool.get("name")), arguments=mapping(tool.get("arguments")))
+        use_tool = UseTool(name=text(tool.get("name")), arguments=mapping(tool.get("arguments")))
         thoughts = action.get("thoughts")
         if isinstance(thoughts, dict):
             names = ("summary", "text", "speak")
-            summary = next((words for name in names if (words := text(thoughts.get(name)))), "")
+            summary = next((value for name in names if (value := text(thoughts.get(name)))), "")
             thoughts = Thoughts.model_validate({**thoughts, "summary": summary})
         else:
             thoughts = text(thoughts) or None
@@ -148,7 +148,7 @@ class _State:
             thoughts=thoughts,
             text=text(raw.get("content")),
             tool_calls=calls,
-            use_tool=named if tool else None,
+            use_tool=use_tool if tool else None,
             raw_message=raw or None,
         )
 
@@ -159,7 +159,7 @@ class _State:
 
 
 def _result(result: dict[str, Any], tool: str) -> ToolResult:
-    """The result of the whole action, whatever calls it made."""
+    """The result of the whole action, which may have several tool calls."""
     match result.get("status"):
         case "success":
             return tool_result(None, tool, result.get("outputs"))

@@ -1,8 +1,8 @@
 """SWE-agent trajectories (``*.traj``): one JSON object with ``history`` and ``trajectory``.
 
-``history`` is what the model saw, and leads. ``trajectory`` adds to each step its run time and the state of
-the shell, and holds steps that the history lacks: usually the last one, with what was submitted. Older runs
-have no tool calls: the model writes a thought and a command as text, and the next user message is the result.
+``history`` is what the model saw. ``trajectory`` adds the run time and the state of the shell to each step,
+and may have steps that the history lacks, usually the last one with the submission. Older runs have no tool
+calls: the model writes a thought and a command as text, and the next user message is the result.
 """
 
 import re
@@ -23,16 +23,16 @@ from historyapp.core.entries import (
 from historyapp.core.importers.base import Append, Head, Operation, SessionStart, Skipped, Source
 from historyapp.core.importers.chat_messages import source_calls
 from historyapp.core.importers.exchanges import require_entries
-from historyapp.core.importers.messages import Calls, session_of, title_of, tool_result
+from historyapp.core.importers.messages import CallMatcher, session_of, title_of, tool_result
 from historyapp.core.importers.records import SourceRecord, present_fields, read_document, records
 from historyapp.core.json import listing, mapping, parse_embedded, text
 
 _SHELL = "shell"
 _LOOK_AHEAD = 8
 _ROLES = ("system", "user", "assistant", "tool")
-_OWN = {"message_type", "agent", "thought", "action"}
-_SAME = (("response", "content"), ("action", "action"))
-"""Fields of a step, and the field of its message that says the same."""
+_OWN_FIELDS = {"message_type", "agent", "thought", "action"}
+_EQUAL_FIELDS = (("response", "content"), ("action", "action"))
+"""Fields of a step, and the fields of its message with the same value."""
 _ISSUE = re.compile(r"^ISSUE:\s*(.+)$", re.MULTILINE)
 
 
@@ -46,7 +46,7 @@ class _SweAgent:
         if any("action" in mapping(step) and "observation" in mapping(step) for step in steps[:5]):
             return True
         return any(
-            message.get("role") in _ROLES and not _OWN.isdisjoint(message)
+            message.get("role") in _ROLES and not _OWN_FIELDS.isdisjoint(message)
             for message in map(mapping, history[:5])
         )
 
@@ -67,7 +67,7 @@ def _operations(document: dict[str, Any], session: str) -> Iterator[Operation]:
             yield record
         else:
             yield from run.message(record)
-    for operation in run.rest():  # a longer history will tell these itself
+    for operation in run.rest():  # a longer history may contain them
         yield operation._replace(provisional=True) if isinstance(operation, Append) else operation
 
 
@@ -97,7 +97,7 @@ def _start(document: dict[str, Any], history: list[Any], session: str) -> Sessio
 
 
 def _parsed(value: Any) -> Any:
-    """The value; what is JSON in a text is read (older runs keep their state so)."""
+    """The value, parsed if it is JSON in a text, such as the state in older runs."""
     try:
         return parse_embedded(value) if isinstance(value, str) else value
     except ValueError:
@@ -110,38 +110,38 @@ class _SweAgentRun:
     def __init__(self, session: str, steps: list[Any]) -> None:
         self._session = session
         self._steps = [step.data if isinstance(step, SourceRecord) else {} for step in records(steps)]
-        self._calls = Calls(session)
+        self._calls = CallMatcher(session)
         self._next_step = 0
         self._step: dict[str, Any] = {}
-        """The trajectory's account of the newest output."""
-        self._awaited = False
-        """Whether the newest output asked for something that has not come back."""
+        """The trajectory's step of the newest output."""
+        self._is_open = False
+        """Whether the newest output has a tool call or command without a result."""
 
     def message(self, record: SourceRecord) -> Iterator[Operation]:
-        """The entries of a message, after those of the steps before it that only the trajectory has."""
+        """The entries of a message, after the entries of earlier steps that only the trajectory has."""
         message, source = record.data, {"format": SWE_AGENT.name, "index": record.number}
         content = neutral_content(message.get("content"))
-        words = plain_text(content)
+        content_text = plain_text(content)
         match message.get("role"):
             case _ if message.get("is_demo"):
-                yield self._append(DebugLog(category="demonstration", message=words), source)
+                yield self._append(DebugLog(category="demonstration", message=content_text), source)
             case "system":
-                yield self._append(SystemInstruction(text=words), source)
+                yield self._append(SystemInstruction(text=content_text), source)
             case "assistant":
-                at: int | None = None  # its step: the next one, or one soon after it
+                index: int | None = None  # its step is the next one or one of those after it
                 near = self._steps[self._next_step : self._next_step + _LOOK_AHEAD]
                 for number, step in enumerate(near, self._next_step):
-                    if any(step.get(a) and step.get(a) == message.get(b) for a, b in _SAME):
-                        at = number
+                    if any(step.get(a) and step.get(a) == message.get(b) for a, b in _EQUAL_FIELDS):
+                        index = number
                         break
-                for number in range(self._next_step, at or self._next_step):
-                    yield from self._step_alone(number)
-                self._step = self._steps[at] if at is not None else {}
-                self._next_step = self._next_step if at is None else at + 1
-                yield self._output(message, words, source)
+                for number in range(self._next_step, index or self._next_step):
+                    yield from self._trajectory_step(number)
+                self._step = self._steps[index] if index is not None else {}
+                self._next_step = self._next_step if index is None else index + 1
+                yield self._output(message, content_text, source)
             case "tool":
                 yield self._results(message, content, source)
-            case "user" if self._awaited:
+            case "user" if self._is_open:
                 yield self._results({}, content, source)
             case "user":
                 yield self._append(ModelInput(content=content), source)
@@ -149,16 +149,16 @@ class _SweAgentRun:
                 yield Skipped(record.number, "a message without a known role")
 
     def rest(self) -> Iterator[Operation]:
-        """What came back last, and the steps after the history's end: only the trajectory has them."""
+        """The last result and later steps, if only the trajectory has them."""
         observation = self._step.get("observation")
-        if self._awaited and isinstance(observation, str):
+        if self._is_open and isinstance(observation, str):
             source = {"format": SWE_AGENT.name, "step": self._next_step}
-            while self._awaited:
+            while self._is_open:
                 yield self._results({}, observation, source)
         for number in range(self._next_step, len(self._steps)):
-            yield from self._step_alone(number)
+            yield from self._trajectory_step(number)
 
-    def _step_alone(self, number: int) -> Iterator[Operation]:
+    def _trajectory_step(self, number: int) -> Iterator[Operation]:
         self._step = self._steps[number]
         self._next_step = number + 1
         source = {"format": SWE_AGENT.name, "step": number + 1}
@@ -167,21 +167,21 @@ class _SweAgentRun:
             return
         response = text(self._step.get("response"))
         yield self._output({**self._step, "role": "assistant", "content": response}, response, source)
-        while self._awaited:
+        while self._is_open:
             yield self._results({}, self._step.get("observation"), source)
 
-    def _output(self, message: dict[str, Any], words: str, source: dict[str, Any]) -> Operation:
-        calls, renamed = self._calls.begin(source_calls(message))
+    def _output(self, message: dict[str, Any], content_text: str, source: dict[str, Any]) -> Operation:
+        calls, renamed = self._calls.add_output(source_calls(message))
         command, thought = text(message.get("action")), text(message.get("thought"))
-        written = not calls and bool(command.strip())
-        self._awaited = bool(calls) or written
+        is_text = not calls and bool(command.strip())
+        self._is_open = bool(calls) or is_text
         body = ModelOutput(
-            thoughts=thought if thought and (written or thought.strip() != words.strip()) else None,
-            text="" if written else words,
+            thoughts=thought if thought and (is_text or thought.strip() != content_text.strip()) else None,
+            text="" if is_text else content_text,
             tool_calls=calls,
-            use_tool=UseTool(name=_SHELL, arguments={"command": command}) if written else None,
+            use_tool=UseTool(name=_SHELL, arguments={"command": command}) if is_text else None,
             reasoning=listing(message.get("thinking_blocks")),
-            raw_message={"role": "assistant", "content": message.get("content")} if written else None,
+            raw_message={"role": "assistant", "content": message.get("content")} if is_text else None,
         )
         return self._append(body, source | present_fields(call_ids=renamed))
 
@@ -189,12 +189,12 @@ class _SweAgentRun:
         ids = listing(message.get("tool_call_ids")) or [message.get("tool_call_id")]
         results = []
         for id in ids:
-            call, name = self._calls.answer(id)
+            call, name = self._calls.match_result(id)
             name = name or (_SHELL if call is None else None)
             results.append(tool_result(call, name, outputs))
-        self._awaited = self._calls.open
+        self._is_open = self._calls.has_open
         observation = text(self._step.get("observation"))
-        is_hidden = observation.strip() not in plain_text(outputs)  # the model saw something else
+        is_hidden = observation.strip() not in plain_text(outputs)  # the model saw another text
         facts = present_fields(
             execution_time=self._step.get("execution_time"),
             state=_parsed(self._step.get("state")),

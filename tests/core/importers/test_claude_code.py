@@ -220,7 +220,7 @@ def test_a_sub_agent_with_a_file_of_its_own_is_not_imported_from_echoes(tmp_path
     lines = [user(1, None, "go"), echo(2, user(11, None, "find it"))]
     operations = read(*lines, folder=str(tmp_path))
     assert list(starts(operations)) == [S]
-    assert Skipped(2, "echo of the sub-agent a1", damaged=False) in operations
+    assert Skipped(2, "copy of a record of the sub-agent a1", damaged=False) in operations
 
 
 def test_an_echo_of_a_sub_agent_in_the_same_file_is_not_imported_again() -> None:

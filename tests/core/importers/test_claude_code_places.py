@@ -44,5 +44,5 @@ def test_a_temporary_folder_without_room_is_told_as_such() -> None:
     assert places._older
     places._older.execute("PRAGMA query_only = ON")
     places._newest = {str(number): number for number in range(10, 20)}
-    with pytest.raises(OSError, match="the temporary folder cannot be used"):
+    with pytest.raises(OSError, match="The temporary folder cannot be used"):
         places["20"] = 20

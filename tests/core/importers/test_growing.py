@@ -1,7 +1,7 @@
 from historyapp.core.entries import ModelInput
 from historyapp.core.importers.base import Append, RewindTo, SessionStart
 from historyapp.core.importers.growing import OutputParts, Recording
-from historyapp.core.importers.messages import Calls, SourceCall
+from historyapp.core.importers.messages import CallMatcher, SourceCall
 
 
 def recording() -> Recording:
@@ -44,20 +44,20 @@ def test_entries_and_rewinds_take_positions() -> None:
 
 
 def test_a_title_of_second_choice_stands_in() -> None:
-    told = Recording("s", agent="a", second_best_title="/init")
+    told = Recording("s", agent="a", fallback_title="/init")
     assert list(told.release_held()) == [SessionStart("s", title="/init", agent="a")]
 
 
 def test_ids_that_had_to_change_are_noted_with_the_source_s() -> None:
     source: dict[str, object] = {}
     parts = OutputParts(calls=[SourceCall("c", "f", {}), SourceCall("c", "g", {})])
-    body = parts.body(Calls("s"), source)
+    body = parts.body(CallMatcher("s"), source)
     second = body.tool_calls[1].id
     assert (body.tool_calls[0].id, source) == ("c", {"call_ids": {second: "c"}})
 
 
 def test_empty_pieces_leave_no_blank_lines() -> None:
     parts = OutputParts(thoughts=["", "a", "b"], texts=["", "c", ""])
-    body = parts.body(Calls("s"), {})
+    body = parts.body(CallMatcher("s"), {})
     assert (body.thoughts, body.text) == ("a\n\nb", "c")
-    assert OutputParts().body(Calls("s"), {}).thoughts is None
+    assert OutputParts().body(CallMatcher("s"), {}).thoughts is None

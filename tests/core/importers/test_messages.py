@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from historyapp.core.importers.messages import Calls, SourceCall, moment, session_of, title_of
+from historyapp.core.importers.messages import CallMatcher, SourceCall, moment, session_of, title_of
 from tests.core.importers.reading import source
 
 
@@ -59,38 +59,39 @@ def test_a_session_is_named_by_its_file_without_the_folder(name: str) -> None:
 
 
 def test_a_result_goes_to_the_newest_open_call_of_its_id() -> None:
-    ids = Calls("s")
-    ids.begin([SourceCall("a", "old", {})])
-    ids.begin([SourceCall("a", "new", {})])
-    assert [ids.answer("a") for _ in range(3)] == [("a", "new"), ("a", "old"), ("a", None)]
+    ids = CallMatcher("s")
+    ids.add_output([SourceCall("a", "old", {})])
+    ids.add_output([SourceCall("a", "new", {})])
+    assert [ids.match_result("a") for _ in range(3)] == [("a", "new"), ("a", "old"), ("a", None)]
 
 
 def test_a_result_without_an_id_goes_to_the_first_open_call_of_its_name() -> None:
-    ids = Calls("s")
-    ids.begin([SourceCall("a", "look", {}), SourceCall("b", "find", {}), SourceCall("c", "find", {})])
-    assert [ids.answer(None, "find"), ids.answer(""), ids.answer(7), ids.answer(None)] == [
+    ids = CallMatcher("s")
+    ids.add_output([SourceCall("a", "look", {}), SourceCall("b", "find", {}), SourceCall("c", "find", {})])
+    results = [(None, "find"), ("",), (7,), (None,)]
+    assert [ids.match_result(*result) for result in results] == [
         ("b", "find"), ("a", "look"), ("c", "find"), (None, None),
     ]  # fmt: skip
 
 
 def test_one_answer_may_be_for_all_that_is_open() -> None:
-    ids = Calls("s")
-    ids.begin(calls("old"))
-    ids.begin(calls("a", "b"))
-    assert ids.open
-    assert ids.answer_rest() == [("a", "look"), ("b", "look")]
-    assert not ids.open
-    assert ids.answer("old") == ("old", "look")
+    ids = CallMatcher("s")
+    ids.add_output(calls("old"))
+    ids.add_output(calls("a", "b"))
+    assert ids.has_open
+    assert ids.match_rest() == [("a", "look"), ("b", "look")]
+    assert not ids.has_open
+    assert ids.match_result("old") == ("old", "look")
 
 
 @given(st.lists(st.lists(st.sampled_from([None, "", "a", "b", "s-1-2", "s-2-1"]), max_size=4), max_size=4))
 def test_every_call_gets_an_id_of_its_own_and_its_result_finds_it(turns: list[list[str | None]]) -> None:
-    ids = Calls("s")
+    ids = CallMatcher("s")
     for turn in turns:
-        begun, renamed = ids.begin(calls(*turn))
-        assert len({call.id for call in begun}) == len(turn)
-        assert all(call.id for call in begun)
-        for call, given_id in zip(begun, turn, strict=True):
+        tool_calls, renamed = ids.add_output(calls(*turn))
+        assert len({call.id for call in tool_calls}) == len(turn)
+        assert all(call.id for call in tool_calls)
+        for call, given_id in zip(tool_calls, turn, strict=True):
             assert renamed.get(call.id, call.id) == given_id or not given_id
-            assert ids.answer(given_id)[0] in {call.id for call in begun}
-        assert not ids.open
+            assert ids.match_result(given_id)[0] in {call.id for call in tool_calls}
+        assert not ids.has_open

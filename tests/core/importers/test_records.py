@@ -75,7 +75,7 @@ def test_a_part_of_a_damaged_record_is_not_taken_for_a_record() -> None:
 def test_a_torn_last_line_is_named() -> None:
     found = read('{"a": 1}', '{"b": "half of a')
     assert objects(found) == [{"a": 1}]
-    assert skipped(found) == [Skipped(2, "cut off in the middle")]
+    assert skipped(found) == [Skipped(2, "truncated")]
 
 
 @pytest.mark.parametrize("line", ["[1, 2]", '"text"', "7", "null", "true"])
@@ -122,7 +122,7 @@ def test_a_caller_may_allow_deeper_nesting() -> None:
     depth = MAX_RECORD_DEPTH  # and the record itself around it
     deep = b'{"a": ' + b"[" * depth + b"]" * depth + b"}"
     assert [type(item) for item in read_lines(io.BytesIO(deep))] == [Skipped]
-    assert [type(item) for item in read_lines(io.BytesIO(deep), deepest=MAX_RECORD_DEPTH + 1)] == [
+    assert [type(item) for item in read_lines(io.BytesIO(deep), max_depth=MAX_RECORD_DEPTH + 1)] == [
         SourceRecord
     ]
 
@@ -141,7 +141,7 @@ def test_a_line_beyond_the_limit_is_passed_over_without_being_read_whole() -> No
             return raw
 
     stream = Watched(b'{"a": "' + b"x" * 5_000_000 + b'"}\n{"b": 2}\n')
-    assert list(read_lines(stream, longest=2_000_000)) == [
+    assert list(read_lines(stream, max_length=2_000_000)) == [
         Skipped(1, "longer than 2000000 bytes"),
         SourceRecord(2, {"b": 2}),
     ]
@@ -150,7 +150,7 @@ def test_a_line_beyond_the_limit_is_passed_over_without_being_read_whole() -> No
 
 def test_a_line_of_exactly_the_limit_is_read() -> None:
     line = b'{"a": 1}'
-    assert list(read_lines(io.BytesIO(line + b"\n" + line), longest=len(line))) == [
+    assert list(read_lines(io.BytesIO(line + b"\n" + line), max_length=len(line))) == [
         SourceRecord(1, {"a": 1}),
         SourceRecord(2, {"a": 1}),
     ]
