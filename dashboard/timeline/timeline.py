@@ -83,7 +83,6 @@ class Timeline:
     first: int
     slots: int
     """The number of steps that its width stands for."""
-    has_times: bool
     height: int
     description: str
     """The text for screen readers."""
@@ -177,7 +176,6 @@ def draw_timeline(location: Location, takes: list[Take], hits: Sequence[int] = (
         context=context,
         first=first,
         slots=slots,
-        has_times=bool(by_time),
         height=top + lanes * LANE,
         description=_description(location, form.height, takes),
         playhead="" if playhead is None else percent(playhead),

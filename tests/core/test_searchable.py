@@ -38,7 +38,6 @@ from historyapp.core.searchable import (
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=[]))
 OUTPUTS = ToolResult(status="success", outputs={"lines": ["a", "b"]})
-LS = ToolCall(id="1", name="ls")
 ERROR = ErrorDetails(args=[], message="disk full", exception_type="OSError", repr="OSError(28)")
 
 
