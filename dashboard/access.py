@@ -30,7 +30,7 @@ class PersonRequest(HttpRequest):
     user: User
     htmx: HtmxDetails
     share: ShareLink
-    """Only where the page was reached through a share link: see :func:`share_of`."""
+    """Set only for requests through a share link: see :func:`share_of`."""
 
 
 def share_of(request: HttpRequest) -> ShareLink | None:
@@ -91,8 +91,8 @@ def spender(request: PersonRequest, project: Project) -> Spender:
 def find_session(request: PersonRequest, session_id: UUID) -> Session:
     """A session of any project that the person is in, with ``has_active_run``: whether it is compressed now.
 
-    A share link reaches only its own session. The title is left out where inputs are, because many titles are
-    the beginning of the first input.
+    A share link reaches only its own session. Without inputs, the title is hidden too, because many
+    titles are the beginning of the first input.
 
     Raises:
         NotFound: when there is no such session, or it belongs to another project.

@@ -1,4 +1,4 @@
-"""The app that people see."""
+"""The dashboard."""
 
 from django.apps import AppConfig
 

@@ -1,4 +1,4 @@
-"""The rows of an evaluation's page: a policy with a budget each, and a session each."""
+"""The rows of an evaluation's page: one for each policy with a budget, and one for each session."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ class ChoiceRow:
     picture: SafeString
     is_recommended: bool
     is_shown: bool
-    """Whether the table of sessions has its figures."""
+    """Whether the table of sessions shows the figures of this choice."""
 
     @property
     def is_best(self) -> bool:

@@ -20,14 +20,14 @@ class StepHit:
 
     number: int
     hit: Hit
-    """The first one in it."""
+    """The first match in it."""
     times: int
-    """How often the step has the text."""
+    """How often the step contains the text."""
 
 
 @dataclass(frozen=True, slots=True)
 class TakeHit:
-    """A step with the text that a rewind cut off."""
+    """A step that contains the text and that a rewind cut off."""
 
     number: int
     hit: Hit
@@ -46,7 +46,7 @@ class TextHits:
     more: int | None
     """The next search continues after this position; None if everything has been searched."""
     in_takes: list[TakeHit]
-    """The first ones."""
+    """The first matches in takes."""
     is_indexed: bool
     """False while workers still build the index. Until then, one request searches a smaller part."""
 

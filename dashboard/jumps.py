@@ -38,7 +38,7 @@ _KINDS: Mapping[str, _Kind] = {
     "take": _Kind(landmarks.take, "take"),
 }
 JUMPS = tuple(f"{direction}-{kind}" for kind in _KINDS for direction in ("next", "previous"))
-"""Their names in addresses."""
+"""The names of jumps in addresses."""
 
 
 def find_jump(location: Location, name: str) -> JumpTarget:
@@ -64,6 +64,6 @@ def find_jump(location: Location, name: str) -> JumpTarget:
         reason = f"No {order} {words} up to step {landmark.searched_to:,}."
         return JumpTarget(name, None, landmark.searched_to, reason)
     if location.is_counting and found_kind is _KINDS["error"]:
-        reason = f"No {order} {words} is known yet: a worker still looks for them."
+        reason = f"No {order} {words} is known yet: a worker is still looking."
         return JumpTarget(name, None, None, reason)
     return JumpTarget(name, None, None, f"There is no {order} {words}.")

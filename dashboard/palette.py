@@ -41,7 +41,7 @@ class PaletteItem:
     detail: str = ""
     """Text behind the name, in grey."""
     words: str = ""
-    """Further words by which it is found."""
+    """Further words that find it."""
     posts: bool = False
     value: tuple[str, str] = ("", "")
     """Name and value of the field that the button posts."""

@@ -97,7 +97,7 @@ def read_cursor(text: str, cursor: str) -> int | None:
     row, _, query_hash = cursor.partition(".")
     is_number = row.isascii() and row.isdecimal() and len(row) <= _MAX_DIGITS
     if not is_number or query_hash != _hash(text):
-        raise Invalid("This page belongs to another search. Press Search to begin again.")
+        raise Invalid("This page belongs to another search. Press Search to start again.")
     return int(row)
 
 

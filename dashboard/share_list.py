@@ -41,7 +41,7 @@ def _page(usable: ShareQuerySet, query: QueryDict, *, of_project: bool = False) 
         try:
             usable = usable.filter(pk__lt=UUID(before))
         except ValueError:
-            raise Invalid("links_before is not the ID of a link. Follow the links of the list.") from None
+            raise Invalid("links_before is not the ID of a share link. Reload the page.") from None
     links = list(usable.order_by("-pk")[: LINKS + 1])
     older = links[LINKS - 1].pk if len(links) > LINKS else None
     return ShareList(links[:LINKS], older, of_project)

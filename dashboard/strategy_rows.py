@@ -26,7 +26,7 @@ RESULTS, SUMMARY = 1_500, 8_000
 CELL = 30_000
 """The most characters that are shown of all summaries of a cell."""
 LINES, LINE = 8, 120
-"""Lines with needed names that are shown of the rest of a result, and their characters."""
+"""The most lines with needed names that are shown from the rest of a result, and the most characters."""
 
 
 @dataclass(frozen=True, slots=True)

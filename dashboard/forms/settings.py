@@ -67,8 +67,9 @@ GROUPS = {
                 "A model name, provider:name, or local, which needs no API key and costs nothing.",
                 kind="text"),
         Setting("summary_instruction", "Summary instruction",
-                "For the strategy ai_summary: what the model is to do, in up to 2,000 characters. The form "
-                "of the answer is added. Leave empty to use the project's instruction or the default.",
+                "For the strategy ai_summary: the instruction to the model, at most 2,000 characters. "
+                "Playhead adds the output format. Leave empty to use the project's instruction or the "
+                "default.",
                 kind="long_text"),
         Setting("compression_batch_size", "Batch size",
                 "Compress once this many older steps accumulate. A range summary covers the same number "

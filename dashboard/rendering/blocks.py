@@ -134,7 +134,7 @@ class Block:
         return f"\n{self.text}".count("\n-")
 
     def page(self, start: int) -> "Block":
-        """The part that follows ``start``. A tree goes on as text from the start of its value."""
+        """The part that follows ``start``. A tree continues as text from the start of its value."""
         language = self.language
         if language == TREE:
             start, language = (0 if start == self.end else start), "json"

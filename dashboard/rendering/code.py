@@ -34,7 +34,7 @@ _LINEAR = {
     r"<<-?\s*(\'?)\\?(\w+)[\w\W]+?\2": r"<<-?\s*(\'?)\\?(\w++)[\w\W]+?\2",
 }
 """Patterns of pygments' lexer for shells that take exponential and cubic time, and what replaces them. Sixty
-backslashes behind ``$'`` held the process for good."""
+backslashes after ``$'`` blocked the process for ever."""
 _FORMATTER: HtmlFormatter[str] = HtmlFormatter(nowrap=True)
 
 

@@ -244,14 +244,16 @@ def changes(before: BuiltContext, after: BuiltContext, prices: Prices, bill: Bil
 def _bill_note(bill: Bill, prefix: PrefixDiff, cache: CacheEffect) -> str:
     usage = bill.usage
     if not usage.input:
-        return f"What the provider billed for step {bill.step:,} is unknown: no usage is recorded."
+        return f"The bill for step {bill.step:,} is unknown: no usage is recorded."
     billed, read = f"{usage.input:,} input tokens", f"{usage.cache_read:,} of them read from its cache"
     cost = "" if bill.micros is None else f" It cost {dollar_text(bill.micros)}."
     note = f"For step {bill.step:,} the provider billed {billed}, {read}.{cost}"
     if not bill.is_next:
-        return f"{note} That was the request before; no step follows this one."
+        return f"{note} This is the previous request, because no step follows this one."
     missed = cache.reusable - usage.cache_read
     if not prefix.continues or not is_missed(missed, cache.reusable):
         return note
     reason = "The reason is unknown: the agent may have sent another request."
-    return f"{note} Both requests agree, but it did not read {missed:,} tokens from its cache. {reason}"
+    return (
+        f"{note} The requests agree, but the provider did not read {missed:,} tokens from its cache. {reason}"
+    )

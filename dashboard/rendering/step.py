@@ -43,7 +43,7 @@ MAX_FOLDERS = 3
 """The most parts of a path in the heading of a step."""
 SUMMARIES = 10
 """The most summaries shown of one step, the narrowest first."""
-NOT_SHOWN = "What a person wrote is not shown."
+NOT_SHOWN = "Text that people wrote is hidden."
 """Shown instead of feedback and of answers to questions, if a share link hides these."""
 ENTRIES = 2_000
 """The most entries read of one step."""

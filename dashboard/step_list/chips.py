@@ -9,7 +9,7 @@ from dashboard.templatetags.playhead import status_label
 from historyapp.core.call_subjects import KINDS
 from historyapp.models.step_filters import LIKELY_FAILED
 
-_NAMES = {"unseen": "files that appeared nowhere before", "gone": "names compacted away"}
+_NAMES = {"unseen": "files not seen before", "gone": "names compacted away"}
 """Words for each value of the filter ``names``."""
 _WORDS = {"since": "from", "noted": "bookmarked", "names": "uses"}
 """Words for fields whose name is not clear on its own."""

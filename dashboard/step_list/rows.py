@@ -102,7 +102,7 @@ def before_turn(location: Location, turn: int, before: int) -> int:
 
 
 def mark_notes(location: Location, rows: list[Episode]) -> None:
-    """Gives each row the note on its step, and the location that on its own step, if it is among them."""
+    """Adds to each row the note on its step, and to the location the note on its step, if listed."""
     notes: dict[int, StepNote] = {}
     if location.note_starts:
         notes = StepNote.objects.at(location.history.lineage, [row.first_position for row in rows])
@@ -235,7 +235,7 @@ def _search(location: Location, *, after: int = 0, before: int | None = None) ->
 def _matches(search: StepSearch) -> _Matches:
     """The next matches, and the step at which to continue."""
     result = search.find(AROUND)
-    if not search.history.visible.is_shared:  # what strangers look for makes no work for others
+    if not search.history.visible.is_shared:  # readers of share links must not start background work
         request_text_index(search.unindexed)
     if result.more is None:
         return _Matches(result.rows, None)

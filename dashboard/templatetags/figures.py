@@ -11,7 +11,7 @@ register = template.Library()
 
 @register.filter
 def figures_cells(group: GroupFigures, kind: str) -> SafeString:
-    """The cells of a row of figures. A row of a tool has no sessions: they call several."""
+    """The cells of a row of figures. A tool's row has no sessions, because a session calls several tools."""
     figures = group.figures
     numbers = [figures.sessions] if kind != "tool" else []
     cells = [f'<td class="number">{number:,}</td>' for number in (*numbers, figures.steps)]

@@ -146,7 +146,7 @@ def block_url(location: Location, block: Block, part: str = "rest") -> str:
 
 @register.filter
 def arguments(calls: str, names: list[str]) -> str:
-    """Previews of tool calls without names: only the value of a first text, only the end of a long path."""
+    """Previews of tool calls without tool names; long paths keep only their end."""
     previews: list[str] = []
     for number, name in enumerate(names):
         is_last, call, rest = number == len(names) - 1, calls, ""
@@ -210,7 +210,7 @@ def outcome_line(row: Episode) -> str:
 
 @register.filter
 def names(tools: list[str]) -> str:
-    """The first tools of a step, for a list; how often those were called that were called repeatedly."""
+    """The first tools of a step, for a list, each with its number of calls if it was called repeatedly."""
     counts = list(Counter(tools).items())[:4]
     return visible(", ".join(f"{name} ×{count}" if count > 1 else name for name, count in counts))
 
@@ -223,7 +223,7 @@ def figure(number: int | None) -> str:
 
 @register.filter
 def score(number: float) -> str:
-    """A score as people write it: 4, 0.75."""
+    """A score without trailing zeros: 4, 0.75."""
     return repr(number).removesuffix(".0")
 
 

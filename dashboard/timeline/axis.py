@@ -30,12 +30,12 @@ class Pause(NamedTuple):
 
 
 def places_by_step(shares: Sequence[StepShare], first: int, slots: int) -> list[Place]:
-    """Each step as wide as any other; the first place is that of step ``first``."""
+    """All steps with the same width; the first place is that of step ``first``."""
     return [Place((share.first - first) / slots, (share.last - first + 1) / slots) for share in shares]
 
 
 def places_by_time(shares: Sequence[StepShare]) -> tuple[list[Place], list[Pause]]:
-    """Each step where it ran; empty lists where the times are unknown or all the same."""
+    """Each step at the time when it ran; empty lists if the times are unknown or all the same."""
     times = [(share.begin, share.end) for share in shares if share.begin and share.end]
     if len(times) < len(shares) or not shares:
         return [], []

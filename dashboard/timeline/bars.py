@@ -32,7 +32,7 @@ OUTCOMES = {
 }
 """The outcomes that colours tell apart, in the order of the legend, with their words."""
 _OWN_STYLES = ("interrupted_by_human", "answered", "in_flight", "abandoned")
-"""Outcomes that can be seen whatever the colour is chosen by."""
+"""Outcomes with a style of their own, whatever the bars are coloured by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class TimelineBar:
 
     @property
     def outcome(self) -> str:
-        """A key of :data:`OUTCOMES`; of several steps always ``success``: their failures are drawn apart."""
+        """A key of :data:`OUTCOMES`; for several steps ``success``: their failures are drawn separately."""
         if self.share.steps > 1:
             return "success"
         return "likely" if self.share.likely else self.share.row.status
@@ -142,7 +142,7 @@ def bar_at(bars: Sequence[TimelineBar], step: int) -> TimelineBar | None:
 
 
 def place_of(bars: Sequence[TimelineBar], step: float) -> float | None:
-    """Where a step stands, from 0 at the left edge to 1; a half more is its middle. None: outside."""
+    """The position of a step, from 0 to 1; ``step`` plus a half is its middle. None: not in the timeline."""
     bar = bar_at(bars, int(step))
     if bar is None:
         return None

@@ -34,7 +34,7 @@ class TimelineForm:
         return "".join(parts)
 
     def window(self, step: int, steps: int) -> "TimelineForm":
-        """The same choices with a part that exists and holds a step. Without a part it stays without one."""
+        """The same choices with a part that exists and contains the step. Without a part nothing changes."""
         if not self.last:
             return self
         size = max(min(self.last, steps) - self.first + 1, min(MIN_WINDOW, steps))
@@ -43,7 +43,7 @@ class TimelineForm:
         return replace(self, first=first, last=first + size - 1) if size < steps else self.whole()
 
     def chosen(self, axis: str = "", height: str = "", colour: str = "") -> "TimelineForm":
-        """The same with another choice where one is given."""
+        """A copy with the given choices replaced."""
         return replace(
             self, axis=axis or self.axis, height=height or self.height, colour=colour or self.colour
         )

@@ -45,7 +45,7 @@ class Minimap:
     compactions: str
     """The path of lines from the lower edge for compactions; longer where they are denser."""
     hits: str
-    """The path of lines where steps have the text that is looked for; closer ones are one."""
+    """The path of lines at steps that contain the search text; close steps share one line."""
     slices: list[MapSlice]
 
     @property
@@ -77,7 +77,7 @@ def draw_map(
     Args:
         form: how the timeline is drawn, with the part that it shows.
         shown: the shares of that part. Without a zoom they are those of the whole run.
-        hits: steps with the text that is looked for. Scripts draw them again when the search changes.
+        hits: steps that contain the search text. Scripts draw them again when the search changes.
     """
     if location.steps <= MAX_SINGLE:
         return None

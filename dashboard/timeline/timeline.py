@@ -37,7 +37,7 @@ BRANCHES = 13
 LANES, LANE = 3, 9
 """Lanes for takes, and the height of one in pixels."""
 FALL = 0.5
-"""The context was compacted where less than this part of it is left."""
+"""The context was compacted where less than this share of it remains."""
 MIN_FALL, MAX_FALLS = 5_000, 8
 """Tokens of the smallest fall that has a label, and the most labels."""
 FALL_WIDTH = 0.12
@@ -147,7 +147,7 @@ def draw_timeline(location: Location, takes: list[Take], hits: Sequence[int] = (
     """The timeline of a history, by a few queries that cost the same for every length.
 
     Args:
-        hits: steps with the text that is looked for. Scripts draw them again when the search changes.
+        hits: steps that contain the search text. Scripts draw them again when the search changes.
     """
     form = location.timeline.window(location.step, location.steps)
     end = max(location.steps, *(take.last_step for take in takes), 1)
@@ -216,7 +216,7 @@ def _falls(bars: Sequence[TimelineBar]) -> list[TimelineLabel]:
     for bar in bars:
         size, compactions = bar.share.context, compactions + bar.share.compactions
         if size and before * FALL > size and before - size >= MIN_FALL:
-            # A compaction late in a share makes only the next one's average smaller.
+            # A compaction late in a share only lowers the average of the next share.
             word = "compacted " if compactions else ""
             label = f"{word}{short_figure(before)} → {short_figure(size)}"
             falls.append((before - size, bar, label))

@@ -128,7 +128,7 @@ class ToolView:
     name: str
     """Lower case; the name of the file."""
     fits: Callable[[RecordedCall], bool]
-    """Whether the view can show a call. It looks at arguments and result; a name alone does not decide."""
+    """Whether the view can show a call. It must check arguments and result, not only the name."""
     draw: Callable[[RecordedCall, CallBlocks], Card]
     """Called only if ``fits`` returns true. It must show every argument and the whole result."""
 

@@ -28,7 +28,7 @@ from historyapp.services.bulk.work import process_bulk_action
 from historyapp.services.bulk.zip_exports import export_zip
 
 AT_ONCE_SECONDS = 0.5
-"""An action that takes longer is left to a worker."""
+"""A worker carries out actions that take longer."""
 MAX_NAME = 200
 """Characters of a strategy or a model that are read."""
 

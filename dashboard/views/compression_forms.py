@@ -121,7 +121,7 @@ def _form_page(
 
 
 def _estimate(session: Session, run_request: RunRequest, payer: Spender) -> StrategyEstimate:
-    """The cost of a strategy. A person who may not spend money is told so before starting it."""
+    """The cost of a strategy. A person who may not spend money sees this before starting it."""
     run_estimate = estimate(session, run_request)
     if run_estimate.calls:
         try:

@@ -74,7 +74,7 @@ def continue_session(request: PersonRequest, session_id: UUID) -> HttpResponse:
     step = read_number(request.POST, "step") if request.method == "POST" else None
     location = find_location(request, session_id, step)
     if not location.step:
-        raise Invalid("The session has no steps yet. An agent continues it as it is.")
+        raise Invalid("The session has no steps yet. An agent can record its first step in it.")
     if request.method == "POST":
         return _take_action(request, location)
     before, after = _before(location), _after(location)

@@ -104,7 +104,7 @@ class LatestRewind:
     entry: Entry
     steps: int
     cut: int
-    """Steps that it cut off; negative where it undid another rewind."""
+    """The number of steps that it cut off; negative if it undid another rewind."""
 
 
 def latest_rewind(request: PersonRequest, location: Location) -> LatestRewind | None:

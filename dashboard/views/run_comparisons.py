@@ -80,10 +80,10 @@ def _compare_moment(request: PersonRequest, texts: list[str]) -> HttpResponse:
     """To the comparison of a session as it was after a step with the session as it is."""
     session, step = _session_of(request, texts), request.GET["after_step"].strip()
     if session is None:
-        return _form(request, texts, "Name a session to compare it with an earlier step.", status=422)
+        return _form(request, texts, "Choose a session to compare with one of its earlier steps.", status=422)
     history = History(session)
     if not (step.isascii() and step.isdigit() and len(step) < 10 and 1 <= int(step) < history.steps):
-        refusal = "The session has too few steps to compare it with an earlier one."
+        refusal = "The session needs at least two steps to be compared with an earlier one."
         refusal = f"Choose a step from 1 to {history.steps - 1:,}." if history.steps > 1 else refusal
         return _form(request, texts, refusal, status=422)
     then = RunReference(session.pk, history.row(int(step) + 1).first_position - 1)
@@ -125,7 +125,7 @@ def _later_rows(comparison: RunComparison, at: str) -> dict[str, object]:
     """Rows that lie beyond the steps that were aligned at once."""
     place, (a, b) = read_place(at), (comparison.a.history, comparison.b.history)
     if place is None or not (1 <= place.a <= a.steps + 1 and 1 <= place.b <= b.steps + 1):
-        raise Invalid("at does not name steps of these runs. Open the comparison again.")
+        raise Invalid("at is not a pair of steps of these runs. Open the comparison again.")
     return page_rows(align_steps(a, b, place), 0)
 
 

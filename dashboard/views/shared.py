@@ -1,6 +1,6 @@
 """Share links: the session page for people without an account, at addresses of the link's own.
 
-What is below ``/s/<token>/`` is answered by the views of the session page. The link determines the session,
+The views of the session page answer requests below ``/s/<token>/``. The link determines the session,
 its position and what is hidden. While they run, the link is the prefix of all addresses, and
 ``dashboard/shared_urls.py`` has the only pages that templates can lead to.
 """

@@ -29,13 +29,13 @@ def write_summary(request: PersonRequest, session_id: UUID) -> HttpResponse:
     if earlier is not None:
         first, last = earlier.first_step, earlier.last_step
     if first is None or last is None:
-        raise Invalid("Name the steps that the summary covers: first and last.")
+        raise Invalid("Enter the first and the last step that the summary covers.")
     location = Location(history, history.resolve(first))
     text = clean(request.POST.get("text", "")).replace("\r\n", "\n").strip()
     error = ""
     if request.method == "POST":
         if not text:
-            error = "Write the text of the summary."
+            error = "Enter the text of the summary."
         elif len(text) > MAX_SUMMARY:
             error = f"A summary has at most {MAX_SUMMARY:,} characters; this one has {len(text):,}."
         else:

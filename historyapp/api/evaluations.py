@@ -1,4 +1,4 @@
-"""Evaluations: which policy and budget would have held what the next actions of recorded sessions used."""
+"""Evaluations: for each policy and budget, how much the context has of what the next actions used."""
 
 from functools import partial
 from typing import Annotated, Any

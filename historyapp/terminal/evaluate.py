@@ -1,4 +1,4 @@
-"""``playhead evaluate``: which policy and budget would have held what the next actions used."""
+"""``playhead evaluate``: how much contexts have of what the next actions used, by policy and budget."""
 
 import time
 from argparse import ArgumentTypeError, Namespace

@@ -1,4 +1,4 @@
-// Marks the names of the step's calls, once somebody has opened "Where did it get this from?". A mark opens a box with
+// Marks the names of the step's calls, once somebody has opened "Where do these names come from?". A mark opens a box with
 // what the section says of the name. From then on the section of each step that is looked at is loaded by itself.
 
 const WANTED = "playhead-origins";
@@ -63,7 +63,7 @@ function markIn(nodes, names) {
     mark.type = "button";
     mark.className = `origin-mark is-${state}`;
     mark.dataset.of = name;
-    mark.title = state === "nowhere" ? "From nowhere" : "Where did it get this from?";
+    mark.title = state === "nowhere" ? "From nowhere" : "Where does this name come from?";
     mark.append(range.extractContents());
     range.insertNode(mark);
   }

@@ -26,7 +26,7 @@ def test_marks_come_with_each_step_and_open_a_box_that_leads_to_the_first_place(
 ) -> None:
     page.goto(page_of(session, "?step=8"))
     expect(page.locator(".origin-mark")).to_have_count(0)
-    page.get_by_text("Where did it get this from?").click()
+    page.get_by_text("Where do these names come from?").click()
     expect(page.locator(".origin-mark").first).to_have_text("src/app.py")
     page.keyboard.press("Escape")
     page.keyboard.press("ArrowRight")  # the next step is marked without another click
@@ -51,7 +51,7 @@ def test_a_name_in_colours_is_one_mark_and_one_that_was_compacted_away_is_marked
     edit = [act("edit_file", path="src/app.py", **change), ok()]
     append(session.project, session.pk, [*edit, summary, act("read_file", path="src/app.py"), ok()])
     page.goto(page_of(session, "?step=10"))
-    page.get_by_text("Where did it get this from?").click()
+    page.get_by_text("Where do these names come from?").click()
     mark = page.locator(".origin-mark[data-of='contact.playerClass']")
     expect(mark).to_have_text("contact.playerClass")
     assert mark.locator("*").count() > 1
@@ -61,14 +61,14 @@ def test_a_name_in_colours_is_one_mark_and_one_that_was_compacted_away_is_marked
     page.keyboard.press("Escape")
     page.keyboard.press("ArrowRight")
     page.locator(".origin-mark.is-gone").click()
-    expect(box).to_contain_text("The model no longer saw it: it had been compacted away")
+    expect(box).to_contain_text("The model could no longer see it: it had been compacted away")
 
 
 @pytest.mark.thorough
 def test_without_scripts_it_is_a_page(plain: Page, server: str) -> None:
     session = _with_names(record_session(sign_in(plain.context, server)))
     plain.goto(page_of(session, "?step=8"))
-    plain.get_by_text("Where did it get this from?").click()
+    plain.get_by_text("Where do these names come from?").click()
     plain.locator(".origins-body a").click()
     expect(plain.locator(".origin")).to_contain_text("First in a result of step 7")
     plain.get_by_role("link", name="Every place").click()

@@ -90,7 +90,7 @@ def test_strategies_are_judged_by_what_later_steps_needed(alice: Client, project
         carry_out(run.pk)
         CompressionItem.objects.filter(run=run).update(text=written)
     page = text(alice.get(page_of(runs)))
-    assert "The next 2 steps used 1 name that the originals returned." in page
+    assert "The next 2 steps used 1 name from the original results." in page
     assert "A keeps 1 (100 %)" in page
     assert "B keeps 0 (0 %)" in page
     assert "Originals" in page

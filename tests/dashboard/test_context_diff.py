@@ -45,7 +45,7 @@ def test_the_diff_says_where_the_cache_breaks(alice: Client, session: Session) -
 def test_the_diff_names_the_part_that_differs_first(alice: Client, session: Session) -> None:
     shown = panel(alice, session, "?step=3&policy=live&view=diff&max_tokens=5000")
     assert re.search(r"The first difference is at byte [\d,]+, in step 3 ?\.", shown)
-    assert "What the provider billed for step 4 is unknown: no usage is recorded." in shown
+    assert "The bill for step 4 is unknown: no usage is recorded." in shown
 
 
 def test_the_diff_stands_beside_what_was_billed(alice: Client, project: Project) -> None:
@@ -54,7 +54,7 @@ def test_the_diff_stands_beside_what_was_billed(alice: Client, project: Project)
     append(project, session.pk, [said("go"), draft(ModelOutput(text="done"), usage=usage)])
     shown = panel(alice, session, "?step=1&view=diff")
     assert "For step 1 the provider billed 900 input tokens, 800 of them read from its cache." in shown
-    assert "That was the request before; no step follows this one." in shown
+    assert "This is the previous request, because no step follows this one." in shown
 
 
 def test_a_cache_that_missed_although_the_requests_agree_has_an_unknown_reason(
@@ -74,7 +74,7 @@ def test_a_cache_that_missed_although_the_requests_agree_has_an_unknown_reason(
     assert re.search(
         r"For step 2 the provider billed 12,100 input tokens, 0 of them .* It cost \$0\.0", missed
     )
-    assert re.search(r"it did not read [\d,]+ tokens from its cache. The reason is unknown", missed)
+    assert re.search(r"the provider did not read [\d,]+ tokens from its cache. The reason is unknown", missed)
     read_from_cache = panel(alice, session, "?step=2&policy=live&view=diff")
     assert "For step 3 the provider billed" in read_from_cache
     assert "The reason is unknown" not in read_from_cache

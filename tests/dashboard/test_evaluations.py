@@ -55,7 +55,7 @@ def test_the_page_shows_progress_and_then_the_results(alice: Client, sessions: l
     assert "2 of 2 sessions measured." in shown
     assert "Recommended: " in shown
     assert "Only 2 sessions were measured." in shown
-    assert "What this cannot tell" in shown
+    assert "Limits of this evaluation" in shown
     assert "100.0 % (100–100)" in shown
     assert "With live, 300 tokens." in text(alice.get(f"{page}?choice=live 300"))
     assert f'href="{page}"' in html(alice.get("/evaluations"))

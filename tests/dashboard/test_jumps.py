@@ -90,5 +90,5 @@ def test_while_likely_failures_are_worked_out_nobody_says_that_there_are_none(
     assert "likely failed <small>counting" in " ".join(shown.split())
     assert 'data-later-failure="no"' in html(alice.get(f"{page}&status=error"))
     reason = fragment(alice, jump).json()["reason"]
-    assert reason.endswith("likely failed is known yet: a worker still looks for them.")
+    assert reason.endswith("likely failed is known yet: a worker is still looking.")
     assert fragment(alice, f"{jump}&status=error").json()["reason"].endswith("ended in an error.")

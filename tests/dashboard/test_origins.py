@@ -32,19 +32,21 @@ def page(session: Session, number: int) -> str:
 def test_the_step_has_a_folded_section_that_loads_it(alice: Client, named: Session) -> None:
     shown = html(fragment(alice, f"/sessions/{named.pk}/steps/7"))
     assert f'hx-get="{page(named, 7)}"' in shown
-    assert "Where did it get this from?" in shown
+    assert "Where do these names come from?" in shown
     assert not NameIndex.objects.exists()
 
 
 def test_a_name_leads_to_the_line_that_first_had_it(alice: Client, named: Session) -> None:
     response = fragment(alice, page(named, 7))
-    assert "src/app.py First in a result of step 6 , line 2. The model still saw it." in text(response)
+    assert "src/app.py First in a result of step 6 , line 2. The model could still see it." in text(response)
     assert f'href="/sessions/{named.pk}?step=6"' in html(response)
 
 
 def test_a_name_that_stood_nowhere_is_from_nowhere(alice: Client, named: Session) -> None:
     shown = text(fragment(alice, page(named, 8)))
-    assert "src/guess.py from nowhere It appears nowhere before this step: the agent guessed it." in shown
+    assert (
+        "src/guess.py from nowhere The name does not appear before this step: the agent guessed it." in shown
+    )
 
 
 def test_a_line_of_a_result_is_text(alice: Client, named: Session) -> None:
@@ -55,7 +57,9 @@ def test_a_line_of_a_result_is_text(alice: Client, named: Session) -> None:
 
 def test_a_name_that_was_compacted_away_says_so(alice: Client, named: Session) -> None:
     assert "src/old.py no longer seen First in a result of step 6" in text(fragment(alice, page(named, 9)))
-    assert "The model no longer saw it: it had been compacted away" in text(fragment(alice, page(named, 9)))
+    assert "The model could no longer see it: it had been compacted away" in text(
+        fragment(alice, page(named, 9))
+    )
 
 
 def test_a_line_of_a_result_shows_which_later_actions_used_it(alice: Client, named: Session) -> None:
@@ -116,7 +120,7 @@ def test_the_overview_counts_what_was_unseen_and_gone_once_it_is_indexed(
     assert response.headers["Location"] == overview
     shown = text(alice.get(overview))
     assert "The agent named 6 files that it had never seen 1 , 2 , 3 …" in shown
-    assert "It used 1 name that had been compacted away 9" in shown
+    assert "The agent used 1 name that had been compacted away 9" in shown
     assert "Not indexed yet." not in shown
 
 

@@ -46,7 +46,7 @@ def test_everything_can_go(alice: Client, session: Session) -> None:
 def test_after_the_newest_step_only_inputs_are_cut_off(
     alice: Client, project: Project, session: Session
 ) -> None:
-    assert "Nothing comes after step 5" in text(alice.get(form(session, "?step=5")))
+    assert "The session has no entries after step 5" in text(alice.get(form(session, "?step=5")))
     append(project, session.pk, [said("wait")])
     assert "This cuts off 1 entry after step 5, but no whole step." in text(
         alice.get(form(session, "?step=5"))

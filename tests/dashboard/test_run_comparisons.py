@@ -38,7 +38,7 @@ def test_a_fork_and_its_parent_name_the_step_where_they_part(
     alice: Client, project: Project, session: Session
 ) -> None:
     page = text(alice.get(page_of(session.pk, forked(project, session).pk)))
-    assert "Steps 1–2 are the same entries in both." in page
+    assert "Both runs share steps 1–2." in page
     assert "They diverge at step 4 of A, step 4 of B." in page
     assert "The first difference" in page
     assert "result, status" in page
@@ -138,7 +138,7 @@ def test_a_moment_of_a_session_is_compared_with_the_session(alice: Client, sessi
     assert 'name="after_step" type="number" inputmode="numeric" min="1" max="4" value="2"' in form
     response = alice.get(f"{reverse('compare-runs')}?a={session.pk}&after_step=2")
     page = text(alice.get(response["Location"]))
-    assert "Steps 1–2 are the same entries in both." in page
+    assert "Both runs share steps 1–2." in page
     assert "They diverge at the end of A, step 3 of B." in page
     refused = alice.get(f"{reverse('compare-runs')}?a={session.pk}&after_step=5")
     assert refused.status_code == 422

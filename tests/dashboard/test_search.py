@@ -97,7 +97,7 @@ def test_older_results_are_on_the_next_page(alice: Client, project: Project, fou
 def test_a_cursor_of_another_search_is_refused(alice: Client, found: Session, cursor: str) -> None:
     response = alice.get("/search", {"q": "zebra", "cursor": cursor})
     assert response.status_code == 422
-    assert "This page belongs to another search. Press Search to begin again." in html(response)
+    assert "This page belongs to another search. Press Search to start again." in html(response)
 
 
 def test_a_search_is_saved_and_found_below_the_field(alice: Client, charlie: Client, found: Session) -> None:

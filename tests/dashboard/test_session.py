@@ -122,7 +122,7 @@ def test_undoing_restores_and_says_so(alice: Client, project: Project, session: 
     rewind(project, session.pk, Target(to_step=2))
     undo_rewind(project, session.pk, 12)
     page = text(alice.get(page_of(session)))
-    assert "Rewind undone: the steps that it had cut off are back." in page
+    assert "Rewind undone: its steps are restored." in page
     assert "Take:" not in page
 
 

@@ -119,9 +119,9 @@ def test_a_step_without_a_summary_gets_one_by_hand(alice: Client, session: Sessi
 @pytest.mark.parametrize(
     ("fields", "status", "sentence"),
     [
-        ({"first": "1", "last": "1", "text": " "}, 422, "Write the text of the summary."),
+        ({"first": "1", "last": "1", "text": " "}, 422, "Enter the text of the summary."),
         ({"first": "1", "last": "1", "text": "x" * 100_001}, 422, "A summary has at most 100,000 characters"),
-        ({"text": "x"}, 422, "Name the steps that the summary covers"),
+        ({"text": "x"}, 422, "Enter the first and the last step that the summary covers"),
         ({"first": "1", "last": "9", "text": "x"}, 422, "There is no step 9."),
         ({"first": "9", "last": "9", "text": "x"}, 404, "There is no step 9."),
         ({"of": "zzz", "text": "x"}, 404, "There is no such summary"),

@@ -93,7 +93,7 @@ def test_a_test_is_sent_and_its_page_loads_again_until_it_has_arrived(
 ) -> None:
     sent = alice.post(at(webhook, "/tests"))
     page = alice.get(sent["Location"])
-    assert "It will be sent within seconds." in text(page)
+    assert "The delivery is sent within seconds." in text(page)
     assert 'hx-trigger="every 1s"' in html(page)
     delivery = WebhookDelivery.objects.get()
     delivery.state, delivery.attempts = "succeeded", 1
