@@ -1,8 +1,10 @@
 """Rules of every page: no other hosts, no console errors, no sideways scrolling, no findings of axe."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 from functools import partial
-from typing import Any, Literal
+from itertools import cycle, islice
+from typing import Literal
 from uuid import UUID, uuid4
 
 import pytest
@@ -36,16 +38,15 @@ SMALL = """[...document.querySelectorAll("body *")]
     .filter((element) => parseFloat(getComputedStyle(element).fontSize) < 12)
     .map((element) => element.outerHTML.slice(0, 100))"""
 NARROW = 360
-LARGE = {"target-size": {"enabled": True}}
-"""Controls are at least 24 px wide and high, or have as much room around them; axe does not ask by itself."""
-NARROW_RULES = ["color-contrast", "target-size", "scrollable-region-focusable", "link-in-text-block", "list"]
-LOOKS: tuple[tuple[int, Literal["light", "dark"], dict[str, Any]], ...] = (
-    (1440, "light", {"rules": LARGE}),
-    (NARROW, "dark", {"runOnly": NARROW_RULES}),
-)
-"""Width, scheme and options of axe-core. Contrast depends on the scheme, some other rules on the width."""
-QUICK = {"resultTypes": ["violations"], "selectors": False, "preload": False}
-"""Nothing that no rule needs. No rule that is enabled by default reads style sheets of other hosts."""
+Look = tuple[int, Literal["light", "dark"]]
+"""Width and scheme. Contrast depends on the scheme, some other rules of axe-core on the width."""
+LOOKS: tuple[Look, ...] = ((1440, "light"), (NARROW, "dark"))
+OPTIONS = {
+    "rules": {"target-size": {"enabled": True}},  # off by default: controls are 24 px wide and high, or apart
+    "resultTypes": ["violations"],
+    "selectors": False,
+    "preload": False,  # no rule that is on by default reads style sheets of other hosts
+}
 NOWHERE = "/nothing"
 LONG = "An unbroken name of 300 characters: " + "x" * 264
 
@@ -191,16 +192,22 @@ Faults = dict[str, set[str]]
 """What broke each rule."""
 
 
-def test_every_page_keeps_every_rule(page: Page, server: str, addresses: list[str]) -> None:
+@pytest.mark.parametrize(
+    "looks_at_each", [1, pytest.param(2, marks=pytest.mark.thorough)], ids=["one look", "all looks"]
+)
+def test_every_page_keeps_every_rule(
+    page: Page, server: str, addresses: list[str], looks_at_each: int
+) -> None:
     """One walk for all the rules: loading the pages takes longer than looking at them."""
     faults: Faults = defaultdict(set)
     page.on("request", partial(_note_request, faults, server))
     page.on("console", partial(_note_console, faults))
+    looks = cycle(LOOKS)
     for address in addresses:
         page.set_viewport_size({"width": NARROW, "height": 800})
         page.goto(address, wait_until="networkidle")
         _look_at_widths(page, faults)
-        _look_for_barriers(page, faults)
+        _look_for_barriers(page, faults, islice(looks, looks_at_each))
         _look_at_names(page, faults)
         _look_at_sizes(page, faults)
     assert faults == {}
@@ -225,12 +232,12 @@ def _look_at_widths(page: Page, faults: Faults) -> None:
             faults["no page scrolls sideways"].add(f"{page.url}: {found} of {width}")
 
 
-def _look_for_barriers(page: Page, faults: Faults) -> None:
+def _look_for_barriers(page: Page, faults: Faults, looks: Iterable[Look]) -> None:
     page.evaluate(AXE_SCRIPT)
-    for width, scheme, options in LOOKS:
+    for width, scheme in looks:
         page.set_viewport_size({"width": width, "height": 800})
         page.emulate_media(color_scheme=scheme)
-        found = page.evaluate("options => axe.run(options)", {**QUICK, **options})
+        found = page.evaluate("options => axe.run(options)", OPTIONS)
         for barrier in found["violations"]:
             places = [node["html"][:100] for node in barrier["nodes"]]
             faults[barrier["id"]].add(f"{page.url}: {scheme}, {width} px: {places}")
