@@ -53,10 +53,10 @@ class Side:
         """Records an action and its result. Returns the milliseconds that both answers took."""
         session = self._sessions[self._number % SESSIONS]
         self._number += 1
-        begun = time.perf_counter()
+        started = time.perf_counter()
         self._client.send("POST", f"/api/v1/sessions/{session}/actions", action(self._number))
         self._client.send("POST", f"/api/v1/sessions/{session}/results", result(self._number))
-        return (time.perf_counter() - begun) * 1000
+        return (time.perf_counter() - started) * 1000
 
 
 @contextmanager

@@ -38,9 +38,9 @@ def main(path: str) -> None:
 def _step(chance: random.Random, texts: list[str], names: list[str]) -> list[bytes]:
     """An output, its results and the excerpt of both, as they are compressed."""
 
-    def some(fewest: int, most: int) -> str:
-        text, length = chance.choice(texts), chance.randrange(fewest, most)
-        start = chance.randrange(len(text) - most + 1)
+    def some(minimum: int, maximum: int) -> str:
+        text, length = chance.choice(texts), chance.randrange(minimum, maximum)
+        start = chance.randrange(len(text) - maximum + 1)
         return text[start : start + length]
 
     tool, file = chance.choice(TOOLS), chance.choice(names)[-30:]

@@ -90,7 +90,7 @@ def _bytes() -> int:
 class _Requests:
     """Pages and calls of a project with a filled session."""
 
-    def __init__(self, fill: Callable[..., UUID], amount: int, most: int) -> None:
+    def __init__(self, fill: Callable[..., UUID], amount: int, total: int) -> None:
         from django.contrib.auth.models import User
         from django.test import Client
 
@@ -106,7 +106,7 @@ class _Requests:
         self.agent = Client(headers={**host, "Authorization": f"Bearer {text}"})
         self.person = Client(headers=host)
         self.person.force_login(user)
-        self.session = fill(project, amount, most)
+        self.session = fill(project, amount, total)
         self.middle = Session.objects.get(pk=self.session).steps // 2
         self._steps = numbered_steps()
         api, page, middle = f"/api/v1/sessions/{self.session}", f"/sessions/{self.session}", self.middle

@@ -41,11 +41,11 @@ def extracted(episode: Episode, tokens: int) -> str:
 def beginning(episode: Episode, tokens: int) -> str:
     """The longest beginning of the step, tool call and result, with at most this many tokens."""
     text = clean(short_form(episode))[: tokens * _MAX_TOKEN]
-    least, most = 0, len(text)
-    while least < most:
-        middle = (least + most + 1) // 2
-        least, most = (middle, most) if count_tokens(text[:middle]) <= tokens else (least, middle - 1)
-    return text[:least]
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if count_tokens(text[:middle]) <= tokens else (low, middle - 1)
+    return text[:low]
 
 
 @dataclass(slots=True)
@@ -82,10 +82,10 @@ def speed(episodes: list[Episode]) -> None:
     """Prints the steps per second of processor time, on one core."""
     taken = []
     for _ in range(_ROUNDS):
-        begun = process_time()
+        started = process_time()
         for episode in episodes:
             extracted(episode, 100)
-        taken.append(process_time() - begun)
+        taken.append(process_time() - started)
     size = sum(len(short_form(episode)) for episode in episodes) / len(episodes)
     rate = len(episodes) / min(taken)
     name = f"simple_extract over {len(episodes):,} steps of {size:,.0f} characters on average"

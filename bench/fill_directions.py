@@ -36,16 +36,16 @@ def _go_on(project: Project, session: UUID, steps: int, first: int = 0) -> None:
         append(project, session, [draft for number in numbers for draft in step(number)])
 
 
-def rewinds(project: Project, amount: int, most: int) -> UUID:
+def rewinds(project: Project, amount: int, total: int) -> UUID:
     """Each rewind takes back one step, and the session goes on after it: one more span each."""
     session = _begin(project, f"{amount} rewinds")
     for number in range(amount):
-        _go_on(project, session, most // amount + 1, number * (most // amount))
+        _go_on(project, session, total // amount + 1, number * (total // amount))
         rewind(project, session, Target(episodes=1))
     return session
 
 
-def takes(project: Project, amount: int, most: int) -> UUID:
+def takes(project: Project, amount: int, total: int) -> UUID:
     """Step 6 is tried again and again before the session goes on: many takes with the same step numbers."""
     session = _begin(project, f"{amount} takes of one step", 5)
     for _ in range(amount):
@@ -55,7 +55,7 @@ def takes(project: Project, amount: int, most: int) -> UUID:
     return session
 
 
-def forks(project: Project, amount: int, most: int) -> UUID:
+def forks(project: Project, amount: int, total: int) -> UUID:
     """Each fork is a fork of the one before and goes on by a few steps."""
     session = _begin(project, "the first", STEPS // amount)
     for number in range(1, amount):
@@ -66,7 +66,7 @@ def forks(project: Project, amount: int, most: int) -> UUID:
     return session
 
 
-def tags(project: Project, amount: int, most: int) -> UUID:
+def tags(project: Project, amount: int, total: int) -> UUID:
     """A session with many tags, as a transcript may bring, in a project with many sessions of many tags."""
     numbers = count()
     for _ in range(200):
@@ -79,7 +79,7 @@ def tags(project: Project, amount: int, most: int) -> UUID:
     return session
 
 
-def subagents(project: Project, amount: int, most: int) -> UUID:
+def subagents(project: Project, amount: int, total: int) -> UUID:
     """A session whose agent started many others."""
     session = _begin(project, f"{amount} sub-agents", STEPS)
     Session.objects.bulk_create(
@@ -90,17 +90,17 @@ def subagents(project: Project, amount: int, most: int) -> UUID:
     return session
 
 
-def summaries(project: Project, amount: int, most: int) -> UUID:
+def summaries(project: Project, amount: int, total: int) -> UUID:
     """Summaries of single steps, oldest first."""
-    session = _begin(project, f"{amount} summaries", most)
-    each = most // amount
+    session = _begin(project, f"{amount} summaries", total)
+    each = total // amount
     for number in range(amount):
         at = 1 + number * each
         summarise(project, session, (at, at), SummaryText(f"Found the cause in file {number}."))
     return session
 
 
-def calls(project: Project, amount: int, most: int) -> UUID:
+def calls(project: Project, amount: int, total: int) -> UUID:
     """The step in the middle has many tool calls, each with a result of its own entry."""
     session = _begin(project, f"a step of {amount} calls", STEPS // 2 - 1)
     ids = [f"call {number}" for number in range(amount)]
@@ -113,7 +113,7 @@ def calls(project: Project, amount: int, most: int) -> UUID:
     return session
 
 
-def open_calls(project: Project, amount: int, most: int) -> UUID:
+def open_calls(project: Project, amount: int, total: int) -> UUID:
     """The newest step waits for the results of many tool calls."""
     session = _begin(project, f"{amount} open calls", STEPS - 1)
     made = tuple(ToolCall(id=f"call {number}", name="read") for number in range(amount))

@@ -360,7 +360,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--database", choices=("sqlite", "postgres"), default="postgres")
     given = parser.parse_args(arguments)
-    begun = time.monotonic()
+    started = time.monotonic()
     with ExitStack() as stack:
         folder, url, redis = stack.enter_context(home()), "", None
         if given.database == "postgres":
@@ -376,7 +376,7 @@ def main(arguments: Sequence[str] = ()) -> None:
         f"Forced kills under {WRITERS} writers on {given.database}",
         [
             (f"kills (seed {given.seed})", f"{seen.by_part.total():,}: {killed}", f"{given.kills:,}"),
-            ("minutes", f"{(time.monotonic() - begun) / 60:.1f}", ""),
+            ("minutes", f"{(time.monotonic() - started) / 60:.1f}", ""),
             ("acknowledged entries", f"{seen.acknowledged:,}", ""),
             ("requests that were repeated", f"{seen.repeated:,}", ""),
             ("entries lost", str(seen.lost), "0"),

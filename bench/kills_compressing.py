@@ -67,7 +67,7 @@ class Kills:
         return sum(self.summaries[step] != 1 for step in range(1, self.steps + 1))
 
     @property
-    def most_calls(self) -> float:
+    def max_calls(self) -> float:
         workers = sum(count for part, count in self.by_part.items() if part != "redis")
         return 1.05 * self.steps + workers * SLOTS  # the server has a worker too
 

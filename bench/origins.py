@@ -53,7 +53,7 @@ def measure(length: int) -> None:
 
     session, appending = fill(length)
     begin = time.process_time()
-    while not catch_up(session.lineage(), at_most=None):
+    while not catch_up(session.lineage(), limit=None):
         pass
     took = time.process_time() - begin
     steps, times = random.Random(7), []

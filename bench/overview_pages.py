@@ -28,9 +28,9 @@ def measure(lengths: tuple[int, ...], rounds: int) -> None:
     rows: list[tuple[str, str, str]] = []
     for length in lengths:
         for name, session in _sessions(project, length):
-            begun = time.perf_counter()
+            started = time.perf_counter()
             count_run(History(session))
-            counted = time.perf_counter() - begun
+            counted = time.perf_counter() - started
             pages = [_page(person, session) for _ in range(rounds)]
             wall, processor = (sorted(times) for times in zip(*pages, strict=True))
             what = f"{name}, {length:,} steps; counted once in {counted:.1f} s"

@@ -29,9 +29,9 @@ def main() -> None:
     for path in ("/figures?days=7", "/figures", "/figures?days=90"):
         took, worked = [], []
         for _ in range(REPEATS):
-            begun, worked_before = time.perf_counter(), time.thread_time()
+            started, worked_before = time.perf_counter(), time.thread_time()
             assert client.get(path).status_code == 200
-            took.append((time.perf_counter() - begun) * 1000)
+            took.append((time.perf_counter() - started) * 1000)
             worked.append((time.thread_time() - worked_before) * 1000)
         for name, times in (("by the clock", took), ("processor", worked)):
             p95 = sorted(times)[int(0.95 * len(times))]

@@ -114,10 +114,10 @@ class Agent(threading.Thread):
         while time.monotonic() < end:
             number += 1
             for kind, body in (("actions", action(number)), ("results", result(number))):
-                begun = time.monotonic()
+                started = time.monotonic()
                 path = f"/api/v1/sessions/{self.session}/{kind}"
                 self.acknowledged.append(self._send(path, body, f"{self.label}-{number}-{kind}")["position"])
-                self.times.append(time.monotonic() - begun)
+                self.times.append(time.monotonic() - started)
 
     def _send(self, path: str, body: dict[str, Any], key: str) -> Any:
         headers = {
@@ -208,11 +208,11 @@ def measure(installed: Installation, seconds: float) -> Figures:
     waits, stop = Counter[str](), threading.Event()
     sampler = threading.Thread(target=_sample, args=(installed, waits, stop))
     agents = _agents(installed, seconds, f"{len(installed.webs)}")
-    before, begun = installed.used(), time.monotonic()
+    before, started = installed.used(), time.monotonic()
     sampler.start()
     _run(agents)
     stop.set()
-    taken = time.monotonic() - begun
+    taken = time.monotonic() - started
     after = installed.used()
     sampler.join()
     requests = sum(len(agent.times) for agent in agents)

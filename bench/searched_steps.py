@@ -76,7 +76,7 @@ def fill(steps: int, sessions: int) -> Project:
     """A project of sessions with as many steps in each."""
     pool = _pool()
     project = Project.objects.create(name="searched")
-    chance, begun, now = random.Random(7), time.monotonic(), timezone.now()
+    chance, started, now = random.Random(7), time.monotonic(), timezone.now()
     for start in range(0, sessions, SESSIONS_AT_ONCE):
         with transaction.atomic():
             made = [
@@ -88,7 +88,7 @@ def fill(steps: int, sessions: int) -> Project:
                 _write(session, _chosen(chance, pool, steps // sessions))
             Session.objects.bulk_update(made, ["head"])
         if start % 500 == 0:
-            sys.stderr.write(f"session {start:,} after {time.monotonic() - begun:.0f} s\n")
+            sys.stderr.write(f"session {start:,} after {time.monotonic() - started:.0f} s\n")
     return project
 
 
@@ -169,7 +169,7 @@ def index_directly(project: Project, steps: int, sessions: int) -> None:
 
     The rows are those that workers make, which takes three times as long.
     """
-    pool, chance, begun = _pool(), random.Random(7), time.monotonic()
+    pool, chance, started = _pool(), random.Random(7), time.monotonic()
     known: dict[int, SearchDocument] = {}
     done = set(SearchStep.objects.filter(project=project).values_list("session", flat=True).distinct())
     for number, session in enumerate(Session.objects.filter(project=project).order_by("pk")):
@@ -177,7 +177,7 @@ def index_directly(project: Project, steps: int, sessions: int) -> None:
         if session.pk not in done:
             _index(session, [_known(known, step) for step in chosen])
         if number % 100 == 0:
-            sys.stderr.write(f"index of session {number:,} after {time.monotonic() - begun:.0f} s\n")
+            sys.stderr.write(f"index of session {number:,} after {time.monotonic() - started:.0f} s\n")
     cursor = str(newest_cursor(project.pk))
     SearchProgress.objects.update_or_create(project=project, defaults={"cursor": cursor, "is_behind": False})
 

@@ -96,9 +96,9 @@ def _prepare(steps: int) -> list[tuple[str, str, str]]:
     if SearchProgress.objects.filter(project=project, is_behind=False).exists():
         return []
     corpus = Project.objects.get(name="corpus").pk
-    begun, used = time.monotonic(), time.process_time()
+    started, used = time.monotonic(), time.process_time()
     assert catch_up(corpus, lambda: False)
-    taken, cpu = time.monotonic() - begun, time.process_time() - used
+    taken, cpu = time.monotonic() - started, time.process_time() - used
     made = SearchStep.objects.filter(project=corpus).count()
     index_directly(project, steps, sessions)
     _settle()
@@ -140,9 +140,9 @@ def _searches(name: str, queries: tuple[str, ...], target: str) -> list[tuple[st
     took: dict[str, list[tuple[float, float]]] = {query: [] for query in queries}
     for _ in range(ROUNDS):
         for query in queries:
-            begun, used = time.perf_counter(), _used()
+            started, used = time.perf_counter(), _used()
             client(query)
-            took[query].append(((time.perf_counter() - begun) * 1000, (_used() - used) * 1000))
+            took[query].append(((time.perf_counter() - started) * 1000, (_used() - used) * 1000))
     rows, middle = [], {query: statistics.median(busy for _, busy in took[query]) for query in queries}
     for query in sorted(queries, key=lambda one: -middle[one]):
         clock = statistics.median(waited for waited, _ in took[query])

@@ -82,9 +82,9 @@ def _measure(port: int, load: Load) -> list[tuple[str, str, str]]:
 
 def _append(port: int, sessions: list[str], load: Load) -> list[float]:
     """Appends at the load's rate, to the sessions by turns. Returns the milliseconds that each POST took."""
-    client, begun, times = Client(port), time.monotonic(), []
+    client, started, times = Client(port), time.monotonic(), []
     for number in range(int(SECONDS * load.rate) // SESSIONS * SESSIONS):
-        time.sleep(max(0.0, begun + number / load.rate - time.monotonic()))
+        time.sleep(max(0.0, started + number / load.rate - time.monotonic()))
         begin = time.perf_counter()
         client.send("POST", f"/api/v1/sessions/{sessions[number % SESSIONS]}/entries", entries(number, 1))
         times.append((time.perf_counter() - begin) * 1000)

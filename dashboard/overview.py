@@ -87,7 +87,7 @@ class ContextChart:
     rows: list[tuple[int, int]]
     """Steps and tokens of the table behind it."""
     last: int
-    most: int
+    maximum: int
     width: int = WIDTH
     height: int = HEIGHT
 
@@ -98,9 +98,9 @@ def draw_context(overview: RunOverview) -> ContextChart | None:
     sizes, last = figures.sizes, max(figures.steps, 1)
     if not sizes.points:
         return None
-    most = max(size for _, size in sizes.points)
-    window = overview.window if overview.window and overview.window <= 4 * most else 0
-    top = 1.1 * max(most, window)
+    maximum = max(size for _, size in sizes.points)
+    window = overview.window if overview.window and overview.window <= 4 * maximum else 0
+    top = 1.1 * max(maximum, window)
     points = [(WIDTH * (step - 0.5) / last, HEIGHT * (1 - size / top)) for step, size in sizes.points]
     line = "L".join(f"{x:.0f} {y:.1f}" for x, y in points)
     return ContextChart(
@@ -113,7 +113,7 @@ def draw_context(overview: RunOverview) -> ContextChart | None:
         links=list(_links(sizes, last)),
         rows=sizes.points[:: max(1, -(-len(sizes.points) // ROWS))],
         last=last,
-        most=most,
+        maximum=maximum,
     )
 
 
@@ -195,9 +195,9 @@ class OverviewPage:
     @cached_property
     def tools(self) -> list[tuple[str, ToolFigures, str]]:
         """Name, figures, and the width of a bar for its tokens."""
-        most = max((tool.tokens for _, tool in self.overview.tools), default=0) or 1
+        maximum = max((tool.tokens for _, tool in self.overview.tools), default=0) or 1
         tools = self.overview.tools[:MAX_ROWS]
-        return [(name, tool, percent(tool.tokens, most)) for name, tool in tools]
+        return [(name, tool, percent(tool.tokens, maximum)) for name, tool in tools]
 
     @cached_property
     def files(self) -> list[tuple[str, str, FileFigures]]:

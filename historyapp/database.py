@@ -60,7 +60,7 @@ def _sqlite(config: dict[str, Any], synchronous: str) -> dict[str, Any]:
     """Transactions begin IMMEDIATE: writers wait for each other at BEGIN instead of failing later."""
     pragmas = (*_SQLITE_PRAGMAS, f"PRAGMA synchronous={synchronous or 'FULL'}")
     options = {
-        "timeout": env.number("PLAYHEAD_WRITE_SECONDS", default=20, most=3600),
+        "timeout": env.number("PLAYHEAD_WRITE_SECONDS", default=20, maximum=3600),
         "transaction_mode": "IMMEDIATE",
         "init_command": ";".join(pragmas),
     }

@@ -115,12 +115,12 @@ def _redis_turn() -> Iterator[None]:
     """
     if time.monotonic() < _Redis.next_attempt or not _Redis.turn.acquire(timeout=TURN_SECONDS):
         raise TimeoutError("Redis does not answer.")
-    begun = time.monotonic()
+    started = time.monotonic()
     try:
         yield
     finally:
         now = time.monotonic()
-        if now - begun > TURN_SECONDS:
+        if now - started > TURN_SECONDS:
             _Redis.next_attempt = now + RETRY_SECONDS
         _Redis.turn.release()
 

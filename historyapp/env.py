@@ -71,13 +71,15 @@ def size(name: str, default: int) -> int:
     return int(match[1]) * _UNITS[match[2].upper()]
 
 
-def number(name: str, default: int, least: int = 1, most: int = 1_000_000) -> int:
+def number(name: str, default: int, minimum: int = 1, maximum: int = 1_000_000) -> int:
     """A whole number within its bounds."""
     value = text(name)
     if not value:
         return default
-    if not value.isascii() or not value.isdecimal() or not least <= int(value[:20]) <= most:
-        raise ImproperlyConfigured(f"{name} must be a whole number from {least} to {most:,}, not {value!r}.")
+    if not value.isascii() or not value.isdecimal() or not minimum <= int(value[:20]) <= maximum:
+        raise ImproperlyConfigured(
+            f"{name} must be a whole number from {minimum} to {maximum:,}, not {value!r}."
+        )
     return int(value)
 
 

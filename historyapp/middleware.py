@@ -32,7 +32,7 @@ class RequestMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        begun = time.perf_counter()
+        started = time.perf_counter()
         # It stays set after the response has begun, because a stream's errors are logged later in the same
         # thread.
         id = new_request_id(request.META.get("HTTP_X_REQUEST_ID", ""))
@@ -44,7 +44,7 @@ class RequestMiddleware:
             if span:
                 end_request(span, method, route, response.status_code, id)
         response["X-Request-ID"] = id
-        seconds = time.perf_counter() - begun
+        seconds = time.perf_counter() - started
         meters.count_request(method, route, response.status_code, seconds)
         if log.isEnabledFor(logging.INFO):
             log_request(request, response, seconds)

@@ -83,7 +83,7 @@ def serve(
     Raises:
         SystemExit: when the web process ended without a signal.
     """
-    most_files = _raise_open_files()
+    max_files = _raise_open_files()
     server = Granian(
         "historyapp.asgi:application",
         address=ip,
@@ -93,7 +93,7 @@ def serve(
         workers=1,
         loop=Loops.uvloop,
         websockets=False,
-        backpressure=min(CONNECTIONS, most_files // 2),
+        backpressure=min(CONNECTIONS, max_files // 2),
         http1_settings=HTTP1Settings(header_read_timeout=head_seconds * 1000),
         log_level=LogLevels.error,
         log_dictconfig=logging,
@@ -112,9 +112,9 @@ def serve(
 
 def _raise_open_files() -> int:
     """Raises the limit of open files for this process and the web process to the system's maximum."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    limit = 2 * CONNECTIONS if most == resource.RLIM_INFINITY else min(2 * CONNECTIONS, most)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, most))
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = 2 * CONNECTIONS if hard_limit == resource.RLIM_INFINITY else min(2 * CONNECTIONS, hard_limit)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard_limit))
     return limit
 
 

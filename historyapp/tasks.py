@@ -171,7 +171,7 @@ def index_text(session: str) -> None:
 def index_names(session: str) -> None:
     """Adds the missing entries of a session to the index of names, in turns."""
     row = Session.objects.filter(pk=UUID(session)).first()
-    if row is not None and not catch_up(row.lineage(), TURN_SECONDS, at_most=None) and not stopping.is_set():
+    if row is not None and not catch_up(row.lineage(), TURN_SECONDS, limit=None) and not stopping.is_set():
         send("index_names", [row.pk], "the names of a session wait")
 
 

@@ -65,8 +65,8 @@ class _Sampler:
             accepted = _accepted(operator, repr(argument), _Holder(argument), self.state.flags)
             return self.preferred if self.preferred in accepted else accepted[:1]
         if operator in _REPEATS:
-            least, most, body = argument
-            return self.text_for(list(body)) * int(max(least, min(1, most)))
+            minimum, maximum, body = argument
+            return self.text_for(list(body)) * int(max(minimum, min(1, maximum)))
         return "".join(self.text_for(part) for part in self.parts(operator, argument))
 
     def parts(self, operator: Any, argument: Any) -> list[list[Any]]:

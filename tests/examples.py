@@ -18,11 +18,11 @@ def register_profiles() -> None:
     settings.register_profile("ci", settings.get_profile("all"), max_examples=100 // _PART)
 
 
-def examples(most: int, *, least: int = _PART, part: int = _PART) -> int:
+def examples(maximum: int, *, minimum: int = _PART, part: int = _PART) -> int:
     """The number of examples for the loaded profile: one in ``part`` of ``all``'s, or all of them."""
     if settings.get_current_profile_name() == "all":
-        return most
-    return max(most // part, min(most, least))
+        return maximum
+    return max(maximum // part, min(maximum, minimum))
 
 
 def thorough(*values: Any) -> Any:

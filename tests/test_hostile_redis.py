@@ -98,9 +98,9 @@ def test_a_redis_that_hangs_delays_a_paid_call_by_seconds_only(
     settings.PLAYHEAD_RATE_LIMITS = {"openai": "2/second"}
     with silent_server() as url:
         use(url)
-        begun = time.monotonic()
+        started = time.monotonic()
         summarise._wait_for_turn("openai")
-        assert time.monotonic() - begun < 2
+        assert time.monotonic() - started < 2
 
 
 @pytest.mark.django_db
@@ -142,9 +142,9 @@ def test_a_redis_that_hangs_holds_one_thread_at_a_time(
         times: list[float] = []
 
         def wake() -> None:
-            begun = time.monotonic()
+            started = time.monotonic()
             enqueue.wake(uuid4())
-            times.append(time.monotonic() - begun)
+            times.append(time.monotonic() - started)
 
         threads = [threading.Thread(target=wake) for _ in range(6)]
         for thread in threads:

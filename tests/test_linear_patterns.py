@@ -49,11 +49,11 @@ def time_limit(limit: float) -> Iterator[None]:
 def seconds(use: Use, text: str) -> float:
     given: Any = text if isinstance(use.pattern.pattern, str) else text.encode()
     function, arguments = getattr(use.pattern, use.way), ("", given) if "sub" in use.way else (given,)
-    begun = time.thread_time()
+    started = time.thread_time()
     found = function(*arguments)
     if use.way == "finditer":
         list(found)
-    return time.thread_time() - begun
+    return time.thread_time() - started
 
 
 def problem(use: Use, attack: Attack, lengths: tuple[int, ...]) -> str:

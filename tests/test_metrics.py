@@ -172,9 +172,9 @@ def test_a_redis_that_does_not_answer_takes_only_its_own_figure(
 
 
 def a_run(session: Session, state: str, age: int = 0) -> CompressionRun:
-    begun = timezone.now() - timedelta(seconds=age)
+    started = timezone.now() - timedelta(seconds=age)
     run = CompressionRun(
-        project=session.project, session=session, strategy="x", state=state, created_at=begun, trial=True
+        project=session.project, session=session, strategy="x", state=state, created_at=started, trial=True
     )
     run.head = run.from_step = run.to_step = 1
     run.save()

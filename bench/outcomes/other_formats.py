@@ -68,13 +68,13 @@ def _gemini(records: list[dict[str, Any]]) -> Iterator[Found]:
 
 
 def _copilot(records: list[dict[str, Any]]) -> Iterator[Found]:
-    begun: dict[str, Mapping[str, Any]] = {}
+    started: dict[str, Mapping[str, Any]] = {}
     for record in records:
         data = record.get("data", {})
         if record["type"] == "tool.execution_start":
-            begun[data["toolCallId"]] = data
-        elif record["type"] == "tool.execution_complete" and data["toolCallId"] in begun:
-            call = begun[data["toolCallId"]]
+            started[data["toolCallId"]] = data
+        elif record["type"] == "tool.execution_complete" and data["toolCallId"] in started:
+            call = started[data["toolCallId"]]
             answer = data.get("result") or data.get("error") or {}
             text = str(answer.get("content") or answer.get("message") or "")
             yield call["toolName"], call.get("arguments"), text, data["success"]

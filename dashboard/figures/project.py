@@ -96,14 +96,14 @@ class FiguresPage:
     def _table(
         self, kind: str, groups: Mapping[Any, GroupFigures]
     ) -> list[tuple[str, str, str, GroupFigures]]:
-        most = max((group.figures.steps for group in groups.values()), default=0) or 1
+        maximum = max((group.figures.steps for group in groups.values()), default=0) or 1
         unnamed = "no tool called" if kind == "tool" else "not named"
         named = {"": unnamed, SEVERAL_TOOLS: "several tools"}
         return [
             (
                 named.get(name, name),
                 self.link(**{kind: name}) if name else "",
-                percent(group.figures.steps, most),
+                percent(group.figures.steps, maximum),
                 group,
             )
             for name, group in groups.items()

@@ -60,12 +60,12 @@ def forget_failures() -> None:
         limiter.storage.reset()
 
 
-def _seconds_left(most: int, key: Sequence[str]) -> int:
+def _seconds_left(limit: int, key: Sequence[str]) -> int:
     """How long attempts are refused; 0 if an attempt is possible."""
     from limits import RateLimitItemPerSecond
     from limits.errors import StorageError
 
-    item = RateLimitItemPerSecond(most, SECONDS, namespace="sign-in")
+    item = RateLimitItemPerSecond(limit, SECONDS, namespace="sign-in")
     seconds = 0
     for limiter in (_own_limiter(), _limiter()):
         try:
@@ -77,11 +77,11 @@ def _seconds_left(most: int, key: Sequence[str]) -> int:
     return seconds
 
 
-def _note_failure(most: int, key: Sequence[str]) -> None:
+def _note_failure(limit: int, key: Sequence[str]) -> None:
     from limits import RateLimitItemPerSecond
     from limits.errors import StorageError
 
-    item = RateLimitItemPerSecond(most, SECONDS, namespace="sign-in")
+    item = RateLimitItemPerSecond(limit, SECONDS, namespace="sign-in")
     try:
         _limiter().hit(item, *key)
     except StorageError as error:

@@ -144,10 +144,10 @@ def _requirement(setting: Setting) -> str:
     bounds = {**schema, **next(iter(schema.get("anyOf", ())), {})}
     if "exclusiveMinimum" in bounds:
         return f"Enter a number above {bounds['exclusiveMinimum']:g}, at most {bounds['maximum']:g}."
-    least, most = bounds.get("minimum"), bounds.get("maximum")
-    if most is None:
-        return f"Enter a whole number, {least:,} or more."
-    return f"Enter a whole number from {least:,} to {most:,}."
+    minimum, maximum = bounds.get("minimum"), bounds.get("maximum")
+    if maximum is None:
+        return f"Enter a whole number, {minimum:,} or more."
+    return f"Enter a whole number from {minimum:,} to {maximum:,}."
 
 
 def form_groups(

@@ -184,8 +184,8 @@ class Folder:
         Args:
             is_closed: whether it is inside an element that is closed at first.
         """
-        most = ASIDE_CHARACTERS if more.get("is_aside") or is_closed else HEAD_CHARACTERS
-        end = _end(text, 0, min(most, self._left), HEAD_LINES)
+        limit = ASIDE_CHARACTERS if more.get("is_aside") or is_closed else HEAD_CHARACTERS
+        end = _end(text, 0, min(limit, self._left), HEAD_LINES)
         if end < MIN_CHARACTERS and len(text) > end:
             end = max(end, _end(text, 0, min(MIN_CHARACTERS, end + self._reserve), HEAD_LINES))
         if len(text) - end < 200 and self._left >= len(text):  # too short to fold

@@ -193,7 +193,7 @@ class Changes:
     """
     bill_note: str
     """What the provider billed for this request, or for the previous one if no step follows."""
-    least_cached: int = MIN_CACHED
+    min_cached: int = MIN_CACHED
     """Tokens below which no cache holds a request."""
 
 

@@ -56,10 +56,10 @@ def draw_chart(accounts: list[StepAccount], location: Location) -> Chart:
         uncached = max(0, usage.input - usage.cache_read)
         counted = (usage.cache_read, uncached, usage.output) if reported else (0, account.row.tokens, 0)
         tokens.append(counted)
-    most, slots = max(map(sum, tokens), default=0) or 1, max(1, len(accounts))
+    maximum, slots = max(map(sum, tokens), default=0) or 1, max(1, len(accounts))
     bars = []
     for number, account in enumerate(accounts):
-        cached, input, output = (round(HEIGHT * end / most) for end in accumulate(tokens[number]))
+        cached, input, output = (round(HEIGHT * end / maximum) for end in accumulate(tokens[number]))
         stacked = (("output", input, output), ("input", cached, input), ("cached", 0, cached))
         parts = [(kind, HEIGHT - end, end - start) for kind, start, end in stacked if end > start]
         bars.append(ChartBar(account, percent(number, slots), bar_width(1, slots), output, parts))

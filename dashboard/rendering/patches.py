@@ -54,13 +54,13 @@ def parse_patch(text: str) -> Patch | None:
 
 
 def _apply_patch(lines: list[str]) -> Patch:
-    patch, has_begun = Patch(), False
+    patch, is_inside = Patch(), False
     for line in lines:
         head = next((head for head in _HEADS if line.startswith(head) and line[len(head) :].strip()), "")
         if line.startswith(_BEGIN):
-            has_begun = True
-        elif not has_begun or line.startswith(_END):
-            has_begun = False
+            is_inside = True
+        elif not is_inside or line.startswith(_END):
+            is_inside = False
             if not line.startswith(_END) and line:
                 patch.others.append(line)
         elif head:

@@ -95,11 +95,11 @@ class WholeText:
         line_end = self.text.find("\n", end, end + AROUND)
         before = self.text[max(begin, at - AROUND) : at]
         after = self.text[end : line_end if line_end >= 0 else end + AROUND]
-        least = max(0, at - PAGE_CHARACTERS // 2)
-        start = max(begin, least)
+        lowest = max(0, at - PAGE_CHARACTERS // 2)
+        start = max(begin, lowest)
         for _ in range(LINES_BEFORE):
-            if start > least:
-                start = max(least, self.text.rfind("\n", least, start - 1) + 1)
+            if start > lowest:
+                start = max(lowest, self.text.rfind("\n", lowest, start - 1) + 1)
         return MatchingLine(number, start, before, self.text[at:end], after)
 
     @cached_property
@@ -128,8 +128,8 @@ class WholeText:
         """Where the previous page begins; None on the first one."""
         if not self.page_start:
             return None
-        least = max(0, self.page_start - PAGE_CHARACTERS)
-        return self.text.find("\n", least, self.page_start - 1) + 1 if least else 0
+        lowest = max(0, self.page_start - PAGE_CHARACTERS)
+        return self.text.find("\n", lowest, self.page_start - 1) + 1 if lowest else 0
 
     @property
     def html(self) -> SafeString:

@@ -35,13 +35,13 @@ SOURCES = {
 
 
 @register.simple_tag
-def step_links(location: Location, steps: Sequence[int], most: int = 3) -> SafeString:
+def step_links(location: Location, steps: Sequence[int], limit: int = 3) -> SafeString:
     """The first steps as links; a dash if there are none."""
     if not steps:
         return format_html('<span class="none">–</span>')
-    pairs = [(location.address_of(step), f"{step:,}") for step in steps[:most]]
+    pairs = [(location.address_of(step), f"{step:,}") for step in steps[:limit]]
     links = format_html_join(", ", '<a href="{}">{}</a>', pairs)
-    return format_html("{} …", links) if len(steps) > most else links
+    return format_html("{} …", links) if len(steps) > limit else links
 
 
 @register.simple_tag

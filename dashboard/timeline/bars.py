@@ -104,7 +104,7 @@ def draw_bars(
 ) -> Iterator[TimelineBar]:
     figure = {"tokens": "tokens", "duration": "milliseconds", "cost": "cost"}[form.height]
     values: list[int] = [getattr(share, figure) for share in shares]
-    most = max(values, default=0)
+    maximum = max(values, default=0)
     narrowest = min((place.end - place.start for place in places), default=0.0)
     gap = min(GAP, 0.2 * narrowest) if len(places) <= MAX_SINGLE // 2 else 0
     for share, place, value in zip(shares, places, values, strict=True):
@@ -114,7 +114,7 @@ def draw_bars(
             place=place,
             x=percent(place.start),
             width=percent(max(place.end - place.start - gap, 0.001)),
-            height=MIN + round((HEIGHT - MIN) * (value / most) ** 0.5) if most else MIN,
+            height=MIN + round((HEIGHT - MIN) * (value / maximum) ** 0.5) if maximum else MIN,
             colour=form.colour,
         )
 

@@ -107,10 +107,10 @@ def _columns(shares: Sequence[StepShare], steps: int) -> Iterator[str]:
 
 def _lines(shares: Sequence[StepShare], counts: Sequence[int], steps: int, start: str) -> Iterator[str]:
     """A line for each share with a count; ``start`` says where it begins and its direction."""
-    most = max(counts, default=0)
+    maximum = max(counts, default=0)
     for share, count in zip(shares, counts, strict=True):
         if count:
-            x, length = WIDTH * (share.first - 1) / steps, SHORT + round((LONG - SHORT) * count / most)
+            x, length = WIDTH * (share.first - 1) / steps, SHORT + round((LONG - SHORT) * count / maximum)
             yield f"M{x:.0f} {start}{length}"
 
 

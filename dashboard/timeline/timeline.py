@@ -197,13 +197,13 @@ def _hits(bars: Sequence[TimelineBar], steps: Sequence[int]) -> list[str]:
 
 def _context_path(bars: Sequence[TimelineBar]) -> str:
     """The outline of the context's size. A step whose call was not reported keeps the size before it."""
-    most = max((bar.share.context for bar in bars), default=0)
-    if not most:
+    maximum = max((bar.share.context for bar in bars), default=0)
+    if not maximum:
         return ""
     points, size = list[str](), 0
     for bar in bars:
         size = bar.share.context or size
-        y = CONTEXT_HEIGHT - round((CONTEXT_HEIGHT - 2) * size / most, 1)
+        y = CONTEXT_HEIGHT - round((CONTEXT_HEIGHT - 2) * size / maximum, 1)
         points.append(f"{round(1000 * (bar.place.start + bar.place.end) / 2, 1):g} {y:g}")
     left, right = points[0].split()[0], points[-1].split()[0]
     return f"M{left} {CONTEXT_HEIGHT}L{'L'.join(points)}L{right} {CONTEXT_HEIGHT}z"

@@ -111,7 +111,7 @@ def _form_page(
         "settings": load_settings(session.settings),
         "estimates": estimates,
         "active": session.compression_runs.active().filter(trial=False).first(),
-        "most_compared": MAX_COMPARED,
+        "max_compared": MAX_COMPARED,
         "refusal": refusal,
     }
     if not request.htmx:

@@ -113,7 +113,7 @@ def form_context(location: Location, form: ContextForm | None = None) -> dict[st
         "request_formats": FORMATS,
         "views": VIEWS,
         "modes": MODES,
-        "most": MAX_TOKENS,
+        "max_budget": MAX_TOKENS,
     }
 
 
@@ -133,7 +133,7 @@ def read_context_form(location: Location, query: QueryDict) -> ContextForm:
     if mode not in MODES:
         raise Invalid(f"There is no mode {mode[:50]!r}. Use one of {', '.join(MODES)}.")
     lengths = {"policy": 50, "format": 50, "model": 200}
-    policy, format, model = (clean(query.get(name, "").strip())[:most] for name, most in lengths.items())
+    policy, format, model = (clean(query.get(name, "").strip())[:length] for name, length in lengths.items())
     session = location.session
     settings = load_settings(session.settings)
     default = settings.budget(model or session.model)

@@ -27,8 +27,8 @@ def overview(request: PersonRequest, session_id: UUID) -> HttpResponse:
         "session": location.session,
         "location": location,
         "names": run_names(location.history),
-        "most_rows": SHOWN,
-        "most_shown": f":{SHOWN}",
+        "max_rows": SHOWN,
+        "shown_slice": f":{SHOWN}",
         "after_shown": f"{SHOWN}:",
     }
     if request.htmx:

@@ -157,12 +157,12 @@ class AsyncPlayhead(ApiMethods, ServerConnection[httpx.AsyncClient]):
         patience = patience_of(self._outage, self._timeout)
         sender = self._sender
         if sender and (await asyncio.to_thread(sender.spool.first, self._server)) is not None:
-            begun = time.monotonic()
+            started = time.monotonic()
             if reason := await sender.send_all(patience):
                 raise await asyncio.to_thread(
                     spooled_writes.not_spoolable, sender.spool, self._server, reason, api_call
                 )
-            patience = replace(patience, seconds=patience.seconds - (time.monotonic() - begun))
+            patience = replace(patience, seconds=patience.seconds - (time.monotonic() - started))
         outcome, attempts = await self._deliver(api_call, request, patience, stream=stream)
         return http_messages.checked(outcome, api_call, attempts, self._server)
 

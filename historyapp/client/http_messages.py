@@ -132,7 +132,7 @@ def checked(outcome: Outcome, api_call: ApiCall[Any], attempts: Attempts, server
     """
     if isinstance(outcome, httpx.RequestError):
         times = f"{attempts.made} attempt{'s' if attempts.made > 1 else ''}"
-        seconds = time.monotonic() - attempts.begun
+        seconds = time.monotonic() - attempts.started
         raise unavailable(outcome, api_call, server, f" in {seconds:.1f} s and {times}")
     if not outcome.is_success:
         raise refusal_of(outcome, server)

@@ -79,9 +79,9 @@ class Attempts:
 
     def __init__(self, api_call: ApiCall[Any], timeout: float, patience: RetryLimit) -> None:
         self.made = 0
-        self.begun = time.monotonic()
-        self._end = self.begun + patience.seconds
-        self._api_call, self._timeout, self._most = api_call, timeout, patience.attempts or math.inf
+        self.started = time.monotonic()
+        self._end = self.started + patience.seconds
+        self._api_call, self._timeout, self._max_attempts = api_call, timeout, patience.attempts or math.inf
 
     @property
     def limit(self) -> float:
@@ -95,7 +95,7 @@ class Attempts:
         self.made += 1
         api_call = self._api_call
         pause = pause_before_retry(outcome, self.made, repeatable=api_call.repeatable)
-        if pause is None or pause >= self._end - time.monotonic() or self.made >= self._most:
+        if pause is None or pause >= self._end - time.monotonic() or self.made >= self._max_attempts:
             return None
         log.warning(
             "%s %s: %s; again in %.2f s", api_call.method, api_call.path, describe_outcome(outcome), pause

@@ -159,10 +159,10 @@ class Playhead(ApiMethods, ServerConnection[httpx.Client]):
         patience = patience_of(self._outage, self._timeout)
         sender = self._sender
         if sender and sender.spool.first(self._server) is not None:
-            begun = time.monotonic()
+            started = time.monotonic()
             if reason := sender.send_all(patience):
                 raise spooled_writes.not_spoolable(sender.spool, self._server, reason, api_call)
-            patience = replace(patience, seconds=patience.seconds - (time.monotonic() - begun))
+            patience = replace(patience, seconds=patience.seconds - (time.monotonic() - started))
         outcome, attempts = self._deliver(api_call, request, patience, stream=stream)
         return http_messages.checked(outcome, api_call, attempts, self._server)
 

@@ -69,9 +69,9 @@ def _end(text: str, start: int, target: int, limit: int, segmentation: Segmentat
     goal = end_within(text, start, target, count)
     if goal == len(text):
         return goal
-    most = end_within(text, start, limit, count) if target < limit else goal
+    max_end = end_within(text, start, limit, count) if target < limit else goal
     look = min(LOOK, goal - start)
-    first, last = max(start + 1, goal - look), min(most, goal + look)
+    first, last = max(start + 1, goal - look), min(max_end, goal + look)
     if last == len(text) and count(text[goal:]) * 4 < target:
         return last
     position, ends = first, []

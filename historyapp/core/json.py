@@ -244,26 +244,26 @@ def text(value: Any) -> str:
 # Nesting and number of values
 
 
-def holds_more_values(text: str, most: int) -> bool:
-    """Whether a JSON text has more than ``most`` commas and opening brackets outside of strings.
+def holds_more_values(text: str, limit: int) -> bool:
+    """Whether a JSON text has more than ``limit`` commas and opening brackets outside of strings.
 
     Each value has one of them. They are first counted in the whole text, strings included: if even these are
     few, no scan is needed.
     """
-    if len(text) <= most or text.count(",") + text.count("[") + text.count("{") <= most:
+    if len(text) <= limit or text.count(",") + text.count("[") + text.count("{") <= limit:
         return False
     bare = text.replace("\\\\", "").replace('\\"', "")  # each remaining quote begins or ends a string
-    if bare.count('"') > 4 * (most + 1):  # a value has two strings at most, its name and itself
+    if bare.count('"') > 4 * (limit + 1):  # a value has two strings at most, its name and itself
         return True
     count = end = 0
-    while count <= most:
+    while count <= limit:
         start = bare.find('"', end)
         until = len(bare) if start < 0 else start
         count += bare.count(",", end, until) + bare.count("[", end, until) + bare.count("{", end, until)
         if start < 0:
             break
         end = bare.find('"', start + 1) + 1 or len(bare)
-    return count > most
+    return count > limit
 
 
 def nested_deeper(value: Any, source: str | bytes, limit: int) -> bool:

@@ -15,15 +15,15 @@ from typing import Literal
 
 from zstandard import ZstdCompressor, ZstdDecompressor
 
-Group = Literal["given", "said", "action"]
-"""What the agent was given, its thoughts and texts, and its actions."""
-GROUPS: tuple[Group, ...] = ("given", "said", "action")
+Group = Literal["given", "own", "action"]
+"""Texts that the agent was given, its own thoughts and texts, and its actions."""
+GROUPS: tuple[Group, ...] = ("given", "own", "action")
 HASH_BITS, POSITION_BITS = 34, 27
 MAX_POSITION = (1 << POSITION_BITS) - 1
 PAGE_PLACES = 512
 """Places of a page: about 2.5 KB."""
 _ACTION = 1 << (HASH_BITS + 1 + POSITION_BITS)
-_SAID = 1 << POSITION_BITS
+_OWN = 1 << POSITION_BITS
 _WIDTH = 8
 _codecs = threading.local()
 """One compressor and decompressor for each thread: neither class is thread-safe."""
@@ -41,7 +41,7 @@ def key_of(text: str) -> int:
 def place_of(key: int, group: Group, position: int) -> int:
     """The number of a place: 63 bits, so that a database stores it as a whole number."""
     value = key << (POSITION_BITS + 1) | min(position, MAX_POSITION)
-    return value | (_ACTION if group == "action" else _SAID if group == "said" else 0)
+    return value | (_ACTION if group == "action" else _OWN if group == "own" else 0)
 
 
 def position_of(place: int) -> int:
@@ -51,7 +51,7 @@ def position_of(place: int) -> int:
 
 def group_at(place: int) -> Group:
     """The group of a place."""
-    return "action" if place & _ACTION else "said" if place & _SAID else "given"
+    return "action" if place & _ACTION else "own" if place & _OWN else "given"
 
 
 def pack_places(places: Iterable[int]) -> bytes:

@@ -117,7 +117,7 @@ def kind_of(name: str) -> NameKind:
 
 def group_of(role: Role) -> Group:
     """The group in which the index holds a role's texts."""
-    return "given" if role in GIVEN else "action" if role == "action" else "said"
+    return "given" if role in GIVEN else "action" if role == "action" else "own"
 
 
 def lookups(name: str) -> list[Lookup]:
@@ -209,7 +209,7 @@ def texts_of(body: Body, metadata: Mapping[str, Any] | None = None) -> Iterator[
                 yield Text("action", index, "\n".join(texts_in(call.arguments)))
         case ToolResults():
             for index, result in enumerate(body.results):
-                yield Text("result", index, result_words(result))
+                yield Text("result", index, result_text(result))
             yield Text("result", len(body.results), body.overall or "")
         case ModelInput():
             yield Text("summary" if body.channel == "compaction" else "input", 0, text_of(body.content))
@@ -237,7 +237,7 @@ def calls_of(output: ModelOutput) -> Sequence[ToolCall | UseTool]:
     return output.tool_calls or ((output.use_tool,) if output.use_tool else ())
 
 
-def result_words(result: ToolResult) -> str:
+def result_text(result: ToolResult) -> str:
     """Every text of a result, with real line ends."""
     failure = result.error.message if result.error else None
     given = [*texts_in(result.outputs), result.reason, result.feedback, failure]

@@ -25,12 +25,12 @@ def enclosed(text: str, opening: "re.Pattern[str]", closing: "re.Pattern[str]") 
         opening, closing: patterns that take linear time, as those of all modules do.
     """
     position = 0
-    while begun := opening.search(text, position):
-        ended = closing.search(text, begun.end())
-        if ended is None:
+    while opened := opening.search(text, position):
+        closed = closing.search(text, opened.end())
+        if closed is None:
             return  # no later part is closed either
-        position = ended.end()
-        yield Enclosed(begun, text[begun.end() : ended.start()], position)
+        position = closed.end()
+        yield Enclosed(opened, text[opened.end() : closed.start()], position)
 
 
 def without(text: str, parts: Iterable[Enclosed]) -> str:

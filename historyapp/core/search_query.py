@@ -144,7 +144,7 @@ def query_words(text: str, query: SearchQuery) -> Iterator[QueryWord]:
                 f"{match[0][:50]} compares with no number. Write for example {example}, or put it into "
                 "quotation marks to search for the text."
             )
-        begun = at
+        word_start = at
         is_excluded = text[at] == "-" and at + 1 < len(text) and not text[at + 1].isspace()
         at += is_excluded
         name, colon, _ = text[at : at + 12].partition(":")
@@ -164,7 +164,7 @@ def query_words(text: str, query: SearchQuery) -> Iterator[QueryWord]:
             end += 1
         value, at = text[at:end], end
         if facet and not value:
-            raise Invalid(f"{text[begun:end]} has no value. Write it directly after the colon.")
+            raise Invalid(f"{text[word_start:end]} has no value. Write it directly after the colon.")
         yield QueryWord(facet, value, False, is_excluded)
 
 

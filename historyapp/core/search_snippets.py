@@ -91,9 +91,9 @@ def _cut(passage: Passage, text: str, at: int, terms: Iterable[Term]) -> Snippet
         if first < reached:
             continue
         shown = _join(shown, text[reached:first])
-        begun = len(shown)
+        mark_start = len(shown)
         shown += " ".join(text[first:last].split())
-        marks.append((begun, len(shown)))
+        marks.append((mark_start, len(shown)))
         reached = last
     shown = _join(shown, text[reached:end]).rstrip() + ("…" if end < len(text) else "")
     return Snippet(passage.position, passage.field, shown, tuple(marks))

@@ -134,11 +134,11 @@ class _Forgotten:
         return is_forgotten
 
 
-def find_window(newest_first: Iterable[LogRow], most_tokens: int) -> Window:
+def find_window(newest_first: Iterable[LogRow], max_tokens: int) -> Window:
     """The window that ends with the newest of these rows.
 
     Args:
-        most_tokens: reading ends at this many, unless an entry says that older entries were replaced.
+        max_tokens: reading ends at this many, unless an entry says that older entries were replaced.
     """
     rows = iter(newest_first)
     newest_rows: list[LogRow] = []
@@ -164,7 +164,7 @@ def find_window(newest_first: Iterable[LogRow], most_tokens: int) -> Window:
         if row.channel == "command" and CLEARED in text_of(row.body.get("content")):
             return Window(tuple(newest_rows[::-1]), "cleared", row.position, forgotten=forgotten.count)
         tokens += row.tokens
-        if tokens > most_tokens:
+        if tokens > max_tokens:
             return Window(tuple(newest_rows[::-1]), "older", row.position, *forgotten.outcome)
     return Window(tuple(newest_rows[::-1]), "session", None, *forgotten.outcome)
 

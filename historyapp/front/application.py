@@ -20,7 +20,7 @@ from historyapp.announcements import announce_changes, listen
 from historyapp.core.errors import PlayheadError
 from historyapp.core.process_memory import return_free_memory
 from historyapp.event_streams import Subscription
-from historyapp.front.bodies import BodyRoom, Receive, most_bytes, read_body
+from historyapp.front.bodies import BodyRoom, Receive, max_bytes, read_body
 from historyapp.front.deadlines import Deadlines
 from historyapp.front.environ import Scope, environ_of, headers_of
 from historyapp.front.limits import Clients, Limits, Projects, client_of
@@ -139,7 +139,7 @@ class Front:
         self._streams.stop()
 
     async def _handle(self, scope: Scope, receive: Receive, send: Send, connections: Connections) -> None:
-        begun = time.perf_counter()
+        started = time.perf_counter()
         headers = headers_of(scope)
         peer = peer_of(scope)
         connections.busy.add(peer)
@@ -148,15 +148,15 @@ class Front:
             name = pool_name(scope["method"], scope["path"])
             network = network_of(peer[0])
             client = client_of(scope["path"], headers.get(b"authorization", b""), network)
-            most = most_bytes(scope["path"], headers.get(b"content-type", b""), self._limits)
+            max_length = max_bytes(scope["path"], headers.get(b"content-type", b""), self._limits)
             with (
                 self.clients.admitted(client, network, size=length, is_long=name in LONG),
-                self._bodies.keep(length if length <= most else 0) as in_memory,
+                self._bodies.keep(length if length <= max_length else 0) as in_memory,
             ):
                 body: IO[bytes] = BytesIO()
                 if length:
                     body = await read_body(
-                        length, most, receive, self._limits, self._deadlines, in_memory=in_memory
+                        length, max_length, receive, self._limits, self._deadlines, in_memory=in_memory
                     )
                 loop, pool = asyncio.get_running_loop(), self._pools[name]
                 holder = Client(client, self._projects.of(client))
@@ -170,7 +170,7 @@ class Front:
                     await self._send_events(opened, scope, receive, send)
         except PlayheadError as error:
             head, content = error_response(scope["path"], headers, error)
-            count_request(scope["method"], REFUSED, head[0], time.perf_counter() - begun)
+            count_request(scope["method"], REFUSED, head[0], time.perf_counter() - started)
             await self._send(scope, send, head, content)
         finally:
             connections.busy.discard(peer)

@@ -31,7 +31,7 @@ connection close.
 """
 
 
-def most_bytes(path: str, media_type: bytes, limits: Limits) -> int:
+def max_bytes(path: str, media_type: bytes, limits: Limits) -> int:
     """The maximum size of a request body for this path, in bytes."""
     may_be_long = path.startswith("/api/") or path == "/imports"
     is_form = media_type.lower().startswith(b"application/x-www-form-urlencoded")
@@ -72,28 +72,28 @@ class BodyRoom:
 
 
 async def read_body(
-    length: int, most: int, receive: Receive, limits: Limits, deadlines: Deadlines, *, in_memory: bool
+    length: int, max_length: int, receive: Receive, limits: Limits, deadlines: Deadlines, *, in_memory: bool
 ) -> IO[bytes]:
     """Reads the whole body. The returned file is at its start.
 
     Args:
         length: the Content-Length of the request.
-        most: the maximum number of bytes to accept.
+        max_length: the maximum number of bytes to accept.
         in_memory: keep the body in memory, not in a temporary file.
 
     Raises:
-        TooLarge: if the body is longer than ``most``.
+        TooLarge: if the body is longer than ``max_length``.
         BodyTooSlow: if the body stalls, is slower than ``min_rate``, or takes longer than ``body_seconds``.
         Malformed: if the client stops sending before the end.
         ServerUnavailable: if the server stops before the body has arrived.
     """
     if length > DISCARD_FACTOR * limits.max_body:
-        raise _too_large(most, limits)
+        raise _too_large(max_length, limits)
     wait = deadlines.begin(limits.stall_seconds)
     try:
-        if length > most:
+        if length > max_length:
             await _receive(length, receive, limits, wait, None)
-            raise _too_large(most, limits)
+            raise _too_large(max_length, limits)
         file = cast(IO[bytes], BytesIO() if in_memory else TemporaryFile())  # noqa: SIM115  the request closes it
         return await _receive_file(file, length, receive, limits, wait)
     except asyncio.CancelledError:
@@ -126,7 +126,7 @@ async def _receive(
     length: int, receive: Receive, limits: Limits, wait: ClientWait, file: IO[bytes] | None
 ) -> None:
     """Receives the body into ``file``, or discards it if ``file`` is None."""
-    begun = wait.deadline - limits.stall_seconds
+    started = wait.deadline - limits.stall_seconds
     received = 0
     while True:
         message = await receive()
@@ -140,9 +140,9 @@ async def _receive(
             return
         allowed = limits.stall_seconds + received / limits.min_rate
         now = asyncio.get_running_loop().time()
-        wait.deadline = min(begun + min(allowed, limits.body_seconds), now + limits.stall_seconds)
+        wait.deadline = min(started + min(allowed, limits.body_seconds), now + limits.stall_seconds)
 
 
-def _too_large(most: int, limits: Limits) -> TooLarge:
-    limit_name = "PLAYHEAD_MAX_BODY" if most == limits.max_body else "the limit of a form"
-    return TooLarge(f"The body is larger than {most:,} bytes ({limit_name}). Send less.", max_body=most)
+def _too_large(limit: int, limits: Limits) -> TooLarge:
+    limit_name = "PLAYHEAD_MAX_BODY" if limit == limits.max_body else "the limit of a form"
+    return TooLarge(f"The body is larger than {limit:,} bytes ({limit_name}). Send less.", max_body=limit)

@@ -95,10 +95,10 @@ class Clients:
         """
         clients = [(address.encode(), PER_ADDRESS), (client, 1)]
         for one, factor in clients:
-            most = factor * self._limits.client_streams
-            if self._streams.get(one, 0) >= most:
+            limit = factor * self._limits.client_streams
+            if self._streams.get(one, 0) >= limit:
                 raise TooManyRequests(
-                    f"A client can keep at most {most:,} event streams open "
+                    f"A client can keep at most {limit:,} event streams open "
                     "(PLAYHEAD_CLIENT_STREAMS). Close some of them, then retry.",
                     retry_after=RETRY_SECONDS,
                 )
@@ -116,16 +116,19 @@ class Clients:
         limits = self._limits
         subject = "This address" if factor > 1 else "This API key, or this address if it sends no key,"
         if self._requests.get(client, 0) >= factor * limits.client_requests:
-            most, limit_name = factor * limits.client_requests, "requests at once (PLAYHEAD_CLIENT_REQUESTS)"
+            limit, limit_name = factor * limits.client_requests, "requests at once (PLAYHEAD_CLIENT_REQUESTS)"
         elif is_long and self._calls.get(client, 0) >= min(factor, CALLS_PER_ADDRESS) * limits.client_calls:
-            most = min(factor, CALLS_PER_ADDRESS) * limits.client_calls
+            limit = min(factor, CALLS_PER_ADDRESS) * limits.client_calls
             limit_name = "model calls, exports and imports at once (PLAYHEAD_CLIENT_CALLS)"
         elif size and (used := self._bytes.get(client, 0)) > 0 and used + size > factor * limits.client_bytes:
-            most, limit_name = factor * limits.client_bytes, "bytes of bodies at once (PLAYHEAD_CLIENT_BYTES)"
+            limit, limit_name = (
+                factor * limits.client_bytes,
+                "bytes of bodies at once (PLAYHEAD_CLIENT_BYTES)",
+            )
         else:
             return
         raise TooManyRequests(
-            f"{subject} has reached the limit of {most:,} {limit_name}. "
+            f"{subject} has reached the limit of {limit:,} {limit_name}. "
             "Wait until some of these requests have ended, then retry.",
             retry_after=RETRY_SECONDS,
         )

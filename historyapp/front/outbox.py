@@ -154,12 +154,12 @@ class Outbox:
         """Sends a complete response, or ends the one that has begun."""
         self._loop.call_soon_threadsafe(self._finish, head, body)
 
-    def wait_for_loop(self, most: float) -> None:
-        """Waits until the event loop has run its ready callbacks, for at most ``most`` seconds."""
+    def wait_for_loop(self, timeout: float) -> None:
+        """Waits until the event loop has run its ready callbacks, for at most ``timeout`` seconds."""
         done = threading.Event()
         with suppress(RuntimeError):  # the server has stopped
             self._loop.call_soon_threadsafe(done.set)
-            done.wait(most)
+            done.wait(timeout)
 
     # In the event loop:
 

@@ -36,7 +36,7 @@ class PoolJob:
     """Acquired once: by the thread that runs the job or by the timer that refuses it."""
     expiry: asyncio.TimerHandle | None = None
     """The timer that refuses a waiting job."""
-    begun: float = 0.0
+    waiting_since: float = 0.0
     """The time at which the job began to wait."""
 
 
@@ -67,7 +67,7 @@ class Pool:
         spacing: float = 0,
     ) -> None:
         self.name = name
-        self._most, self._spare = threads, spare
+        self._max_threads, self._spare = threads, spare
         self._max_wait = max_wait
         self._keeps_thread = keeps_thread
         self._jobs: dict[bytes, deque[PoolJob]] = {}
@@ -100,7 +100,7 @@ class Pool:
 
         The argument of ``run`` is the seconds that the job waited for a thread.
         """
-        if self._pending >= self._most + MAX_WAITING:
+        if self._pending >= self._max_threads + MAX_WAITING:
             refuse(
                 self._busy_error(f"{MAX_WAITING} requests are already waiting for a thread for {self.name}.")
             )
@@ -111,7 +111,7 @@ class Pool:
             self._jobs.setdefault(client.id, deque()).append(job)
             self._dispatch()
             if client.id in self._jobs:  # it waits
-                job.begun = time.monotonic()
+                job.waiting_since = time.monotonic()
                 job.expiry = job.loop.call_later(self._max_wait, self._expire, job)
 
     @contextmanager
@@ -144,7 +144,7 @@ class Pool:
                 threading.Thread(target=self._run_jobs, args=(job,), name=self.name, daemon=True).start()
 
     def _may_run(self, client: Client) -> bool:
-        free = self._most - self._busy
+        free = self._max_threads - self._busy
         if self._running[client.id] < free:
             return True
         return free + self._spare > 0 and not self._of_project[client.project]
@@ -165,7 +165,7 @@ class Pool:
                 with self._begin:
                     time.sleep(self._spacing)
             if job.claim.acquire(blocking=False):
-                job.run(time.monotonic() - job.begun if job.begun else 0.0)
+                job.run(time.monotonic() - job.waiting_since if job.waiting_since else 0.0)
             if job.expiry is not None:
                 with suppress(RuntimeError):  # the server has stopped
                     job.loop.call_soon_threadsafe(job.expiry.cancel)

@@ -24,15 +24,15 @@ Peer = tuple[str, int]
 class Connections:
     """Closes connections that granian keeps. Used in the event loop; created when the server listens."""
 
-    def __init__(self, stall_seconds: float, most: int) -> None:
+    def __init__(self, stall_seconds: float, max_connections: int) -> None:
         """Starts counting connections.
 
         Args:
             stall_seconds: the kernel closes a connection if its client reads nothing for this long.
-            most: the most open connections of one address.
+            max_connections: the most open connections of one address.
         """
         self._loop = asyncio.get_running_loop()
-        self._most = most
+        self._max_connections = max_connections
         self._ports = limit_unread(stall_seconds)
         self._to_close: set[Peer] = set()
         self._counted: set[Peer] = set()
@@ -57,10 +57,10 @@ class Connections:
     def _close_surplus(self) -> None:
         self._loop.call_later(COUNT_SECONDS, self._close_surplus)
         counted, self._counted = self._counted, set()
-        if len(os.listdir("/dev/fd")) <= self._most:  # noqa: PTH208  as below
+        if len(os.listdir("/dev/fd")) <= self._max_connections:  # noqa: PTH208  as below
             return
         by_address = peers_by_address(self._ports)
-        for client in surplus(by_address, self._most, self.busy):
+        for client in surplus(by_address, self._max_connections, self.busy):
             # A new client is closed at the second count: its request may not have reached Python yet.
             if client in counted or client in self.busy:
                 self.close(client)
@@ -84,8 +84,8 @@ def peers_by_address(ports: Set[int]) -> dict[str, list[tuple[int, Peer]]]:
     return by_address
 
 
-def surplus(by_address: dict[str, list[tuple[int, Peer]]], most: int, busy: Set[Peer]) -> list[Peer]:
-    """The connections to close so that no address has more than ``most``.
+def surplus(by_address: dict[str, list[tuple[int, Peer]]], limit: int, busy: Set[Peer]) -> list[Peer]:
+    """The connections to close so that no address has more than ``limit``.
 
     Connections without a request come first, in the order of their silence, the longest first: a client that
     has just connected is about to send its request.
@@ -93,7 +93,7 @@ def surplus(by_address: dict[str, list[tuple[int, Peer]]], most: int, busy: Set[
     closed: list[Peer] = []
     for peers in by_address.values():
         ordered = sorted((client in busy, -silence, client) for silence, client in peers)
-        closed += [client for *_, client in ordered[: max(len(peers) - most, 0)]]
+        closed += [client for *_, client in ordered[: max(len(peers) - limit, 0)]]
     return closed
 
 

@@ -70,8 +70,8 @@ class UnreadBytes:
 
     def _has_room(self, client: bytes, size: int) -> bool:
         left = self._limits.all_unread - self.total
-        most = min(self._limits.client_unread, left)
-        return self._held[client] + size <= most and disk_has_room(size, self._limits.min_free_disk)
+        limit = min(self._limits.client_unread, left)
+        return self._held[client] + size <= limit and disk_has_room(size, self._limits.min_free_disk)
 
     def _wait(self, client: bytes, size: int, is_gone: Callable[[], bool]) -> bool:
         if client in self._waiting or len(self._waiting) >= WRITERS:

@@ -57,7 +57,7 @@ def with_retries(
     """
     number, restarts = 1, 0
     while True:
-        sent = begun = False
+        sent = has_output = False
         try:
             with closing(attempt()) as deltas:
                 for delta in deltas:
@@ -65,16 +65,16 @@ def with_retries(
                         yield delta
                         continue
                     sent = True
-                    begun = begun or not isinstance(delta, (StartedDelta, UsageDelta))
+                    has_output = has_output or not isinstance(delta, (StartedDelta, UsageDelta))
                     yield delta
             return
         except ModelCallError as error:
             failure = error
             failure.attempts = number
         wait = policy.wait(failure, number)
-        if wait is None or wait >= deadline.left() or (begun and restarts >= policy.restarts):
+        if wait is None or wait >= deadline.left() or (has_output and restarts >= policy.restarts):
             raise failure
-        number, restarts = number + 1, restarts + begun
+        number, restarts = number + 1, restarts + has_output
         if sent:
             yield RestartedDelta(attempt=number, reason=failure.detail)
         if policy.on_retry is not None:

@@ -43,12 +43,12 @@ def add_common_arguments(
         )
 
 
-def whole_number(description: str, least: int, most: int) -> Callable[[str], int]:
+def whole_number(description: str, minimum: int, maximum: int) -> Callable[[str], int]:
     """The ``type`` of an argument: a whole number within bounds. ``description``: such as "a port"."""
 
     def parse(text: str) -> int:
-        if not text.isdecimal() or not least <= int(text) <= most:
-            raise argparse.ArgumentTypeError(f"{text!r} is not {description} ({least} to {most})")
+        if not text.isdecimal() or not minimum <= int(text) <= maximum:
+            raise argparse.ArgumentTypeError(f"{text!r} is not {description} ({minimum} to {maximum})")
         return int(text)
 
     return parse

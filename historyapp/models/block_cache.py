@@ -89,11 +89,11 @@ class BlockCache:
     def read_around(self, position: int, searches: Iterable[set[int]]) -> None:
         """Reads the signatures near a position, and the nearest texts that may contain the trigrams."""
         self.read_signatures(position, earlier=_NEAR, later=_NEAR)
-        most, starts = _TEXTS_AT_ONCE[0], set[int]()
+        limit, starts = _TEXTS_AT_ONCE[0], set[int]()
         for trigrams in searches:
             near = [one for one in self._near.blocks if may_contain(one.bits, trigrams)]
-            starts.update([one.first for one in near if one.last > position][:most])
-            starts.update([one.first for one in near if one.first <= position][-most:])
+            starts.update([one.first for one in near if one.last > position][:limit])
+            starts.update([one.first for one in near if one.first <= position][-limit:])
         size = 0
         for row in self._stored_texts(sorted(starts), newest_first=False):
             self._texts[row[0]] = row
@@ -132,15 +132,15 @@ class BlockCache:
         self.read_signatures(position, earlier=earlier, later=later)
 
     def read_texts(
-        self, starts: Iterator[int], needle: str, most: int, *, newest_first: bool = False
+        self, starts: Iterator[int], needle: str, limit: int, *, newest_first: bool = False
     ) -> Iterator[ReadPassages]:
         """The passages of each block that contain the text, in the order of ``firsts``.
 
         Args:
             needle: in lower case.
-            most: the most blocks to read.
+            limit: the most blocks to read.
         """
-        starts = islice(starts, most)
+        starts = islice(starts, limit)
         for size in chain(_TEXTS_AT_ONCE, repeat(_TEXTS_AT_ONCE[-1])):
             batch = list(islice(starts, size))
             if not batch:

@@ -100,9 +100,9 @@ def _few_rows_of(
         may_be_few = 0 < len(lineage.owners) <= _MAX_OWNERS
     else:
         may_be_few = have_few_rows(lineage, first, last)
-    most = few_rows(first, last)
-    rows = read(most + 1) if may_be_few else []
-    return live_rows(rows, lineage) if may_be_few and len(rows) <= most else None
+    limit = few_rows(first, last)
+    rows = read(limit + 1) if may_be_few else []
+    return live_rows(rows, lineage) if may_be_few and len(rows) <= limit else None
 
 
 def _rows_by_place(
@@ -152,11 +152,11 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         the range.
         """
 
-        def read(most: int) -> list[Episode]:
-            return list(self._in_sessions(lineage, first, last, most).defer("excerpt"))
+        def read(limit: int) -> list[Episode]:
+            return list(self._in_sessions(lineage, first, last, limit).defer("excerpt"))
 
-        def read_places(most: int) -> list[RowPlace]:
-            return row_places(session_ids(lineage), range(first, last + 1), most)
+        def read_places(limit: int) -> list[RowPlace]:
+            return row_places(session_ids(lineage), range(first, last + 1), limit)
 
         if not lineage.older and (rows := _few_rows_of(lineage, first, last, read)) is not None:
             return rows
@@ -168,10 +168,10 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         """Steps with these numbers, or None if that takes too many rows or spans."""
         if lineage.older:
             return None
-        most = few_rows(1, len(numbers))
+        limit = few_rows(1, len(numbers))
         rows = self.filter(session_id__in=session_ids(lineage), number__in=numbers).defer("excerpt")
-        steps = list(rows[: most + 1])
-        return live_rows(steps, lineage) if len(steps) <= most else None
+        steps = list(rows[: limit + 1])
+        return live_rows(steps, lineage) if len(steps) <= limit else None
 
     def with_numbers(self, lineage: Lineage, numbers: Sequence[int]) -> list["Episode"]:
         """The live steps with these numbers, by number. Reads the rows of all takes that have them."""
@@ -183,7 +183,7 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
     def outlines(self, lineage: Lineage, first: int, last: int) -> list[OutlineRow]:
         """The same steps, with the columns for contexts."""
         rows = _few_rows_of(
-            lineage, first, last, lambda most: outline_rows(session_ids(lineage), first, last, most)
+            lineage, first, last, lambda limit: outline_rows(session_ids(lineage), first, last, limit)
         )
         return _rows_by_place(lineage, first, last, outline_rows_in) if rows is None else rows
 
@@ -205,17 +205,17 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
     ) -> list[Row]:
         """Live steps ``first`` to ``last`` with the columns that ``shape`` selects."""
 
-        def read(most: int) -> list[Row]:
-            return shape(self._in_sessions(lineage, first, last, most))
+        def read(limit: int) -> list[Row]:
+            return shape(self._in_sessions(lineage, first, last, limit))
 
-        def read_in(spans: Sequence[Span], most: int) -> list[Row]:
-            return shape(in_spans(self, spans, "anchor", before=1).order_by("anchor")[:most])
+        def read_in(spans: Sequence[Span], limit: int) -> list[Row]:
+            return shape(in_spans(self, spans, "anchor", before=1).order_by("anchor")[:limit])
 
         rows = _few_rows_of(lineage, first, last, read)
         return _rows_by_place(lineage, first, last, read_in) if rows is None else rows
 
-    def _in_sessions(self, lineage: Lineage, first: int, last: int, most: int) -> Self:
-        return self.filter(session_id__in=session_ids(lineage), number__range=(first, last))[:most]
+    def _in_sessions(self, lineage: Lineage, first: int, last: int, limit: int) -> Self:
+        return self.filter(session_id__in=session_ids(lineage), number__range=(first, last))[:limit]
 
     def at(self, places: Sequence[RowPlace]) -> list["Episode"]:
         """The rows at these places, without excerpts, by number."""
@@ -243,9 +243,9 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         if lineage.older:
             return None
         rows = self.filter(session_id__in=session_ids(lineage), number__in=list(numbers))
-        most = few_rows(1, len(numbers))
-        samples = rows[: most + 1]._samples(with_totals=with_totals)
-        return live_rows(samples, lineage) if len(samples) <= most else None
+        limit = few_rows(1, len(numbers))
+        samples = rows[: limit + 1]._samples(with_totals=with_totals)
+        return live_rows(samples, lineage) if len(samples) <= limit else None
 
     def _samples(self, *, with_totals: bool) -> list[StepSample]:
         """Rows with the columns for timelines, and on request with totals. One query."""

@@ -107,12 +107,12 @@ def edit(history: History, start: int, forwards: bool) -> Landmark:
     beyond = Q(number__gt=start, number__lte=history.steps) if forwards else Q(number__lt=start)
     edits = Episode.objects.filter(beyond, session_id__in=owners, kind="edit", target=file)
     edits = edits.order_by("number" if forwards else "-number")
-    for most in (_PAGE, MAX_ROWS):  # takes reuse numbers, so that the nearest rows may not be live
-        places = list(edits.values_list("session_id", "anchor", "number")[:most])
+    for limit in (_PAGE, MAX_ROWS):  # takes reuse numbers, so that the nearest rows may not be live
+        places = list(edits.values_list("session_id", "anchor", "number")[:limit])
         live = live_rows(map(RowPlace._make, places), history.lineage)
         if live:
             return Landmark(live[0 if forwards else -1].number)
-        if len(places) < most:
+        if len(places) < limit:
             break
     return NOWHERE
 

@@ -106,8 +106,8 @@ class ListedSteps:
         if self.step_filter.file is not None:
             listed.append(steps_with_file(self.history, self.step_filter.file, left))
         if self.step_filter.text is not None:
-            most = limit + _INCOMPLETE if self.step_filter.is_text_alone else MAX_HITS
-            listed.append(steps_with_text(self.history, self.step_filter.text, left, most))
+            max_steps = limit + _INCOMPLETE if self.step_filter.is_text_alone else MAX_HITS
+            listed.append(steps_with_text(self.history, self.step_filter.text, left, max_steps))
         stops = [one.reached for one in listed if one.reached is not None]
         reached = (min(stops) if self.forwards else max(stops)) if stops else None
         numbers = set(left).intersection(*[one.numbers for one in listed])

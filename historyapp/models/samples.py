@@ -133,9 +133,9 @@ def _split(lineage: Lineage, part: _Part, count: int) -> list[_Part]:
     return [_Part([Span(span.session, start, end)]) for start, end in zip(starts, ends, strict=True)]
 
 
-def _grouped(parts: Sequence[Span] | Sequence[SpanBlock], level: int, most: int) -> list[_Part]:
-    """Divides spans or pointers into at most ``most`` parts of about equal length."""
-    size = ceil(len(parts) / most)
+def _grouped(parts: Sequence[Span] | Sequence[SpanBlock], level: int, count: int) -> list[_Part]:
+    """Divides spans or pointers into at most ``count`` parts of about equal length."""
+    size = ceil(len(parts) / count)
     return [_Part(parts[start : start + size], level) for start in range(0, len(parts), size)]
 
 

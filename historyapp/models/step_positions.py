@@ -43,8 +43,8 @@ def _read_totals(lineage: Lineage, places: Iterable[tuple[str, int]]) -> None:
         lineage.totals[str(as_uuid(session)), position] = load_dumped(stored)
 
 
-def first_with(lineage: Lineage, name: str, least: int) -> tuple[str, int] | None:
-    """The session and position of the first live entry at which a total is at least ``least``, or None.
+def first_with(lineage: Lineage, name: str, minimum: int) -> tuple[str, int] | None:
+    """The session and position of the first live entry at which a total is at least ``minimum``, or None.
 
     Args:
         name: a total that only grows: ``steps``, ``errors``, ``tokens``.
@@ -59,13 +59,13 @@ def first_with(lineage: Lineage, name: str, least: int) -> tuple[str, int] | Non
 
     def is_before(session: str, position: int) -> bool | None:
         value = total(session, position)
-        return None if value is None else value < least
+        return None if value is None else value < minimum
 
     if not lineage.newest or is_before(lineage.newest[-1].session, lineage.last):
         return None
     span = lineage.last_span_before(is_before, partial(_read_totals, lineage))
     if span is not None:
-        position = _first_in(span, lambda position: total(span.session, position) or 0, least)
+        position = _first_in(span, lambda position: total(span.session, position) or 0, minimum)
         if position is not None:
             return span.session, position
     for following in lineage.between(span.last + 1 if span else 1, lineage.last):
@@ -73,21 +73,21 @@ def first_with(lineage: Lineage, name: str, least: int) -> tuple[str, int] | Non
     return None
 
 
-def _first_in(span: Span, total: Callable[[int], int], least: int) -> int | None:
+def _first_in(span: Span, total: Callable[[int], int], minimum: int) -> int | None:
     """The first position with the total in a span. The span's first entry must have less.
 
     Totals grow evenly in most sessions, so the search interpolates. Every other probe is at the middle.
     """
     low, high = span.first, span.last
     below, above = total(low), total(high)
-    if above < least:
+    if above < minimum:
         return None
     is_even = True
     while high - low > 1:
-        share = (least - below) / (above - below) if is_even else 0.5
+        share = (minimum - below) / (above - below) if is_even else 0.5
         position = min(high - 1, max(low + 1, low + round(share * (high - low))))
         value = total(position)
-        if value < least:
+        if value < minimum:
             low, below = position, value
         else:
             high, above = position, value
@@ -117,7 +117,7 @@ def have_few_rows(lineage: Lineage, first: int, last: int) -> bool:
     sessions = [uuid_value(UUID(session)) for session in lineage.owners]
     if not sessions:
         return False
-    most = few_rows(first, last)
-    query = f"{_CANDIDATES}IN ({', '.join(['%s'] * len(sessions))}) LIMIT {most + 1}) AS candidate"
+    limit = few_rows(first, last)
+    query = f"{_CANDIDATES}IN ({', '.join(['%s'] * len(sessions))}) LIMIT {limit + 1}) AS candidate"
     ((has_few,),) = fetch_all(query, [first, last, *sessions])
-    return bool(has_few <= most)
+    return bool(has_few <= limit)

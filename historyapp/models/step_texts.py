@@ -25,15 +25,15 @@ class StepNumbers:
     """See :class:`historyapp.models.text_search.TextMatches`."""
 
 
-def steps_with_text(history: History, text: str, within: range, most: int = MAX_HITS) -> StepNumbers:
+def steps_with_text(history: History, text: str, within: range, max_steps: int = MAX_HITS) -> StepNumbers:
     """Steps that contain a text, including the inputs before a step.
 
     Args:
         text: see :func:`historyapp.models.text_search.wanted_text`.
         within: the step numbers, ascending or descending by 1.
-        most: the most steps to search.
+        max_steps: the most steps to search.
     """
-    return _search(history, within, TextSearch(history, text), most)
+    return _search(history, within, TextSearch(history, text), max_steps)
 
 
 def steps_with_file(history: History, file: str, within: range) -> StepNumbers:
@@ -55,7 +55,7 @@ def read_around(history: History, step: int, texts: Sequence[str]) -> None:
         history.blocks_of(UUID(session)).read_around(position, trigrams)
 
 
-def _search(history: History, within: range, search: TextSearch, most_steps: int = MAX_HITS) -> StepNumbers:
+def _search(history: History, within: range, search: TextSearch, max_steps: int = MAX_HITS) -> StepNumbers:
     numbers = StepNumbers()
     if not within:
         return numbers
@@ -63,14 +63,14 @@ def _search(history: History, within: range, search: TextSearch, most_steps: int
     start = history.row(lowest - 1).first_position if lowest > 1 else 0
     end = history.row(highest + 1).first_position if highest < history.steps else history.lineage.last
     if within.step > 0:
-        text = search.find(MAX_HITS, start, end, most_steps=most_steps)
+        text = search.find(MAX_HITS, start, end, max_steps=max_steps)
         _add(numbers, history, text, within)
         if text.more is not None:
             # At least one step, so that the search makes progress.
             numbers.reached = max(lowest, min(highest, _searched_to(history, text, forwards=True)))
             numbers.numbers = [number for number in numbers.numbers if number <= numbers.reached]
         return numbers
-    text = search.find(MAX_BACKWARDS, start, end, newest_first=True, most_steps=most_steps)
+    text = search.find(MAX_BACKWARDS, start, end, newest_first=True, max_steps=max_steps)
     _add(numbers, history, text, within)
     if text.more is not None:
         # An input of the next step may be before the searched part.

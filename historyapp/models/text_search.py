@@ -111,9 +111,9 @@ class TextSearch:
         last: int | None = None,
         *,
         newest_first: bool = False,
-        most_steps: int = MAX_HITS,
+        max_steps: int = MAX_HITS,
     ) -> TextMatches:
-        """At most ``limit`` hits in at most ``most_steps`` steps, in order, after a position and up to
+        """At most ``limit`` hits in at most ``max_steps`` steps, in order, after a position and up to
         ``last`` if it is given.
 
         With newest first, the entries before the position ``more`` have not been searched.
@@ -130,9 +130,7 @@ class TextSearch:
             ):
                 hits = self._hits(read.passages, Span(part.session, first, end))
                 for hit in hits[::-1] if newest_first else hits:
-                    if len(result.hits) == limit or (
-                        len(steps) == most_steps and hit.match.step not in steps
-                    ):
+                    if len(result.hits) == limit or (len(steps) == max_steps and hit.match.step not in steps):
                         result.more, result.more_step = (
                             result.hits[-1].match.position,
                             result.hits[-1].match.step,

@@ -99,7 +99,7 @@ class ModelCall:
         self._builder = CompletionBuilder()
         self._reservation = Reservation(Payer(session.project_id, session.pk, key), model)
         self._snapshot: Snapshot | None = None
-        self._begun = time.monotonic()
+        self._started = time.monotonic()
 
     def deltas(self, keep: Callable[[RecordedCompletion], None]) -> Generator[ModelOutputDelta]:
         """Yields the deltas as they arrive. After the last one, the response is in the log.
@@ -115,7 +115,7 @@ class ModelCall:
             Conflict: when another client has appended meanwhile. An entry about it is appended to the log.
             CapReached: when a spending cap leaves too little for the call. Nothing is sent.
         """
-        self._begun = time.monotonic()
+        self._started = time.monotonic()
         try:
             self._reserve()
             _release_connection()
@@ -160,7 +160,7 @@ class ModelCall:
     def _append(self, keep: Callable[[RecordedCompletion], None]) -> None:
         assert self._snapshot is not None
         session, snapshot = self._session, self._snapshot
-        latency = time.monotonic() - self._begun
+        latency = time.monotonic() - self._started
         completion, prices = self._builder.completion(), price_list()
         price = prices.of(self._request.model)
         cost = price.cost(completion.tokens) if price and completion.usage else None

@@ -72,10 +72,10 @@ def work_out_outcomes(should_stop: Callable[[], bool]) -> int:
 def _work_out_session(session_id: UUID, should_stop: Callable[[], bool]) -> bool:
     """Computes the outcomes of a session. Returns whether it is complete."""
     while not should_stop():
-        begun = time.monotonic()
+        started = time.monotonic()
         if not work_out_part(session_id):
             return True
-        time.sleep(min(MAX_WAIT, time.monotonic() - begun))
+        time.sleep(min(MAX_WAIT, time.monotonic() - started))
     return False
 
 

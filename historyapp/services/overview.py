@@ -161,9 +161,9 @@ def subagents_of(session: Session) -> list[Subagent]:
         first = Entry.objects.filter(session_id__in=[row.pk for row in rows], position=1)
         started = dict(first.values_list("session_id", "created_at"))
         for row in rows:
-            totals, begun = row.live_tail.totals, started.get(row.pk)
+            totals, start = row.live_tail.totals, started.get(row.pk)
             money = money_of(totals, row.model, price_list()).micros
-            passed = max(0, milliseconds_of(row.last_entry_at) - milliseconds_of(begun)) if begun else None
+            passed = max(0, milliseconds_of(row.last_entry_at) - milliseconds_of(start)) if start else None
             tokens = tokens_of(totals).shown
             by_id[row.pk] = Subagent(row, level, totals.steps, totals.errors, tokens, money, passed)
         parents = [row.pk for row in rows]

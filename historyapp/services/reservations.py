@@ -229,10 +229,10 @@ def lock_counters(payer: Payer, now: datetime) -> list[SpendingCounter]:
     for counter in locked:
         counter.begin_period(now)
     for period in PERIODS:  # one statement for all, because a fork of forks has hundreds of counters
-        begun = [c.pk for c in locked if c.period == period and c.starts_on != stored[c.pk]]
-        if begun:
+        reset_ids = [c.pk for c in locked if c.period == period and c.starts_on != stored[c.pk]]
+        if reset_ids:
             first = period_start(period, now)
-            SpendingCounter.objects.filter(pk__in=begun).update(counted=0, starts_on=first)
+            SpendingCounter.objects.filter(pk__in=reset_ids).update(counted=0, starts_on=first)
     return locked
 
 

@@ -49,12 +49,12 @@ def writing(max_wait: float | None = None) -> Iterator[None]:
         note_success()
         return
     usual = float(connection.settings_dict["OPTIONS"]["timeout"])
-    most = max(usual - queued_seconds.get(), 0.0) if max_wait is None else max_wait
-    begun = time.monotonic()
-    if not _sqlite_writer.acquire(timeout=most):
+    timeout = max(usual - queued_seconds.get(), 0.0) if max_wait is None else max_wait
+    started = time.monotonic()
+    if not _sqlite_writer.acquire(timeout=timeout):
         raise OperationalError("database is locked")
     try:
-        with _transaction(most - (time.monotonic() - begun), usual):
+        with _transaction(timeout - (time.monotonic() - started), usual):
             yield
     finally:
         _sqlite_writer.release()

@@ -228,14 +228,14 @@ def _server(options: Namespace, home: str | None) -> Server:
     return Server(address, key)
 
 
-def _number(least: int, most: int) -> Callable[[str], int]:
+def _number(minimum: int, maximum: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         try:
-            value = int(text) if len(text) < 20 else most + 1
+            value = int(text) if len(text) < 20 else maximum + 1
         except ValueError:
-            value = most + 1
-        if not least <= value <= most:
-            raise ArgumentTypeError(f"{text!r} is not a whole number from {least} to {most}")
+            value = maximum + 1
+        if not minimum <= value <= maximum:
+            raise ArgumentTypeError(f"{text!r} is not a whole number from {minimum} to {maximum}")
         return value
 
     return parse

@@ -103,11 +103,11 @@ def time_text(text: str | None) -> str:
     return f"{text[:19]}Z" if text else ""
 
 
-def duration_text(begun: str | None, ended: str | None) -> str:
+def duration_text(start: str | None, end: str | None) -> str:
     """The duration between two times of the API; empty if one is unknown."""
-    if not begun or not ended:
+    if not start or not end:
         return ""
-    return dates.duration_text(datetime.fromisoformat(ended) - datetime.fromisoformat(begun))
+    return dates.duration_text(datetime.fromisoformat(end) - datetime.fromisoformat(start))
 
 
 def dollars_text(dollars: float) -> str:

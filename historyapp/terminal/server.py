@@ -69,15 +69,15 @@ class Server:
         content = {name: value for name, value in body.items() if value is not None}
         return self._request("POST", path, json=content, headers={"Idempotency-Key": uuid4().hex})
 
-    def listed(self, path: str, most: int, *, at_once: int = MAX_ITEMS, **query: Any) -> JsonObject:
-        """The first ``most`` items of a list as one page. Its ``next`` is the cursor of the following items.
+    def listed(self, path: str, limit: int, *, at_once: int = MAX_ITEMS, **query: Any) -> JsonObject:
+        """The first ``limit`` items of a list as one page. Its ``next`` is the cursor of the following items.
 
         Args:
             at_once: the largest page size of this list.
         """
-        page = self.get(path, limit=min(most, at_once), **query)
-        while page["next"] is not None and len(page["items"]) < most:
-            left = min(most - len(page["items"]), at_once)
+        page = self.get(path, limit=min(limit, at_once), **query)
+        while page["next"] is not None and len(page["items"]) < limit:
+            left = min(limit - len(page["items"]), at_once)
             more = self.get(path, **{**query, "limit": left, "cursor": page["next"]})
             page = {**more, "items": [*page["items"], *more["items"]]}
         return page

@@ -98,10 +98,10 @@ def print_head(output: Output, session: JsonObject) -> None:
         output.line(f"tags: {safe_line(', '.join(session['tags']))}")
     if session["forked_from"]:
         output.line(f"fork of {session['forked_from']}")
-    begun, ended = session["created_at"], session["last_entry_at"]
-    if begun or ended:
-        times = f"{time_text(begun)} to {time_text(ended)}"
-        output.line(f"{times} {duration_text(begun, ended)}".strip())
+    start, end = session["created_at"], session["last_entry_at"]
+    if start or end:
+        times = f"{time_text(start)} to {time_text(end)}"
+        output.line(f"{times} {duration_text(start, end)}".strip())
 
 
 def step_cells(step: JsonObject) -> list[str]:

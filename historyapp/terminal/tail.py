@@ -104,9 +104,9 @@ def current_cursor(server: Server) -> str:
     raise Unreachable(f"{server.address} sends no events. Check the address.")
 
 
-def _newest_entries(server: Server, session: str, most: int) -> list[JsonObject]:
+def _newest_entries(server: Server, session: str, limit: int) -> list[JsonObject]:
     path = at("sessions", session, "entries")
-    return list(reversed(server.listed(path, most, order="newest")["items"])) if most else []
+    return list(reversed(server.listed(path, limit, order="newest")["items"])) if limit else []
 
 
 def _follow(server: Server, printer: Printer, session: str | None, after: str, printed: int) -> None:

@@ -11,11 +11,11 @@ from historyapp.services.compression.store import finish, store
 from historyapp.services.compression.summarise import ItemResult
 
 
-def carry_out(run: str | UUID, *, most: int = 1000, failing: tuple[int, ...] = ()) -> None:
-    """Does up to ``most`` items of a run; those of the steps in ``failing`` fail."""
+def carry_out(run: str | UUID, *, limit: int = 1000, failing: tuple[int, ...] = ()) -> None:
+    """Does up to ``limit`` items of a run; those of the steps in ``failing`` fail."""
     run, owner = UUID(str(run)), uuid7()
     plan(run)
-    items = claim(run, owner, most)
+    items = claim(run, owner, limit)
     store(run, owner, [_result(item, failing) for item in items])
     finish(run)
 

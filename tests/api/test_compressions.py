@@ -34,7 +34,7 @@ def test_a_run_covers_all_but_the_newest_steps_and_reports_progress(six: Agent) 
     started = compress(six)
     assert (started["state"], started["joined"], started["strategy"]) == ("queued", False, "simple_extract")
     assert (started["from_step"], started["to_step"], started["head"]) == (1, 2, 12)
-    carry_out(started["id"], most=1)
+    carry_out(started["id"], limit=1)
     half = six.get(f"/compressions/{started['id']}")
     assert (half["state"], half["total"], half["done"]) == ("running", 2, 1)
     carry_out(started["id"])
@@ -168,7 +168,7 @@ def test_failed_items_are_reported_and_retried(six: Agent) -> None:
 
 def test_a_cancelled_run_keeps_its_summaries_and_can_be_retried(six: Agent) -> None:
     id = compress(six)["id"]
-    carry_out(id, most=1)
+    carry_out(id, limit=1)
     cancelled = six.delete(f"/compressions/{id}")
     assert (cancelled.status, cancelled["state"]) == (200, "cancelled")
     assert "1 of 2" in cancelled["note"]
@@ -205,7 +205,7 @@ def test_an_etag_is_valid_until_the_run_changes(six: Agent) -> None:
     path = f"/compressions/{compress(six)['id']}"
     tag = six.get(path).headers["ETag"]
     assert six.get(path, {"If-None-Match": tag}).status == 304
-    carry_out(path.rpartition("/")[2], most=1)
+    carry_out(path.rpartition("/")[2], limit=1)
     assert six.get(path, {"If-None-Match": tag}).status == 200
 
 

@@ -173,7 +173,7 @@ def test_workers_find_rows_by_session_or_run(fork: Agent, project: Project) -> N
             unclaimed_runs,
             due_sessions,
             lambda: compress_if_due(UUID(fork.get()["id"])),
-            lambda: carry_out(run, most=4),
+            lambda: carry_out(run, limit=4),
             lambda: claim(run, owner, 2),
             lambda: renew(owner),
             lambda: release(owner),

@@ -100,7 +100,7 @@ def test_the_api_matches_its_openapi_document() -> None:
     key = key_for(Project.objects.create(name="Alice's"), "schemathesis")
     headers = {"Authorization": f"Bearer {key}"}
     generation, fuzzing = (
-        {**CONFIG["generation"], "max-examples": examples(20, least=2, part=part)} for part in (5, 10)
+        {**CONFIG["generation"], "max-examples": examples(20, minimum=2, part=part)} for part in (5, 10)
     )
     config = schemathesis.Config.from_dict({
         **CONFIG,
@@ -109,7 +109,7 @@ def test_the_api_matches_its_openapi_document() -> None:
         "headers": headers,
     })  # fmt: skip
     schema = schemathesis.openapi.from_wsgi("/api/v1/openapi.json", get_wsgi_application(), config=config)
-    skip_similar_edges(schema, 50 // examples(50, least=1, part=50))
+    skip_similar_edges(schema, 50 // examples(50, minimum=1, part=50))
     failures: dict[str, str] = {}
     checked: Counter[str] = Counter()
     for event in from_schema(schema).execute():

@@ -71,7 +71,7 @@ def test_a_file_that_takes_too_long_is_named_and_the_others_imported(
     monkeypatch.setattr(parsers, "ParserProcess", spinning)
     monkeypatch.setattr(transfers, "PARSERS", parsers.Parsers())
     monkeypatch.setattr(time_limit, "BASE_SECONDS", 0.5)  # for the message; the process has its own
-    begun = time.process_time()
+    started = time.process_time()
     answer = imported(
         alice, file(name="a.json"), file(CHAT.replace("go", text), "b.json"), file(OTHER, "c.json")
     )
@@ -80,7 +80,7 @@ def test_a_file_that_takes_too_long_is_named_and_the_others_imported(
     assert [len(report["sessions"]) for report in (first, stopped, last)] == [1, 0, 1]
     assert "took more than 1 s of processor time and was stopped" in stopped["error"]
     assert any("b.json" in line and "processor time" in line for line in caplog.messages)
-    assert time.process_time() < begun + 1  # this process did not spin
+    assert time.process_time() < started + 1  # this process did not spin
 
 
 def test_a_damaged_line_is_named_and_the_rest_imported(alice: Agent, run: Agent) -> None:

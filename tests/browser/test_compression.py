@@ -106,11 +106,11 @@ def test_the_bar_moves_while_the_page_is_open(page: Page, session: Session, work
     run = start_run(session.project, session.pk, EXTRACT).run
     page.goto("/compressions")
     expect(page.get_by_text("selecting steps…")).to_be_visible()
-    carry_out(run.pk, most=5)
+    carry_out(run.pk, limit=5)
     expect(page.locator(".run-state")).to_contain_text("5 of 20")
     bar = page.get_by_role("progressbar")
     expect(bar).to_have_attribute("value", "5")
-    carry_out(run.pk, most=7)
+    carry_out(run.pk, limit=7)
     expect(bar).to_have_attribute("value", "12")
     expect(page.get_by_role("button", name="Cancel")).to_be_visible()
     carry_out(run.pk)
@@ -124,14 +124,14 @@ def test_a_runs_page_lists_its_summaries_once_they_are_known(
     run = start_run(session.project, session.pk, EXTRACT).run
     page.goto(run_page(run))
     expect(page.get_by_text("Summaries appear here once")).to_be_visible()
-    carry_out(run.pk, most=5)
+    carry_out(run.pk, limit=5)
     expect(page.locator("#items tbody tr")).to_have_count(20)
     expect(page.locator("#items .state-waiting")).to_have_count(15)
 
 
 def test_a_run_is_cancelled_and_gone_on_with(page: Page, session: Session, worker: Worker) -> None:
     run = start_run(session.project, session.pk, EXTRACT).run
-    carry_out(run.pk, most=5)
+    carry_out(run.pk, limit=5)
     page.goto(run_page(run))
     page.get_by_role("button", name="Cancel").click()
     expect(page.locator(".note")).to_contain_text("Cancelled with 5 of 20 summaries made")

@@ -35,12 +35,12 @@ def marked(page: Page) -> int:
     return int(page.evaluate("() => CSS.highlights.get('find')?.size ?? 0"))
 
 
-def wait_for_marks(page: Page, least: int, most: int = 1000) -> None:
+def wait_for_marks(page: Page, minimum: int, maximum: int = 1000) -> None:
     for _ in range(100):
-        if least <= marked(page) <= most:
+        if minimum <= marked(page) <= maximum:
             return
         page.wait_for_timeout(50)
-    raise AssertionError(f"{marked(page)} matches are marked, not {least} to {most}")
+    raise AssertionError(f"{marked(page)} matches are marked, not {minimum} to {maximum}")
 
 
 def find(page: Page, text: str) -> None:

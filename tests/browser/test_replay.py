@@ -299,10 +299,10 @@ def test_neither_a_quick_replay_nor_a_held_key_writes_the_address_too_often(
     counted = count_writes(page)
     page.get_by_label("Speed").select_option("64")
     page.get_by_label("Pace", exact=True).select_option("one step per second")
-    begun = page.evaluate("performance.now()")
+    started = page.evaluate("performance.now()")
     page.get_by_role("button", name="Play").click()
     expect_step(page, steps)
-    seconds = (page.evaluate("performance.now()") - begun) / 1000
+    seconds = (page.evaluate("performance.now()") - started) / 1000
     assert counted.json_value()["writes"] <= 2 * (
         2 * seconds + 2
     )  # the context may write each step once more

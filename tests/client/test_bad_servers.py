@@ -90,10 +90,10 @@ BOTH = pytest.mark.parametrize("ask", [blocking_append, awaiting_append])
 @pytest.mark.parametrize("behaviour", SLOW)
 def test_a_call_never_takes_longer_than_its_deadline(ask: Ask, behaviour: Behaviour) -> None:
     with BadServer(behaviour) as server:
-        begun = time.monotonic()
+        started = time.monotonic()
         with pytest.raises(ServerUnavailable, match=f"no response from {server.url} in"):
             ask(server.url, 0.4, Wait(1.0))
-        assert 0.3 <= time.monotonic() - begun < 1.0 + ALLOWANCE
+        assert 0.3 <= time.monotonic() - started < 1.0 + ALLOWANCE
 
 
 @BOTH
@@ -109,18 +109,18 @@ def test_a_timeout_is_retried(ask: Ask, behaviour: Behaviour) -> None:
 @pytest.mark.parametrize("behaviour", SLOW)
 def test_without_patience_a_call_takes_as_long_as_one_attempt(ask: Ask, behaviour: Behaviour) -> None:
     with BadServer(behaviour) as server:
-        begun = time.monotonic()
+        started = time.monotonic()
         with pytest.raises(ServerUnavailable):
             ask(server.url, 0.5, Raise())
-        assert time.monotonic() - begun < 0.5 + ALLOWANCE
+        assert time.monotonic() - started < 0.5 + ALLOWANCE
 
 
 def test_an_address_that_nobody_looks_up_in_time_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: time.sleep(5))
-    begun = time.monotonic()
+    started = time.monotonic()
     with pytest.raises(ServerUnavailable, match=r"playhead\.example was not found in time"):
         blocking_append("http://playhead.example", 0.4, Raise())
-    assert time.monotonic() - begun < 0.4 + ALLOWANCE
+    assert time.monotonic() - started < 0.4 + ALLOWANCE
 
 
 def test_every_address_of_a_host_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,8 +205,8 @@ def test_an_error_of_a_proxy_names_the_proxy(ask: Ask, status: bytes, kind: type
 
 @BOTH
 def test_a_refused_connection_is_an_outage(ask: Ask) -> None:
-    begun = time.monotonic()
+    started = time.monotonic()
     with pytest.raises(ServerUnavailable, match="Check that Playhead runs there") as caught:
         ask("http://127.0.0.1:9", 5.0, Raise())
-    assert time.monotonic() - begun < 1 + ALLOWANCE
+    assert time.monotonic() - started < 1 + ALLOWANCE
     assert "3 attempts" in str(caught.value)

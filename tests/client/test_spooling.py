@@ -107,9 +107,9 @@ def test_only_the_first_write_of_an_outage_waits_and_not_for_long(
         client = Playhead(server.url, api_key, on_outage=Spool(tmp_path / "spool", patience=0.3))
         took = []
         for number in range(5):
-            begun = time.monotonic()
+            started = time.monotonic()
             client.append(session_id, [ModelInput(content=number)])
-            took.append(time.monotonic() - begun)
+            took.append(time.monotonic() - started)
         client.close()
     assert took[0] < 1.5
     assert sum(took[1:]) < 2

@@ -32,8 +32,8 @@ def step(result: str, arguments: dict[str, Any] | None = None, status: Any = "su
 
 
 def excerpt(episode: Episode) -> Excerpt:
-    begun = begin_excerpt(episode.output, 10)
-    return continue_excerpt(begun, episode.results, 20) if episode.results else begun
+    excerpt = begin_excerpt(episode.output, 10)
+    return continue_excerpt(excerpt, episode.results, 20) if episode.results else excerpt
 
 
 def test_it_holds_the_call_its_names_and_the_telling_lines() -> None:
@@ -135,6 +135,6 @@ def test_lines_of_a_later_result_replace_earlier_ones_that_tell_less() -> None:
 
 @given(st.lists(ANY_TEXT, max_size=4))
 def test_it_goes_on_from_what_was_stored(outputs: list[str]) -> None:
-    begun = answered(*outputs)
+    excerpt = answered(*outputs)
     last = [ToolResult(status="success", outputs="a new_name")]
-    assert continue_excerpt(Excerpt.load(begun.dump()), last, 2) == continue_excerpt(begun, last, 2)
+    assert continue_excerpt(Excerpt.load(excerpt.dump()), last, 2) == continue_excerpt(excerpt, last, 2)

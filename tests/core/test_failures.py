@@ -192,6 +192,6 @@ def test_the_tag_around_an_error_of_claude_code_is_no_part_of_its_line() -> None
     ["Traceback (most recent call last):\n", "= 1 failed", "1 ", "\x1b[", "a:1:1: ", "E: " * 99 + "\n"],
 )
 def test_long_outputs_take_no_longer_than_short_ones(text: str) -> None:
-    begun = time.thread_time()
+    started = time.thread_time()
     rule(text * 200_000)
-    assert time.thread_time() - begun < 0.3
+    assert time.thread_time() - started < 0.3

@@ -24,7 +24,7 @@ def step_of(ids: Sequence[str | None]) -> Episode:
 
 @pytest.mark.parametrize("named", [True, False])
 def test_results_of_many_calls_are_paired_and_written_in_linear_time(named: bool) -> None:
-    begun = process_time()
+    started = process_time()
     step = step_of([f"ä{n}" if named else None for n in range(MANY)])
     assert step.status == "success"
     assert [result.outputs for result in step.turn.results] == list(range(MANY))
@@ -32,14 +32,14 @@ def test_results_of_many_calls_are_paired_and_written_in_linear_time(named: bool
     assert str(step.result.outputs).endswith(f"look ({MANY} of {MANY}): {MANY - 1}")
     format = FORMATS["openai_chat"]
     assert len(list(format.joined([format.write(step.turn)]))) == MANY + 1
-    assert process_time() - begun < SECONDS
+    assert process_time() - started < SECONDS
 
 
 def test_many_late_results_are_compared_in_linear_time() -> None:
-    begun = process_time()
+    started = process_time()
     step = step_of([f"late {n}" for n in range(MANY)] * 2)
     assert len(late_results(step.received)) == 2 * MANY
-    assert process_time() - begun < SECONDS
+    assert process_time() - started < SECONDS
 
 
 def test_exact_repetitions_of_a_late_result_are_given_once() -> None:

@@ -30,8 +30,8 @@ def answer(position: int, uuid: str = "") -> LogRow:
     return row(position, "model_output", metadata={"source": {"uuid": uuid}} if uuid else {})
 
 
-def window(rows: Sequence[LogRow], most_tokens: int = PLENTY) -> Window:
-    return find_window(reversed(rows), most_tokens)
+def window(rows: Sequence[LogRow], max_tokens: int = PLENTY) -> Window:
+    return find_window(reversed(rows), max_tokens)
 
 
 def positions(found: Window) -> list[int]:

@@ -169,7 +169,7 @@ def test_the_session_page_tells_of_the_run_under_way(alice: Client, session: Ses
     page = reverse("session", args=[session.pk])
     assert "compressing" not in text(alice.get(page))
     run = start_run(session.project, session.pk, RunRequest("simple_extract", 1, 2)).run
-    carry_out(run.pk, most=1)
+    carry_out(run.pk, limit=1)
     assert "compressing, 1 of 2" in text(alice.get(page))
     assert reverse("compression", args=[session.pk, run.pk]) in html(alice.get(page))
     assert "compressing" not in text(alice.get(f"{page}?as_of={session.head}"))

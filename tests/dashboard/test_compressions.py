@@ -128,7 +128,7 @@ def test_progress_moves_and_says_when_it_has_ended(alice: Client, session: Sessi
     run = run_of(session)
     asked = f"/compressions/progress?run={run.pk}&run={uuid4()}&run=zzz"
     assert "selecting steps" in text(fragment(alice, asked))
-    carry_out(run.pk, most=2)
+    carry_out(run.pk, limit=2)
     moving = fragment(alice, asked)
     assert 'max="5" value="2"' in html(moving)
     assert "HX-Trigger" not in moving
@@ -168,7 +168,7 @@ def test_a_run_that_failed_says_what_to_do(alice: Client, session: Session) -> N
 
 def test_a_run_is_cancelled_once_and_gone_on_with(alice: Client, session: Session) -> None:
     run = run_of(session)
-    carry_out(run.pk, most=2)
+    carry_out(run.pk, limit=2)
     address = reverse("cancel-compression", args=[session.pk, run.pk])
     assert address in html(alice.get(page_of(run)))
     assert alice.post(address)["Location"] == page_of(run)

@@ -44,7 +44,7 @@ def lasting(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterat
         sessions = [long_session(project, steps) for steps in (SHORT, LONG)]
         for session in sessions:
             assert index_text(session.pk)
-            assert catch_up(session.lineage(), seconds=60, at_most=None)
+            assert catch_up(session.lineage(), seconds=60, limit=None)
         yield Lasting(project, *sessions)
         transaction.set_rollback(True)
 

@@ -106,7 +106,7 @@ def test_each_figure_has_its_picture(alice: Client, counted: Session) -> None:
     steps, errors, _, _ = shown.pictures
     total = shown.total.figures
     assert [len(picture.bars) for picture in (steps, errors)] == [1, 1]
-    assert steps.most == f"{total.steps:,}"
+    assert steps.maximum == f"{total.steps:,}"
     assert 'class="figures-bar" x="87.14%"' in steps.bars[0]
     assert f'y="0.0" height="{steps.height:.1f}"' in steps.bars[0]
     assert f": {total.errors:,} errors" in errors.bars[0]

@@ -69,17 +69,17 @@ def addresses(page: str) -> Iterator[tuple[str, str]]:
             yield found[1], unescape(found[2] if found[2] is not None else found[3])
 
 
-def walk(link: str, most: int = 1) -> dict[str, str]:
+def walk(link: str, limit: int = 1) -> dict[str, str]:
     """Every kind of page and fragment that can be reached from a link; fails at what leads elsewhere.
 
-    Of addresses that differ in numbers alone, and in the values of a parameter, ``most`` are opened.
+    Of addresses that differ in numbers alone, and in the values of a parameter, ``limit`` are opened.
     """
     client, seen, waiting, alike = Client(), dict[str, str](), [link], Counter[tuple[str, str]]()
     while waiting:
         address = waiting.pop(0).partition("#")[0]
         path, _, query = re.sub(r"\d+", "9", address.removeprefix(link)).partition("?")
         sorts = {(path, name) for name in ("", *re.findall(r"(?:^|&)(\w+)=", query))}
-        if address in seen or all(alike[sort] >= most for sort in sorts):
+        if address in seen or all(alike[sort] >= limit for sort in sorts):
             continue
         alike.update(sorts)
         seen[address] = ""
@@ -122,14 +122,14 @@ ECHOES = re.compile(f'(?:find|text)={PERSONS}|find={CUT}|value="(?:{PERSONS}|{CU
 
 
 @pytest.mark.parametrize(
-    ("with_takes", "with_inputs", "most"),
+    ("with_takes", "with_inputs", "limit"),
     [(False, True, 1), (True, False, 1), thorough(False, True, 4), thorough(True, False, 4)],
 )
 def test_nothing_leads_out_of_a_link_and_what_it_leaves_out_is_nowhere(
-    full: Session, with_takes: bool, with_inputs: bool, most: int
+    full: Session, with_takes: bool, with_inputs: bool, limit: int
 ) -> None:
     link = linked(full, with_takes=with_takes, with_inputs=with_inputs)
-    pages = walk(link, most)
+    pages = walk(link, limit)
     assert {"step", "to", "axis", "height", "zoom", "colour", "status", "kind", "turn", "after"} <= {
         name for address in pages for name in re.findall(r"[?&](\w+)=", address)
     }

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from historyapp.front.bodies import ALL_IN_MEMORY, IN_MEMORY, MAX_FORM, BodyRoom, most_bytes, read_body
+from historyapp.front.bodies import ALL_IN_MEMORY, IN_MEMORY, MAX_FORM, BodyRoom, max_bytes, read_body
 from historyapp.front.deadlines import Deadlines
 from historyapp.wire.problems import ServerUnavailable
 from tests.front.limits import MB, small_limits
@@ -20,7 +20,7 @@ JSON = b"application/json"
 
 
 @pytest.mark.parametrize(
-    ("path", "media_type", "most"),
+    ("path", "media_type", "expected"),
     [
         ("/api/v1/sessions", JSON, MAX),
         ("/api/v1/imports", PARTS, MAX),
@@ -32,8 +32,8 @@ JSON = b"application/json"
         ("/sign-in", b"", MAX_FORM),
     ],
 )
-def test_forms_have_a_lower_limit_than_api_bodies(path: str, media_type: bytes, most: int) -> None:
-    assert most_bytes(path, media_type, small_limits(max_body=MAX)) == most
+def test_forms_have_a_lower_limit_than_api_bodies(path: str, media_type: bytes, expected: int) -> None:
+    assert max_bytes(path, media_type, small_limits(max_body=MAX)) == expected
 
 
 def test_all_bodies_in_memory_together_have_a_limit_and_further_ones_go_to_files() -> None:

@@ -80,12 +80,12 @@ def test_an_unread_response_is_aborted_after_the_stall_time() -> None:
     ended = []
 
     def write(outbox: Outbox) -> None:
-        begun = time.monotonic()
+        started = time.monotonic()
         try:
             for _ in range(20):
                 outbox.write(b"x" * MB)
         except ClientGone:
-            ended.append((time.monotonic() - begun, outbox.failed, unread.total))
+            ended.append((time.monotonic() - started, outbox.failed, unread.total))
         outbox.end(HEAD, None)
 
     async def wait_for_end(outbox: Outbox) -> bytes:
@@ -101,7 +101,7 @@ def test_an_unread_response_is_aborted_after_the_stall_time() -> None:
 
 def test_a_closed_connection_frees_the_thread_that_waits_for_its_reader() -> None:
     unread = UnreadBytes(small_limits(stall_seconds=60))
-    begun = time.monotonic()
+    started = time.monotonic()
 
     def write(outbox: Outbox) -> None:
         with pytest.raises(ClientGone):
@@ -114,7 +114,7 @@ def test_a_closed_connection_frees_the_thread_that_waits_for_its_reader() -> Non
         outbox.stop_reading()
 
     run_with_thread(unread, write, close)
-    assert time.monotonic() - begun < 30
+    assert time.monotonic() - started < 30
     assert unread.total == 0
 
 

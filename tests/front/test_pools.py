@@ -194,7 +194,7 @@ def _never(error: ServerUnavailable) -> None:
 def test_a_job_that_waits_for_its_client_leaves_its_turn_to_another_one() -> None:
     async def run() -> int:
         pool = Pool("transfers", 1, max_wait=5, keeps_thread=True)
-        release, ran, most, now = threading.Event(), list[float](), list[int](), Counter[str]()
+        release, ran, peaks, now = threading.Event(), list[float](), list[int](), Counter[str]()
 
         def wait(_: float) -> None:
             with pool.waiting_for_client(ANN):
@@ -203,7 +203,7 @@ def test_a_job_that_waits_for_its_client_leaves_its_turn_to_another_one() -> Non
 
         def compute(_: float) -> None:
             now["running"] += 1
-            most.append(now["running"])
+            peaks.append(now["running"])
             time.sleep(0.01)
             now["running"] -= 1
             ran.append(1)
@@ -216,11 +216,11 @@ def test_a_job_that_waits_for_its_client_leaves_its_turn_to_another_one() -> Non
         release.set()
         while len(ran) < 2:
             await asyncio.sleep(0.005)
-        most.clear()
+        peaks.clear()
         for _ in range(6):
             pool.submit(ANN, compute, _never)
         while len(ran) < 8:
             await asyncio.sleep(0.005)
-        return max(most[1:])
+        return max(peaks[1:])
 
     assert asyncio.run(asyncio.wait_for(run(), 10)) == 1

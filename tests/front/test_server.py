@@ -88,18 +88,18 @@ class Server:
 
     def check(self, session: str) -> None:
         """Checks that health, a read and an append get responses while other clients stall."""
-        begun = time.monotonic()
+        started = time.monotonic()
         assert httpx.get(f"http://127.0.0.1:{self.port}/healthz").text == "ok\n"
         assert self.api.get(f"/sessions/{session}").status_code == 200
         self.append(session)
-        assert time.monotonic() - begun < STALL
+        assert time.monotonic() - started < STALL
 
     def stop(self) -> float:
         """The seconds from SIGTERM to the end of the server."""
-        begun = time.monotonic()
+        started = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
         assert self.process.wait(30) == 0
-        return time.monotonic() - begun
+        return time.monotonic() - started
 
 
 @pytest.fixture(scope="module")
@@ -230,14 +230,14 @@ def test_a_body_that_trickles_is_refused(server: Server) -> None:
     client = server.connect(
         "POST /api/v1/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999\r\n\r\n"
     )
-    begun = time.monotonic()
-    while time.monotonic() - begun < 4 * STALL:
+    started = time.monotonic()
+    while time.monotonic() - started < 4 * STALL:
         try:
             client.sendall(b" " * 10)
         except OSError:
             break
         time.sleep(0.2)
-    assert time.monotonic() - begun < 3 * STALL
+    assert time.monotonic() - started < 3 * STALL
     client.close()
 
 
@@ -303,9 +303,9 @@ def test_a_foreign_sqlite_lock_never_blocks_reads_and_blocks_writes_once(
     url = f"http://127.0.0.1:{server.port}"
 
     def write() -> tuple[int, float]:
-        begun, path = time.monotonic(), f"{url}/api/v1/sessions/{session}/entries"
+        started, path = time.monotonic(), f"{url}/api/v1/sessions/{session}/entries"
         answer = httpx.post(path, json={"entries": [INPUT]}, headers=key, timeout=30)
-        return answer.status_code, time.monotonic() - begun
+        return answer.status_code, time.monotonic() - started
 
     assert httpx.get(f"{url}/sign-in", timeout=30).status_code == 200  # the first one reads the templates
     with closing(sqlite3.connect(folder / "playhead.sqlite3", isolation_level=None)) as other:

@@ -21,9 +21,9 @@ USED = {"output_tokens": 5, "input_tokens": None, "cache_read_input_tokens": Non
 STOP = {"type": "message_stop"}
 
 
-def block(index: int, begun: dict[str, Any], *deltas: dict[str, Any]) -> list[dict[str, Any]]:
+def block(index: int, content_block: dict[str, Any], *deltas: dict[str, Any]) -> list[dict[str, Any]]:
     return [
-        {"type": "content_block_start", "index": index, "content_block": begun},
+        {"type": "content_block_start", "index": index, "content_block": content_block},
         *({"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas),
         {"type": "content_block_stop", "index": index},
     ]

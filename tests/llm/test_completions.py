@@ -65,8 +65,8 @@ def test_deltas_survive_json(provider: str, answer: Answer) -> None:
 @given(st.data())
 def test_deltas_before_a_restart_are_dropped(provider: str, data: st.DataObject) -> None:
     first, second = data.draw(answers()), data.draw(answers())
-    begun = told(provider, first)
-    broken = begun[: data.draw(st.integers(0, len(begun)))]
+    deltas = told(provider, first)
+    broken = deltas[: data.draw(st.integers(0, len(deltas)))]
     again = RestartedDelta(attempt=2, reason="cut")
     assert collect([*broken, again, *told(provider, second)]) == collected(provider, second)
 

@@ -95,10 +95,10 @@ def test_a_call_can_be_ended_while_the_model_is_silent(
     loopback.steps.append(Broken("hang", after=api.half_way))
     deltas = call_model(api.request(), limits=TimeLimits(connect=5, read=60, total=60))
     assert any(isinstance(delta, SilentDelta) for delta in deltas)
-    begun = time.monotonic()
+    started = time.monotonic()
     deltas.close()
     assert loopback.requests[0].left.wait(5)
-    assert time.monotonic() - begun < streams.JOIN_SECONDS
+    assert time.monotonic() - started < streams.JOIN_SECONDS
 
 
 def test_an_empty_response_is_complete(loopback: Loopback, api: Api, caller: Caller) -> None:

@@ -135,19 +135,19 @@ def test_what_is_no_cursor_is_refused(text: str) -> None:
 def test_a_transaction_that_commits_late_is_not_skipped() -> None:
     project = Project.objects.create(name="late")
     late, early = create_session(project), create_session(project)
-    begun, may_commit = threading.Event(), threading.Event()
+    started, may_commit = threading.Event(), threading.Event()
     before = newest_cursor(project.pk)
 
     def write_late() -> None:
         with transaction.atomic():
             append(project, late.pk, [said("late")])
-            begun.set()
+            started.set()
             assert may_commit.wait(10)
         connection.close()
 
     writer = threading.Thread(target=write_late)
     writer.start()
-    assert begun.wait(10)
+    assert started.wait(10)
     append(project, early.pk, [said("early")])
     assert changes_since(project.pk, before).changes == []
     assert newest_cursor(project.pk) == before

@@ -126,9 +126,9 @@ def test_a_row_that_another_program_holds_is_not_waited_for_without_end(
         other.execute("SET idle_in_transaction_session_timeout = 0")
         other.execute("BEGIN")
         other.execute("SELECT 1 FROM historyapp_session FOR UPDATE")
-        begun = time.monotonic()
+        started = time.monotonic()
         refused = run.post("/entries", {"entries": [said()]})
-        assert time.monotonic() - begun < 5
+        assert time.monotonic() - started < 5
         assert_problem(refused, 503, "locked")
         assert refused["type"].endswith("#database-locked")
         assert client.get("/readyz").json()["parts"]["database"] == "ok", "other sessions can be written"
@@ -145,10 +145,10 @@ def test_what_a_request_waited_for_its_thread_is_not_waited_again(
         other.execute("SET idle_in_transaction_session_timeout = 0")
         other.execute("BEGIN")
         other.execute("SELECT 1 FROM historyapp_session FOR UPDATE")
-        before, begun = queued_seconds.set(9.5), time.monotonic()
+        before, started = queued_seconds.set(9.5), time.monotonic()
         assert run.post("/entries", {"entries": [said()]}).status == 503
         queued_seconds.reset(before)
-        assert time.monotonic() - begun < 5
+        assert time.monotonic() - started < 5
         other.execute("ROLLBACK")
         other.connection.close()
 
@@ -186,9 +186,9 @@ def test_reads_do_not_wait_for_a_row_that_they_only_update(run: Agent, alice: Ag
         other.execute("BEGIN")
         other.execute("SELECT 1 FROM historyapp_searchstep FOR UPDATE")
         other.execute("SELECT 1 FROM historyapp_apikey FOR UPDATE")
-        begun = time.monotonic()
+        started = time.monotonic()
         page = alice.get("/search?q=wombat")
-        assert time.monotonic() - begun < 3
+        assert time.monotonic() - started < 3
         assert (len(page["items"]), page["up_to_date"]) == (1, False)
         other.execute("ROLLBACK")
         other.connection.close()

@@ -161,9 +161,9 @@ def test_a_small_budget_leaves_out_the_newest_turn_first(claude: Session) -> Non
     record(claude, draft(ModelOutput(text="Done.")), said("and now"))
     act(claude, CLAUDE, 5)
     whole = serve(claude, CLAUDE).built
-    least = replace(CLAUDE, max_tokens=whole.tokens - 1)
-    built = serve(claude, least).built
-    assert [block["signature"] for block in sent(claude, least)] == ["Sig1", "Sig2", "Sig3"]
+    smaller = replace(CLAUDE, max_tokens=whole.tokens - 1)
+    built = serve(claude, smaller).built
+    assert [block["signature"] for block in sent(claude, smaller)] == ["Sig1", "Sig2", "Sig3"]
     assert [each.reason for each in built.manifest.reasoning_left_out] == ["it does not fit the budget"]
     assert built.tokens == built.manifest.tokens < whole.tokens
 

@@ -45,10 +45,10 @@ def foreign_lock() -> Iterator[None]:
 
 def seconds_of_write() -> float:
     """How long a write waits until it fails."""
-    begun = time.monotonic()
+    started = time.monotonic()
     with pytest.raises(OperationalError), writing():
         pass
-    return time.monotonic() - begun
+    return time.monotonic() - started
 
 
 def test_writes_that_wait_for_each_other_and_for_another_program_wait_once(
@@ -80,10 +80,10 @@ def test_what_a_request_waited_for_its_thread_counts_as_a_wait_for_other_writers
 
 
 def test_a_key_is_noted_as_used_only_if_nobody_else_writes(patience: None, foreign_lock: None) -> None:
-    begun = time.monotonic()
+    started = time.monotonic()
     with pytest.raises(OperationalError):
         note_use(ApiKey(last_used_at=None), timezone.now())
-    assert time.monotonic() - begun < SECONDS / 2
+    assert time.monotonic() - started < SECONDS / 2
     assert seconds_of_write() > 0.8 * SECONDS  # the next write waits for its full time again
 
 
@@ -98,8 +98,8 @@ def test_a_search_waits_briefly_before_it_updates_its_index(patience: None) -> N
     create_session(project)
     with closing(sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        begun = time.monotonic()
+        started = time.monotonic()
         assert catch_up_for_search(project.pk) is False
-        assert time.monotonic() - begun < SECONDS / 2
+        assert time.monotonic() - started < SECONDS / 2
         other.execute("ROLLBACK")
     assert catch_up_for_search(project.pk) is True

@@ -207,11 +207,11 @@ def _reason(chosen: ChoiceFigures, compared: Sequence[ChoiceFigures], priced: bo
 
 def _grounded(chosen: ChoiceFigures, compared: Sequence[ChoiceFigures]) -> str:
     """Its grounded recall, and who has more: a choice with the best recall may be far behind in it."""
-    most = max(compared, key=lambda one: one.grounded.mean)
+    best = max(compared, key=lambda one: one.grounded.mean)
     text = f"Its grounded recall is {_percent(chosen.grounded.mean)}"
-    if most.grounded.mean <= chosen.grounded.mean + TOLERANCE:
+    if best.grounded.mean <= chosen.grounded.mean + TOLERANCE:
         return f"{text}."
-    return f"{text}; that of {most.choice} is {_percent(most.grounded.mean)}."
+    return f"{text}; that of {best.choice} is {_percent(best.grounded.mean)}."
 
 
 def _best(compared: Sequence[ChoiceFigures]) -> ChoiceFigures:

@@ -48,23 +48,23 @@ class NeededIdentifier:
 
 
 def targets(
-    recording: RecordedSession, most_steps: int | None = None, most_names: int | None = None
+    recording: RecordedSession, max_steps: int | None = None, max_names: int | None = None
 ) -> dict[int, list[NeededIdentifier]]:
     """The targets of each step from the seventh on, by its number. Steps without targets are left out.
 
     Args:
-        most_steps: look only at as many of the steps with identifiers, spread evenly.
-        most_names: look only at the first identifiers of each step.
+        max_steps: look only at as many of the steps with identifiers, spread evenly.
+        max_names: look only at the first identifiers of each step.
     """
     named = []
     for episode in recording.episodes[FIRST_STEP - 1 :]:
         names = dict.fromkeys(name for text in arguments_of(episode.output) for name in identifiers(text))
         if names:
-            named.append((episode, list(names)[:most_names]))
+            named.append((episode, list(names)[:max_names]))
     texts = _texts(recording)
     firsts: dict[str, NeededIdentifier | None] = {}
     needs: dict[int, list[NeededIdentifier]] = {}
-    for episode, names_of_step in named if most_steps is None else spread(named, most_steps):
+    for episode, names_of_step in named if max_steps is None else spread(named, max_steps):
         wanted = []
         for name in names_of_step:
             if name not in firsts:
@@ -81,9 +81,9 @@ def measured_steps(needs: dict[int, list[NeededIdentifier]]) -> list[int]:
     return spread(sorted(needs), DECISIONS)
 
 
-def spread(items: Sequence[T], most: int) -> list[T]:
-    """At most ``most`` of the items, spread evenly, in their order."""
-    few = min(most, len(items))
+def spread(items: Sequence[T], limit: int) -> list[T]:
+    """At most ``limit`` of the items, spread evenly, in their order."""
+    few = min(limit, len(items))
     return [items[(2 * number + 1) * len(items) // (2 * few)] for number in range(few)]
 
 

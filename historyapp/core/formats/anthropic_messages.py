@@ -43,7 +43,7 @@ class AnthropicMessages(Format):
     name = "anthropic_messages"
     closing = "]}]}"
     reasoning_kinds = tuple(_THINKING)
-    most = Frame(START, CONTINUE)
+    max_frame = Frame(START, CONTINUE)
     tool_prompt = 346
     """Source: Claude documentation, "Tool use", "Pricing"."""
 

@@ -66,7 +66,7 @@ class Format(ABC):
     """One provider's message shape."""
 
     name: ClassVar[str]
-    most: ClassVar[Frame] = Frame(before=START)
+    max_frame: ClassVar[Frame] = Frame(before=START)
     """The most that :meth:`frame` adds."""
     longest_id: ClassVar[int] = 64
     """Characters of a call's id that the provider accepts."""
@@ -145,7 +145,7 @@ class Format(ABC):
 
     def frame(self, items: Sequence[Item]) -> Frame:
         """The texts that must be added to the items of a request."""
-        return Frame() if items else self.most
+        return Frame() if items else self.max_frame
 
     def tools(self, definitions: Sequence[Definition]) -> list[Item]:
         """Tools in the provider's shape.

@@ -30,7 +30,7 @@ class Plain(Format):
     """One text: ``{"text": …}``, blocks under headings, joined by blank lines."""
 
     name = "plain"
-    most = Frame()
+    max_frame = Frame()
     priming = 0
 
     def turn_items(self, turn: Turn) -> Iterable[Item]:

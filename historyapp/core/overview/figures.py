@@ -289,16 +289,16 @@ def _note(steps: list[int], number: int) -> None:
         steps.append(number)
 
 
-def _ranked(ranked: list[StepFigure], step: StepFacts, score: float, most: int) -> list[StepFigure]:
+def _ranked(ranked: list[StepFigure], step: StepFacts, score: float, limit: int) -> list[StepFigure]:
     """The steps with the highest scores, including this one if its score is high enough."""
-    if score <= 0 or (len(ranked) == most and score <= ranked[-1].score):
+    if score <= 0 or (len(ranked) == limit and score <= ranked[-1].score):
         return ranked
     call = step.calls[0] if step.calls else None
     target = call.subject.target if call else ""
     figure = StepFigure(
         step.number, score, call.name if call else "", target, preview(step.model, 100), step.usage
     )
-    return sorted([*ranked, figure], key=lambda one: (-one.score, one.step))[:most]
+    return sorted([*ranked, figure], key=lambda one: (-one.score, one.step))[:limit]
 
 
 _STORED: TypeAdapter[RunFigures] = TypeAdapter(RunFigures)

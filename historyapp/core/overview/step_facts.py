@@ -85,13 +85,13 @@ def facts_of(number: int, run: Sequence[Entry]) -> StepFacts:
     assert isinstance(output, ModelOutput)
     calls = _calls(output)
     progress, before = Progress.begin(output), milliseconds_of(first.created_at)
-    begun, ended = before, before
+    start, end = before, before
     for entry in run[1:]:
         if isinstance(entry.body, ToolResults):
             progress, answered = progress.take(entry.body.results)
             now = milliseconds_of(entry.created_at)
             _share(calls, answered, entry.tokens, max(0, now - before))
-            before = ended = max(before, now)
+            before = end = max(before, now)
     model = first.metadata.get("model")
     return StepFacts(
         number=number,
@@ -99,7 +99,7 @@ def facts_of(number: int, run: Sequence[Entry]) -> StepFacts:
         model=model if isinstance(model, str) else "",
         usage=usage_of(first.metadata),
         tokens=sum(entry.tokens for entry in run if entry.body.in_step),
-        milliseconds=ended - begun,
+        milliseconds=end - start,
         calls=list(calls.values()),
     )
 

@@ -122,12 +122,12 @@ def _material(past: OutlinedPast, room: int, meter: RequestMeter) -> _Material:
     newest = past.steps
     steps = past.outline(first_outlined(newest, room), newest) if newest else []
     first = steps[0].first_position if steps else 0
-    most = max(EARLIER_INPUTS, room // MIN_INPUT)
+    max_inputs = max(EARLIER_INPUTS, room // MIN_INPUT)
     earlier = missed = 0
     newest_inputs: list[InputMessage] = []
     for message in past.inputs_newest_first():
         earlier += message.position < first
-        if earlier > EARLIER_INPUTS or len(newest_inputs) >= most:
+        if earlier > EARLIER_INPUTS or len(newest_inputs) >= max_inputs:
             oldest = past.first_input
             missed = 0 if oldest is None or oldest.position == message.position else message.position
             newest_inputs.append(oldest or message)

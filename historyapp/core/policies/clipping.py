@@ -41,16 +41,16 @@ def clipped_step(episode: Episode, tokens: int, meter: RequestMeter) -> tuple[Tu
     # once.
     framing = _FRAMING * (1 + len(clipper.received) + clipper.calls)  # of all calls and results
     *larger, smallest = dict.fromkeys([max(0, int(tokens * share) - framing) for share in _SHARES])
-    least: tuple[Turn, Rendered] | None = None
+    shortest: tuple[Turn, Rendered] | None = None
     for room in larger:
         clipped, written = clipper.written(room)
         if written.tokens <= tokens:
             return clipped, written
-        if least is None and written.tokens - room > tokens:  # without any text it is likely too long
-            least = clipper.written(smallest)
-            if least[1].tokens > tokens:
+        if shortest is None and written.tokens - room > tokens:  # without any text it is likely too long
+            shortest = clipper.written(smallest)
+            if shortest[1].tokens > tokens:
                 break
-    return least or clipper.written(smallest)
+    return shortest or clipper.written(smallest)
 
 
 class _Clipper:
@@ -71,7 +71,7 @@ class _Clipper:
     def clip(self, room: int) -> Turn:
         """The step with about ``room`` tokens of texts. The agent's own texts get up to half of them,
         results the rest."""
-        short, spent = self._clip_output(max(room // 2, room - sum(self.sizes)), least=room == 0)
+        short, spent = self._clip_output(max(room // 2, room - sum(self.sizes)), shortest=room == 0)
         level = fair_share(self.sizes, max(0, room - spent))
         texts = [
             text if size <= level else clip_result(text, level, self.number, self.meter, size)
@@ -81,8 +81,8 @@ class _Clipper:
         clipped = tuple([as_text(result, text) for result, text in results])
         return Turn(self.turn.position, short, clipped, tuple(texts[self.calls :]))
 
-    def _clip_output(self, room: int, *, least: bool) -> tuple[ModelOutput, int]:
-        """The output's text and arguments within ``room``, and the tokens that they take; 0 if ``least``."""
+    def _clip_output(self, room: int, *, shortest: bool) -> tuple[ModelOutput, int]:
+        """The output's text and arguments within ``room``, and their tokens; 0 if ``shortest``."""
         turn, meter = self.turn, self.meter
         words = clip_text(output_text(turn.output), room // 2 if self.calls else room, meter)
         left = max(0, room - meter.text(words)) // max(1, self.calls)
@@ -91,7 +91,7 @@ class _Clipper:
             for call in turn.output.tool_calls
         ]
         short = ModelOutput(text=words, tool_calls=tuple(shortened))
-        if least:
+        if shortest:
             return short, 0  # nothing is left for results, whatever it takes
         empty = tuple([as_text(result, "") for result in turn.results[: self.calls]])
         alone = meter.write(Turn(turn.position, short, empty))

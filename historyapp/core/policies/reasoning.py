@@ -66,12 +66,12 @@ def restore_reasoning(
     turns = [turn for turn in _turns(parts) if turn[0] <= last]
     if turns:
         walk = _Walk(restored, context, source, reasons)
-        most = 1
+        blocks_read = 1
         if all(part.is_whole for part in parts):
-            most = len(parts)
+            blocks_read = len(parts)
             walk.drop_too_long(turns)
         # Turns after a change fail at their first block: the others are looked up only if that one is kept.
-        walk.look_up([index for turn in turns for index in walk.signed(turn)[:most]])
+        walk.look_up([index for turn in turns for index in walk.signed(turn)[:blocks_read]])
         for turn in turns:
             walk.add(turn)
     return restored, _listed(parts, reasons)

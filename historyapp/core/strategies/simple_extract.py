@@ -78,16 +78,16 @@ def step_texts(episode: Episode) -> list[str]:
     return [text for body in bodies if (text := entry_text(body))]
 
 
-def tokens_of(texts: Iterable[str], most: int, count: TokenCounter) -> int:
-    """The number of tokens of the texts together, counted up to ``most``: counting long texts costs time."""
+def tokens_of(texts: Iterable[str], limit: int, count: TokenCounter) -> int:
+    """The number of tokens of the texts together, counted up to ``limit``: counting long texts costs time."""
     total = 0
     for text in texts:
-        if total >= most:
+        if total >= limit:
             break
-        read = text[: most * _MAX_TOKEN]
+        read = text[: limit * _MAX_TOKEN]
         # No token spans two words, so long texts need no exact count.
-        total += most if len(read.split(maxsplit=most)) >= most else count(read)
-    return min(total, most)
+        total += limit if len(read.split(maxsplit=limit)) >= limit else count(read)
+    return min(total, limit)
 
 
 def is_smaller(text: str, originals: Iterable[str], count: TokenCounter) -> bool:
@@ -100,15 +100,15 @@ def smaller_text(text: str, originals: Sequence[str], count: TokenCounter) -> st
     """An extract; if it has more tokens than the originals, the originals, which are a few words each."""
     if is_smaller(text, originals, count):
         return text
-    most = sum(map(count, originals))
+    limit = sum(map(count, originals))
     whole = clean(" ".join(" ".join(part.split()) for part in originals))
-    if count(whole) <= most:
+    if count(whole) <= limit:
         return whole
-    least, end = 0, len(whole)
-    while least < end:  # the longest beginning within ``most`` tokens
-        middle = (least + end + 1) // 2
-        least, end = (middle, end) if count(whole[:middle]) <= most else (least, middle - 1)
-    return whole[:least].strip()
+    length, end = 0, len(whole)
+    while length < end:  # the longest beginning within ``limit`` tokens
+        middle = (length + end + 1) // 2
+        length, end = (middle, end) if count(whole[:middle]) <= limit else (length, middle - 1)
+    return whole[:length].strip()
 
 
 SIMPLE_EXTRACT = Strategy(

@@ -85,10 +85,10 @@ def _facts(episode: Episode, resources: Resources, shown: set[str]) -> list[str]
 
 def _fitted(rows: Sequence[dict[str, Any]], words: Sequence[str], room: int, style: Style) -> str:
     shown = _shown(rows, words, 0, style)
-    for most in _SHORTENINGS:
+    for max_facts in _SHORTENINGS:
         if len(shown) <= room:
             return shown
-        rows = [{**row, "facts": row["facts"][:most]} for row in rows]
+        rows = [{**row, "facts": row["facts"][:max_facts]} for row in rows]
         shown = _shown(rows, words, 0, style)
     left_out = 0
     while len(shown) > room and left_out < len(rows):

@@ -65,8 +65,8 @@ def quote_words(words: Sequence[str], room: int) -> str:
     blocks = [_block(text, len(text)) for text in words]
     if sum(map(len, blocks)) + len(blocks) - 1 <= room:
         return "\n".join(blocks)
-    most = room // (_FRAMING + _MIN_WORDS)
-    shown = list(words[:1]) + list(words[1:][-max(0, most - 1) :] if most > 1 else [])
+    max_texts = room // (_FRAMING + _MIN_WORDS)
+    shown = list(words[:1]) + list(words[1:][-max(0, max_texts - 1) :] if max_texts > 1 else [])
     missing = len(words) - len(shown)
     note = f"[{missing} more that the user said left out]" if missing else ""
     level = fair_share(

@@ -144,7 +144,7 @@ class _RunWorker:
 
     def _write(self) -> None:
         """Stores results, claims items, and renews claims; then sets the time of the next write."""
-        begun = time.monotonic()
+        started = time.monotonic()
         if self._results:
             if any(result.fatal or result.unreachable for result in self._results):
                 # The run may end and fail these items, or claim them again.
@@ -162,11 +162,11 @@ class _RunWorker:
             self._claimed += read_jobs(self._run, items)
             self._all_claimed = len(items) < missing
             self._ended = self._ended and not items  # a cancelled run may have been retried
-        if begun >= self._next_renewal:
+        if started >= self._next_renewal:
             renew(self._owner)
-            self._next_renewal = begun + settings.PLAYHEAD_CLAIM_SECONDS / 3
+            self._next_renewal = started + settings.PLAYHEAD_CLAIM_SECONDS / 3
         now = time.monotonic()
-        self._next_write = now + (BUSY_WRITE_PAUSE if self._busy else WRITE_PAUSE * (now - begun))
+        self._next_write = now + (BUSY_WRITE_PAUSE if self._busy else WRITE_PAUSE * (now - started))
 
     def _wait(self) -> None:
         """Waits until a summary is ready or the next write is due."""
@@ -251,8 +251,8 @@ def _summarised_steps(run: CompressionRun, history: History, rows: list[Episode]
     return steps
 
 
-def claim(run_id: UUID, owner: UUID, most: int) -> list[CompressionItem]:
-    """Claims up to ``most`` items, in order, that no other worker holds; none if the run has ended."""
+def claim(run_id: UUID, owner: UUID, limit: int) -> list[CompressionItem]:
+    """Claims up to ``limit`` items, in order, that no other worker holds; none if the run has ended."""
     now = timezone.now()
     until = now + timedelta(seconds=settings.PLAYHEAD_CLAIM_SECONDS)
     with writing():
@@ -265,7 +265,7 @@ def claim(run_id: UUID, owner: UUID, most: int) -> list[CompressionItem]:
             note_run(run)
         items: list[CompressionItem] = []
         tokens = 0
-        for item in list(run.items.claimable(now)[:most]):
+        for item in list(run.items.claimable(now)[:limit]):
             tokens += item.tokens_before
             if tokens > MAX_TOKENS and items:
                 break

@@ -108,10 +108,10 @@ class EvaluationProgress:
     @property
     def share(self) -> float:
         """The share of the work that is done, from 0 to 1."""
-        begun = sum(
+        partly_done = sum(
             item.measured / item.steps for item in self.items if item.state == "waiting" and item.steps
         )
-        return (self.ended + begun) / max(1, self.total)
+        return (self.ended + partly_done) / max(1, self.total)
 
 
 def evaluation_progress(evaluation: Evaluation) -> EvaluationProgress:

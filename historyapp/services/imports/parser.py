@@ -265,7 +265,7 @@ class BatchSender:
 
 
 def _send_file(sender: BatchSender, task: str, path: Path | int, name: str, folder: str) -> None:
-    sender.send("begun", 0)
+    sender.send("started", 0)
     try:
         with open(path, "rb", buffering=BUFFER) as stream:  # noqa: PTH123 it may be a descriptor
             source = Source(name, stream, folder)

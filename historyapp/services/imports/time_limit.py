@@ -72,7 +72,7 @@ class _TimeLimit:
 
     def run(self, part: Callable[[], Value]) -> Value:
         """Runs a part of the work."""
-        begun = time.thread_time()
+        started = time.thread_time()
         if self._interrupts:
             signal.setitimer(
                 signal.ITIMER_VIRTUAL, max(self._allowed - self._used, 0.001), _INTERRUPT_SECONDS
@@ -82,7 +82,7 @@ class _TimeLimit:
         finally:
             if self._interrupts:
                 signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        self._used += time.thread_time() - begun
+        self._used += time.thread_time() - started
         if self._used > self._allowed:
             raise too_long(self._allowed)
         return value

@@ -76,12 +76,12 @@ class IndexChunk(NamedTuple):
     steps: list[StepNames]
 
 
-def catch_up(lineage: Lineage, seconds: float = READ_SECONDS, *, at_most: int | None = SHORT) -> bool:
+def catch_up(lineage: Lineage, seconds: float = READ_SECONDS, *, limit: int | None = SHORT) -> bool:
     """Adds the entries of a lineage that are missing in the index. Returns whether the index is complete.
 
     Args:
         seconds: no further chunk begins after this time.
-        at_most: skip sessions with more missing entries; None: skip none.
+        limit: skip sessions with more missing entries; None: skip none.
     """
     end = time.monotonic() + seconds
     newest = dict[str, int]()
@@ -95,10 +95,10 @@ def catch_up(lineage: Lineage, seconds: float = READ_SECONDS, *, at_most: int | 
         if index and index.position >= last:
             continue
         session = Session.objects.get(pk=UUID(session_id))
-        if at_most is not None and last - (index.position if index else session.fork_position) > at_most:
+        if limit is not None and last - (index.position if index else session.fork_position) > limit:
             is_complete = False
             continue
-        while add_chunk(session, last, is_interactive=at_most is not None):
+        while add_chunk(session, last, is_interactive=limit is not None):
             if time.monotonic() >= end:
                 return False
     return is_complete
@@ -122,14 +122,14 @@ def add_chunk(session: Session, last: int | None = None, *, is_interactive: bool
     end = session.head if last is None else min(last, session.head)
     if index.position >= end:
         return False
-    begun = index.position
+    start = index.position
     chunk = _next_chunks(session, index, end, is_interactive=is_interactive)
     if chunk is None:
         return False
     with writing():
         held = NameIndex.objects.select_for_update().filter(pk=index.pk).first()
         if (
-            held and held.position == begun
+            held and held.position == start
         ):  # otherwise another process was faster, or the session was deleted
             _store(held, chunk)
     merge_runs(index, is_interactive=is_interactive)
@@ -217,16 +217,16 @@ def _next_entries(
     session: Session, after: int, last: int | None, *, is_interactive: bool
 ) -> list[tuple[Entry, core.Entry]]:
     """The next entries. A chunk ends with a rewind, because the lineage changes there."""
-    most, most_tokens = (READ_ENTRIES, READ_TOKENS) if is_interactive else (CHUNK_ENTRIES, CHUNK_TOKENS)
+    max_entries, max_tokens = (READ_ENTRIES, READ_TOKENS) if is_interactive else (CHUNK_ENTRIES, CHUNK_TOKENS)
     # A range, not a limit: for a limit, PostgreSQL may read and sort all entries of a session.
-    end = after + most if last is None else min(after + most, last)
+    end = after + max_entries if last is None else min(after + max_entries, last)
     rows = Entry.objects.filter(session=session, position__gt=after, position__lte=end)
     entries: list[tuple[Entry, core.Entry]] = []
     tokens = 0
     for row in rows.order_by("position").iterator(chunk_size=10):
         entries.append((row, row.core()))
         tokens += row.tokens
-        if row.kind == "rewind" or tokens >= most_tokens:
+        if row.kind == "rewind" or tokens >= max_tokens:
             break
     return entries
 

@@ -38,16 +38,16 @@ def merge_runs(index: NameIndex, *, is_interactive: bool = False) -> None:
             return
 
 
-def _next_runs(index: NameIndex, most: int) -> list[NameRun]:
+def _next_runs(index: NameIndex, max_places: int) -> list[NameRun]:
     """The smallest runs of similar size that would be merged one after the other; empty if there are none.
 
     Args:
-        most: the maximum number of places in total.
+        max_places: the maximum number of places in total.
     """
     to_merge: list[NameRun] = []
     size = 0
     for run in NameRun.objects.filter(index=index, is_live=True).order_by("size", "pk"):
-        if size + run.size > most or (len(to_merge) > 1 and run.size > size * GROWTH):
+        if size + run.size > max_places or (len(to_merge) > 1 and run.size > size * GROWTH):
             break
         is_like = run.size <= size * GROWTH
         to_merge, size = ([*to_merge, run], size + run.size) if is_like else ([run], run.size)

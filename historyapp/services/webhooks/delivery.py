@@ -107,22 +107,22 @@ def _send_due(webhook: Webhook, claim: UUID, should_stop: Callable[[], bool]) ->
         if should_stop():
             break
         delivery.webhook = webhook
-        begun = timezone.now()
-        attempt = send(webhook.url, headers_of(delivery, begun), delivery.body)
-        if not _store(delivery, claim, attempt, begun) or attempt.status in _PAUSES:
+        started_at = timezone.now()
+        attempt = send(webhook.url, headers_of(delivery, started_at), delivery.body)
+        if not _store(delivery, claim, attempt, started_at) or attempt.status in _PAUSES:
             return None
         arrived += attempt.succeeded
     return arrived
 
 
-def _store(delivery: WebhookDelivery, claim: UUID, attempt: Attempt, begun: datetime) -> bool:
+def _store(delivery: WebhookDelivery, claim: UUID, attempt: Attempt, started_at: datetime) -> bool:
     """Stores the result of an attempt. Returns whether this worker still has the claim."""
     with writing():
         webhook = Webhook.objects.select_for_update().filter(pk=delivery.webhook_id, claim=claim).first()
         if webhook is None:
             return False
         now = timezone.now()
-        _note_attempt(delivery, attempt, begun)
+        _note_attempt(delivery, attempt, started_at)
         if attempt.succeeded:
             delivery.state, delivery.finished_at = WebhookDelivery.State.SUCCEEDED, now
             webhook.failures, webhook.failing_since, webhook.not_before = 0, None, None
@@ -149,9 +149,9 @@ _CHANGED = (
 )
 
 
-def _note_attempt(delivery: WebhookDelivery, attempt: Attempt, begun: datetime) -> None:
+def _note_attempt(delivery: WebhookDelivery, attempt: Attempt, started_at: datetime) -> None:
     entry = {
-        "at": utc_text(begun),
+        "at": utc_text(started_at),
         "status": attempt.status,
         "milliseconds": attempt.milliseconds,
         "error": attempt.error,

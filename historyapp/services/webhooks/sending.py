@@ -37,15 +37,15 @@ class Attempt:
 
 def send(url: str, headers: Mapping[str, str], body: str) -> Attempt:
     """Sends a body to a URL. Errors of the target are returned, not raised."""
-    begun = time.monotonic()
+    started = time.monotonic()
     try:
         target = parse_target(url)
         addresses = addresses_of(target)
-        left = WHOLE_SECONDS - (time.monotonic() - begun)
+        left = WHOLE_SECONDS - (time.monotonic() - started)
         attempt = asyncio.run(_within(left, target, addresses, {**headers}, body.encode()))
     except (Invalid, TargetRefused) as error:
         attempt = Attempt(None, str(error))
-    milliseconds = round((time.monotonic() - begun) * 1000)
+    milliseconds = round((time.monotonic() - started) * 1000)
     return Attempt(attempt.status, attempt.error, attempt.answer, milliseconds, attempt.retry_after)
 
 

@@ -46,8 +46,8 @@ def test_a_step_needs_what_it_uses_and_an_input_or_a_result_named_first() -> Non
 def test_bounds_of_long_sessions_leave_out_names_and_steps() -> None:
     read = session("see lib/a.c and lib/b.c", uses="lib/a.c lib/b.c")
     assert len(targets(read)[FIRST_STEP]) == 2
-    assert len(targets(read, most_names=1)[FIRST_STEP]) == 1
-    assert targets(read, most_steps=0) == {}
+    assert len(targets(read, max_names=1)[FIRST_STEP]) == 1
+    assert targets(read, max_steps=0) == {}
     assert spread(range(100), 4) == [12, 37, 62, 87]
 
 

@@ -221,8 +221,8 @@ def check_images(format: Format, *parts: dict[str, Any]) -> None:
 
 
 def check_frame(format: Format) -> None:
-    """What a format declares as ``most`` is added to an empty context or around what the model said."""
+    """What a format declares as ``max_frame`` is added to an empty context or around what the model said."""
     bodies: tuple[tuple[Body, ...], ...] = ((), (ModelOutput(text="the answer"),), _calling(0, "id_a"))
     requests = [request_of(format, *each) for each in bodies]
-    for text in filter(None, format.most):
+    for text in filter(None, format.max_frame):
         refuse_unless(any(standing(request, text) for request in requests), "is never added", text)

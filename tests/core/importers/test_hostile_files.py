@@ -37,14 +37,14 @@ Records = Iterable[dict[str, Any]]
 def seconds(name: str, data: bytes) -> float:
     """Processor time to detect and read a file, as an import does."""
     count_tokens("")
-    begun = time.thread_time()
+    started = time.thread_time()
     with suppress(UnreadableTranscript):
         detect(Source("run.jsonl", BytesIO(data)))
     with suppress(UnreadableTranscript):
         for operation in IMPORTERS[name].read(Source("run.jsonl", BytesIO(data))):
             if isinstance(operation, Append):
                 prepare(operation.draft)
-    return time.thread_time() - begun
+    return time.thread_time() - started
 
 
 def chat(*messages: Any) -> bytes:

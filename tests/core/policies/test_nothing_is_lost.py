@@ -50,9 +50,9 @@ def steps_of(made: Session) -> dict[int, int]:
     steps = {}
     for each in made.live:
         if each.kind in ("model_output", "tool_results"):
-            begun = [e.number for e in episodes if e.first_position <= each.position]
-            if begun:
-                steps[each.position] = begun[-1]
+            earlier = [e.number for e in episodes if e.first_position <= each.position]
+            if earlier:
+                steps[each.position] = earlier[-1]
     return steps
 
 

@@ -232,8 +232,8 @@ def test_reasoning_fills_what_the_history_leaves_of_the_budget() -> None:
         act(run, blocks=8, calls=0)
     built = Asked("live", "anthropic_messages").build(run)
     assert built
-    least = built[0].manifest.tokens - 1
-    assert sent_after(run, max_tokens=least) == ({1, 2}, ["it does not fit the budget"])
+    budget = built[0].manifest.tokens - 1
+    assert sent_after(run, max_tokens=budget) == ({1, 2}, ["it does not fit the budget"])
 
 
 def test_an_input_that_is_left_out_ends_it() -> None:

@@ -75,14 +75,14 @@ def test_facts_go_first_then_the_oldest_steps_which_are_counted(style: str) -> N
     fewer = text_of(*told, style=style, length=len(whole) // 2)
     assert "f_0.py" in fewer
     assert "name_29_11" not in fewer
-    least = text_of(*told, style=style, length=1_000)
-    assert "f_0.py" not in least
-    assert "f_29.py" in least
+    shortened = text_of(*told, style=style, length=1_000)
+    assert "f_0.py" not in shortened
+    assert "f_29.py" in shortened
     if style == "json":
-        found = json.loads(least)
+        found = json.loads(shortened)
         assert found["left_out"] + len(found["steps"]) == 30
     else:
-        assert f"[{30 - least.count('read_file')} older steps left out]" in least
+        assert f"[{30 - shortened.count('read_file')} older steps left out]" in shortened
 
 
 @pytest.mark.parametrize("length", [120, 300, 2_000])

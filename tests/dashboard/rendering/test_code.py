@@ -79,9 +79,9 @@ def test_no_text_is_coloured_for_long(language: str, monkeypatch: pytest.MonkeyP
     """60,000 characters are a whole block; pygments alone never comes back from the first ones."""
     monkeypatch.setattr(module, "SECONDS", SECONDS / 8)
     for text in HOSTILE:
-        begun = thread_time()
+        started = thread_time()
         highlighted(text, language)
-        assert thread_time() < begun + 2 * SECONDS, text[:20]
+        assert thread_time() < started + 2 * SECONDS, text[:20]
 
 
 def test_the_worst_patterns_of_the_lexer_for_shells_are_replaced() -> None:

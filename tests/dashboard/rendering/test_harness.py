@@ -44,7 +44,7 @@ def test_no_word_is_lost(text: str) -> None:
 
 
 def test_many_additions_are_read_in_linear_time() -> None:
-    begun = thread_time()
+    started = thread_time()
     assert len(message_parts("<system-reminder>" * 100_000)) == 1
     assert len(message_parts("<bash-stdout>x</bash-stdout>" * 10_000)) == MAX_PARTS + 1
-    assert thread_time() < begun + 1
+    assert thread_time() < started + 1

@@ -15,9 +15,9 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 def share(number: int, begin: float, end: float) -> StepShare:
     """A step that ran between two times, in seconds after the start."""
-    begun, ended = START + timedelta(seconds=begin), START + timedelta(seconds=end)
-    row = StepSample(uuid4(), number, number, "success", [], 0, 0, 0, started_at=begun, finished_at=ended)
-    return StepShare(number, row, 0, 0, 0, begun)
+    started, ended = START + timedelta(seconds=begin), START + timedelta(seconds=end)
+    row = StepSample(uuid4(), number, number, "success", [], 0, 0, 0, started_at=started, finished_at=ended)
+    return StepShare(number, row, 0, 0, 0, started)
 
 
 def test_steps_are_as_wide_as_they_took() -> None:

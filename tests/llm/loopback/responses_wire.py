@@ -66,10 +66,10 @@ def _head(number: int, model: str) -> Json:
 def events(answer: Answer, number: int, model: str, sent: int) -> Iterator[Event]:
     """Numbered events: created, each item piece by piece, completed or incomplete."""
     final = whole(answer, number, model, sent)
-    begun = {**final, "status": "in_progress", "incomplete_details": None, "output": [], "usage": None}
+    initial = {**final, "status": "in_progress", "incomplete_details": None, "output": [], "usage": None}
     told: list[Json] = [
-        {"type": "response.created", "response": begun},
-        {"type": "response.in_progress", "response": begun},
+        {"type": "response.created", "response": initial},
+        {"type": "response.in_progress", "response": initial},
     ]
     for index, item in enumerate(final["output"]):
         told += _item_events(answer, index, item)

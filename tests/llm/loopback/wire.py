@@ -137,10 +137,10 @@ def messages_whole(answer: Answer, number: int, model: str, sent: int) -> Json:
 
 
 def messages_events(answer: Answer, number: int, model: str, sent: int) -> Iterator[Event]:
-    begun = messages_whole(Answer(cached=answer.cached), number, model, sent)
-    begun = {**begun, "stop_reason": None, "usage": {**begun["usage"], "output_tokens": 1}}
-    del begun["usage"]["output_tokens_details"]
-    yield _named({"type": "message_start", "message": begun})
+    initial = messages_whole(Answer(cached=answer.cached), number, model, sent)
+    initial = {**initial, "stop_reason": None, "usage": {**initial["usage"], "output_tokens": 1}}
+    del initial["usage"]["output_tokens_details"]
+    yield _named({"type": "message_start", "message": initial})
     # Arguments that are no JSON can be streamed but not be said in one piece.
     quiet = Answer(answer.text, answer.thoughts, answer.opaque, answer.redacted)
     calls = [{"type": "tool_use", "id": call.id, "name": call.name, "input": {}} for call in answer.calls]

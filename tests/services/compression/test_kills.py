@@ -16,4 +16,4 @@ def test_every_step_has_one_summary_in_the_end_whatever_is_killed() -> None:
     seen = kill_while_compressing(80, 6, random.Random(7), pause=0.8)
     assert seen.by_part.total() == 6
     assert (seen.state, seen.wrong) == ("succeeded", 0)
-    assert seen.calls <= seen.most_calls
+    assert seen.calls <= seen.max_calls

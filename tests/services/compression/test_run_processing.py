@@ -24,10 +24,10 @@ def test_queued_model_calls_are_not_made_once_their_run_is_cancelled(
 ) -> None:
     wish = RunRequest(strategy="episode_summary", model="gpt-5-mini")
     run = start_run(project, record(64).pk, wish).run
-    begun = threading.Event()
+    started = threading.Event()
 
     def answer(_: object) -> Answer:
-        begun.set()
+        started.set()
         return Answer(text="Read it.", pause=0.5)
 
     def work() -> None:
@@ -40,7 +40,7 @@ def test_queued_model_calls_are_not_made_once_their_run_is_cancelled(
     workers = [threading.Thread(target=work) for _ in range(4)]
     for worker in workers:
         worker.start()
-    assert begun.wait(20)
+    assert started.wait(20)
     cancel_run(run)
     for worker in workers:
         worker.join(30)

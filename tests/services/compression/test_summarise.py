@@ -95,10 +95,10 @@ def test_every_call_waits_for_a_provider_that_asks_for_a_pause(
 
 def test_a_configured_rate_limit_holds(loopback: Loopback, settings: Any) -> None:
     settings.PLAYHEAD_RATE_LIMITS = {"openai": "2/second"}
-    begun = time.monotonic()
+    started = time.monotonic()
     for _ in range(5):
         MeteredModel("gpt-5-mini", None).complete(PROMPT)
-    assert time.monotonic() - begun > 1.5
+    assert time.monotonic() - started > 1.5
 
 
 def test_without_redis_calls_go_on(loopback: Loopback, settings: Any) -> None:

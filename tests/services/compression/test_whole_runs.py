@@ -256,16 +256,16 @@ def test_cancelling_keeps_paid_summaries_and_begins_no_more(
     record: Record, project: Project, loopback: Loopback
 ) -> None:
     run = start_run(project, record(60).pk, MODEL).run
-    begun = threading.Event()
+    started = threading.Event()
 
     def answer(_: object) -> Answer:
-        begun.set()
+        started.set()
         return Answer(text="Read it.", pause=0.03)
 
     loopback.default = answer
     worker = threading.Thread(target=_closing(lambda: process_run(run.pk)))
     worker.start()
-    assert begun.wait(20)
+    assert started.wait(20)
     cancel_run(run)
     asked = len(loopback.requests)
     worker.join(20)

@@ -27,8 +27,8 @@ def slow_importer(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def slowly(given: Source) -> Iterator[Operation]:
         for number, operation in enumerate(read(given)):
-            begun = time.thread_time()
-            while number == 2 and time.thread_time() < begun + 0.2:
+            started = time.thread_time()
+            while number == 2 and time.thread_time() < started + 0.2:
                 pass
             yield operation
 
@@ -52,8 +52,8 @@ def test_the_time_of_whoever_takes_the_operations_does_not_count(monkeypatch: py
     monkeypatch.setattr(time_limit, "BASE_SECONDS", 0.1)
     operations = list[Operation]()
     for operation in with_time_limit(IMPORTERS["openai_chat"].read(source()), source()):
-        begun = time.thread_time()
-        while time.thread_time() < begun + 0.1:
+        started = time.thread_time()
+        while time.thread_time() < started + 0.1:
             pass
         operations.append(operation)
     assert len(operations) == 3

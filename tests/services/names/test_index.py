@@ -249,19 +249,19 @@ def test_many_rewinds_are_stored_in_few_transactions(
         append(project, session.pk, [read(f"src/a_{number}.py"), ok(outputs=f"src/a_{number + 1}.py")])
         append(project, session.pk, [read("src/none.py"), ok()])
         rewind(project, session.pk, Target(to_step=number + 2))
-    begun: list[float | None] = []
+    waits: list[float | None] = []
 
     @contextmanager
     def counted(patience: float | None = None) -> Iterator[None]:
-        begun.append(patience)
+        waits.append(patience)
         with writing(patience):
             yield
 
     for module in (name_index, name_index_merges):
         monkeypatch.setattr(module, "writing", counted)
     monkeypatch.setattr(name_index, "SECONDS_AT_ONCE", 60)
-    assert catch_up(Session.objects.get().lineage(), 60, at_most=None)
-    assert len(begun) == 2, "one for the empty index, one for all pieces"
+    assert catch_up(Session.objects.get().lineage(), 60, limit=None)
+    assert len(waits) == 2, "one for the empty index, one for all pieces"
     taken = [step.number for step in StepNames.objects.order_by("position")]
     assert taken == list(range(3, 15)), "each take named what no live step had, and nothing else did"
     assert rebuild(Session.objects.get()).differences == []

@@ -52,9 +52,9 @@ def test_a_redirect_is_not_followed(receiver: Receiver) -> None:
 
 def test_an_answer_of_gigabytes_is_not_read(receiver: Receiver) -> None:
     receiver.answer = lambda _: Told(200, endless=True)
-    begun = time.monotonic()
+    started = time.monotonic()
     assert post(receiver).succeeded
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - started < 5
     time.sleep(0.1)
     assert receiver.sent < 50 << 20, "what fits into the buffers of the sockets"
 
@@ -63,7 +63,7 @@ def test_a_target_that_sends_its_head_byte_by_byte_is_given_up(monkeypatch: pyte
     monkeypatch.setattr(sending, "WHOLE_SECONDS", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(5)
-        begun = time.monotonic()
+        started = time.monotonic()
         import threading
 
         def trickle() -> None:
@@ -79,7 +79,7 @@ def test_a_target_that_sends_its_head_byte_by_byte_is_given_up(monkeypatch: pyte
         thread = threading.Thread(target=trickle)
         thread.start()
         attempt = send(f"http://127.0.0.1:{server.getsockname()[1]}/", HEADERS, "{}")
-        assert time.monotonic() - begun < 3
+        assert time.monotonic() - started < 3
         thread.join()
     assert attempt.status is None
     assert "did not answer within" in attempt.error
