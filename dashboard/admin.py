@@ -38,7 +38,7 @@ else:
     Admin = admin.ModelAdmin
 
 MAX_AT_ONCE = 100
-"""The most sessions of one action: the confirmation page previews each of them."""
+"""The maximum number of sessions of one action: the confirmation page previews each of them."""
 _CONFIRMATION = re.compile(r"([0-9]{1,9})@([0-9]{1,9})")
 _BIG_COLUMNS = ("closed_spans", "fork_spans", "tail", "metadata")
 

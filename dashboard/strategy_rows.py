@@ -22,11 +22,11 @@ PAGE = 20
 MAX_STEPS, MAX_ITEMS = 50, 50
 """Original steps of one row that are shown, and summaries of one cell."""
 RESULTS, SUMMARY = 1_500, 8_000
-"""The most characters shown of a step's result, and of a summary."""
+"""The maximum number of characters shown of a step's result, and of a summary."""
 CELL = 30_000
-"""The most characters that are shown of all summaries of a cell."""
+"""The maximum number of characters that are shown of all summaries of a cell."""
 LINES, LINE = 8, 120
-"""The most lines with needed names that are shown from the rest of a result, and the most characters."""
+"""The maximum number of lines with needed names shown from the rest of a result, and of characters."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from historyapp.processes import end_with_parent, handle_signals_at_once
 STOP_SECONDS = 10
 """Seconds that running requests have to finish when the server stops."""
 CONNECTIONS = 8000
-"""The most open connections. If the system allows fewer open files, half of that number."""
+"""The maximum number of open connections. If the system allows fewer open files, half of that number."""
 
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  (what people may ask for, not a default)
 """Addresses that mean "every interface", and the addresses at which this machine reaches the server."""

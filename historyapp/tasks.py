@@ -56,7 +56,7 @@ TURN_SECONDS = 20.0
 WEBHOOK_SECONDS = 0.9
 """The same for a webhook, which is retried about every second."""
 SENDERS = ThreadPoolExecutor(16, thread_name_prefix="webhooks")
-"""The most webhooks that one process works on at the same time."""
+"""The maximum number of webhooks that one process works on at the same time."""
 EVALUATION_SECONDS = 5.0
 """Seconds of processor time after which an evaluation yields to other tasks."""
 runs_waiting = threading.Event()

@@ -102,4 +102,6 @@ def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(changes, "_SETTLED", "")
     # PostgreSQL counts it as begun only when it or a later one ends. Others may run in other databases.
     own = "pg_current_xact_id_if_assigned()::text::bigint + 1"
-    monkeypatch.setattr(changes, "_BEGUN", f"SELECT greatest(({changes._BEGUN}), {own})")
+    monkeypatch.setattr(
+        changes, "_NEXT_TRANSACTION", f"SELECT greatest(({changes._NEXT_TRANSACTION}), {own})"
+    )

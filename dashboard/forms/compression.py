@@ -14,7 +14,7 @@ from historyapp.core.text import clean
 from historyapp.services.compression.request import RunRequest
 
 MAX_VALUE = 200
-"""The most characters of a model's name or of an option; further ones are dropped."""
+"""The maximum number of characters of a model's name or of an option; further ones are dropped."""
 
 
 @dataclass(frozen=True, slots=True)

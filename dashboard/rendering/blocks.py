@@ -12,7 +12,7 @@ from dashboard.rendering.text import terminal
 from dashboard.rendering.tree import tree
 
 HEAD_LINES, HEAD_CHARACTERS = 40, 4_000
-"""The most lines and characters that are shown of one block before it is opened."""
+"""The maximum number of lines and characters that are shown of one block before it is opened."""
 LONG = 10_000
 """A text with at least this many hidden characters has a link to a page of its own."""
 PAGE_CHARACTERS = 60_000
@@ -23,7 +23,7 @@ MIN_CHARACTERS, RESERVED_CHARACTERS = 200, 4_000
 """Characters of a block after long blocks have used up the rest: enough to show a short command in full. They
 come from a reserved part of the step's characters."""
 ASIDE_CHARACTERS = 400
-"""The most characters that are shown of a block that is closed at first."""
+"""The maximum number of characters that are shown of a block that is closed at first."""
 STEP_COMPARISONS = 10_000_000
 """The limit for comparing the edits of one step, about a second or two. Further edits are shown as old and
 new text."""

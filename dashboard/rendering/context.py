@@ -43,7 +43,7 @@ LABELS = {
 }
 """The parts of a composition bar, in its order."""
 LISTED = 200
-"""The most segments in a list; a context with a high budget may have thousands."""
+"""The maximum number of segments in a list; a context with a high budget may have thousands."""
 EXCERPT = 80
 """Bytes that are shown on either side of the first difference of two requests."""
 

@@ -17,7 +17,7 @@ _OPENING = re.compile(rf"<(?P<tag>{_TAGS})>")
 _WORDS = re.compile(r"(?:</?(?:command-name|command-args|bash-input)>\s{0,99})+")
 """Marks around what the person typed."""
 MAX_PARTS = 20
-"""The most parts that one message is divided into."""
+"""The maximum number of parts that one message is divided into."""
 
 
 class MessagePart(NamedTuple):

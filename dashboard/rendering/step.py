@@ -34,19 +34,19 @@ from historyapp.models.visibility import asks_person
 
 BETWEEN_STEPS = [b.kind_name() for b in core.BODIES if not b.in_step and b is not core.Rewind]
 INPUTS = 20
-"""The most inputs shown with the step that follows them; the newest are shown."""
+"""The maximum number of inputs shown with the step that follows them; the newest are shown."""
 CALLS = 20
-"""The most parallel tool calls shown at once."""
+"""The maximum number of parallel tool calls shown at once."""
 MAX_HEADLINE = 90
-"""The most characters of a step's action in its heading."""
+"""The maximum number of characters of a step's action in its heading."""
 MAX_FOLDERS = 3
-"""The most parts of a path in the heading of a step."""
+"""The maximum number of parts of a path in the heading of a step."""
 SUMMARIES = 10
-"""The most summaries shown of one step, the narrowest first."""
+"""The maximum number of summaries shown of one step, the narrowest first."""
 NOT_SHOWN = "Text that people wrote is hidden."
 """Shown instead of feedback and of answers to questions, if a share link hides these."""
 ENTRIES = 2_000
-"""The most entries read of one step."""
+"""The maximum number of entries read of one step."""
 
 
 @dataclass(frozen=True, slots=True)

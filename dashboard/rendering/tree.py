@@ -12,9 +12,9 @@ from dashboard.rendering.text import visible
 from historyapp.core.json import json_text
 
 MAX_NODES = 150
-"""The most values of a tree that are drawn."""
+"""The maximum number of values of a tree that are drawn."""
 MAX_CHARACTERS = 500
-"""The most characters drawn of one text."""
+"""The maximum number of characters drawn of one text."""
 MAX_DEPTH = 8
 """The levels of a tree that are drawn."""
 OPEN = 2

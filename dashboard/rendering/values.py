@@ -16,7 +16,7 @@ from historyapp.core.call_subjects import PATHS
 MAX_FIELDS = 30
 """Objects with more fields are shown as one JSON text."""
 SHORT = 160
-"""The most characters of a one-line text that is shown beside its label."""
+"""The maximum number of characters of a one-line text that is shown beside its label."""
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _COMMANDS = {"command", "cmd", "commands", "script", "bash_command"}

@@ -12,9 +12,9 @@ from historyapp.models.history import History
 from historyapp.services.prices import price_list
 
 MAX_SINGLE = 400
-"""The most steps that are shown one by one."""
+"""The maximum number of steps that are shown one by one."""
 MAX_SHARES = 250
-"""The most shares of more steps."""
+"""The maximum number of shares of more steps."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ LANES, LANE = 3, 9
 FALL = 0.5
 """The context was compacted where less than this share of it remains."""
 MIN_FALL, MAX_FALLS = 5_000, 8
-"""Tokens of the smallest fall that has a label, and the most labels."""
+"""Tokens of the smallest fall that has a label, and the maximum number of labels."""
 FALL_WIDTH = 0.12
 """The part of the width that a label takes. A fall whose label would cover that of a larger one has none."""
 

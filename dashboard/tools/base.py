@@ -15,7 +15,7 @@ from historyapp.core.entries import ToolResult
 from historyapp.core.failures import without_error_tag
 
 MAX_PARTS = 20
-"""The most images and other parts of one result that are shown one by one."""
+"""The maximum number of images and other parts of one result that are shown one by one."""
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ _LINES = ("start_line", "insert_line")
 _PATCHES = ("patch", "diff", "unified_diff", "input", "command", "cmd", "changes", "script")
 _EDITOR_COMMANDS = ("create", "insert", "str_replace", "write", "edit")
 _MAX_FILES = 20
-"""The most edits or files of one call that are shown as diffs of their own."""
+"""The maximum number of edits or files of one call that are shown as diffs of their own."""
 _SHORT = 400
-"""The most characters of an answer that is open at first. Longer answers usually repeat the file."""
+"""The maximum number of characters of an answer that is open. Longer answers usually repeat the file."""
 
 
 def fits(call: RecordedCall) -> bool:

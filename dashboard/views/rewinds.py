@@ -19,7 +19,7 @@ from historyapp.services.rewinds import fork as fork_session
 from historyapp.services.rewinds import rewind as rewind_session
 
 REASON = 1000
-"""The most characters of a reason; further ones are dropped."""
+"""The maximum number of characters of a reason; further ones are dropped."""
 DISMISSED = "dismissed_rewinds"
 """Key of a person's browser session: the rewinds whose notice they dismissed, the newest :data:`KEPT`."""
 KEPT = 50

@@ -15,7 +15,7 @@ from historyapp.models.history import History
 from historyapp.services.summaries import SummaryText, summarise
 
 MAX_SUMMARY = 100_000
-"""The most characters of a summary in the form."""
+"""The maximum number of characters of a summary in the form."""
 
 
 @signed_in

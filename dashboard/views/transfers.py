@@ -17,7 +17,7 @@ from historyapp.services.imports.files import import_file
 from historyapp.services.imports.parsers import PARSERS
 
 FILES = 100
-"""The most files of one upload."""
+"""The maximum number of files of one upload."""
 
 
 @signed_in

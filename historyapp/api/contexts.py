@@ -44,7 +44,7 @@ from historyapp.wire.problems import ModelCallFailed, ModelNotAllowed, SpendForb
 router = Router(tags=["contexts"])
 
 MAX_STEPS = 10_000
-"""The most steps in one text, which is made in memory."""
+"""The maximum number of steps in one text, which is made in memory."""
 INHERITED_BUDGET = 1024
 """Tokens of `/messages` and compiled progress if neither the request nor the session sets a budget."""
 _STYLES: dict[str, Callable[[Any], str]] = {"list": as_list, "paragraph": as_paragraphs}

@@ -36,7 +36,7 @@ from historyapp.wire.overview import (
 router = Router(tags=["overview"])
 
 MAX_STEPS = 100
-"""The most steps in a list of steps that named something."""
+"""The maximum number of steps in a list of steps that named something."""
 
 
 @router.get("/sessions/{session_id}/overview", response=OverviewOut, summary="Read a run's overview")

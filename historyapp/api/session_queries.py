@@ -17,7 +17,7 @@ from historyapp.models.sessions import SessionQuerySet
 from historyapp.wire.sessions import SessionFacets, SessionFacetValue
 
 MAX_SHOWN = 100
-"""The most values of one facet in a response."""
+"""The maximum number of values of one facet in a response."""
 YesNo = Literal["true", "false"]
 Place = Annotated[Line, Field(max_length=MAX_PLACE)]
 _YES_NO: dict[str | None, bool | None] = {"true": True, "false": False, None: None}

@@ -76,7 +76,7 @@ class RequestMeter:
 
     @property
     def reserve(self) -> int:
-        """The most tokens that :meth:`added` can return for any context."""
+        """The maximum number of tokens that :meth:`added` can return for any context."""
         return self._format.priming + sum(map(self.message, self._format.max_frame))
 
     def added(self, context: Context) -> int:

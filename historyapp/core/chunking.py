@@ -12,7 +12,7 @@ from typing import NamedTuple
 from historyapp.core.tokens import TokenCounter, count_tokens
 
 OVERLAP = 200
-"""The most tokens that a chunk shares with the chunk before it."""
+"""The maximum number of tokens that a chunk shares with the chunk before it."""
 MAX_CALLS = 32
 MAX_PASSES = 3
 LOOK = 2_000

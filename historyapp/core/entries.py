@@ -31,7 +31,7 @@ COMPACTION = "compaction"
 CONDENSATION = "condensation"
 """The category of OpenHands' notes that its condenser removed something from the context."""
 MAX_UNKNOWN = 20
-"""The most unknown fields that an error names: each takes memory, and a body holds millions."""
+"""The maximum number of unknown fields that an error names: each takes memory, and a body holds millions."""
 
 
 def check_unknown_fields(model: type[BaseModel], value: Any) -> Any:

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 _NUMBER = re.compile(r" {0,9}(\d{1,7})(?:→|\t|: ?|\| ?)")
 _MAX_BEFORE = 10
-"""The most lines before the first number."""
+"""The maximum number of lines before the first number."""
 _MAX_AFTER = 20
-"""The most lines after the last number: Claude Code puts a reminder there."""
+"""The maximum number of lines after the last number: Claude Code puts a reminder there."""
 _ENDS = 20_000
 """Characters at each end in which :func:`line_range` looks for the numbers."""
 

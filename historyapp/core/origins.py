@@ -41,13 +41,13 @@ Origin = Literal["given", "own", "nowhere", "unknown"]
 agent's own earlier text contains it. Unknown: some entries before the step have not been read."""
 
 MAX_CHARACTERS = 1_000_000
-"""The most characters of an entry that are read for names."""
+"""The maximum number of characters of an entry that are read for names."""
 MAX_KEYS = 10_000
-"""The most keys of an entry."""
+"""The maximum number of keys of an entry."""
 NAMES_OF_ACTION = 60
-"""The most names of an action that are looked up."""
+"""The maximum number of names of an action that are looked up."""
 RESULT_NAMES = 300
-"""The most names of a step's results that are compared with later actions."""
+"""The maximum number of names of a step's results that are compared with later actions."""
 _NUMBER = re.compile(r"[\d.,:+-]+")
 _HASH = re.compile(r"(?=.*\d)[0-9a-f]{7,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _HEX_DIGITS = 7

@@ -35,7 +35,7 @@ from historyapp.core.text import preview
 from historyapp.core.usage import NO_CALLS, NO_USAGE, ModelTotals, cost_of, usage_of
 
 MAX_MODELS = 20
-"""The most models with totals of their own; further models are added up under the empty name."""
+"""The maximum number of models with totals of their own; further models are added up under the empty name."""
 MAX_CHECKED = 50
 """At most this many calls of a step are checked for likely failures. The facts of each are stored with the
 session until its result arrives."""

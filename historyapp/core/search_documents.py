@@ -30,7 +30,7 @@ HEAD_CHARACTERS, TAIL_CHARACTERS = 24_000, 8_000
 MAX_TOKENS = 15_000
 """Of a step. PostgreSQL counts the places of tokens up to 16,383."""
 MAX_NAMES = 400
-"""The most names of a step that can be found as a whole."""
+"""The maximum number of names of a step that can be found as a whole."""
 LIKELY_FAILED = "likely_failed"
 _MAX_CALLS = 20
 _BEFORE = {"system_instruction", "memory_notebook", "model_input", "debug_log"}

@@ -13,7 +13,7 @@ AROUND = 90
 _WINDOW = 400
 """Characters that are split around a place where a match may be."""
 _MAX_TRIES = 8
-"""The most places of one text that are examined."""
+"""The maximum number of places of one text that are examined."""
 _FIRST = ("call", "answer", "input", "thought", "result")
 """The fields that a snippet shows for a step that was found only by facets."""
 

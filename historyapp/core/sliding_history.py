@@ -11,10 +11,10 @@ from historyapp.core.rendering import detailed_form, short_form
 from historyapp.core.text import preview
 
 MAX_DETAILED = 10_000
-"""The most steps in detail; the text is made in memory."""
+"""The maximum number of steps in detail; the text is made in memory."""
 MAX_SUMMARIES = 1000
 MAX_LINES = 100
-"""The most older steps without a summary that get a line each."""
+"""The maximum number of older steps without a summary that get a line each."""
 _MAX_LINE = 300
 
 

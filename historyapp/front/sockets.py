@@ -29,7 +29,7 @@ class Connections:
 
         Args:
             stall_seconds: the kernel closes a connection if its client reads nothing for this long.
-            max_connections: the most open connections of one address.
+            max_connections: the maximum number of open connections of one address.
         """
         self._loop = asyncio.get_running_loop()
         self._max_connections = max_connections

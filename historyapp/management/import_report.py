@@ -14,11 +14,11 @@ from historyapp.running import running_address
 from historyapp.services.imports.reports import FileReport
 
 FIRST_UNREAD = 20
-"""The most unread files listed at the end without ``--verbose``."""
+"""The maximum number of unread files listed at the end without ``--verbose``."""
 FIRST_SESSIONS = 3
-"""The most sessions listed at the end."""
+"""The maximum number of sessions listed at the end."""
 FIRST_SKIPPED = 3
-"""The most skipped records listed for a file without ``--verbose``."""
+"""The maximum number of skipped records listed for a file without ``--verbose``."""
 OUTCOMES = (
     *("read", "imported", "imported in part", "with nothing new", "without a session"),
     *("of an unknown format", "not read"),

@@ -1,4 +1,4 @@
-"""The sessions that a session was forked from, and which kinds of rare rows each has. One query reads all.
+"""The sessions that a session was forked from, and the kinds of rare rows of each, in one query.
 
 A fork of two hundred forks shares entries of two hundred sessions. Only a few of these have instructions,
 inputs or summaries, so only these are queried. A process caches which sessions have which kinds of entries,
@@ -16,9 +16,9 @@ from historyapp.core.lineage import Span
 from historyapp.models.fields import as_uuid, uuid_value
 
 SUMMARIES = "summaries"
-"""The kind that stands for summaries."""
+"""The kind for summaries."""
 MAX_CACHED = 100
-"""The most forks whose ancestors a process caches. The oldest are dropped first."""
+"""The maximum number of forks whose ancestors a process caches. The oldest are dropped first."""
 _CHAIN = """
 WITH RECURSIVE chain (id, parent, shared, revision, depth) AS (
     SELECT id, forked_from_id, fork_position, revision, 0 FROM historyapp_session WHERE id = %s
@@ -58,7 +58,7 @@ def ancestors(session: UUID, kinds: Collection[str]) -> tuple[Ancestor, ...]:
     cached = _cache.get(session)
     if cached is None:
         cached = _read_ancestors(session, kinds)
-        if cached:  # a fork that is not stored yet
+        if cached:  # empty if the fork is not stored yet
             with _lock:
                 _cache[session] = cached
                 while len(_cache) > MAX_CACHED:
@@ -99,7 +99,7 @@ def parts(chain: Sequence[Ancestor], last: int, having: Container[UUID]) -> Iter
     """The spans, one for each session, that may have live rows up to a position. Newest first.
 
     Args:
-        having: the ancestors that have such rows. The session itself may have got its first one since.
+        having: the ancestors that have such rows. The session itself may have new ones.
     """
     for number, ancestor in enumerate(chain):
         if (number == 0 or ancestor.id in having) and ancestor.shared < last:

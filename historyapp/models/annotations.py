@@ -1,6 +1,6 @@
 """A note and a score on a whole session, from people and agents. Tags are a column of the session.
 
-They have a table of their own, so that an append neither reads nor writes them.
+They are in a separate table, so that an append neither reads nor writes them.
 """
 
 from django.db import models
@@ -8,12 +8,12 @@ from django.db import models
 from historyapp.models.sessions import Session
 
 MAX_NOTE = 2_000
-"""The most characters of a session's note. Lists include the whole note."""
+"""The maximum number of characters of a session's note. Lists include the whole note."""
 MAX_SCORE_NAME = 60
 MAX_SCORE = 1_000_000_000
-"""A score lies between this number and its negative."""
+"""Scores are between minus this number and this number."""
 MAX_TAGS = 50
-"""The most tags of one session."""
+"""The maximum number of tags of one session."""
 MAX_TAG = 100
 
 
@@ -22,7 +22,7 @@ class Annotation(models.Model):
 
     session = models.OneToOneField(Session, models.CASCADE, primary_key=True, related_name="annotation")
     note = models.TextField(blank=True)
-    """Empty: none."""
+    """Empty without a note."""
     noted_by = models.CharField(max_length=200, blank=True)
     """Who wrote the note last."""
     noted_at = models.DateTimeField(null=True)

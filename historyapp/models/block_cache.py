@@ -1,7 +1,7 @@
-"""A cache of the blocks of a session that the searches of one request have read.
+"""A cache of a session's blocks for the searches of one request.
 
-A list of steps is searched in both directions from one step. Both searches share the blocks near this step,
-so that together they take one query for the signatures and one for the texts.
+A list of steps is searched in both directions from one step. Both searches share the blocks near this step
+and together take one query for the signatures and one for the texts.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -37,7 +37,7 @@ _TEXTS = (
     "SELECT first_position, last_position, text FROM historyapp_textblock "
     "WHERE session_id = %s AND first_position IN ({marks}) ORDER BY {order}"
 )
-_EVERY = 2**31 - 1
+_END = 2**31 - 1
 """A position beyond all entries."""
 _StoredText = tuple[int, int, Any]
 """First and last position and the compressed text of a block."""
@@ -83,7 +83,7 @@ class BlockCache:
         has_first = sum([block.first <= position for block in blocks]) < earlier
         last = blocks[-1].last if blocks else position if self.end else 0
         self._near = _BlockRange(
-            blocks, 1 if has_first else blocks[0].first, _EVERY if last == self.end else last
+            blocks, 1 if has_first else blocks[0].first, _END if last == self.end else last
         )
 
     def read_around(self, position: int, searches: Iterable[set[int]]) -> None:
@@ -91,9 +91,9 @@ class BlockCache:
         self.read_signatures(position, earlier=_NEAR, later=_NEAR)
         limit, starts = _TEXTS_AT_ONCE[0], set[int]()
         for trigrams in searches:
-            near = [one for one in self._near.blocks if may_contain(one.bits, trigrams)]
-            starts.update([one.first for one in near if one.last > position][:limit])
-            starts.update([one.first for one in near if one.first <= position][-limit:])
+            near = [block for block in self._near.blocks if may_contain(block.bits, trigrams)]
+            starts.update([block.first for block in near if block.last > position][:limit])
+            starts.update([block.first for block in near if block.first <= position][-limit:])
         size = 0
         for row in self._stored_texts(sorted(starts), newest_first=False):
             self._texts[row[0]] = row
@@ -134,20 +134,20 @@ class BlockCache:
     def read_texts(
         self, starts: Iterator[int], needle: str, limit: int, *, newest_first: bool = False
     ) -> Iterator[ReadPassages]:
-        """The passages of each block that contain the text, in the order of ``firsts``.
+        """The passages of each block that contain the text, in the order of ``starts``.
 
         Args:
             needle: in lower case.
-            limit: the most blocks to read.
+            limit: the maximum number of blocks to read.
         """
         starts = islice(starts, limit)
         for size in chain(_TEXTS_AT_ONCE, repeat(_TEXTS_AT_ONCE[-1])):
             batch = list(islice(starts, size))
             if not batch:
                 return
-            cached = [self._texts[one] for one in batch if one in self._texts]
+            cached = [self._texts[start] for start in batch if start in self._texts]
             stored = self._stored_texts(
-                [one for one in batch if one not in self._texts], newest_first=newest_first
+                [start for start in batch if start not in self._texts], newest_first=newest_first
             )
             for first, last, packed in merge(cached, stored, key=itemgetter(0), reverse=newest_first):
                 text = unpack_text(packed)

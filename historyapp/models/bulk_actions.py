@@ -11,7 +11,7 @@ from historyapp.models.keys import ApiKey
 from historyapp.models.projects import Project
 
 MAX_SESSIONS = 500
-"""The most sessions of one action, or of one archive of exports."""
+"""The maximum number of sessions of one action, or of one archive of exports."""
 
 
 class BulkActionQuerySet(models.QuerySet["BulkAction"]):

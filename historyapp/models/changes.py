@@ -3,7 +3,7 @@
 A transaction adds a row for each change. On PostgreSQL a transaction may commit after another one whose rows
 have higher numbers, so a reader that orders by number alone would skip its rows. Readers therefore order
 changes by transaction, and read only those of transactions that began before the oldest one that still runs.
-Transactions in other databases of the same server do not count: one that nobody ends would stop the feed.
+Transactions in other databases of the same server are ignored: one that never ends would stop the feed.
 SQLite has one writer at a time, so its numbers are in order.
 """
 
@@ -29,7 +29,7 @@ from historyapp.models.sql import fetch_all
 from historyapp.wire.problems import CursorExpired
 
 MAX_CHANGES = 1000
-"""The most changes of one read."""
+"""The maximum number of changes of one read."""
 _COLUMNS = "transaction_id, id, kind, session_id, first_position, last_position, run_id, at"
 _PAGE = (
     f"SELECT {_COLUMNS} FROM historyapp_change WHERE project_id = %s "  # noqa: S608
@@ -65,7 +65,7 @@ of prepared transactions names another database. A standby lists no transactions
 counts there. The view pg_stat_activity would take twice as long to plan as the function.
 """
 _SETTLED = f" AND transaction_id < {_HORIZON}"
-_BEGUN = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
+_NEXT_TRANSACTION = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
 _PROGRESS = {"sqlite": "PRAGMA data_version", "postgresql": f"SELECT {_HORIZON}"}
 _MAX_DIGITS = 18
 
@@ -164,7 +164,7 @@ def changes_since(
     """The changes of a project after a cursor, oldest first, without gaps.
 
     Args:
-        limit: the most rows to read.
+        limit: the maximum number of rows to read.
         session: return only the changes of this session. The others are read too, so a page can be empty
             before the end of the feed.
 
@@ -172,17 +172,17 @@ def changes_since(
         CursorExpired: if changes after the cursor have been deleted because of their age.
     """
     statement = _PAGE.format(settled="" if on_sqlite() else _SETTLED)
-    read = list(_changes(fetch_all(statement, [uuid_value(project), *cursor, limit + 1])))
-    if not read and cursor.transaction_id and _is_of_other_database(cursor):
+    changes = list(_changes(fetch_all(statement, [uuid_value(project), *cursor, limit + 1])))
+    if not changes and cursor.transaction_id and _is_of_other_database(cursor):
         return changes_since(project, Cursor(0, cursor.id), limit=limit, session=session)
-    if read and read[0].kind == ChangeKind.PRUNED and cursor != START:
+    if changes and changes[0].kind == ChangeKind.PRUNED and cursor != START:
         raise CursorExpired(
             "Changes after this cursor are no longer kept. Read the sessions as they are now, and leave the "
             "cursor out to begin with the oldest change that is kept."
         )
-    page = [change for change in read if change.kind != ChangeKind.PRUNED][:limit]
+    page = [change for change in changes if change.kind != ChangeKind.PRUNED][:limit]
     matching = page if session is None else [change for change in page if change.session == session]
-    return ChangePage(matching, page[-1].cursor if page else cursor, len(read) > limit)
+    return ChangePage(matching, page[-1].cursor if page else cursor, len(changes) > limit)
 
 
 def newest_cursor(project: UUID) -> Cursor:
@@ -201,7 +201,7 @@ def progress() -> int:
 
 def next_transaction() -> int:
     """The next transaction number of this PostgreSQL server."""
-    return int(fetch_all(_BEGUN, [])[0][0])
+    return int(fetch_all(_NEXT_TRANSACTION, [])[0][0])
 
 
 def _is_of_other_database(cursor: Cursor) -> bool:

@@ -132,7 +132,7 @@ class ItemQuerySet(models.QuerySet["CompressionItem"]):
         """Items that are neither done nor failed."""
         return self.filter(state__in=(CompressionItem.State.WAITING, CompressionItem.State.CLAIMED))
 
-    def under_way(self, now: datetime) -> Self:
+    def in_progress(self, now: datetime) -> Self:
         """Items with a claim that has not expired."""
         until = (now, now + MAX_CLAIM)
         return self.filter(state=CompressionItem.State.CLAIMED, claimed_until__range=until)

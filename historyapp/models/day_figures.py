@@ -10,7 +10,7 @@ from historyapp.models.fields import JSONText
 from historyapp.models.projects import Project
 
 MAX_NAME = 200
-"""The most characters of an agent, model or tool name."""
+"""The maximum number of characters of an agent, model or tool name."""
 
 
 class _Figures(models.Model):
@@ -39,7 +39,7 @@ class _Figures(models.Model):
 
 
 class CountedSession(models.Model):
-    """Up to where a session is counted, and under which names."""
+    """The last counted position of a session, and its counted names."""
 
     session_id = models.UUIDField(primary_key=True)
     """Not a foreign key: the figures of a deleted session stay until they are subtracted from its project."""
@@ -47,7 +47,7 @@ class CountedSession(models.Model):
     version = models.PositiveSmallIntegerField(default=0)
     """The version of the rules. 0: count the session again."""
     head = models.PositiveIntegerField(default=0)
-    """Own entries up to this position are counted, as live or not as of this position."""
+    """Own entries up to this position are counted. They count as live if they are live at this position."""
     agent = models.CharField(max_length=MAX_NAME, blank=True)
     model = models.CharField(max_length=MAX_NAME, blank=True)
     began = models.DateField(null=True)
@@ -96,12 +96,12 @@ class ProjectDay(_Figures):
 
 
 class FiguresProgress(models.Model):
-    """Up to where a project's figures follow its feed of changes."""
+    """The last change that a project's figures include."""
 
     project = models.OneToOneField(Project, models.CASCADE, primary_key=True, related_name="+")
     transaction_id = models.BigIntegerField(default=0)
     change_id = models.BigIntegerField(default=0)
-    """The cursor of the feed, see :class:`historyapp.models.changes.Cursor`."""
+    """Its cursor, see :class:`historyapp.models.changes.Cursor`."""
     counted_to = models.UUIDField(null=True)
     """Sessions that are older than the cursor are counted in the order of their ids. This is the last counted
     one, or null.

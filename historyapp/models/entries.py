@@ -36,9 +36,9 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         """The live entries between two positions (both excluded), streamed in order of position.
 
         Args:
-            limit: the most entries to read; the cost does not grow with the session's length. Give it unless
-                all are wanted: PostgreSQL computes the whole result before it streams the first part.
-            at_once: the most entries in memory, for those who may stop before the limit.
+            limit: the maximum number of entries. The cost does not grow with the session's length. Set it
+                unless you need all entries: PostgreSQL computes the whole result before it streams a part.
+            at_once: the maximum number of entries in memory, for callers that may stop before the limit.
         """
         spans = spans_between(lineage, after, before, newest_first=newest_first)
         selected, rows = list(kinds), self
@@ -88,9 +88,7 @@ def in_spans(rows: Rows, spans: Sequence[Span], column: str = "position", before
 def spans_between(
     lineage: Lineage, after: int = 0, before: int | None = None, *, newest_first: bool = False
 ) -> Iterator[Span]:
-    """The parts of a lineage's spans between two positions (both excluded). ``before=None``: up
-    to the end.
-    """
+    """The parts of a lineage's spans between two positions, both excluded, or up to the end."""
     last = lineage.last if before is None else before - 1
     return lineage.between(after + 1, last, newest_first=newest_first)
 

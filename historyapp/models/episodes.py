@@ -29,9 +29,9 @@ from historyapp.models.sql import (
 from historyapp.models.step_positions import few_rows, have_few_rows, spans_from_step
 
 _MAX_SPANS = 100
-"""The most spans of one query. SQLite accepts a few hundred conditions."""
+"""The maximum number of spans of one query. SQLite accepts a few hundred conditions."""
 _MAX_OWNERS = 16
-"""The most sessions of a long lineage in which rows are found by number."""
+"""The maximum number of sessions of a long lineage in which rows are found by number."""
 ENTRIES_OF_STEP = 2
 """The entries of most steps: an output and its results. Steps with more entries take more queries."""
 INDEXED_STATUSES = ("error", "interrupted_by_human", "answered", "abandoned")
@@ -93,9 +93,9 @@ def _few_rows_of(
     """Live rows ``first`` to ``last``, or None if many rows have these numbers.
 
     Args:
-        read: reads the rows with these numbers in all sessions of the lineage. Its argument is the most rows.
+        read: reads the rows with these numbers in all sessions of the lineage. Its argument is a limit.
     """
-    # Mostly each of many rewinds took back a step or two. A fork of many is asked for the places.
+    # Many rewinds usually cut off few steps each. With many sessions, rows are found by position instead.
     if lineage.older:
         may_be_few = 0 < len(lineage.owners) <= _MAX_OWNERS
     else:
@@ -112,7 +112,7 @@ def _rows_by_place(
 
     Args:
         read: reads the rows that begin in some spans or were cut before one of them, in the order of anchors.
-        Its second argument is the most rows.
+        Its second argument is a limit.
     """
     numbered: list[Row] = []
     part: list[Span] = []
@@ -148,9 +148,7 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
     """
 
     def numbered(self, lineage: Lineage, first: int, last: int) -> list["Episode"]:
-        """Live steps ``first`` to ``last``, oldest first. The cost depends only on the length of
-        the range.
-        """
+        """Live steps ``first`` to ``last``, oldest first. The cost depends only on their number."""
 
         def read(limit: int) -> list[Episode]:
             return list(self._in_sessions(lineage, first, last, limit).defer("excerpt"))
@@ -164,7 +162,7 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         places = _few_rows_of(lineage, first, last, read_places) if lineage.older else None
         return self.at(_rows_by_place(lineage, first, last, row_places_in) if places is None else places)
 
-    def some(self, lineage: Lineage, numbers: Sequence[int]) -> list["Episode"] | None:
+    def few_with_numbers(self, lineage: Lineage, numbers: Sequence[int]) -> list["Episode"] | None:
         """Steps with these numbers, or None if that takes too many rows or spans."""
         if lineage.older:
             return None

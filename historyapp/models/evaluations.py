@@ -14,11 +14,11 @@ from historyapp.models.fields import JSONText
 from historyapp.models.projects import Project
 
 MAX_EVALUATED = 100
-"""The most sessions of one evaluation: a session takes about two seconds of processor time."""
+"""The maximum number of sessions of one evaluation: a session takes about two seconds of processor time."""
 MAX_BUDGETS = 4
-"""The most budgets of one evaluation."""
+"""The maximum number of budgets of one evaluation."""
 MAX_RUNNING = 5
-"""The most evaluations of one project that run at the same time."""
+"""The maximum number of evaluations of one project that run at the same time."""
 
 
 class EvaluationQuerySet(models.QuerySet["Evaluation"]):
@@ -106,7 +106,7 @@ class EvaluatedSession(models.Model):
     model = models.CharField(max_length=200, blank=True)
     """The model whose prices were used; empty if its price is unknown."""
     steps = models.PositiveSmallIntegerField(default=0)
-    """Steps to measure; 0 until it has begun."""
+    """The number of steps to measure, 0 before it starts."""
     figures = JSONText(default=dict)
     """The figures of the measured steps, by step number and by the key of the choice."""
     claim = models.UUIDField(null=True)

@@ -50,15 +50,15 @@ class JSONText(AnyText):
 
 
 _VALUE = 8
-"""The bytes that each comma counts as: many short values take more memory than one long text."""
+"""Bytes counted for each comma: many short values take more memory than one long text."""
 _SHORT = 200
-"""The least characters to compress: shorter texts hardly get smaller."""
+"""The minimum length of a text to compress: shorter texts hardly get smaller."""
 _MANY = 8
-"""Texts from which on one call into zstd takes less time than a call for each."""
+"""From this number of texts, one call of zstd is faster than a call for each."""
 _DICTIONARY = Path(__file__).with_name("texts.zdict")
-"""Where zstd finds what most short texts have in common: JSON, code and English. They get a tenth smaller.
+"""zstd's dictionary of common strings in JSON, code and English. It makes short texts a tenth smaller.
 
-Rows cannot be read without it, so it never changes; another one would be added, with another number.
+Rows cannot be read without it, so it never changes. A new dictionary would get another number.
 ``bench/dictionary.py`` made it.
 """
 _DICTIONARY_FLAG = 0b11
@@ -68,9 +68,7 @@ _codecs = threading.local()
 
 
 def pack(text: str) -> str | bytes:
-    """Encodes a text for its column. Long texts are compressed for SQLite; PostgreSQL compresses
-    them itself.
-    """
+    """Encodes a text for its column. Long texts are compressed; PostgreSQL does it itself."""
     if len(text) < _SHORT or not on_sqlite():
         return text
     raw = text.encode()
@@ -209,7 +207,7 @@ def read_compact_time(stored: Any) -> datetime:
 
 
 class CompactUUID(AnyUUID):
-    """A UUID that SQLite stores as 16 bytes, not as 32 letters. PostgreSQL has a type for it."""
+    """A UUID that SQLite stores as 16 bytes, not as 32 characters. PostgreSQL has a type for it."""
 
     def get_internal_type(self) -> str:
         return "CompactUUID"
@@ -225,7 +223,7 @@ class CompactUUID(AnyUUID):
 
 
 class CompactTime(AnyTime):
-    """A time that SQLite stores as microseconds since 1970, not as a text of 26 letters."""
+    """A time that SQLite stores as microseconds since 1970, not as a text of 26 characters."""
 
     def get_internal_type(self) -> str:
         return "CompactTime"

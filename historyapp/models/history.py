@@ -32,9 +32,9 @@ from historyapp.models.tails import tail_of
 from historyapp.models.visibility import EVERYTHING, Visibility, without_people
 
 FIRST_READ, MAX_READ = 8, 256
-"""Steps of the first read, and the most of one read."""
+"""Steps of the first read, and the maximum of one read."""
 READ_TOKENS = 50_000
-"""The most tokens of steps whose bodies are read together. A single step may have more."""
+"""The maximum number of tokens of steps whose bodies are read together. A single step may have more."""
 
 
 class History:
@@ -96,9 +96,7 @@ class History:
         return count_steps(self.session.shared_lineage)
 
     def is_open(self, number: int) -> bool:
-        """Whether the step lacks a result. One may still arrive, even in an ended session: its
-        file may grow.
-        """
+        """Whether the step lacks a result. An ended session may get it by an import of its file."""
         step = self.tail.step
         return step is not None and step.number == number and step.status == "in_flight"
 
@@ -133,7 +131,7 @@ class History:
     def load(self, numbers: Iterable[int]) -> dict[int, Episode]:
         """Reads and caches the rows of some steps, so that reading one of them takes no query."""
         missing = [number for number in set(numbers) - self._loaded.keys() if 1 <= number <= self.steps]
-        read_rows = Episode.objects.some(self.lineage, missing) if missing else []
+        read_rows = Episode.objects.few_with_numbers(self.lineage, missing) if missing else []
         rows = [self.row(number) for number in missing] if read_rows is None else read_rows
         self._loaded |= {row.number: row for row in rows}
         if self.newest and self.steps in self._loaded:
@@ -382,7 +380,7 @@ def _runs(rows: Sequence[Episode]) -> Iterator[list[Episode]]:
     """Groups rows by :data:`READ_TOKENS`; a group has at least one step."""
     run: list[Episode] = []
     for row in rows:
-        if run and sum(one.tokens for one in run) + row.tokens > READ_TOKENS:
+        if run and sum(other.tokens for other in run) + row.tokens > READ_TOKENS:
             yield run
             run = []
         run.append(row)
@@ -391,7 +389,5 @@ def _runs(rows: Sequence[Episode]) -> Iterator[list[Episode]]:
 
 
 def _as_row(episode: episodes_core.Episode, row: Episode | StepOutline) -> episodes_core.Episode:
-    """Takes the status from the row. Only the row shows that a later output abandoned the slice's
-    last step.
-    """
+    """The episode with the row's status: only the row shows that a later output abandoned the step."""
     return episodes_core.abandon(episode) if row.status == "abandoned" else episode

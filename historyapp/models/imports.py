@@ -9,7 +9,7 @@ from historyapp.models.sessions import Session
 
 
 class ImportSource(models.Model):
-    """One session of one transcript, and up to where it has been imported."""
+    """One session of a transcript, and the imported part of it."""
 
     project = models.ForeignKey(Project, models.CASCADE)
     format = models.CharField(max_length=40)

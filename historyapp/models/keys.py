@@ -21,7 +21,7 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
 
 
 class ApiKey(models.Model):
-    """An agent's API key. Only its hash is stored; the prefix tells people which key it is."""
+    """An agent's API key. Only its hash is stored; the prefix identifies it to users."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     project = models.ForeignKey(Project, models.CASCADE, related_name="api_keys")

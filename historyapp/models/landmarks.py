@@ -25,9 +25,9 @@ from historyapp.models.step_filters import FAILED, StepFilter, StepSearch
 from historyapp.models.takes import takes
 
 MAX_ROWS = 2_000
-"""The most rows that one search reads."""
+"""The maximum number of rows that one search reads."""
 MAX_TEXT = 1 << 24
-"""The most characters of their bodies."""
+"""The maximum number of characters of their bodies."""
 MAX_SEARCHES = 10
 """Batches of a search for failures. In most sessions the first one finds the step."""
 _PAGE = 64
@@ -125,7 +125,7 @@ def edited_file(history: History, step: int) -> str:
 
 def take(history: History, start: int, forwards: bool) -> Landmark:
     """The nearest step where one of the newest takes branches off."""
-    steps = sorted({max(1, one.after_step) for one in takes(history)}, reverse=not forwards)
+    steps = sorted({max(1, cut.after_step) for cut in takes(history)}, reverse=not forwards)
     beyond = (step for step in steps if (step > start if forwards else step < start))
     return Landmark(next(beyond, None))
 

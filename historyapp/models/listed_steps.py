@@ -14,7 +14,7 @@ from historyapp.models.text_search import MAX_HITS
 _ROWS_AT_ONCE = 200
 """Rows of each query after the first."""
 _INCOMPLETE = 4
-"""The most steps at both ends of a text search that may have been searched only partly."""
+"""The maximum number of steps at both ends of a text search that may be searched incompletely."""
 
 
 class ListFilter(Protocol):
@@ -64,7 +64,7 @@ class ListedSteps:
             yield reached, None
 
     def read_with(self, other: "ListedSteps", step: int, limit: int) -> None:
-        """Reads in one query what this search and the opposite search from the same step read first."""
+        """Reads the first rows of this search and of the opposite search from the same step in one query."""
         texts = [text for text in (self.step_filter.file, self.step_filter.text) if text is not None]
         if texts:
             read_around(self.history, step, texts)
@@ -108,11 +108,11 @@ class ListedSteps:
         if self.step_filter.text is not None:
             max_steps = limit + _INCOMPLETE if self.step_filter.is_text_alone else MAX_HITS
             listed.append(steps_with_text(self.history, self.step_filter.text, left, max_steps))
-        stops = [one.reached for one in listed if one.reached is not None]
+        stops = [steps.reached for steps in listed if steps.reached is not None]
         reached = (min(stops) if self.forwards else max(stops)) if stops else None
-        numbers = set(left).intersection(*[one.numbers for one in listed])
+        numbers = set(left).intersection(*[steps.numbers for steps in listed])
         if reached is not None:
-            numbers = {one for one in numbers if (one <= reached if self.forwards else one >= reached)}
-        for one in listed:
-            self.unindexed |= one.unindexed
+            numbers = {n for n in numbers if (n <= reached if self.forwards else n >= reached)}
+        for steps in listed:
+            self.unindexed |= steps.unindexed
         return sorted(numbers, reverse=not self.forwards), reached

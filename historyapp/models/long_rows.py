@@ -9,9 +9,9 @@ from django.db import connection
 from historyapp.core.errors import Invalid
 
 MAX_READ = 1 << 27
-"""The most bytes of entries for one response. In memory they take about four times as much."""
+"""The maximum number of bytes of entries for one response. In memory they take about four times as much."""
 AT_ONCE = 1 << 24
-"""The most bytes of one fetch."""
+"""The maximum number of bytes of one fetch."""
 bytes_left: ContextVar[int | None] = ContextVar("bytes_left", default=None)
 """The bytes that this request may still read. None: no limit, as in workers and commands."""
 

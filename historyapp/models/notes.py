@@ -17,7 +17,7 @@ from historyapp.core.live_spans import spans_at
 from historyapp.models.sessions import Session
 
 MAX_NOTES = 1000
-"""The most notes of one session: searches and lists of notes read all of them."""
+"""The maximum number of notes of one session: searches and lists of notes read all of them."""
 MAX_NOTE = 10_000
 """Characters."""
 MAX_START = 200

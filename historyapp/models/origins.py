@@ -24,12 +24,12 @@ from historyapp.models.sessions import Session
 from historyapp.models.sql import fetch_all
 
 MAX_SPANS = 60
-"""The most spans to search, newest first. A session without rewinds and forks has one."""
+"""The maximum number of spans to search, newest first. A session without rewinds and forks has one."""
 Flag = Literal["unseen", "gone"]
 """``unseen``: files that had not occurred before. ``gone``: names that occurred only in compacted entries."""
 FLAGS: tuple[Flag, ...] = get_args(Flag)
 MAX_FLAGGED = 2_000
-"""The most steps with a flag to read."""
+"""The maximum number of steps with a flag to read."""
 _PROBES_AT_ONCE = 400
 _PLACES_AT_ONCE = 100
 _PAGES = """
@@ -48,7 +48,7 @@ FROM found JOIN historyapp_namepage page ON page.run_id = found.run AND page.fir
 
 
 class NameIndex(models.Model):
-    """Up to where a session's own entries are in the index."""
+    """The indexed part of a session's own entries."""
 
     session = models.OneToOneField(Session, models.CASCADE, related_name="name_index")
     position = models.PositiveIntegerField(default=0)
@@ -151,7 +151,7 @@ class Unsaved(NamedTuple):
     """Places that are not stored yet, for searches that need them now."""
 
     name_index: NameIndex
-    """With the position up to which its entries will be in."""
+    """Its position includes the unsaved places."""
     places: Sequence[int]
     """Ascending."""
 
@@ -272,20 +272,21 @@ def _ends(
     waiting = dict.fromkeys(pairs, len(spans) - 1 if newest else 0)
     while waiting:
         probes = {
-            one: place_of(*one, spans[at].last if newest else spans[at].first) for one, at in waiting.items()
+            pair: place_of(*pair, spans[at].last if newest else spans[at].first)
+            for pair, at in waiting.items()
         }
         reader.load(probes.values())
         waiting = {}
-        for one, probe in probes.items():
+        for pair, probe in probes.items():
             place = reader.below(probe) if newest else reader.above(probe)
-            position = _inside(place, place_of(*one, spans[0].first), place_of(*one, spans[-1].last))
+            position = _inside(place, place_of(*pair, spans[0].first), place_of(*pair, spans[-1].last))
             if position is None:
                 continue
             at = bisect_right(spans, position, key=lambda span: span.first) - 1
             if position <= spans[at].last:
-                ends[one] = position
+                ends[pair] = position
             else:
-                waiting[one] = at if newest else at + 1
+                waiting[pair] = at if newest else at + 1
     return ends
 
 
@@ -303,7 +304,7 @@ def received_positions(
     spans: Spans, keys: Collection[int], positions: Collection[int]
 ) -> dict[int, set[int]]:
     """The positions among ``positions`` at which the agent received each key."""
-    by_session: dict[int, set[int]] = defaultdict(set)
+    by_key: dict[int, set[int]] = defaultdict(set)
     for reader, own in _readers(spans):
         here = [
             position for position in positions if any(span.first <= position <= span.last for span in own)
@@ -312,8 +313,8 @@ def received_positions(
         reader.load(places)
         for place, (key, position) in places.items():
             if reader.below(place) == place:
-                by_session[key].add(position)
-    return by_session
+                by_key[key].add(position)
+    return by_key
 
 
 def all_places(spans: Spans, key: int, limit: int) -> list[tuple[str, int, Group]]:

@@ -22,7 +22,7 @@ from historyapp.models.sql import OutlineRow
 from historyapp.models.summaries import SummaryRow, own_by_step
 
 MAX_CACHED = 10_000
-"""The most excerpts that a process caches, a few KB each. The oldest are dropped first."""
+"""The maximum number of excerpts that a process caches, a few KB each. The oldest are dropped first."""
 
 
 class _Key(NamedTuple):

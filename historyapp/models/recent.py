@@ -16,12 +16,12 @@ ACTIVE_WITHIN = timedelta(minutes=15)
 OPEN_CALL = timedelta(days=1)
 """A tool call that is open for longer is unlikely to get a result."""
 MAX_ACTIVE, MAX_FAILURES = 20, 8
-_LOOKED_AT, _OF_SESSION = 30, 4
-"""The most sessions to search for failures, and the most failures of each kind in one session."""
+_MAX_SESSIONS, _MAX_OF_SESSION = 30, 4
+"""The maximum number of sessions to search for failures, and of failures of each kind in one session."""
 _COLUMNS = "session_id, number, first_position, tool, likely_failure, error_line, call_preview, started_at"
 _FAILED = (
     f"SELECT {_COLUMNS} FROM historyapp_episode WHERE session_id = %s AND anchor = first_position"  # noqa: S608
-    f" AND {{condition}} ORDER BY number DESC LIMIT {_OF_SESSION}"
+    f" AND {{condition}} ORDER BY number DESC LIMIT {_MAX_OF_SESSION}"
 )
 _KINDS = [_FAILED.format(condition=condition) for condition in ("status = 'error'", "likely_failure > ''")]
 
@@ -39,10 +39,7 @@ class RecentFailure(NamedTuple):
 
 
 def active_sessions(project: UUID) -> list[Session]:
-    """Live sessions with entries of the last minutes, or with an open tool call of the last day.
-
-    Newest first.
-    """
+    """Live sessions with an entry of the last minutes or an open call of the last day, newest first."""
     now = timezone.now()
     columns = ("title", "agent", "model", "status", "steps", "tail", "last_entry_at")
     live = Session.objects.filter(project=project, status=Session.Status.LIVE).newest_first().only(*columns)
@@ -66,7 +63,7 @@ def newest_failures(project: UUID) -> list[RecentFailure]:
     """The newest failing steps of the most recently active sessions, newest first."""
     columns = ("title", "head", "closed_spans", "tail_start", "forked_from", "project")
     newest = Session.objects.filter(project=project).exclude(status="archived").newest_first()
-    sessions = {session.pk: session for session in newest.only(*columns)[:_LOOKED_AT]}
+    sessions = {session.pk: session for session in newest.only(*columns)[:_MAX_SESSIONS]}
     parts = [f"SELECT * FROM ({statement}) AS part" for _ in sessions for statement in _KINDS]  # noqa: S608
     values = [uuid_value(id) for id in sessions for _ in _KINDS]
     rows = fetch_all(" UNION ALL ".join(parts), values) if parts else []

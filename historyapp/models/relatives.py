@@ -15,9 +15,9 @@ from historyapp.models.sessions import Session
 from historyapp.models.sql import fetch_all
 
 MAX_STARTED = 20
-"""The most sub-agents of one page of the step list. The overview has more."""
+"""The maximum number of sub-agents of one page of the step list. The overview has more."""
 MAX_RELATIVES = 50
-"""The most forks of a session to read, and the most sub-agents. The newest are read."""
+"""The maximum number of forks of a session to read, and of sub-agents. The newest are read."""
 _COLUMNS = "id, title, agent, created_at, fork_position, spawned_position"
 _NEWEST = (
     f"SELECT * FROM (SELECT {_COLUMNS}, '{{relation}}' AS relation FROM historyapp_session"  # noqa: S608

@@ -1,7 +1,7 @@
-"""The requests in which outputs were made, as far as snapshots know them.
+"""Finds the requests that outputs answer, by the same rules as the recorded request of a step.
 
-As for the recorded request of a step: the snapshot that the output names, otherwise the newest one that was
-served just before it, otherwise everything that was live before it.
+A request is the snapshot that the output names, or the newest one served directly before the output. Without
+a snapshot, it is everything that was live before the output.
 """
 
 from collections import defaultdict
@@ -24,9 +24,9 @@ from historyapp.models.snapshots import Snapshot
 from historyapp.models.sql import newest_first
 
 AT_ONCE = 500
-"""Outputs whose requests are looked up in one query."""
+"""Outputs of one query."""
 SAME_TEXTS = 50
-"""Repetitions of an instruction or a notebook that are looked back on."""
+"""The maximum number of copies of an instruction or a notebook to read."""
 OTHER_FORMAT = "it was written in a request of another format"
 SCREEN = "its request had a live screen"
 FIXED = "the instruction or the notebook has changed since the model wrote it"
@@ -40,7 +40,7 @@ class _LoggedOutput(NamedTuple):
 
 
 class _Request(NamedTuple):
-    """A snapshot's row, with the columns that are read."""
+    """Some columns of a snapshot."""
 
     pk: UUID
     position: int
@@ -53,7 +53,7 @@ class _Request(NamedTuple):
 
 
 class RequestOrigins:
-    """Looks up the requests of outputs that are live in a lineage.
+    """Finds the requests of live outputs in a lineage.
 
     Args:
         model: the model that a context is for; empty if unknown.
@@ -83,12 +83,12 @@ class RequestOrigins:
         return origins | dict(self._of_log(logged))
 
     def _of_snapshot(self, output: _LoggedOutput, snapshot: _Request) -> Origin:
-        is_other = not is_same_model(self.model, snapshot.model or self._model_of(output))
+        is_other_model = not is_same_model(self.model, snapshot.model or self._model_of(output))
         change = OTHER_FORMAT if snapshot.format != self.format else SCREEN if snapshot.screen_tokens else ""
-        return Origin(snapshot.prefix_sha256 or snapshot.sha256, change, is_other)
+        return Origin(snapshot.prefix_sha256 or snapshot.sha256, change, is_other_model)
 
     def _of_log(self, outputs: Sequence[tuple[UUID, _LoggedOutput]]) -> Iterator[tuple[int, Origin]]:
-        """Of outputs whose agents built their requests themselves, from all that was live."""
+        """Origins of outputs without a snapshot. Their requests had everything that was live."""
         if not outputs:
             return
         kinds = ("system_instruction", "memory_notebook")
@@ -104,7 +104,7 @@ class RequestOrigins:
         return named if isinstance(named, str) and named else self.session.model
 
     def _same_since(self, kind: str) -> int:
-        """The position since which the current text of a kind has been current; 0 without any."""
+        """The position of the first entry with the current text of a kind, or 0."""
         since, current = 0, None
         for entry in islice(newest_first(self.lineage, kind, self.session), SAME_TEXTS):
             text = _text_of(entry.body)
@@ -150,8 +150,8 @@ def _with_snapshots(owner: UUID, positions: Sequence[int]) -> Iterator[tuple[_Lo
         by_position[snapshot.position].append(snapshot)
     for output in outputs:
         id = named[output.position]
-        # Later snapshots were made by somebody who looked at the past.
-        earlier = [each for each in by_position[output.position - 1] if each.created_at <= output.created_at]
+        # Later snapshots at this position were requested with as_of.
+        earlier = [row for row in by_position[output.position - 1] if row.created_at <= output.created_at]
         yield output, by_id.get(id) if id in by_id else next(iter(earlier), None)
 
 

@@ -10,15 +10,15 @@ from historyapp.models.fields import PackedText
 from historyapp.models.sessions import Session
 from historyapp.models.step_positions import first_with
 
-_LOOKED_AT = 16
-"""The most checkpoints that are checked one by one for being live."""
+_MAX_CHECKED = 16
+"""The maximum number of checkpoints that are checked one by one for being live."""
 
 
 class FiguresCheckpointQuerySet(models.QuerySet["FiguresCheckpoint"]):
     def newest_in(self, lineage: Lineage, steps: int) -> "FiguresCheckpoint | None":
         """The newest checkpoint in the lineage, or None.
 
-        Mostly it is one of the session's newest. If takes have many checkpoints after the same numbers of
+        Usually it is one of the session's newest. If takes have many checkpoints after the same numbers of
         steps, each number is looked up at the position of its step in the lineage, in a few reads.
 
         Args:
@@ -27,14 +27,14 @@ class FiguresCheckpointQuerySet(models.QuerySet["FiguresCheckpoint"]):
         owners = [UUID(owner) for owner in lineage.owners]
         rows = self.filter(session_id__in=owners, version=VERSION, steps__lt=steps)
         newest = rows.order_by("-steps", "-position")
-        places = list(newest.values_list("session_id", "position")[:_LOOKED_AT])
+        places = list(newest.values_list("session_id", "position")[:_MAX_CHECKED])
         for session, position in places:
             if lineage.contains(str(session), position):
                 return self.get(session_id=session, position=position)
-        if len(places) < _LOOKED_AT:
+        if len(places) < _MAX_CHECKED:
             return None
         numbers = newest.values_list("steps", flat=True).distinct().order_by("-steps")
-        for number in numbers.iterator(chunk_size=_LOOKED_AT):
+        for number in numbers.iterator(chunk_size=_MAX_CHECKED):
             place = first_with(lineage, "steps", number + 1)
             at_place = rows.filter(session_id=UUID(place[0]), position=place[1]) if place else rows.none()
             if checkpoint := at_place.first():

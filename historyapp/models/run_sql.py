@@ -1,6 +1,6 @@
 """Runs the statements of the hot path.
 
-On SQLite they go to the driver's own connection. Django makes a cursor with two wrappers for each statement
+On SQLite they use the driver's own connection. Django makes a cursor with two wrappers for each statement
 and translates its placeholders again, which takes longer than SQLite takes to insert a short row.
 """
 
@@ -15,13 +15,13 @@ from historyapp.models.fields import on_sqlite
 
 
 def run_sql(statement: str, values: Sequence[Any]) -> list[Any]:
-    """The rows that a statement gives.
+    """Runs a statement and returns its rows.
 
     Args:
-        statement: with ``%s`` for each value and no other percent sign. Its text must be one of few.
+        statement: has ``%s`` for each value and no other percent sign. Its text must not contain values.
 
     Raises:
-        DatabaseError: Django's, as a cursor of Django raises it.
+        DatabaseError: the same as from a Django cursor.
     """
     database = connections[DEFAULT_DB_ALIAS]
     direct = _driver_connection(database)
@@ -34,7 +34,7 @@ def run_sql(statement: str, values: Sequence[Any]) -> list[Any]:
 
 
 def run_sql_for_each(statement: str, rows: Sequence[Sequence[Any]]) -> None:
-    """Runs a statement that gives no rows once for each of these; see :func:`run_sql`."""
+    """Runs a statement without results once for each row of values, see :func:`run_sql`."""
     if len(rows) == 1:
         run_sql(statement, rows[0])
         return
@@ -51,7 +51,7 @@ def run_sql_for_each(statement: str, rows: Sequence[Sequence[Any]]) -> None:
 
 
 def _driver_connection(database: Any) -> Connection | None:
-    """SQLite's connection; None on PostgreSQL, and where Django must see or refuse statements."""
+    """SQLite's connection. None on PostgreSQL, or if Django has to log or refuse statements."""
     if not on_sqlite() or database.execute_wrappers or database.queries_logged or database.needs_rollback:
         return None
     database.ensure_connection()

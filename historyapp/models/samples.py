@@ -15,11 +15,11 @@ from historyapp.models.fields import as_uuid, at_places
 from historyapp.models.sql import fetch_all
 
 MAX_LOADS = 48
-"""The most blocks of spans that one sample loads."""
+"""The maximum number of blocks of spans that one sample loads."""
 _MAX_ROUNDS = 6
-"""The most refinements: levels of blocks, and two divisions of long spans."""
+"""The maximum number of refinements: levels of blocks, and two divisions of long spans."""
 _PLACES_AT_ONCE, _SESSIONS_AT_ONCE = 800, 200
-"""The most places of one query, and the most sessions."""
+"""The maximum number of places of one query, and the maximum number of sessions."""
 _TOTALS = "SELECT session_id, position, kind, totals FROM historyapp_entry WHERE "
 
 
@@ -35,23 +35,23 @@ class StepTotals(NamedTuple):
 class _Part:
     """Consecutive spans, or pointers to blocks of one level. The totals of the first entry are read."""
 
-    what: Sequence[Span] | Sequence[SpanBlock]
+    items: Sequence[Span] | Sequence[SpanBlock]
     level: int = -1
     """-1: spans."""
 
     @property
     def key(self) -> tuple[str, int]:
-        return self.what[0].session, self.what[0].first
+        return self.items[0].session, self.items[0].first
 
     @property
     def block(self) -> SpanBlock | None:
         """The pointer, if there is only one."""
-        first = self.what[0]
-        return first if isinstance(first, SpanBlock) and len(self.what) == 1 else None
+        first = self.items[0]
+        return first if isinstance(first, SpanBlock) and len(self.items) == 1 else None
 
 
 def sample_totals(lineage: Lineage, steps: int, gap: int) -> list[StepTotals]:
-    """Totals at places that are at least ``gap`` steps apart, and mostly not much more, in order.
+    """Totals at places that are at least ``gap`` steps apart, and usually not much more, in order.
 
     Args:
         steps: the number of steps of the lineage.
@@ -119,14 +119,14 @@ def _ends(
 
 def _split(lineage: Lineage, part: _Part, count: int) -> list[_Part]:
     """Divides a part into ``count`` parts, or into twice as many if their lengths are not known."""
-    if len(part.what) > 1:
-        return _grouped(part.what, part.level, 2 * count)
+    if len(part.items) > 1:
+        return _grouped(part.items, part.level, 2 * count)
     if part.block:
         stored = lineage.load(part.block.session, part.block.position)
         if part.level == 0:
             return _grouped(stored.newest, -1, 2 * count)
         return _grouped(stored.older[part.level - 1], part.level - 1, 2 * count)
-    (span,) = part.what
+    (span,) = part.items
     assert isinstance(span, Span)
     starts = sorted({span.first + n * len(span) // count for n in range(count)})
     ends = [*(start - 1 for start in starts[1:]), span.last]

@@ -34,17 +34,17 @@ from historyapp.wire.problems import SearchTooSlow
 CANDIDATES = 200
 """Rows of one batch. Facets are counted over the hits of the first batch."""
 MAX_CANDIDATES = 1_000
-"""The most rows that one page reads. If most are not live, the page has fewer hits and a cursor."""
+"""The maximum number of rows of one page. If most are not live, the page has fewer hits and a cursor."""
 SECONDS = 5.0
 """A search is cancelled after this time."""
 COUNTED = ("tool", "status", "agent", "model", "tag")
 """The facets to count."""
 MAX_NAMED = 40
-"""The most sessions to name in a query. If more have the wanted model, each candidate is checked instead."""
+"""The maximum number of sessions to list in a query. If more match, each candidate is checked instead."""
 MAX_LISTED = 20_000
-"""The most session ids to list in a query to PostgreSQL."""
+"""The maximum number of session ids to list in a query to PostgreSQL."""
 MAX_FORKS = 20
-"""The most forks to search for a step that is not live in its own session."""
+"""The maximum number of forks to search for a step that is not live in its own session."""
 _MAX_DAYS, _MAX_MONTHS = 62, 60
 _COLUMNS = "id, session_id, first_position, last_position, anchor, step, at, status, tools"
 _SQLITE = (
@@ -249,10 +249,10 @@ class ProjectSearch:
         return hits
 
     def _hit(self, row: MatchingRow, session: Session) -> SearchHit:
-        for one in chain([session], self.forks(session, row.anchor)):
-            lineage = self.lineage(one)
+        for candidate in chain([session], self.forks(session, row.anchor)):
+            lineage = self.lineage(candidate)
             if lineage.contains(str(row.owner), row.anchor):
-                return SearchHit(row, one, True, lineage)
+                return SearchHit(row, candidate, True, lineage)
         return SearchHit(row, session, False, self.lineage(session))
 
     def lineage(self, session: Session) -> Lineage:
@@ -273,10 +273,10 @@ class ProjectSearch:
 
 @contextmanager
 def limit_statements(seconds: float) -> Iterator[None]:
-    """Ends the block when its statements take too long, each alone or all together.
+    """Ends the block if its statements take too long, individually or in total.
 
     Raises:
-        SearchTooSlow: if a statement was cancelled, or would begin after the time is over.
+        SearchTooSlow: if a statement was cancelled, or would start after the time limit.
     """
     end = time.monotonic() + seconds
 

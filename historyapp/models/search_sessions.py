@@ -24,13 +24,13 @@ from historyapp.models.search import (
 from historyapp.models.sessions import Session
 
 MAX_SESSIONS = 40
-"""The most sessions that one page searches."""
+"""The maximum number of sessions that one page searches."""
 MAX_READ = 5_000
-"""The most rows that one page reads to find sessions."""
+"""The maximum number of rows that one page reads to find sessions."""
 MAX_ROWS = 50
-"""The most rows of a session to check for a live one, for each part of the query."""
+"""The maximum number of rows of a session to check for a live one, for each part of the query."""
 _FORKS = 5
-"""The most forks to search if a session lacks a step."""
+"""The maximum number of forks to search if a session lacks a step."""
 
 
 class WholeSessionSearch:

@@ -60,7 +60,7 @@ class SearchStep(models.Model):
 
 
 class SearchProgress(models.Model):
-    """Up to where the index follows a project's feed of changes."""
+    """The last change that the index of a project includes."""
 
     project = models.OneToOneField(Project, models.CASCADE, primary_key=True, related_name="+")
     cursor = models.CharField(max_length=50)

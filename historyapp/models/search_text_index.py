@@ -19,7 +19,7 @@ _SET = "UPDATE historyapp_searchstep SET words = CAST(%s AS tsvector) WHERE id =
 _ROWS_WITH_WORDS = "SELECT rowid FROM historyapp_searchwords WHERE historyapp_searchwords MATCH %s"
 _ROWS_WITH_VECTOR = "SELECT id FROM historyapp_searchstep WHERE session_id = %s AND words IS NOT NULL"
 _MAX_PLACES = 255
-"""The most positions of one token: PostgreSQL stores no more."""
+"""The maximum number of positions of one token: PostgreSQL stores no more."""
 
 
 def add_words(documents: Iterable[tuple[int, str]]) -> None:
@@ -62,8 +62,8 @@ def match_value(terms: Sequence[Term], *alternatives: Sequence[str]) -> str:
     Args:
         alternatives: lists of tokens. A document must have at least one token of each list that is not empty.
     """
-    included = [_written(term) for term in terms if not term.is_excluded]
-    excluded = [_written(term) for term in terms if term.is_excluded]
+    included = [_term_query(term) for term in terms if not term.is_excluded]
+    excluded = [_term_query(term) for term in terms if term.is_excluded]
     if on_sqlite():
         scopes = [" OR ".join([f'"{token}"' for token in tokens]) for tokens in alternatives if tokens]
         text = " AND ".join([*[f"({scope})" for scope in scopes], *included])
@@ -72,7 +72,7 @@ def match_value(terms: Sequence[Term], *alternatives: Sequence[str]) -> str:
     return " & ".join([*[f"({scope})" for scope in scopes], *included, *[f"!({one})" for one in excluded]])
 
 
-def _written(term: Term) -> str:
+def _term_query(term: Term) -> str:
     tokens = term.marked()
     if on_sqlite():
         return f'"{" ".join(tokens)}"' + "*" * term.is_prefix

@@ -23,7 +23,7 @@ _SINGLE = ("status", *NAMED_FACETS, "errors", "likely_failures")
 _BUCKETS = ((*DAYS,), (*DAYS,)[1:], (*DAYS,)[2:], (), (UNDATED_RUNS,))
 """The date ranges that include the sessions of a bucket."""
 MAX_VALUES = 20
-"""The most values of one facet."""
+"""The maximum number of values of one facet."""
 _YES_NO = {True: "true", False: "false"}
 
 

@@ -37,7 +37,7 @@ SORTED_COLUMNS = (
 )  # fmt: skip
 """Columns to sort lists by. The time of the newest entry has a separate index."""
 _PLACES_AT_ONCE = 400
-"""The most places of one query. SQLite accepts a few hundred conditions."""
+"""The maximum number of places of one query. SQLite accepts a few hundred conditions."""
 _REWINDS = "SELECT session_id, position, body FROM historyapp_entry WHERE kind = 'rewind'"
 _FORK_SPANS = "SELECT id, fork_spans FROM historyapp_session WHERE id IN"
 
@@ -267,9 +267,7 @@ class Session(models.Model):
             yield Span(str(self.pk), 1, last)
 
     def _all_owners(self) -> tuple[str, ...]:
-        """This session and the sessions it was forked from, oldest first. Empty for a fork that is not
-        stored.
-        """
+        """This session and the sessions it was forked from, oldest first. Empty for an unsaved fork."""
         if self.forked_from_id is None:
             return (str(self.pk),)
         return tuple(str(ancestor.id) for ancestor in reversed(self.ancestors))
@@ -284,16 +282,14 @@ class Session(models.Model):
         return {}  # entries and fork points never change
 
     def _load(self, session: str, position: int) -> Lineage:
-        """The lineage stored at a rewind or fork point of this session or of a session that
-        shares entries.
-        """
+        """The lineage stored at a rewind or fork point of this session or of an ancestor."""
         key = session, position
         if key not in self._loaded:
             self._load_all([key])
         return self._loaded[key]
 
     def _load_all(self, places: Iterable[tuple[str, int]]) -> None:
-        """Reads such lineages, hundreds in one query. Takes another query for fork points."""
+        """Reads and caches these lineages, hundreds in one query. Fork points take another query."""
         missing = [place for place in set(places) if place not in self._loaded]
         for start in range(0, len(missing), _PLACES_AT_ONCE):
             batch = set(missing[start : start + _PLACES_AT_ONCE])
@@ -301,7 +297,7 @@ class Session(models.Model):
             if forks := batch - stored.keys():
                 spans = _stored_at_forks({session for session, _ in forks})
                 stored |= {(session, position): spans[session] for session, position in forks}
-            self._loaded.update({place: self.stored_lineage(form) for place, form in stored.items()})
+            self._loaded.update({place: self.stored_lineage(value) for place, value in stored.items()})
 
     def extended(self, closed: Lineage, first: int, last: int) -> Lineage:
         """A lineage followed by this session's own entries ``first`` to ``last``, if there are any."""

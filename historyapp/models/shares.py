@@ -10,7 +10,7 @@ from historyapp.models.sessions import Session
 from historyapp.models.visibility import Visibility
 
 MAX_SHARES = 100
-"""The most usable links of a session."""
+"""The maximum number of usable links of a session."""
 MAX_DAYS = 365
 """The longest lifetime of a link."""
 

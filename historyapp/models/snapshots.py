@@ -43,7 +43,7 @@ class Snapshot(models.Model):
     """The model's tokens for each token of our count, if known."""
     tools = JSONText(default=list)
     screen_tokens = models.PositiveIntegerField(default=0)
-    """The hash of the live screen, whose text is never stored."""
+    """The tokens of the live screen, whose text is never stored."""
     summaries = JSONText(default=list)
     """The ids of the summaries that the policy received."""
     manifest = JSONText()
@@ -51,8 +51,8 @@ class Snapshot(models.Model):
     sha256 = models.CharField(max_length=64)
     """The hash of the request's canonical bytes, without the live screen."""
     prefix_sha256 = models.CharField(max_length=64, blank=True, default="", db_default="")
-    """The same without cache breakpoints: reasoning is sent again where all before it has this hash. Empty in
-    snapshots from before 2026-11-26, whose contexts kept all reasoning."""
+    """The hash without cache breakpoints. Reasoning is sent again only if everything before it has this hash.
+    Empty in snapshots from before 2026-11-26, whose contexts kept all reasoning."""
     estimated = models.PositiveIntegerField()
     """Our own count of the tokens of the whole request."""
     counted = models.PositiveIntegerField(null=True)

@@ -21,7 +21,7 @@ from historyapp.models.sql import RowPlace, fetch_all
 from historyapp.models.step_positions import first_with, totals_at
 
 MAX_ENTRIES = 40_000
-"""The most entries of one search."""
+"""The maximum number of entries of one search."""
 _AT_ONCE = 1_000
 """Entries of one batch. The database compares their steps."""
 _MAX_SPANS = 100
@@ -30,7 +30,7 @@ _CUTS = "SELECT anchor, number FROM historyapp_episode WHERE "
 
 
 class _CutStep(NamedTuple):
-    """A step that a rewind or a fork cut, and that does not match in this form."""
+    """A step that a rewind or a fork cut, and that does not match after the cut."""
 
     number: int
     anchor: int
@@ -59,9 +59,8 @@ def live_matches(
     if names:
         condition &= Q(tool__in={*names, SEVERAL_TOOLS})
     read, checked = 0, set[int]()
-    held: list[
-        RowPlace | _CutStep
-    ] = []  # the last step of a batch: the next batch may have a newer row of it
+    # The last step of a batch, because the next batch may have a newer row of it.
+    held: list[RowPlace | _CutStep] = []
     for batch in span_batches(_pieces(spans, forwards=forwards), _MAX_SPANS):
         rows = [*held, *_read(batch, condition, forwards=forwards)]
         if forwards:
@@ -119,7 +118,7 @@ def _without_index(condition: Q) -> Case:
 
 
 def _read(batch: list[Span], condition: Q, *, forwards: bool) -> list[RowPlace | _CutStep]:
-    """The places of a batch's matching rows, and by anchor the cut steps that may hide one."""
+    """The places of a batch's matching rows and the cut steps that may hide one, by anchor."""
     before = {(span.session, span.first - 1) for span in batch}
     matching = in_spans(Episode.objects.all(), batch, "anchor", before=1)
     matching = matching.filter(_without_index(condition)) if condition else matching

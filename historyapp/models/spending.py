@@ -23,7 +23,7 @@ WITH RECURSIVE ancestor(id, forked_from_id, spawned_by_id) AS (
 ) SELECT id FROM ancestor LIMIT %s
 """
 MAX_ANCESTORS = 300
-"""The most sessions that one model call counts in. Each has two rows, which are locked and written."""
+"""The maximum number of sessions that count one model call. Each has two rows, which are locked."""
 
 
 class CounterQuerySet(models.QuerySet["SpendingCounter"]):
@@ -152,7 +152,7 @@ def with_ancestors(session_id: UUID) -> list[UUID]:
     """The ids of the session and of all its ancestors: the sessions it was forked from or started by. One
     query.
 
-    At most ``MAX_ANCESTORS`` and one more, which says that there are too many.
+    At most ``MAX_ANCESTORS + 1``, which means too many.
     """
     with connection.cursor() as cursor:
         id = session_id.hex if on_sqlite() else session_id

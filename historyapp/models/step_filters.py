@@ -41,7 +41,7 @@ _ERROR = Q(status="error")
 _LIKELY_FAILED = Q(likely_failure__gt="")
 """The condition of the partial index."""
 MAX_READ = 20_000
-"""The most candidates of one search."""
+"""The maximum number of candidates of one search."""
 _PAGES = (200, 2_000)
 """Candidates of the first batch, and of later ones."""
 WINDOW = 100_000
@@ -52,7 +52,7 @@ _LISTED = 0
 """The stream of cursors for searches among listed numbers, which compare only the number."""
 _FILE_KINDS = ("read", "edit")
 """Kinds of tool calls that act on a file. Other tool calls only mention a file."""
-_LOOKED_AT = 2_000
+_COUNTED = 2_000
 """The step numbers whose rows are counted, to choose between an index and the spans."""
 
 
@@ -77,7 +77,7 @@ class StepFilter:
     is ignored.
     """
     names: Flag | None = None
-    """Only steps with unseen or gone names, up to the position that the index of names has reached."""
+    """Only steps with unseen or gone names that are in the index of names."""
     text: str | None = None
     """A text in the step or in the inputs before it, see
     :class:`historyapp.models.text_search.TextSearch`.
@@ -91,7 +91,7 @@ class StepFilter:
     @property
     def is_listed(self) -> bool:
         """Whether the numbers of candidates are in another table."""
-        return self.noted or any(one is not None for one in (self.file, self.names, self.text))
+        return self.noted or any(value is not None for value in (self.file, self.names, self.text))
 
     @property
     def is_text_alone(self) -> bool:
@@ -184,7 +184,7 @@ class StepSearch:
         self, after: SearchCursor | None, limit: int
     ) -> Iterator[tuple[SearchCursor, Episode | None]]:
         """Matching steps with their cursors. A cursor without a step is where the search has to stop."""
-        if after.stream < 0 if after else self._is_through_spans():
+        if after.stream < 0 if after else self._uses_spans():
             yield from self._live_matches(after)
             return
         read = 0
@@ -202,12 +202,12 @@ class StepSearch:
             for page in self._pages(stream, numbers, started):
                 session, lineage = self._sessions[stream], self.history.lineage
                 matching = list(filter(self.step_filter.matches, page))
-                live = live_anchors(lineage, session, [one.anchor for one in matching])
-                passing = [one for one in matching if one.anchor in live]
+                live = live_anchors(lineage, session, [step.anchor for step in matching])
+                passing = [step for step in matching if step.anchor in live]
                 # A step that a rewind cut has another row with a later anchor. That row is shown if it
                 # matches.
-                shown = {one.number: one for one in sorted(passing, key=attrgetter("anchor"))}
-                passing = [one for one in passing if shown[one.number] is one]
+                shown = {step.number: step for step in sorted(passing, key=attrgetter("anchor"))}
+                passing = [step for step in passing if shown[step.number] is step]
                 for row in self._shown(session, passing, limit + 1):
                     yield SearchCursor(stream, row.number, row.anchor), row
                 read += len(page)
@@ -224,11 +224,11 @@ class StepSearch:
         lineage = self.history.lineage
         for start in range(0, len(passing), at_once):
             batch = passing[start : start + at_once]
-            rows = [one for one in batch if isinstance(one, Episode)]
+            rows = [step for step in batch if isinstance(step, Episode)]
             if len(rows) < len(batch):
-                live = Episode.objects.with_numbers(lineage, [one.number for one in batch])
+                live = Episode.objects.with_numbers(lineage, [step.number for step in batch])
                 shown = {row.anchor: row for row in live if str(row.session_id) == session}
-                rows = [shown[one.anchor] for one in batch if one.anchor in shown]
+                rows = [shown[step.anchor] for step in batch if step.anchor in shown]
             yield from rows
 
     def _listed(
@@ -242,7 +242,7 @@ class StepSearch:
         """Sessions whose texts were not indexed, so that the search read their entries."""
         return self.listed.unindexed
 
-    def _is_through_spans(self) -> bool:
+    def _uses_spans(self) -> bool:
         """Whether many rows with these numbers are not live, or many sessions have rows with them."""
         lineage = self.history.lineage
         if (
@@ -252,7 +252,7 @@ class StepSearch:
         ):
             return bool(lineage.older)
         lowest = min(self.within[0], self.within[-1])
-        return not have_few_rows(lineage, lowest, lowest + min(len(self.within), _LOOKED_AT) - 1)
+        return not have_few_rows(lineage, lowest, lowest + min(len(self.within), _COUNTED) - 1)
 
     def _live_matches(self, after: SearchCursor | None) -> Iterator[tuple[SearchCursor, Episode | None]]:
         newest = None if after and self.forwards is False else self.history.newest_shown
@@ -331,9 +331,8 @@ class StepSearch:
             rows = rows.filter(started_at__gt=UNDATED, started_at__lt=self.step_filter.until)
         size, following = _PAGES
         lineage = self.history.lineage
-        in_full = (
-            len(lineage.newest) == 1 and not lineage.older
-        )  # each step has one row, which need not be read again
+        # In a single span each step has one row, which is not read again.
+        in_full = len(lineage.newest) == 1 and not lineage.older
         while page := self._page(rows, stream, after, size, in_full=in_full):
             yield page
             if len(page) < size:
@@ -360,7 +359,7 @@ class StepSearch:
             steps = list(query.defer("excerpt"))
         else:
             steps = [StepCandidate(*row) for row in query.values_list(*StepCandidate._fields)]
-        steps.sort(key=lambda one: (one.number, one.anchor), reverse=not self.forwards)
+        steps.sort(key=lambda step: (step.number, step.anchor), reverse=not self.forwards)
         return steps[:size]
 
     def _indexed_conditions(self) -> list[Q]:
@@ -386,5 +385,5 @@ def _any_of(queries: Sequence[Any], session: str) -> Any:
         statement, own = query.values("anchor").query.sql_with_params()
         statements.append(f"SELECT anchor FROM ({statement}) AS part_{number}")  # noqa: S608 made by Django
         values += own
-    anchors = RawSQL(" UNION ALL ".join(statements), values)  # noqa: S611 likewise
+    anchors = RawSQL(" UNION ALL ".join(statements), values)  # noqa: S611 made by Django
     return Episode.objects.filter(session_id=UUID(session), anchor__in=anchors)

@@ -20,8 +20,8 @@ _CANDIDATES = (
     "SELECT COUNT(*) FROM (SELECT 1 FROM historyapp_episode WHERE number BETWEEN %s AND %s AND session_id "
 )
 _ROWS_OF_STEP, _SPARE_ROWS = 3, 16
-"""The most rows to read instead of searching for a position. If a rewind followed each step, a step has three
-rows: its own, that of the cut step, and that of the take."""
+"""The maximum number of rows of a step to read instead of searching for a position. If a rewind followed each
+step, a step has three rows: its own, the row of the cut step, and the row of the take."""
 
 
 def totals_at(session: str, position: int) -> dict[str, Any] | None:
@@ -103,14 +103,14 @@ def spans_from_step(lineage: Lineage, number: int) -> Iterator[Span]:
 
 
 def few_rows(first: int, last: int) -> int:
-    """The most rows with the numbers ``first`` to ``last`` to read in order to find the live ones."""
+    """The maximum number of rows of steps ``first`` to ``last`` to read in order to find the live ones."""
     return _ROWS_OF_STEP * (last - first + 1) + _SPARE_ROWS
 
 
 def have_few_rows(lineage: Lineage, first: int, last: int) -> bool:
     """Whether only a few rows of the lineage's sessions have these step numbers. At most one query.
 
-    True for a single span: mostly nothing was cut off, and the reader stops at :func:`few_rows`.
+    True for a single span: usually nothing was cut off, and the reader stops at :func:`few_rows`.
     """
     if not lineage.older and len(lineage.newest) < 2:
         return True

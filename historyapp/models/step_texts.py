@@ -11,7 +11,7 @@ from historyapp.models.history import History
 from historyapp.models.text_search import MAX_HITS, TextMatches, TextSearch, wanted_text, wanted_trigrams
 
 MAX_BACKWARDS = 400
-"""The most hits of a search from the newest end. Lists show a few steps and continue from there."""
+"""The maximum number of hits of a search from the newest end. Lists show only a few steps at once."""
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ def steps_with_text(history: History, text: str, within: range, max_steps: int =
     Args:
         text: see :func:`historyapp.models.text_search.wanted_text`.
         within: the step numbers, ascending or descending by 1.
-        max_steps: the most steps to search.
+        max_steps: the maximum number of steps to search.
     """
     return _search(history, within, TextSearch(history, text), max_steps)
 

@@ -21,7 +21,7 @@ from historyapp.models.sessions import Session, session_ids
 
 _MAX_SPANS = 20
 MAX_COVERING = 400
-"""The most summaries to read in order to find those that cover some positions."""
+"""The maximum number of summaries to read in order to find those that cover some positions."""
 
 
 class SummaryRow(NamedTuple):
@@ -58,13 +58,13 @@ def _valid(
 ) -> list[Row]:
     """The summaries that are valid in a lineage and existed at a position."""
     candidates = list(summaries)
-    spans = spans_at(lineage, (one.last_position for one in candidates))
+    spans = spans_at(lineage, (summary.last_position for summary in candidates))
     return [
-        one
-        for one in candidates
-        if (span := spans.get(one.last_position)) is not None
-        and span.session == str(one.session_id)
-        and existed_at(one, session, as_of)
+        summary
+        for summary in candidates
+        if (span := spans.get(summary.last_position)) is not None
+        and span.session == str(summary.session_id)
+        and existed_at(summary, session, as_of)
     ]
 
 
@@ -97,7 +97,9 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
         spans = list(islice(lineage.between(first, last), _MAX_SPANS + 1))
         if len(spans) > _MAX_SPANS:  # one range for each session, which may include summaries of takes
             parts = session.parts_with(SUMMARIES, last)
-            spans = [Span(one.session, max(first, one.first), one.last) for one in parts if one.last >= first]
+            spans = [
+                Span(part.session, max(first, part.first), part.last) for part in parts if part.last >= first
+            ]
         return in_spans(self, spans, "last_position")
 
     def live(

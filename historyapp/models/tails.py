@@ -13,7 +13,7 @@ from historyapp.models.entries import Entry
 from historyapp.models.episodes import Episode
 
 MAX_PENDING = 100
-"""The most inputs, and the most notes, after the newest step to read. The newest are read."""
+"""The maximum number of inputs after the newest step to read, and of notes. The newest are read."""
 
 
 def tail_of(lineage: Lineage) -> Tail:
@@ -31,9 +31,7 @@ def tail_of(lineage: Lineage) -> Tail:
 
 
 def _pending_entries(lineage: Lineage, after: int) -> list[Entry]:
-    """The newest inputs and notes after a position, in order. Limited separately: notes do not displace
-    inputs.
-    """
+    """The newest inputs and notes after a position, in order. Notes displace no inputs."""
 
     def newest(*kinds: str) -> list[Entry]:
         return list(
@@ -60,7 +58,7 @@ def _newest_step(lineage: Lineage, totals: Totals) -> Step | None:
     last = rest[-1] if rest else first
     # If the step was cut, the row's anchor is the cut's, but the totals are those of the step's last entry.
     own = Totals.load(last.totals)
-    likely = step.total_likely_failures + sum(one.total_likely_failures for one in previous)
+    likely = step.total_likely_failures + sum(earlier.total_likely_failures for earlier in previous)
     return step._replace(
         anchor=row.anchor,
         total_tokens=own.tokens,

@@ -14,7 +14,7 @@ from historyapp.models.history import History
 from historyapp.models.sessions import Session
 
 NEWEST = 50
-"""The most rewinds to read, newest first, so that a session with thousands of rewinds opens fast."""
+"""The maximum number of rewinds to read, newest first: a session may have thousands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,8 @@ def takes(history: History) -> list[Take]:
     found_rewinds = rewinds(history.session, history.as_of)
     if found_rewinds:  # load the newest blocks of live spans together, because each rewind needs one of them
         deque(islice(history.lineage.between(1, history.lineage.last, newest_first=True), NEWEST), maxlen=0)
-    for rewind, before, left in found_rewinds:
-        if hidden := _hidden(before, left, history.lineage):
+    for rewind, before, after in found_rewinds:
+        if hidden := _hidden(before, after, history.lineage):
             # A part that was cut off, restored and cut off again belongs to the newest rewind.
             start = bisect_left(starts, (hidden.newest[0].first, 0))
             while start < len(starts) and starts[start][0] <= hidden.last:
@@ -100,21 +100,21 @@ def rewinds(
     if up_to is not None:
         rewinds = rewinds.filter(position__lte=up_to)
     entries = list(rewinds[: limit + 1])[::-1]
-    left = [session.stored_lineage(rewind.body) for rewind in entries]
+    lineages = [session.stored_lineage(rewind.body) for rewind in entries]
     starts: list[tuple[int, Lineage]] = []
     if len(entries) <= limit:
         starts.append((session.fork_position, session.shared_lineage))
-    starts += [(rewind.position, lineage) for rewind, lineage in zip(entries, left, strict=True)]
-    stops = list(zip(entries, left, strict=True))[0 if len(entries) <= limit else 1 :]
+    starts += [(rewind.position, lineage) for rewind, lineage in zip(entries, lineages, strict=True)]
+    stops = list(zip(entries, lineages, strict=True))[0 if len(entries) <= limit else 1 :]
     return [
         (rewind, session.extended(before, position + 1, rewind.position - 1), after)
         for (position, before), (rewind, after) in zip(starts, stops, strict=False)
     ]
 
 
-def _hidden(before: Lineage, left: Lineage, live: Lineage) -> Lineage | None:
+def _hidden(before: Lineage, after: Lineage, live: Lineage) -> Lineage | None:
     """The spans that a rewind cut off and that are not live, if they branch off the live history."""
-    hidden = before.branch_off(left).without(live)
+    hidden = before.branch_off(after).without(live)
     if not hidden.newest:
         return None
     stem = before.cut(hidden.newest[0].first - 1)

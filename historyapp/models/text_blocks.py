@@ -107,7 +107,7 @@ def read_entries(
 
 
 def ordered(column: str, newest_first: bool) -> str:
-    """For ``ORDER BY``."""
+    """A term for ``ORDER BY``."""
     return f"{column} DESC" if newest_first else column
 
 

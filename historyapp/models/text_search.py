@@ -1,4 +1,4 @@
-"""Finds a text in a session: in its blocks, then in the entries that are in no block yet.
+"""Finds a text in a session: in its blocks, and in the entries after them.
 
 One search reads a bounded number of blocks and entries. If it stops early, the next search continues there.
 """
@@ -22,15 +22,15 @@ from historyapp.models.text_blocks import (
 from historyapp.models.visibility import OF_THE_AGENT, hides_results
 
 MAX_CHARACTERS = 200
-"""The most characters of a text to find."""
+"""The maximum number of characters of a text to find."""
 MAX_HITS = 2_000
 """Hits of one batch."""
 MAX_BLOCKS = 400
-"""The most blocks of one search. Each takes about 0.3 ms."""
+"""The maximum number of blocks of one search. Each takes about 0.3 ms."""
 MAX_ENTRIES = 3_000
-"""The most entries outside of blocks of one search. Each takes about 0.03 ms."""
+"""The maximum number of entries outside of blocks of one search. Each takes about 0.03 ms."""
 MAX_TEXT, MAX_BLOCK_TEXT = 1 << 24, 1 << 26
-"""The most characters of these entries and blocks. A block may have one entry of any length."""
+"""The maximum number of characters of these entries and blocks. A block may have one entry of any length."""
 
 
 class Hit(NamedTuple):
@@ -139,7 +139,7 @@ class TextSearch:
                     steps.add(hit.match.step)
                     result.hits.append(hit)
                 reached = read.first if newest_first else read.last
-            if self._is_spent:
+            if self._has_reached_limits:
                 result.more = max(reached, first) if newest_first else min(reached, end)
                 return result
         return result
@@ -149,9 +149,11 @@ class TextSearch:
         if not self.history.visible.inputs:
             accepted = [passage for passage in accepted if passage.field in OF_THE_AGENT]
         hits = [
-            Hit(UUID(within.session), self.history.lineage.session_at(one.position) == within.session, one)
-            for one in matches(accepted, self.needle)
-            if within.first <= one.position <= within.last
+            Hit(
+                UUID(within.session), self.history.lineage.session_at(match.position) == within.session, match
+            )
+            for match in matches(accepted, self.needle)
+            if within.first <= match.position <= within.last
         ]
         hits = [hit for hit in hits if hit.live or self.with_takes]
         if self.history.visible.inputs:
@@ -163,7 +165,7 @@ class TextSearch:
         return [hit for hit in hits if hit.match.field != "result" or (hit.live and hit.match.step in shown)]
 
     @property
-    def _is_spent(self) -> bool:
+    def _has_reached_limits(self) -> bool:
         return min(self.blocks_left, self.block_text_left, self.entries_left, self.text_left) <= 0
 
     def _parts(self) -> list[Span]:
@@ -185,7 +187,7 @@ class TextSearch:
         in_blocks = within if end >= within.first else None
         unread = Span(within.session, max(within.first, end + 1), within.last) if end < within.last else None
         for part in (unread, in_blocks) if newest_first else (in_blocks, unread):
-            if part is None or self._is_spent:
+            if part is None or self._has_reached_limits:
                 continue
             read_part = self._read_blocks if part is in_blocks else self._read_entries
             yield from read_part(session, part, result, newest_first=newest_first)
@@ -199,7 +201,7 @@ class TextSearch:
             self.blocks_left -= 1
             self.block_text_left -= read.size
             yield read
-            if self._is_spent:
+            if self._has_reached_limits:
                 break
 
     def _read_entries(
@@ -213,7 +215,7 @@ class TextSearch:
             if count >= BLOCK_ENTRIES or text >= BLOCK_CHARACTERS:
                 result.unindexed.add(session)
             yield read
-            if self._is_spent:
+            if self._has_reached_limits:
                 break
 
 

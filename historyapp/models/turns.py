@@ -2,7 +2,7 @@
 
 Rows have the running number of their turn, which never decreases along a lineage. The search reads rows at
 even distances between rows that have been read before. In a session of 100,000 steps it takes one query if
-the timeline has been drawn, and otherwise two.
+the timeline has been drawn, otherwise two.
 """
 
 from collections.abc import Iterable

@@ -8,8 +8,8 @@ from historyapp.core.entries import ModelOutput
 from historyapp.models.history import History
 from historyapp.models.sql import live_entries
 
-LOOKED_AT = 10
-"""The most steps to search for the tool call. Only an append with an unpaired result reads them."""
+MAX_STEPS = 10
+"""The maximum number of steps to search. Only an append with an unpaired result reads them."""
 
 Reason = Literal["answered", "abandoned", "unknown", "no_open_call"]
 
@@ -36,7 +36,7 @@ class UnpairedReason:
 
 def explain_unpaired(history: History, results: Sequence[UnpairedResult]) -> list[UnpairedReason]:
     """Why each result matches no open tool call. The entries of the same append have been stored."""
-    rows = history.rows(history.steps - LOOKED_AT + 1, history.steps)[::-1]
+    rows = history.rows(history.steps - MAX_STEPS + 1, history.steps)[::-1]
     called: list[set[str | None]] = []
     for row in rows:
         position = row.first_position

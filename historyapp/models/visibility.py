@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from historyapp.models.episodes import Episode
 
-_ASKERS = frozenset(
+_QUESTION_TOOLS = frozenset(
     (
         "askuserquestion",
         "ask_user",
@@ -36,7 +36,7 @@ EVERYTHING = Visibility(is_shared=False)
 
 def asks_person(tool_names: list[str]) -> bool:
     """Whether a step's results may be a person's answers."""
-    return any(name.rpartition("__")[2].lower() in _ASKERS for name in tool_names)
+    return any(name.rpartition("__")[2].lower() in _QUESTION_TOOLS for name in tool_names)
 
 
 def hides_results(row: "Episode") -> bool:

@@ -7,7 +7,7 @@ from uuid_utils.compat import uuid7
 from historyapp.models.projects import Project
 
 MAX_WHAT_IFS = 100
-"""The most What ifs of one project: the panel lists all of them."""
+"""The maximum number of What ifs of one project: the panel lists all of them."""
 MAX_NAME = 100
 """Characters."""
 MAX_TOKENS = 2_000_000

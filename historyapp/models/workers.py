@@ -14,9 +14,8 @@ SILENCE = timedelta(seconds=60)
 
 class WorkerQuerySet(models.QuerySet["Worker"]):
     def alive(self) -> Self:
-        now = (
-            timezone.now()
-        )  # a time in the future belongs to a worker that died before the clock was set back
+        # A time in the future belongs to a worker that died before the clock was set back.
+        now = timezone.now()
         return self.filter(seen_at__range=(now - SILENCE, now + SILENCE))
 
 

@@ -63,7 +63,7 @@ def serve(session: Session, requested: RequestedContext) -> ServedContext:
     correction = correction_of(session.project_id, model_of(session, requested))
     built = build(past, resolve_options(session, requested, correction), requested.live_screen)
     position = session.head if requested.as_of is None else requested.as_of
-    return ServedContext(built, session, position, list(past.given), correction)
+    return ServedContext(built, session, position, list(past.summary_ids), correction)
 
 
 def record_snapshot(served: ServedContext, *, counted: int | None = None) -> Snapshot:

@@ -7,7 +7,7 @@ from historyapp.terminal.safe_text import safe_line
 from historyapp.terminal.server import JsonObject, Server
 
 MAX_HITS = 50
-"""The most hits on one page of the API's search."""
+"""The maximum number of hits on one page of the API's search."""
 _MAX_TITLE = 80
 
 

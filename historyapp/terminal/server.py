@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 ROOT = "/api/v1"
 TIMEOUT_SECONDS = 30.0
 MAX_ITEMS = 500
-"""The most items on one page of the API."""
+"""The maximum number of items on one page of the API."""
 _KEY = re.compile(r"[!-~]{1,500}")
 _UNAVAILABLE = (429, 502, 503, 504)
 _MAX_ERROR = 2000

@@ -120,7 +120,7 @@ def test_a_filter_answers_as_filtering_the_list(
     monkeypatch.setattr(step_filters, "MAX_READ", 5 if window == 3 else MAX_READ)
     if window == 1:  # every search goes through spans, a few entries at a time
         monkeypatch.setattr("historyapp.core.lineage.BLOCK", 2)
-        monkeypatch.setattr(StepSearch, "_is_through_spans", lambda search: True)
+        monkeypatch.setattr(StepSearch, "_uses_spans", lambda search: True)
         monkeypatch.setattr("historyapp.models.span_search._AT_ONCE", 2)
         monkeypatch.setattr("historyapp.models.entries._SHORT", 4)
         monkeypatch.setattr("historyapp.models.span_search.MAX_ENTRIES", 9)

@@ -13,7 +13,7 @@ from historyapp.core.entries import Rewind, SystemInstruction, ToolResult, ToolR
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.models import ApiKey, Entry, Episode, Project, Session, sql
 from historyapp.models.history import History
-from historyapp.models.unpaired import LOOKED_AT, UnpairedReason
+from historyapp.models.unpaired import MAX_STEPS, UnpairedReason
 from historyapp.services import statements
 from historyapp.services.append import append
 from historyapp.services.sessions import change_session, create_session
@@ -120,7 +120,7 @@ def test_why_a_result_answers_nothing_is_found_among_the_newest_steps(
     project: Project, session: Session, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     append(project, session.pk, [call("old"), *[call(str(number)) for number in range(2000)]])
-    with django_assert_max_num_queries(4 + 2 + 3 + LOOKED_AT):
+    with django_assert_max_num_queries(4 + 2 + 3 + MAX_STEPS):
         told = append(project, session.pk, [ok("1995"), ok("old")]).unpaired
     assert [(one.reason, one.step) for one in told] == [("abandoned", 1997), ("unknown", None)]
 

@@ -16,7 +16,7 @@ from historyapp.core.results import returned_text
 FIRST_STEP = 7
 """Earlier steps have little to choose from."""
 DECISIONS = 16
-"""The most steps of one session that are measured, spread evenly: long sessions must not outweigh others."""
+"""The maximum number of measured steps of a session, spread evenly. Long sessions must not dominate."""
 WINDOW = 200
 """Characters around an identifier that count as its line, for long lines."""
 _SPOTS = 200  # occurrences of a name in a context that are checked

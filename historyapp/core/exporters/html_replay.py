@@ -33,7 +33,7 @@ HEAD, TAIL = 30_000, 10_000
 MAX_IMAGE = 1_500_000
 """Characters of base64 of the largest image that the file keeps."""
 MAX_PARTS = 200
-"""The most parts of one input or result, and the most calls of a step, that the file keeps."""
+"""The maximum number of parts of an input or result, and of calls of a step, that the file keeps."""
 _BATCH = 64 * 1024
 """Characters that are sent at once."""
 

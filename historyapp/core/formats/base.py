@@ -28,10 +28,10 @@ Source: OpenAI Cookbook, "How to count tokens with tiktoken", ``tokens_per_messa
 PRIMING = 3
 """Tokens that the provider adds before every answer. Source: the same."""
 OWN_TOOL = 800
-"""The most tokens that a provider adds for a built-in tool. Source: Claude documentation, "Tool use", which
-lists 245 to 735 tokens by tool. OpenAI publishes no figures."""
+"""The maximum number of tokens that a provider adds for a built-in tool. Source: Claude documentation, "Tool
+use", which lists 245 to 735 tokens by tool. OpenAI publishes no figures."""
 PER_PAGE = 3000
-"""The most tokens of a page of a PDF. Source: Claude documentation, "PDF support"."""
+"""The maximum number of tokens of a page of a PDF. Source: Claude documentation, "PDF support"."""
 PAGE = 20_000
 """Characters of a document or sound that count as a page: an estimate, since its pages are not known."""
 
@@ -67,7 +67,7 @@ class Format(ABC):
 
     name: ClassVar[str]
     max_frame: ClassVar[Frame] = Frame(before=START)
-    """The most that :meth:`frame` adds."""
+    """The largest frame that :meth:`frame` returns."""
     longest_id: ClassVar[int] = 64
     """Characters of a call's id that the provider accepts."""
     priming: ClassVar[int] = PRIMING

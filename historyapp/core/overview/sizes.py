@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 MAX_POINTS = 400
-"""The most points. If there are more, each represents twice as many steps."""
+"""The maximum number of points. If there are more, each represents twice as many steps."""
 MAX_COMPACTIONS = 100
 
 

@@ -31,7 +31,7 @@ class Assembly:
     live_screen: Rendered | None
     fixed: list[Segment]
     used: int
-    """Tokens of the fixed parts, of everything added so far, and the most that the format may add."""
+    """Tokens of the fixed parts, of everything added so far, and of the largest frame of the format."""
     past: Past
     extras: RequestExtras
     parts: list[ContextPart] = field(default_factory=list)

@@ -43,7 +43,7 @@ FRESH = 0.2
 """Share of the room for lines and names that appear nowhere else, even where the newest step is clipped for
 them. Each request pays for them in full."""
 MAX_FRESH = 0.3
-"""The most that they get if the newest step is short."""
+"""Their maximum if the newest step is short."""
 FRESH_LINES = 0.4
 """Share of ``FRESH`` for lines. Names get the rest."""
 MIN_FRESH = 20

@@ -20,7 +20,7 @@ from historyapp.models import Project
 from historyapp.services.retention import blocked_by_forks, purge, purgeable
 
 _NAMED = 10
-"""The most forks that are listed for each session that they block."""
+"""The maximum number of forks that are listed for each session that they block."""
 
 
 class Command(PlayheadCommand):

@@ -13,7 +13,7 @@ from historyapp.services.figures.day_checks import rebuild_days
 from historyapp.services.projections import RebuildReport, parents_first, rebuild
 
 FIRST_DIFFERENCES = 10
-"""The most differences listed for a session; the others are only counted."""
+"""The maximum number of differences listed for a session; the others are only counted."""
 
 EARLIER = (
     "an earlier version recorded entry {} and later ones without totals by model; this cannot change and "

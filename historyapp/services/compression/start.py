@@ -254,7 +254,7 @@ def due_sessions() -> list[UUID]:
 
 def unclaimed_runs() -> list[UUID]:
     """Active runs with no item that a worker holds."""
-    claimed = CompressionItem.objects.under_way(timezone.now()).filter(run=OuterRef("pk"))
+    claimed = CompressionItem.objects.in_progress(timezone.now()).filter(run=OuterRef("pk"))
     runs = CompressionRun.objects.active().filter(~Exists(claimed)).order_by("id")
     return list(runs.values_list("pk", flat=True))
 

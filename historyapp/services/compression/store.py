@@ -177,7 +177,7 @@ def abort_run(run_id: UUID, reason: str) -> None:
     now = timezone.now()
     with writing():
         run = CompressionRun.objects.select_for_update().filter(pk=run_id).first()
-        if run is None or not run.active or run.items.under_way(now).exists():
+        if run is None or not run.active or run.items.in_progress(now).exists():
             return
         session = Session.objects.select_for_update().get(pk=run.session_id)
         run.state = run.State.PARTLY_FAILED if run.done else run.State.FAILED

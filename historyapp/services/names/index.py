@@ -128,9 +128,8 @@ def add_chunk(session: Session, last: int | None = None, *, is_interactive: bool
         return False
     with writing():
         held = NameIndex.objects.select_for_update().filter(pk=index.pk).first()
-        if (
-            held and held.position == start
-        ):  # otherwise another process was faster, or the session was deleted
+        # Otherwise another process was faster, or the session was deleted.
+        if held and held.position == start:
             _store(held, chunk)
     merge_runs(index, is_interactive=is_interactive)
     return held is not None and chunk.last < end
