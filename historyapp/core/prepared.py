@@ -20,7 +20,7 @@ class Prepared(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes that are stored of it."""
+        """The stored size in bytes."""
         return len(self.body) + len(self.metadata)
 
 
@@ -28,14 +28,14 @@ def prepare(draft: EntryDraft, tokens: int | None = None) -> Prepared:
     """A draft, ready to be appended.
 
     Args:
-        tokens: of the draft's body; null to count them here.
+        tokens: the tokens of the draft's body; None to count them here.
 
     Raises:
         Invalid: when the entry holds too many JSON values.
     """
     body = dump_json(dump_body(draft.body))
     metadata = dump_json(dict(draft.metadata)) if draft.metadata else "{}"
-    is_long = len(body) > MAX_VALUES or len(metadata) > MAX_VALUES  # else it has fewer
+    is_long = len(body) > MAX_VALUES or len(metadata) > MAX_VALUES  # a shorter text holds fewer values
     if is_long and (holds_more_values(body, MAX_VALUES) or holds_more_values(metadata, MAX_VALUES)):
         raise Invalid(f"An entry holds more than {MAX_VALUES:,} JSON values.")
     return Prepared(draft, entry_tokens(draft.body) if tokens is None else tokens, body, metadata)

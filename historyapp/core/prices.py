@@ -25,10 +25,10 @@ class Price(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     input: float = Field(ge=0)
-    """Of input that is neither read from a cache nor written to one."""
+    """For input that is neither read from a cache nor written to one."""
     output: float = Field(ge=0)
     cache_read: float | None = Field(default=None, ge=0)
-    """Null: the same as ``input``; likewise ``cache_write``."""
+    """Null: the price of ``input``. The same applies to ``cache_write``."""
     cache_write: float | None = Field(default=None, ge=0)
 
     def cost(self, usage: Usage) -> int:
@@ -57,7 +57,7 @@ class Costs(NamedTuple):
 
 
 MAX_DATE = 40
-"""Characters of a list's date."""
+"""The most characters of a list's date."""
 _PRICES: TypeAdapter[dict[str, Price]] = TypeAdapter(dict[str, Price])
 _RELEASE = re.compile(r"[-@](latest|preview|20\d\d-?\d\d-?\d\d)$")
 """The release in a model's name: OpenAI and Anthropic put its date last, Google Cloud after an ``@``."""
@@ -98,7 +98,7 @@ def load_prices(overrides: Path | None = None) -> Prices:
     """The price list. Prices in an operator's file replace those of the same models.
 
     Raises:
-        ValueError: when a file is not of that shape; it says which.
+        ValueError: when a file is not a price list. The message names the file.
     """
     data = _read(json.loads(files("historyapp.core").joinpath("prices.json").read_text()), "prices.json")
     if overrides is None:

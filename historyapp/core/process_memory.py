@@ -5,7 +5,8 @@ import sys
 
 
 def return_free_memory() -> None:
-    """Gives freed memory back to the system. Otherwise glibc keeps it; other C libraries do without."""
+    """Returns freed memory to the system, which glibc otherwise keeps. Does nothing with other C
+    libraries."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
     if trim:
         trim(0)

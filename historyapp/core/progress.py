@@ -44,7 +44,7 @@ def compile_progress(past: Steps, settings: SessionSettings, count: TokenCounter
     """The history as text within ``settings.max_tokens``.
 
     Long forms for the newest ``full_message_count`` steps and where no summary exists, summaries for the
-    rest. Oldest first, without what does not fit.
+    rest. Oldest first; steps that do not fit are left out.
     """
     newest_full = past.steps - settings.full_message_count
 
@@ -62,7 +62,7 @@ def fill(
     count: TokenCounter,
     line: Callable[[Episode], str],
 ) -> list[tuple[Episode, str, int]]:
-    """Steps that fit, with their line and its tokens, oldest first; stops at the first that does not."""
+    """The newest steps that fit, each with its line and the line's tokens, oldest first."""
     fitted: list[tuple[Episode, str, int]] = []
     for episode in stream:
         text = line(episode)

@@ -1,8 +1,8 @@
 """The fold that turns a lineage of entries into counters and episode rows.
 
-Both the append path and ``manage.py rebuild_projections`` run this same fold, so what is shown can always be
-made again from the log. It keeps what it needs between appends in :class:`Tail`, which the session row holds:
-appending never reads earlier entries. The values here are named tuples, which change faster than dataclasses.
+Both the append path and ``manage.py rebuild_projections`` run this fold, so the rows can always be rebuilt
+from the log. Its state between appends is a :class:`Tail` in the session row, so an append never reads
+earlier entries. The values are named tuples, which are faster to copy with changes than dataclasses.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,14 +50,14 @@ class Totals(NamedTuple):
     steps: int = 0
     errors: int = 0
     tokens: int = 0
-    """As a model would read the entries, by our own count."""
+    """The tokens of the entries as a model reads them, by our own count."""
     input_tokens: int = 0
     """As reported by providers, added up over all model calls; likewise ``output_tokens``."""
     output_tokens: int = 0
     cost: int = 0
     """Reported by the source, in millionths of a US dollar."""
     models: Mapping[str, ModelTotals] = _NO_MODELS
-    """What each model used, by the name that the calls' metadata give; empty if they give none."""
+    """Usage by model name; the empty name for model calls whose metadata names no model."""
     orphans: int = 0
     """Entries of results recorded before the first step; only transcripts have them."""
 
@@ -111,8 +111,8 @@ class Step(NamedTuple):
     """An episode as lists show it: its row in the ``Episode`` table. Previews hold up to 200 characters."""
 
     anchor: int
-    """Where the step began. In a row made for a step that a rewind or a fork cut: the position before the new
-    tail, that is of the rewind entry or of the fork point."""
+    """The position where the step began. In the row of a step that a rewind or a fork cut: the position
+    before the new tail, which is that of the rewind entry or the fork point."""
     number: int
     first_position: int
     last_position: int
@@ -134,8 +134,8 @@ class Step(NamedTuple):
     unpaired: int = 0
     """Results recorded during this step that answer none of its calls."""
     kind: Kind | Literal[""] = ""
-    """Of the first call, see :mod:`historyapp.core.call_subjects`. Empty in an answer. In rows of earlier
-    versions this and the four columns below are empty until ``rebuild_projections`` has run."""
+    """The kind of the first call, see :mod:`historyapp.core.call_subjects`. Empty in an answer. In rows of
+    earlier versions this and the four columns below are empty until ``rebuild_projections`` has run."""
     target: str = ""
     """What the first call is about: its command, file, pattern, address or task, up to 200 characters."""
     likely_failure: str = ""
@@ -145,8 +145,8 @@ class Step(NamedTuple):
     total_likely_failures: int = 0
     """Live steps up to and including this one that have a ``likely_failure``."""
     turn: int = 0
-    """How many turns there were up to this step: one begins with the first step after an input from a person.
-    0 before the first one, and in rows of earlier versions until a worker has counted them."""
+    """The number of turns up to this step. A turn begins with the first step after an input from a person. 0
+    before the first turn, and in rows of earlier versions until a worker has counted them."""
     turn_first: int = 0
     """The first step of the turn; 0 if ``turn`` is 0."""
     compactions: int = 0
@@ -154,16 +154,16 @@ class Step(NamedTuple):
     kind_totals: Mapping[str, int] = _NO_KINDS
     """Steps up to this one by ``kind``, without answers."""
     checks: Mapping[str, Check] = _NO_CHECKS
-    """How the results of the calls with these ids are read. Not in the row."""
+    """How to check the results of the calls, by their ids. Not in the row."""
     excerpt: Excerpt | None = None
-    """Null: not computed here. The row may have it."""
+    """None: not computed here, but possibly in the row."""
 
     @property
     def progress(self) -> Progress:
         return Progress(self.pending, self.statuses, self.status)
 
     def dump(self) -> dict[str, Any]:
-        """As stored with a session. The excerpt of a step that has ended is in its row alone."""
+        """As stored with a session. The excerpt of a step that has ended is only in its row."""
         excerpt = self.excerpt.dump() if self.excerpt and self.pending else None
         checks = {id: list(check) for id, check in self.checks.items()} if self.pending else {}
         return {**self._asdict(), "pending": list(self.pending), "checks": checks, "excerpt": excerpt}
@@ -179,7 +179,7 @@ class Step(NamedTuple):
 
 
 _BEFORE_THE_FIRST = Step(0, 0, 0, 0, "success")
-"""The totals from which the first step goes on."""
+"""The totals before the first step."""
 
 
 class Tail(NamedTuple):
@@ -278,7 +278,7 @@ def _begin(tail: Tail, totals: Totals, entry: Entry, output: ModelOutput, *, exc
 
 
 def _checks(output: ModelOutput, first: CallSubject | None) -> dict[str, Check]:
-    """How the results of an output's calls are read, by the calls' ids."""
+    """How to check the results of an output's calls, by the calls' ids."""
     if output.use_tool and first:
         return {"": _check(output.use_tool, first.kind)}
     kinds = (first.kind if first else None, *[None] * MAX_CHECKED)
@@ -331,7 +331,7 @@ def _answer(
 
 
 _newest_moment = (UNDATED, UNDATED.isoformat())
-"""The newest time that was written, and its text: the entries of one append share one."""
+"""The last formatted time and its text. The entries of one append have the same time."""
 
 
 def _iso(moment: datetime) -> str:
@@ -345,7 +345,7 @@ def _iso(moment: datetime) -> str:
 
 
 def _failure(step: Step, status: Status, answered: Sequence[PairedResult]) -> dict[str, Any]:
-    """The columns about what failed. A step that ended in an error is no likely failure."""
+    """The columns about failures. A step that ended in an error is not a likely failure."""
     before = step.total_likely_failures - bool(step.likely_failure)
     reported = next((result for result, calls in answered if calls and result.status == "error"), None)
     if reported and "error" not in step.statuses:

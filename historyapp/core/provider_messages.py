@@ -1,6 +1,6 @@
 """Reading assistant messages of any provider: OpenAI chat, OpenAI responses or Anthropic.
 
-Any field may have any type: agents pass on what their SDK or a compatible server gave them.
+Any field may have any type: agents pass on what their SDK or a compatible server returned.
 """
 
 from collections.abc import Iterator
@@ -139,7 +139,7 @@ def _thoughts(message: dict[str, Any], blocks: list[dict[str, Any]]) -> Iterator
 
 
 def _reasoning(message: dict[str, Any], blocks: list[dict[str, Any]]) -> Iterator[Any]:
-    """The provider's own blocks that it wants back."""
+    """The blocks that the provider requires in later requests."""
     yield from _blocks(message.get("reasoning_details")) or _blocks(message.get("thinking_blocks"))
     for block in blocks:
         kind = block.get("type")

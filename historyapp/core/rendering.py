@@ -1,4 +1,4 @@
-"""Episodes as text, exactly as users of the earlier episodic histories know it (SEMANTICS A)."""
+"""Episodes as text, exactly as the earlier episodic histories wrote it (SEMANTICS A)."""
 
 from collections.abc import Iterable, Iterator
 
@@ -8,7 +8,7 @@ from historyapp.core.json import text_or_json
 from historyapp.core.results import further_parts, result_text, returned_text
 
 JUDGED_STEP = "execute_step"
-"""The action of a step that was recorded whole, with its analysis and its supervision."""
+"""The action of a step that was recorded at once, with its analysis and its supervision."""
 
 
 def long_form(episode: Episode) -> str:
@@ -49,7 +49,7 @@ def _block(text: str) -> str:
 
 
 def detailed_form(episode: Episode) -> str:
-    """A judged step by its analysis, execution and supervision (SEMANTICS C), any other in its long form."""
+    """A judged step as analysis, execution and supervision (SEMANTICS C); any other step in its long form."""
     review = episode.reviews[-1] if episode.reviews else None
     action, result = episode.action, episode.result
     if review is None or result is None or action is None or action.name != JUDGED_STEP:

@@ -1,14 +1,14 @@
-"""How many tokens a request had: our count of its entries beside the input that the provider reported.
+"""Counts the tokens of a request and compares them with the input that the provider reported.
 
-A transcript does not hold the whole request: the system prompt and the tools are missing, and so is what a
-harness adds on its own. The first reported input of a window says how much that is. From then on each
-request is expected to have as many tokens more as entries were added. Where the report departs from that by
-more than :data:`JUMP`, something joined or left the request unrecorded. The unseen part is then fixed again,
-at once if the log names the event: the request is smaller than the one before, so the agent took something
-out of it; an input names files that the agent attached; or the provider ran a tool itself, as a web search.
+A transcript does not contain the whole request: the system prompt, the tools and the harness's additions are
+missing. The first reported input of a window shows how many tokens this unseen part has. After that, each
+request is expected to grow by the tokens of the added entries. If the report differs from this by more than
+:data:`JUMP`, something was added or removed without a record. The unseen part is then computed again, at once
+if the log names the event: the request is smaller than the previous one, so the agent removed something; an
+input names files that the agent attached; or the provider ran a tool itself, for example a web search.
 
-The model's own words count as reported: an output is what the provider billed as one. OpenAI's models do not
-see the reasoning of earlier turns again. Other texts count by our tokenizer times the model's factor.
+Outputs count as billed. OpenAI's models do not see the reasoning of earlier turns again. Other texts are
+counted by our tokenizer, times the model's factor.
 """
 
 from collections import Counter
@@ -25,8 +25,8 @@ Part = Literal[
     "unseen", "instruction", "notebook", "tools", "summary", "person", "harness", "results", "assistant",
     "steps", "screen", "overhead", "removed",
 ]  # fmt: skip
-"""The parts of a request. ``steps``, ``screen``, ``overhead`` and ``tools`` are known of snapshots alone.
-``removed`` is what was taken out of the others, below zero."""
+"""The parts of a request. ``steps``, ``screen``, ``overhead`` and ``tools`` are known only for snapshots.
+``removed`` is negative: the tokens that were removed from the other parts."""
 FACTORS = {
     "claude-fable-5": 1.55,
     "claude-opus-4-7": 1.55,
@@ -36,25 +36,25 @@ FACTORS = {
     "claude": 1.2,
     "": 1.1,
 }
-"""Tokens for each token of o200k_base, by the beginning of the model's name, on 2026-11-23. From tool results
-between two reported inputs of recorded sessions, four fifths of which lie from 1.1 to 1.5 and 1.5 to 1.7."""
+"""Tokens for each token of o200k_base, by the beginning of the model's name, on 2026-11-23. Measured with
+tool results between two reported inputs; 80 % of them lie between 1.1 and 1.5, or 1.5 and 1.7."""
 JUMP, MIN_JUMP = 0.05, 2_000
-"""A departure that is not an error of counting: as a share of the reported input, and in tokens."""
+"""Larger differences are not counting errors: as a share of the reported input, and in tokens."""
 
 
 Reason = Literal["removed", "attached", "hosted", "unknown"]
-"""Why a request departs from what was expected: it is smaller than the one before, so something was taken out
-of it; an input names files whose text is not in the log; the provider ran a tool and kept what it found; or
-nothing says why."""
+"""Why a request differs from its expected size: it is smaller than the previous one, so something was
+removed; an input names files whose text is not in the log; the provider ran a tool and kept the result; or
+the reason is unknown."""
 ATTACHMENT = "@"
-"""Before the path of a file that Claude Code attaches."""
+"""The sign before the path of a file that Claude Code attaches."""
 
 
 class Jump(NamedTuple):
     """Tokens that were added to or removed from the request without a trace in the transcript."""
 
     position: int
-    """Of the output whose request had them first."""
+    """The position of the output whose request had them first."""
     tokens: int
     """Negative if they were removed."""
     reason: Reason = "unknown"
@@ -64,12 +64,12 @@ class RequestTokens(NamedTuple):
     """The tokens of one request."""
 
     parts: dict[Part, int]
-    """By our count; ``unseen`` as far as it is known."""
+    """By our count; ``unseen`` only if it is known."""
     reported: Usage | None
     """Null: the provider reported nothing."""
     anchor: int | None
-    """The position of the output whose request fixed the unseen part; null: no request of the window is
-    reported."""
+    """The position of the output whose request determined the unseen part; None if no request of the window
+    was reported."""
     jumps: tuple[Jump, ...] = ()
 
     @property
@@ -84,7 +84,7 @@ class RequestTokens(NamedTuple):
 
 
 def factor_for(model: str) -> float:
-    """The model's tokens for each of ours."""
+    """How many tokens the model counts for each of ours."""
     if encoding_for(model) is not None:
         return 1.0
     name = model.lower().rpartition("/")[2].rpartition(":")[2]
@@ -101,7 +101,7 @@ def count_request(
         rows: the entries of the request, oldest first.
         fixed: tokens of instruction, notebook and replaced history, by our tokenizer.
         output: the output itself; None if the request has not been answered.
-        model: of outputs that name none.
+        model: the model of outputs that name none.
     """
     count = _Count(fixed, model)
     for row in rows:
@@ -120,17 +120,17 @@ class _Count:
         self._fixed = fixed
         self._model = model
         self._texts = Counter[Part]()
-        """Of inputs and results, by our tokenizer."""
+        """Tokens of inputs and results, by our tokenizer."""
         self._earlier_turns = 0
         """Tokens of the outputs of earlier turns, as the model sees them again."""
         self._turn: list[tuple[int, int]] = []
-        """Of each output since the person's newest input: its tokens now, and after the turn."""
+        """For each output since the person's newest input: its tokens within the turn, and after it."""
         self._unseen: int | None = None
         self._removed = 0
         """Tokens that were removed without a record; negative."""
         self._last_gap = 0
         self._last_input = 0
-        """As last reported."""
+        """The last reported input."""
         self._names_files = False
         """Whether an input since the last output names files to attach."""
         self._had_hosted = False
@@ -159,7 +159,7 @@ class _Count:
         if reported is None:
             return
         gap = reported.input - sum(self.parts().values())
-        # Whether the provider ran a tool for the output and the transcript does not hold what that found.
+        # Whether the provider ran a tool for the output. The transcript does not contain its result.
         has_hosted = bool(mapping(output.metadata.get("source")).get("hosted"))
         reason = self._reason(gap, reported.input, has_hosted)
         self._had_hosted = has_hosted
@@ -181,7 +181,7 @@ class _Count:
         self._last_gap = gap
 
     def _reason(self, gap: int, sent: int, has_hosted: bool) -> Reason:
-        """Why a request may depart from what was expected."""
+        """Why a request may differ from its expected size."""
         if gap < self._last_gap:
             return "removed" if sent < self._last_input else "unknown"
         if has_hosted or self._had_hosted:

@@ -18,7 +18,7 @@ from historyapp.core.results import NO_OUTPUT
 from historyapp.core.text import without_colours
 
 _HEAD = 300
-"""Characters in which a harness says what it did."""
+"""Characters at the beginning in which a harness reports what it did."""
 _TAIL = 4_000
 """Characters at the end of an output in which the last line is looked for."""
 _SEARCHED = 60_000
@@ -28,7 +28,7 @@ _TASKS = ("todos", "plan", "task_list")
 _DONE = (
     "updated", "uccess", "created", "Applied ", "edited", "Done", "ompleted", "overwr", "inserted", "saved",
 )  # fmt: skip
-"""What the first line of an edit says that was made."""
+"""Words in the first line of the result of a successful edit."""
 _DIFF = ("--- ", "diff --git ", "@@ ")
 _NEW_FILE = ("created successfully", "successfully created", "new file", "\nA ", "@@ -0,0 +1")
 _SHOWN = re.compile(r"Showing lines (\d{1,9})-(\d{1,9}) of ")
@@ -37,14 +37,14 @@ _FOUND = re.compile(r"Found (\d{1,9}) (match|file)(?:es|s|\(s\))?(?![A-Za-z])")
 _TOTAL = re.compile(r"Found (\d{1,9}) total occurrences? across (\d{1,9}) files?")
 _PLACE = re.compile(r"((?:[A-Za-z]:(?=[/\\]))?[^:\t\"{}<>|;=]{1,400}):\d{1,7}[:\t]")
 _MARKED_PLACE = re.compile(r":\d{1,7}[:\t]")
-"""What each place has in it. To look for it once spares most results the search of each line."""
+"""A part of every place. Most results do not contain it, so their lines need not be searched."""
 _NUMBERED = re.compile(r"\n {0,9}+\d{1,7}+[:→\t]")  # possessive: half the time where lines are indented
 _NO_PATH = frozenset('\t"{}<>|;=')
-"""Characters that tell a text from the path of a file."""
+"""Characters that do not occur in the path of a file."""
 _NOTES = ("[", "(")
-"""How lines begin that a harness adds to what it found."""
+"""The beginnings of lines that a harness adds to the results."""
 _STRUCTURED = ("{", "<", "[{", "[\n")
-"""How an output begins whose last line says little."""
+"""The beginnings of structured outputs, whose last line says little."""
 _FOLDER = "Here's the files and directories "
 _ONE_LINE = "(1 lines total)]"
 _SILENT = "Your command ran successfully and did not produce any output"
@@ -60,9 +60,9 @@ def call_figures(kind: Kind, arguments: Any) -> tuple[int, ...]:
     """Facts about the result that follow from the arguments.
 
     Returns:
-        Of an edit, also by SWE-agent's command, the lines added and removed; where the call does not say
-        which lines it replaces, as of a file that is written whole, its lines; of a read the first line and
-        the last one, 0 if it is open; of a list of tasks their number. Empty: nothing is known.
+        For an edit: the number of lines added and removed, or only of the lines added if the call does not
+        say which lines it replaces, for example when it writes a whole file. For a read: the first line and
+        the last one, or 0 for the end of the file. For a list of tasks: their number. Empty if unknown.
     """
     if kind == "edit":
         lines = edited_lines(arguments)
@@ -97,7 +97,7 @@ def result_fact(check: Check, text: str) -> str:
     """The text in the row of a successful call, or an empty text.
 
     Args:
-        text: what the tool returned, without what a harness wrote before it.
+        text: what the tool returned, without the harness's text before it.
     """
     match check.kind:
         case "read":
@@ -114,7 +114,7 @@ def result_fact(check: Check, text: str) -> str:
 
 
 def _task_fact(text: str) -> str:
-    """What Claude Code says of one task, without the words that the call has, too."""
+    """What Claude Code reports about one task, without the words that the call already contains."""
     if made := _TASK_MADE.match(text):
         return f"task {made[1]}"
     changed = _TASK_CHANGED.match(text)
@@ -143,7 +143,7 @@ def _lines_read(requested: tuple[int, ...], text: str) -> str:
 
 
 def _single_line(text: str) -> str:
-    """What a view of SWE-agent shows of a file of one line, which it also numbers."""
+    """The fact for SWE-agent's view of a file that has only one line."""
     return _count(1, "line") if text.startswith(_FILE) and _ONE_LINE in text[:_HEAD] else ""
 
 
@@ -206,10 +206,10 @@ def _more(text: str) -> str:
 
 
 def _number_of_paths(text: str) -> int:
-    """How many lines a text has, if each is the path of a file, apart from notes; else 0."""
+    """The number of lines if all of them, except notes, are paths of files; otherwise 0."""
     first = text.partition("\n")[0]
     if first and not first.startswith(_NOTES) and not _is_path(first):
-        return 0  # as in most results, which need not be split
+        return 0  # as for most results; they need not be split
     lines = [line for line in text.split("\n") if line and not line.startswith(_NOTES)]
     return len(lines) if all(map(_is_path, lines)) else 0
 
@@ -220,7 +220,7 @@ def _is_path(line: str) -> bool:
 
 
 def _listed(text: str) -> str:
-    """How many paths the view of a folder lists, without the folder."""
+    """The number of paths that the view of a folder lists, without the folder itself."""
     if not text.startswith(_FOLDER):
         return ""
     paths = text[:_SEARCHED].count("\n/")

@@ -1,4 +1,4 @@
-"""A result in the row of a list: the beginning of what a tool printed, not what a harness put around it."""
+"""The preview of a result: the beginning of the tool's output, without the harness's additions."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -12,22 +12,22 @@ from historyapp.core.shell_output import STREAMS, printed, shell_output
 from historyapp.core.text import preview, without_colours
 
 _TEXTS = ("text", "title", "tool_name", "name")
-"""The fields of a part that can stand for it, the best first."""
+"""The fields that can represent a part, the best first."""
 _CONTENTS = ("text", "content", "result", "message")
-"""The fields of an object that hold what it is about."""
+"""The fields that can hold the content of an object."""
 _ENOUGH = 1_000
 """Characters; a preview has 200."""
 _REPORT = '{"output"'
 """How Codex once reported a command: an object in JSON."""
 _CUT = ("Warning: truncated output", "Total output lines:")
-"""How Codex begins an output that it cut; a blank line follows."""
+"""How Codex begins an output that it shortened; a blank line follows."""
 
 
 def result_preview(result: ToolResult, check: Check | None = None) -> str:
     """Up to 200 characters on one line.
 
     Args:
-        check: what is known of the call, by which some kinds of tool have a better line than the beginning.
+        check: facts about the call. With them, some kinds of tools have a better line than the beginning.
 
     >>> parts = [{"type": "text", "text": "Exit code: 0\\nOutput:\\n3 files changed"}]
     >>> result_preview(ToolResult(status="success", outputs=parts))
@@ -44,7 +44,7 @@ def result_preview(result: ToolResult, check: Check | None = None) -> str:
 
 
 def _words(outputs: Any) -> str:
-    """The beginning of what the outputs say."""
+    """The text of the outputs, or its beginning."""
     match outputs:
         case str():
             return outputs
@@ -58,7 +58,7 @@ def _words(outputs: Any) -> str:
 
 
 def _joined(parts: Iterable[Any]) -> str:
-    """The texts of parts, one behind another, until there are enough."""
+    """The texts of parts, joined until there are enough characters."""
     texts, size = list[str](), 0
     for part in parts:
         texts.append(_part_text(part))

@@ -68,7 +68,7 @@ def returned_text(result: ToolResult) -> str:
 
 
 def returned_content(result: ToolResult) -> Any:
-    """As :func:`returned_text`, with the images and other parts of a result that has any."""
+    """Like :func:`returned_text`, but with images and other parts, if the result has any."""
     if not are_parts(result.outputs):
         return returned_text(result)
     words = returned_text(result.model_copy(update={"outputs": None}))

@@ -14,16 +14,16 @@ MoneySource = Literal["reported", "priced", "reported and priced", "unknown", "n
 
 
 MIN_WRITTEN = 500
-"""From this many output tokens, the pages say when less than half of them was reported."""
+"""From this many output tokens, pages warn if less than half of them were reported."""
 
 
 class RunTokens(NamedTuple):
     """Tokens of a run."""
 
     usage: Usage
-    """What the providers reported; zeros with ``estimated``."""
+    """What the providers reported; zeros if the source is ``estimated``."""
     estimated: int
-    """The live entries by our own count."""
+    """The tokens of the live entries, by our own count."""
     source: TokenSource
 
     @property
@@ -65,7 +65,7 @@ def money_of(totals: Totals, default_model: str, prices: Prices) -> RunMoney:
     """The cost of a run. For each model, the reported cost counts; otherwise the price list does.
 
     Args:
-        default_model: the session's, for calls that do not name one.
+        default_model: the session's model, for model calls that do not name one.
     """
     micros, sources, unknown = 0, set[str](), list[str]()
     for model, used in totals.models.items():

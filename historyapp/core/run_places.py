@@ -17,7 +17,7 @@ _BENCHMARK = re.compile(r"([A-Za-z0-9.-]{1,100}(?:_[A-Za-z0-9.-]{1,100})?)__([\w
 
 
 def places_in(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of the metadata that says where a run worked, for its forks."""
+    """The metadata about where a run worked, which its forks inherit."""
     names = (*_FOLDERS, *_REPOSITORIES, "instance_id")
     return {name: value for name, value in metadata.items() if name in names}
 

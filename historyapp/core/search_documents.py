@@ -24,11 +24,11 @@ MARKS: Mapping[str, str] = {
     "tool": "\ue001", "file": "\ue002", "command": "\ue003", "status": "\ue004", "has": "\ue005",
     "kind": "\ue006", "day": "\ue007", "month": "\ue008", "session": "\ue009", "project": "\ue00a",
 }  # fmt: skip
-"""The first character of each facet's tokens. Texts never have a token with one of these."""
+"""The first character of each facet's tokens. No token of a text contains one of these characters."""
 HEAD_CHARACTERS, TAIL_CHARACTERS = 24_000, 8_000
 """If a text is longer than both together, only its beginning and its end are searched."""
 MAX_TOKENS = 15_000
-"""Of a step. PostgreSQL counts the places of tokens up to 16,383."""
+"""The most tokens of a step. PostgreSQL counts the places of tokens up to 16,383."""
 MAX_NAMES = 400
 """The maximum number of names of a step that can be found as a whole."""
 LIKELY_FAILED = "likely_failed"
@@ -39,7 +39,7 @@ _BEFORE = {"system_instruction", "memory_notebook", "model_input", "debug_log"}
 
 @dataclass(slots=True)
 class IndexedEntry:
-    """An entry with the texts of it that are searched."""
+    """An entry with its searched texts."""
 
     entry: Entry
     kind: str
@@ -182,7 +182,7 @@ def _call_facets(name: str, subject: CallSubject) -> Iterator[str]:
 
 
 def _texts(run: Sequence[IndexedEntry]) -> tuple[list[str], bool]:
-    """The tokens of the texts, and whether some of a text were left out."""
+    """The tokens of the texts, and whether a part of a text was left out."""
     tokens: list[str] = []
     names: dict[str, None] = {}
     is_capped = False

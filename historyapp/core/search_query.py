@@ -1,7 +1,7 @@
-"""The language of searches across sessions: words, phrases, prefixes and facets, all of which must match.
+"""The query language of the search across sessions: words, phrases, prefixes and facets.
 
-One step must have all of them. The parts on both sides of an ``AND`` in capitals may match different steps of
-one session.
+One step must match all of them. The parts on both sides of an ``AND`` in capitals may match different steps
+of one session.
 """
 
 import re
@@ -20,7 +20,7 @@ MAX_TERMS = 24
 MAX_TOKENS_OF_TERM = 40
 MAX_GROUPS = 8
 MIN_PREFIX = 3
-"""The least letters before a ``*``. Fewer would match most steps."""
+"""The minimum number of letters before a ``*``. Fewer would match most steps."""
 STEP_FACETS = ("tool", "file", "command", "status", "has", "kind")
 """Filters that are compared with a step."""
 SESSION_FACETS = ("model", "agent", "tag", "title", "session")
@@ -52,7 +52,7 @@ class Term(NamedTuple):
     is_excluded: bool = False
 
     def marked(self) -> tuple[str, ...]:
-        """The tokens as documents have them."""
+        """The tokens as stored in documents."""
         mark = MARKS[self.facet] if self.facet else ""
         return tuple([mark + token for token in self.tokens])
 
@@ -122,7 +122,7 @@ def parse_query(text: str, now: datetime) -> SearchQuery:
         query.groups.pop()
     if len(query.groups) > MAX_GROUPS:
         raise Invalid(
-            f"The query has {len(query.groups) - 1} times AND. Use it at most {MAX_GROUPS - 1} times."
+            f"The query has AND {len(query.groups) - 1} times. Use it at most {MAX_GROUPS - 1} times."
         )
     return query
 
@@ -141,8 +141,8 @@ def query_words(text: str, query: SearchQuery) -> Iterator[QueryWord]:
         if match := _NO_COMPARISON.match(text, at):
             example = f"{match[1].lower()}{match[2]}100"
             raise Invalid(
-                f"{match[0][:50]} compares with no number. Write for example {example}, or put it into "
-                "quotation marks to search for the text."
+                f"{match[0][:50]} needs a number to compare with. Write for example {example}, or put it "
+                "into quotation marks to search for the text."
             )
         word_start = at
         is_excluded = text[at] == "-" and at + 1 < len(text) and not text[at + 1].isspace()
@@ -212,7 +212,9 @@ def _terms(word: QueryWord) -> Iterator[Term]:
     if is_prefix and is_unspaced(tokens[-1]):
         is_prefix = False  # each character is a token of its own
     if is_prefix and len(tokens[-1]) < MIN_PREFIX:
-        raise Invalid(f"{word.text} begins too many words. Write at least {MIN_PREFIX} letters before the *.")
+        raise Invalid(
+            f"{word.text} matches too many words. Write at least {MIN_PREFIX} letters before the *."
+        )
     yield Term(word.facet, tokens, is_prefix, word.is_excluded)
 
 

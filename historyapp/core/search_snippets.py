@@ -25,7 +25,7 @@ class Snippet(NamedTuple):
     field: str
     text: str
     marks: tuple[tuple[int, int], ...]
-    """First character and the one after the last, of each match."""
+    """The start and the exclusive end of each match."""
 
 
 def snippet_of(passages: Sequence[Passage], terms: Sequence[Term]) -> Snippet | None:

@@ -49,7 +49,7 @@ class LastWord(NamedTuple):
 
 
 def last_word(text: str) -> LastWord:
-    """The word at the end of a query that is not finished; an open quotation mark belongs to it."""
+    """The last word of an unfinished query, including an open quotation mark."""
     start = max(text.rfind(space) for space in " \t\n") + 1
     if text.count('"') % 2:
         quote = text.rindex('"')

@@ -24,7 +24,7 @@ _UNSPACED = (
     "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f"
     "\U00020000-\U0003ffff"
 )
-"""Characters of scripts that set no spaces between words, and of Korean, whose words have endings."""
+"""Characters of scripts without spaces between words, and of Korean, whose words have endings."""
 
 
 class TokenPiece(NamedTuple):

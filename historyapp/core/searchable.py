@@ -1,6 +1,6 @@
-"""The searched texts of entries, and signatures that quickly rule out texts without a match.
+"""The searched texts of entries, and signatures that quickly exclude texts without a match.
 
-A search finds any part of a text, in any case, as it was typed: there is no query language. A signature holds
+A search finds the typed text anywhere, in any case: there is no query language. A signature holds
 the trigrams of about 64 KB of text in about 8 KB, so most of a long session is ruled out without being read.
 """
 
@@ -13,7 +13,7 @@ from historyapp.core.content import are_parts, plain_text
 from historyapp.core.json import dump_json
 
 FIELDS = ("instruction", "notebook", "input", "thought", "answer", "call", "result", "review", "note")
-"""Kinds of passages. Stored as indexes: append only."""
+"""Kinds of passages. Stored by index, so new kinds must go at the end."""
 _CODE = {field: code for code, field in enumerate(FIELDS)}
 _AROUND = 60
 """Characters of a snippet on each side of the match."""
@@ -57,7 +57,7 @@ def passages(position: int, steps: int, kind: str, body: Mapping[str, Any]) -> I
     """The texts of an entry.
 
     Args:
-        steps: the running total after the entry.
+        steps: the number of steps up to the entry.
         body: as stored.
     """
     texts = _TEXTS.get(kind)
@@ -88,7 +88,7 @@ def _lines(value: Any) -> str:
 
 
 def _content(value: Any) -> str:
-    """As :func:`_lines`; images and other parts that are no text are only named."""
+    """Like :func:`_lines`, but images and other parts that are not text are only named."""
     return plain_text(value) if are_parts(value) else _lines(value)
 
 
@@ -136,10 +136,10 @@ def dump_passages(chosen: Iterable[Passage]) -> str:
 
 
 def load_passages(stored: str, needle: str = "") -> list[Passage]:
-    """What :func:`dump_passages` was given.
+    """The passages in a text of :func:`dump_passages`.
 
     Args:
-        needle: in lower case. Passages without it are left out.
+        needle: a text in lower case. Passages without it are left out.
     """
     headers, _, joined = stored.partition("\n")
     folded = lowered(joined)
@@ -198,7 +198,7 @@ def _one_line(text: str) -> str:
 
 
 def trigrams(text: str) -> set[int]:
-    """The trigrams of a text's bytes in UTF-8, as numbers. None for a text of one or two bytes."""
+    """The trigrams of a text's bytes in UTF-8, as numbers. Empty for a text of one or two bytes."""
     data = text.encode("utf-8", "surrogatepass") + b"\0"
     codes: set[int] = set()
     for start in range(min(4, len(data))):  # four bytes at once, which is many times quicker than slices

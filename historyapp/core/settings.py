@@ -30,7 +30,7 @@ _WINDOWS = {
     "gemini-2": 1_048_576,
     "gemini-3": 1_048_576,
 }
-"""Tokens of input, by the prefix of a family's names: the window less the longest answer.
+"""Tokens of input, by the prefix of a family's names: the window minus the longest answer.
 Source: OpenAI documentation, "Models", and Claude documentation, "Models overview", on 2026-11-22; Gemini API
 documentation, "Gemini models", on 2026-11-24."""
 
@@ -40,11 +40,11 @@ MAX_INSTRUCTION = 2_000
 
 
 def checked_instruction(text: str) -> str:
-    """An instruction for the summary model, without blank space around it, its lines ended by line feeds.
+    """An instruction for the summary model, stripped, with line feeds as line ends.
 
     Raises:
-        ValueError: for one that is empty, too long, or holds characters that are no text; its subject is the
-            instruction.
+        ValueError: when it is empty, too long or contains control characters or surrogates. The message is a
+            sentence without its subject, the instruction.
     """
     size = len(text)
     text = text.replace("\r\n", "\n").replace("\r", "\n").strip()
@@ -55,7 +55,7 @@ def checked_instruction(text: str) -> str:
     if forbidden := next(
         (sign for sign in text if category(sign) in ("Cc", "Cs") and sign not in "\n\t"), None
     ):
-        raise ValueError(f"holds the character U+{ord(forbidden):04X}, which is no text. Remove it.")
+        raise ValueError(f"contains the character U+{ord(forbidden):04X}, which is not allowed. Remove it.")
     return text
 
 
@@ -72,7 +72,7 @@ Instruction = Annotated[
         }
     ),
 ]
-"""What the summary model is asked."""
+"""The instruction to the summary model."""
 
 
 class SessionSettings(BaseModel):
@@ -84,9 +84,9 @@ class SessionSettings(BaseModel):
     """Budget of a context in tokens. ``window``: the model's window. Null: no limit; 0 means zero."""
     spacy_language_model: str = "en_core_web_sm"
     full_message_count: int = Field(default=4, ge=-1_000_000, le=1_000_000)
-    """How many of the newest steps the ``episodic`` policy gives in full; 0 or less: none."""
+    """How many of the newest steps the ``episodic`` policy shows in full; 0 or less: none."""
     window_size: int = Field(default=8, ge=1, le=100_000)
-    """How many of the newest steps the ``sliding_window`` policy gives in full."""
+    """How many of the newest steps the ``sliding_window`` policy shows in full."""
     compression_batch_size: int = Field(default=4, ge=1, le=100_000)
     """A compression starts once this many older steps accumulate; a range summary covers as many."""
     compression_share: float | None = Field(default=None, gt=0, le=100)
@@ -95,7 +95,7 @@ class SessionSettings(BaseModel):
     max_summary_length: int = Field(default=8000, ge=1, le=10_000_000)
     """In characters; longer summaries are summarised again."""
     summary_instruction: Instruction | None = None
-    """What ``ai_summary`` asks of the model; null: what the project says, or else the default."""
+    """The instruction of ``ai_summary`` to the model; null: the project's instruction, or the default."""
     compress_automatically: bool = True
     policy: str = "budgeted"
     """A name in the registry ``core/policies``; services check it."""
@@ -114,7 +114,7 @@ class SessionSettings(BaseModel):
         """Tokens of a context for a model; null: no limit.
 
         Args:
-            billed: tokens of the largest request that the model is known to have taken.
+            billed: tokens of the largest request that the model is known to have accepted.
         """
         return max(window_of(model), billed) if self.max_tokens == "window" else self.max_tokens
 
@@ -140,10 +140,10 @@ def window_of(model: str) -> int:
 
 
 def known_window(model: str, billed: int = 0) -> int | None:
-    """Tokens that a request to the model may have, by the longest beginning of its name that is listed.
+    """Tokens that a request to the model may have, by the longest listed prefix of its name.
 
     Args:
-        billed: tokens of the largest request that the model took. If it is larger than the window in the
+        billed: tokens of the largest request that the model accepted. If it is larger than the window in the
             table, the window is not known.
     """
     name = model.lower().replace("/", ":").rpartition(":")[2]

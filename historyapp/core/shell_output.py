@@ -15,9 +15,9 @@ _HEADS = (
 """The beginnings of lines that Codex, Claude Code and Gemini CLI write before the output."""
 _WALL = re.compile(r"^Wall time:? {1,3}(\d{1,9}(?:\.\d{1,9})?) seconds", re.MULTILINE)
 _CODE = "<returncode>"
-"""How mini-swe-agent begins."""
+"""The beginning of a result of mini-swe-agent."""
 _AFTER = "\nError: (none)\nExit Code: 0\n"
-"""What Gemini CLI writes behind the output of a command that succeeded, before further facts."""
+"""What Gemini CLI writes after the output of a command that succeeded, before further facts."""
 _OUTPUT, _EMPTY = "Output:", "(empty)"
 _MAX_HEADS = 8
 _MAX_SECONDS = 1e9

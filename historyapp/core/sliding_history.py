@@ -1,7 +1,7 @@
 """The sliding-window history as text (SEMANTICS C): summaries, a blank line, the newest steps in detail.
 
 An older step without a summary is shown in one line, or listed with its number: nothing is cut silently.
-It is read from the newest end, in bounded time whatever the session's length.
+It is read from the newest end, so its time does not depend on the session's length.
 """
 
 from dataclasses import dataclass, field
@@ -44,7 +44,7 @@ class _Older:
         """Steps 1 to ``last``; step ``last + 1`` begins at the position ``end``."""
         for count, summary in enumerate(visible_summaries(self.past.summaries_newest_first, end)):
             if count == MAX_SUMMARIES:
-                self.lines.append(f"{_steps(1, last)}: told in summaries that are too many to show here.")
+                self.lines.append(f"{_steps(1, last)}: summarised, but there are too many summaries to show.")
                 return
             self._without_summary(summary.last_step + 1, last)
             steps = _steps(summary.first_step, summary.last_step)

@@ -1,4 +1,4 @@
-"""Ranges of steps that were cut in different ways, aligned where all of them have a boundary."""
+"""Aligns ranges of steps that were divided in different ways, at the boundaries that all of them share."""
 
 from collections.abc import Iterable
 from typing import NamedTuple

@@ -1,7 +1,7 @@
 """A run's outcomes in at most 32 bars, for lists of sessions.
 
-Each bar represents 1, 2, 4, … consecutive steps. What is stored are running totals after the last step of
-each bar but the newest: an append extends them now and then, and the rows of these steps have them too.
+Each bar represents 1, 2, 4, … consecutive steps. Stored are the running totals after the last step
+of each bar except the newest. Few appends extend them; the rows of these steps have the same totals.
 
 >>> list(bar_ends(5)), list(bar_ends(33))[:3]
 ([1, 2, 3, 4], [2, 4, 6])
@@ -74,7 +74,7 @@ def dump_strip(marks: Sequence[StripMark]) -> str:
 
 
 def load_strip(stored: str) -> Sequence[StripMark]:
-    """What :func:`dump_strip` was given."""
+    """The totals in a text of :func:`dump_strip`."""
     return [StripMark(*mark) for mark in json.loads(stored)] if stored else NO_MARKS
 
 

@@ -15,9 +15,9 @@ class SubagentCall(NamedTuple):
     """A step that may have started sub-agents."""
 
     position: int
-    """Of its output."""
+    """The position of its output."""
     ids: frozenset[str]
-    """Of its calls, and of agents that metadata of its results name."""
+    """The ids of its calls, and of the agents that the metadata of its results names."""
     tasks: frozenset[str]
     results: str
     """The texts of its results."""
@@ -27,7 +27,8 @@ class SubagentTraits(NamedTuple):
     """The known facts of a sub-agent's session."""
 
     ids: Sequence[str]
-    """Of the call that started it, of the agent and of the session, the surest first; without empty ones."""
+    """Ids of the call that started it, of the agent and of the session, the most reliable first,
+    without empty ids."""
     tasks: Sequence[str]
     """Its first inputs."""
 

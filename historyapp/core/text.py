@@ -1,8 +1,8 @@
 """Text as agents write it: any Python string, lone surrogates and NUL included.
 
 Agents record file names and terminal output that are not valid Unicode. pydantic's own ``str`` refuses
-lone surrogates, so the log's fields use :data:`Text`, which takes every ``str`` as it is. In storage such
-text is JSON with ASCII escapes, which no database objects to; columns that people search use :func:`clean`.
+lone surrogates, so the log's fields use :data:`Text`, which takes every ``str`` as it is. It is stored
+as JSON with ASCII escapes, which every database accepts; columns that people search use :func:`clean`.
 """
 
 import re
@@ -23,7 +23,7 @@ Text = Annotated[str, GetPydanticSchema(lambda _type, _handler: _ANY_TEXT)]
 
 
 def clean(text: str) -> str:
-    """The text with NUL and lone surrogates replaced by U+FFFD, as a database text column wants it."""
+    """The text with NUL and lone surrogates replaced by U+FFFD, as text columns of databases require."""
     if text.isascii() and "\0" not in text:
         return text
     return _UNSTORABLE.sub("\ufffd", text)
@@ -53,7 +53,7 @@ def preview(text: str, length: int = 200) -> str:
     if len(head) > length:
         shown = head[: length - 1]
         return f"{shown if is_one_line else clean(shown)}…"  # what is printable has no surrogates, no NUL
-    if length < len(text):  # white space left less than enough
+    if length < len(text):  # too few characters are left without white space
         head = " ".join(text[: length * 4].split())
     return clean(head) if len(head) <= length else clean(head[: length - 1]) + "…"
 

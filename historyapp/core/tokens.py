@@ -12,7 +12,7 @@ from historyapp.core.vocabularies import EncodingName, tokenizer
 TokenCounter = Callable[[str], int]
 """Counts the tokens of a text."""
 
-# As tiktoken maps models to encodings; what is not here and looks like OpenAI's uses the newer one.
+# As in tiktoken. OpenAI models that are not listed use the newer encoding.
 _CL100K = ("gpt-3.5", "gpt-35", "gpt-4", "text-embedding-ada", "text-embedding-3")
 _O200K = ("gpt-4o", "gpt-4.1", "gpt-4.5", "gpt-", "o1", "o3", "o4", "chatgpt-", "codex-")
 
@@ -26,24 +26,25 @@ def encoding_for(model: str) -> EncodingName | None:
 
 
 def counter_for(model: str) -> TokenCounter:
-    """The exact counter of an OpenAI model; for all others that of the newest ones, as a first estimate."""
+    """The exact counter of an OpenAI model; for other models that of the newest OpenAI models, as an
+    estimate."""
     encoding = encoding_for(model)
     return partial(count_tokens, encoding=encoding) if encoding == "cl100k_base" else count_tokens
 
 
 def count_tokens(text: str, encoding: EncodingName = "o200k_base") -> int:
-    """Tokens of a text, exact as long as Unicode knew its characters when the encodings were made."""
+    """Tokens of a text; exact unless it has characters that are newer in Unicode than the encodings."""
     return int(tokenizer(encoding).count(clean(text)))
 
 
 def entry_tokens(body: Body, count: TokenCounter = count_tokens) -> int:
-    """Tokens of the text that a model reads of an entry; 0 for entries that never reach a model."""
+    """Tokens of an entry as a model reads it; 0 for entries that never reach a model."""
     text = entry_text(body)
     return count(text) if text else 0
 
 
 def entry_text(body: Body) -> str:
-    """The text that a model reads of an entry, without any provider's framing."""
+    """The text of an entry as a model reads it, without any provider's framing."""
     match body:
         case ModelOutput():
             calls = body.tool_calls or ((body.use_tool,) if body.use_tool else ())

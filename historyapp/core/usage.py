@@ -17,7 +17,7 @@ class Usage(NamedTuple):
     input: int = 0
     """Everything that was sent: uncached, read from a cache and written to one."""
     output: int = 0
-    """Everything that was written, reasoning included."""
+    """Everything that the model wrote, including reasoning."""
     cache_read: int = 0
     cache_write: int = 0
     reasoning: int = 0
@@ -40,11 +40,11 @@ class ModelTotals(NamedTuple):
     cost: int = 0
     """Reported by the source, in millionths of a US dollar."""
     estimated: int = 0
-    """Input tokens by our own count, of the calls that name one."""
+    """Input tokens by our own count, of the calls that have one."""
     counted: int = 0
-    """Input tokens by the provider's count endpoint, of the calls that name one."""
+    """Input tokens by the provider's count endpoint, of the calls that have one."""
     estimated_billed: int = 0
-    """Input tokens as billed, of the calls that name an estimate: for comparison with it."""
+    """Billed input tokens of the calls that have an estimate, for comparison."""
 
     def plus(self, usage: Usage, cost: int, metadata: Mapping[str, Any]) -> "ModelTotals":
         """With one more call; its metadata may hold ``estimated_tokens`` and ``counted_tokens`` of input."""

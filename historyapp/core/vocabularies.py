@@ -1,7 +1,7 @@
 """The tables of OpenAI's tokenizers, which are part of the ``toktok-rs`` package.
 
-They take 33 MB, while they load 44 MB, and 0.5 s, during which other threads run. An idle process can release
-them. Later versions of the package than 0.1.3 also have caches of 34 MB, which a process cannot release.
+They take 33 MB, and 44 MB while loading, which takes 0.5 s and does not block other threads. An idle process
+can release them. Versions of the package after 0.1.3 also have caches of 34 MB that cannot be released.
 """
 
 import time

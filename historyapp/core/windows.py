@@ -1,8 +1,8 @@
 """Finds the entries that the model saw: those since the agent last compacted or cleared its own context.
 
-Agents keep to their model's window by replacing what is older: Claude Code and Codex go on from a summary,
-OpenHands forgets single events. Their transcripts say so, and importers keep it. Rows are read from the
-newest end, so the cost depends on the size of the window only.
+Agents stay within their model's window by replacing older entries: Claude Code and Codex continue from a
+summary, OpenHands forgets single events. Their transcripts record this, and importers keep these records.
+Rows are read from the newest end, so the cost depends only on the size of the window.
 """
 
 import json
@@ -18,11 +18,11 @@ Beginning = Literal["session", "compaction", "cleared", "older"]
 older entries would not fit into the model's window and the log records no compaction."""
 CLEARED = "<command-name>/clear</command-name>"
 MAX_FORGOTTEN = 10_000
-"""Forgotten entries after which reading ends, so that it does not grow with the session."""
+"""Reading ends after this many forgotten entries, so that its cost does not grow with the session."""
 HOOK_CLEARED = "The context was cleared."
-"""The beginning of the entry that the importer makes of a ``SessionStart:clear`` hook."""
+"""The beginning of the entry that the importer makes for a ``SessionStart:clear`` hook."""
 READ = ("model_output", "tool_results", "debug_log", *INPUT_KINDS)
-"""The kinds of entry from which a window is made. Instruction and notebook stand outside of it."""
+"""The kinds of entries in a window. It does not include instruction and notebook."""
 
 
 class LogRow(NamedTuple):
@@ -44,7 +44,7 @@ class LogRow(NamedTuple):
 
     @property
     def ids(self) -> set[str]:
-        """The ids by which the transcript names it."""
+        """The ids of the entry in the transcript."""
         source = mapping(self.metadata.get("source"))
         names = [source.get("uuid"), source.get("id"), *listing(source.get("ids"))]
         return {str(name) for name in names if isinstance(name, (str, int))}
@@ -57,15 +57,16 @@ class Window(NamedTuple):
     """Oldest first."""
     begins: Beginning
     position: int | None = None
-    """Of the entry that compacted or cleared the context, or of the oldest entry that was read."""
+    """The position of the entry that compacted or cleared the context, or of the oldest entry that was
+    read."""
     replacement: tuple[Mapping[str, Any], ...] = ()
     """Items that replace the history: those of the transcript, or a condenser's summary."""
     replaced_by: int | None = None
     """The position of the entry that holds them."""
     forgotten: int = 0
-    """Entries that condensations took out of the middle."""
+    """The number of entries that condensations removed from the middle."""
     condensed_by: int | None = None
-    """The position of the newest condensation that took entries out."""
+    """The position of the newest condensation that removed entries."""
     forgotten_outputs: tuple[int, ...] = ()
     """The positions of outputs among those entries, newest first."""
 
@@ -88,12 +89,12 @@ def is_clear(row: LogRow) -> bool:
 
 
 class _Forgotten:
-    """The entries that condensations of OpenHands took out, and the newest summary of them."""
+    """The entries that condensations of OpenHands removed, and the newest summary of them."""
 
     def __init__(self) -> None:
         self._ids: set[str] = set()
         self._ranges: list[tuple[int, int]] = []
-        """Of numbers of events. None of them overlap, so there are few: usually one that grows."""
+        """Ranges of event numbers. They do not overlap, so there are few: usually a single one that grows."""
         self.count = 0
         self._outputs: list[int] = []
         self.condensed_by: int | None = None
@@ -101,7 +102,7 @@ class _Forgotten:
         self.summarised_by: int | None = None
 
     def note(self, row: LogRow) -> None:
-        """Reads what a debug entry says of a condensation."""
+        """Reads what a debug entry records about a condensation."""
         condensed = mapping(mapping(row.metadata.get("source")).get("condensed"))
         if condensed.get("summarised") and not self.summary:
             self.summary = ({"role": "user", "content": text(row.body.get("message"))},)
@@ -122,7 +123,7 @@ class _Forgotten:
         return self.summary, self.summarised_by, self.count, self.condensed_by, tuple(self._outputs)
 
     def has(self, row: LogRow) -> bool:
-        """Whether an entry was taken out; counts it."""
+        """Whether an entry was removed. Counts removed entries."""
         ids = row.ids
         numbers = [int(id) for id in ids if id.isascii() and id.isdecimal() and len(id) < 19]
         is_forgotten = bool(ids & self._ids) or any(
@@ -170,7 +171,7 @@ def find_window(newest_first: Iterable[LogRow], max_tokens: int) -> Window:
 
 
 def _compacted(summary: LogRow, older: Iterator[LogRow], newest_rows: list[LogRow], skipped: int) -> Window:
-    """The window after a summary, with what the agent kept beside it."""
+    """The window after a summary, with the entries that the agent kept."""
     for row in older:
         if row.kind == "debug_log" and row.body.get("category") != "compaction":
             continue
@@ -191,7 +192,7 @@ def _replacement(row: LogRow) -> tuple[Mapping[str, Any], ...]:
 
 
 def _preserved(boundary: LogRow) -> set[str]:
-    """Claude Code: the records that stay in the context as they were, behind the summary."""
+    """Claude Code: the records that stay in the context unchanged, after the summary."""
     _, _, facts = text(boundary.body.get("message")).partition("\n")
     try:
         details = mapping(mapping(json.loads(facts)).get("compactMetadata"))

@@ -68,7 +68,7 @@ class EvaluationResultsOut(ResponseModel):
     sessions: int
     steps: int
     drawn: Drawn = Field(
-        description="What the intervals draw again: `sessions`, or the `steps` of the only session."
+        description="What the intervals are resampled from: `sessions`, or the `steps` of the only session."
     )
     unpriced: int = Field(description="Sessions whose model has no known price. They do not count in money.")
     choices: list[ChoiceResultOut]

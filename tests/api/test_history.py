@@ -116,7 +116,7 @@ def test_left_out_steps_are_given_by_number(ten: Agent, monkeypatch: pytest.Monk
         "Step 8: Executed `execute_step()`: execution 8",
     ]
     monkeypatch.setattr(sliding_history, "MAX_SUMMARIES", 0)
-    assert "Steps 1 to 8: told in summaries that are too many to show here." in history(ten)
+    assert "Steps 1 to 8: summarised, but there are too many summaries to show." in history(ten)
 
 
 def test_the_history_is_as_of_a_position(ten: Agent) -> None:

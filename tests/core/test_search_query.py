@@ -47,7 +47,7 @@ def test_conditions_on_sessions_and_times() -> None:
 @pytest.mark.parametrize(
     ("text", "advice"),
     [
-        ("cost>abc", "cost>abc compares with no number. Write for example cost>100, or put it into"),
+        ("cost>abc", "cost>abc needs a number to compare with. Write for example cost>100, or put it into"),
         ("x" * (MAX_CHARACTERS + 1), f"at most {MAX_CHARACTERS}"),
         ('say "no', "character 5 is not closed"),
         ("a*", "at least 3 letters"),

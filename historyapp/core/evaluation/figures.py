@@ -105,7 +105,7 @@ def averages(steps: Sequence[StepFigures]) -> Averages:
 def compare_choices(choices: Sequence[Choice], sessions: Sequence[SessionFigures]) -> list[ChoiceFigures]:
     """The figures of all choices.
 
-    Intervals draw the sessions again. With one session, they draw its steps.
+    Intervals are resampled from the sessions, or from the steps of a single session.
 
     Args:
         sessions: those with measured steps.
@@ -153,12 +153,12 @@ def cautions(sessions: int, unpriced: int) -> list[str]:
     sentences = []
     if sessions == 1:
         sentences.append(
-            "Only one session was measured. The intervals draw its steps again, and say nothing about other "
-            "sessions."
+            "Only one session was measured. The intervals are resampled from its steps and say nothing about "
+            "other sessions."
         )
     elif sessions < FEW_SESSIONS:
         sentences.append(
-            f"Only {sessions} sessions were measured. Intervals of so few are too narrow: use "
+            f"Only {sessions} sessions were measured. Intervals of so few sessions are too narrow: use "
             f"{FEW_SESSIONS} or more."
         )
     if unpriced:

@@ -1,4 +1,4 @@
-"""95 % intervals by bootstrap: sessions are drawn again, because decisions of one session are alike."""
+"""95 % intervals by bootstrap. Sessions are resampled, because decisions of one session are alike."""
 
 import random
 from collections.abc import Sequence
