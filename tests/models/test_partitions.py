@@ -1,8 +1,9 @@
 """On PostgreSQL, a database of the version before is split into partitions and keeps all that it has."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
@@ -114,8 +115,46 @@ def test_every_row_column_constraint_index_and_trigger_stays() -> None:
 
 
 @pytest.mark.usefixtures("filled")
-def test_the_rows_are_spread_over_all_partitions() -> None:
-    migrate()
+def test_rows_guards_and_privileges_are_those_of_the_table_and_going_back_is_refused() -> None:
+    """All in one test, because the migration takes two seconds."""
+    with reader() as role:
+        migrate()
+        check_privileges(role)
+    check_that_the_rows_are_spread()
+    check_that_entries_are_guarded()
+    with pytest.raises(CommandError, match="To go back to an older version, restore a backup"):
+        migrate(BEFORE)
+    assert fetch("SELECT count(*) FROM historyapp_entry") == [(1200,)]
+
+
+@contextmanager
+def reader() -> Iterator[str]:
+    """A role of the server that may read some of the tables."""
+    role = f"reader_{uuid4().hex}"
+    execute(f"CREATE ROLE {role}")
+    execute(f"GRANT SELECT, INSERT ON historyapp_entry TO {role} WITH GRANT OPTION")
+    execute("GRANT SELECT ON historyapp_episode TO PUBLIC")
+    try:
+        yield role
+    finally:
+        execute(f"DROP OWNED BY {role}")
+        execute(f"DROP ROLE {role}")
+
+
+def check_privileges(role: str) -> None:
+    granted = {
+        ("historyapp_entry", "SELECT WITH GRANT OPTION"): True,
+        ("historyapp_entry", "INSERT WITH GRANT OPTION"): True,
+        ("historyapp_entry", "UPDATE"): False,
+        ("historyapp_episode", "SELECT"): True,
+        ("historyapp_episode", "SELECT WITH GRANT OPTION"): False,
+        ("historyapp_snapshot", "SELECT"): False,
+    }
+    for what, expected in granted.items():
+        assert fetch("SELECT has_table_privilege(%s, %s, %s)", role, *what) == [(expected,)], what
+
+
+def check_that_the_rows_are_spread() -> None:
     for table in PARTITIONED:
         parts = fetch(
             "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = %s::regclass", table
@@ -126,9 +165,7 @@ def test_the_rows_are_spread_over_all_partitions() -> None:
         assert max(counts.values()) < sum(counts.values()) / 2
 
 
-@pytest.mark.usefixtures("filled")
-def test_the_partitions_guard_the_log_as_the_table_did() -> None:
-    migrate()
+def check_that_entries_are_guarded() -> None:
     (part, session), *_ = fetch("SELECT tableoid::regclass::text, session_id FROM historyapp_entry LIMIT 1")
     refused = [
         f"UPDATE {part} SET tokens = 7",
@@ -149,29 +186,6 @@ def test_the_partitions_guard_the_log_as_the_table_did() -> None:
 
 
 @pytest.mark.usefixtures("filled")
-def test_privileges_on_the_tables_stay() -> None:
-    role = f"reader_{uuid4().hex}"
-    execute(f"CREATE ROLE {role}")
-    execute(f"GRANT SELECT, INSERT ON historyapp_entry TO {role} WITH GRANT OPTION")
-    execute("GRANT SELECT ON historyapp_episode TO PUBLIC")
-    granted = {
-        ("historyapp_entry", "SELECT WITH GRANT OPTION"): True,
-        ("historyapp_entry", "INSERT WITH GRANT OPTION"): True,
-        ("historyapp_entry", "UPDATE"): False,
-        ("historyapp_episode", "SELECT"): True,
-        ("historyapp_episode", "SELECT WITH GRANT OPTION"): False,
-        ("historyapp_snapshot", "SELECT"): False,
-    }
-    try:
-        migrate()
-        for what, expected in granted.items():
-            assert fetch("SELECT has_table_privilege(%s, %s, %s)", role, *what) == [(expected,)], what
-    finally:
-        execute(f"DROP OWNED BY {role}")
-        execute(f"DROP ROLE {role}")
-
-
-@pytest.mark.usefixtures("filled")
 def test_an_append_that_has_begun_ends_before_its_tables_are_locked() -> None:
     """Otherwise the append and the migration would wait for each other, and PostgreSQL would end one."""
     (session,) = fetch("SELECT session_id FROM historyapp_entry LIMIT 1")[0]
@@ -179,7 +193,7 @@ def test_an_append_that_has_begun_ends_before_its_tables_are_locked() -> None:
     writer.execute("SELECT 1 FROM historyapp_session WHERE id = %s FOR UPDATE", [session])
     with ThreadPoolExecutor(1) as pool:
         appended = pool.submit(append_once_a_lock_is_awaited, writer, session)
-        migrate()
+        migrate("0023_partitions")
         appended.result()
     assert fetch("SELECT count(*) FROM historyapp_entry") == [(1201,)]
 
@@ -200,14 +214,6 @@ def append_once_a_lock_is_awaited(writer: Any, session: UUID) -> None:
             f"SELECT session_id, 31, {copied} FROM historyapp_entry WHERE session_id = %s AND position = 30",
             [session],
         )
-
-
-@pytest.mark.usefixtures("filled")
-def test_going_back_is_refused_in_one_sentence() -> None:
-    migrate()
-    with pytest.raises(CommandError, match="To go back to an older version, restore a backup"):
-        call_command("migrate", "historyapp", BEFORE, verbosity=0)
-    assert fetch("SELECT count(*) FROM historyapp_entry") == [(1200,)]
 
 
 def test_an_append_reads_and_writes_the_partitions_of_its_session_alone(db: None) -> None:
