@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-_PART = 5
+_PART = 8
 """The profile ``ci`` tries one example in this many, and this many at least."""
 
 

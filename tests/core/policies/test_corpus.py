@@ -10,7 +10,7 @@ WRONG = {"INVALID", "OVER BUDGET", "MISCOUNTED", "MORE THAN COUNTED", "WRONG REF
 
 
 @needs("corpus")
-@pytest.mark.parametrize("cuts", [250, thorough(800)])
+@pytest.mark.parametrize("cuts", [120, thorough(800)])
 def test_no_real_session_gives_a_request_that_is_invalid_or_over_its_budget(cuts: int) -> None:
     tally = play(SHARED / "corpus", cuts, seed=1)
     assert tally["rendered"] >= cuts

@@ -135,7 +135,7 @@ def recorded_steps(every: int) -> list[Episode]:
 
 @needs("corpus")
 @each
-@pytest.mark.parametrize("every", [120, thorough(20)])
+@pytest.mark.parametrize("every", [240, thorough(20)])
 def test_an_extract_of_a_recorded_step_is_never_larger_than_the_step(strategy: Strategy, every: int) -> None:
     for episode in recorded_steps(every):
         check_size(strategy, (episode,))
