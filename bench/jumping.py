@@ -62,9 +62,9 @@ def _session(project: Any, length: int) -> Any:
     session = long_session(project, length)
     edited = Episode.objects.filter(session=session, number__in=(1, length // 2, length))
     edited.update(kind="edit", target="notes.txt")
-    compacted, said = DebugLog(category="compaction", message="full"), ModelInput(content="go on")
+    compacted, user_input = DebugLog(category="compaction", message="full"), ModelInput(content="go on")
     step = ModelOutput(use_tool=UseTool(name="ls", arguments={}))
-    append(project, session.pk, [EntryDraft(body) for body in (said, compacted, step)])
+    append(project, session.pk, [EntryDraft(body) for body in (user_input, compacted, step)])
     return session
 
 

@@ -30,7 +30,7 @@ from historyapp.services.transactions import writing
 from historyapp.services.workers import note_worker
 from tests.plans import statements
 from tests.redis import redis_server
-from tests.services.drafts import act, ok, said
+from tests.services.drafts import act, ask, ok
 
 TOKEN = "a-token-of-prometheus"
 Sample = tuple[str, frozenset[tuple[str, str]]]
@@ -48,12 +48,12 @@ def project() -> Project:
     return Project.objects.create(name="Alice's")
 
 
-def ask(client: Client, token: str = TOKEN) -> Any:
+def scrape(client: Client, token: str = TOKEN) -> Any:
     return client.get("/metrics", headers={"Authorization": f"Bearer {token}"})
 
 
 def samples(client: Client) -> dict[Sample, float]:
-    response = ask(client)
+    response = scrape(client)
     assert response.status_code == 200
     assert response["Content-Type"].startswith("text/plain; version=0.0.4")
     families = text_string_to_metric_families(response.content.decode())
@@ -72,12 +72,12 @@ def test_without_a_token_in_the_settings_there_is_nothing_here(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(settings, "PLAYHEAD_METRICS_TOKEN", "")
-    assert ask(client).status_code == ask(client, "").status_code == 404
+    assert scrape(client).status_code == scrape(client, "").status_code == 404
 
 
 @pytest.mark.parametrize("token", ["", "another-token-of-it", TOKEN[:-1], f"{TOKEN}x", "tökén"])
 def test_another_token_gets_401_and_no_figure(client: Client, token: str) -> None:
-    response = ask(client, token)
+    response = scrape(client, token)
     assert (response.status_code, b"playhead_" in response.content) == (401, False)
     assert response["WWW-Authenticate"].startswith("Bearer")
 
@@ -85,7 +85,7 @@ def test_another_token_gets_401_and_no_figure(client: Client, token: str) -> Non
 def test_no_token_and_no_api_key_opens_them(client: Client, project: Project) -> None:
     assert client.get("/metrics").status_code == 401
     key = create_key(project, "admin", scopes=("read", "write", "admin"))[1]
-    assert ask(client, key).status_code == 401
+    assert scrape(client, key).status_code == 401
 
 
 def test_a_request_is_counted_by_its_route_and_never_by_its_address(client: Client) -> None:
@@ -94,7 +94,7 @@ def test_a_request_is_counted_by_its_route_and_never_by_its_address(client: Clie
     before = samples(client)
     status = client.get(f"/sign-in/{secret}?q={secret}").status_code
     labels["status"] = str(status)
-    text = ask(client).content.decode()
+    text = scrape(client).content.decode()
     after = samples(client)
     assert secret not in text
     assert figure(after, "http_requests_total", **labels) == 1 + figure(
@@ -107,7 +107,7 @@ def test_a_request_is_counted_by_its_route_and_never_by_its_address(client: Clie
 
 def test_no_series_is_made_for_the_time_at_which_another_began(client: Client) -> None:
     client.get("/")
-    assert "_created{" not in ask(client).content.decode()
+    assert "_created{" not in scrape(client).content.decode()
 
 
 def test_addresses_and_methods_that_nobody_knows_make_no_new_series(client: Client) -> None:
@@ -131,9 +131,9 @@ def test_entries_are_counted_when_they_are_committed(client: Client) -> None:
     project = Project.objects.create(name="Alice's")
     session = create_session(project)
     before = figure(samples(client), "entries_appended_total")
-    append(project, session.pk, [said("hello"), act("read", path="a"), ok(outputs="b")])
+    append(project, session.pk, [ask("hello"), act("read", path="a"), ok(outputs="b")])
     with pytest.raises(Exception, match="expected_position"):
-        append(project, session.pk, [said("again")], expected_position=99)
+        append(project, session.pk, [ask("again")], expected_position=99)
     assert figure(samples(client), "entries_appended_total") == before + 3
 
 
@@ -231,7 +231,7 @@ def test_without_the_database_the_figures_of_the_process_are_still_shown(
 
 def test_no_query_reads_the_log(client: Client) -> None:
     with CaptureQueriesContext(connection) as queries:
-        assert ask(client).status_code == 200
+        assert scrape(client).status_code == 200
     text = json.dumps([query["sql"] for query in queries])
     assert len(queries) <= 10
     assert "historyapp_entry" not in text

@@ -21,7 +21,7 @@ _WORD = re.compile(r"[A-Za-z]+(?: [A-Za-z]+)*")
 def huge_input(sessions: Iterable[Recorded]) -> list[Recorded]:
     """The first input is followed by 2,000 lines that nobody needs."""
     return [
-        replace(session, inputs=[_said(session.inputs[0], FILLER * HUGE), *session.inputs[1:]])
+        replace(session, inputs=[_with_more(session.inputs[0], FILLER * HUGE), *session.inputs[1:]])
         for session in sessions
         if session.inputs
     ]
@@ -59,7 +59,7 @@ DISTORTIONS: dict[str, Callable[[Iterable[Recorded]], list[Recorded]]] = {
 }
 
 
-def _said(entry: Entry, more: str) -> Entry:
+def _with_more(entry: Entry, more: str) -> Entry:
     assert isinstance(entry.body, ModelInput)
     return entry._replace(body=ModelInput(content=f"{text_of(entry.body.content)}\n{more}"))
 

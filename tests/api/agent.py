@@ -170,7 +170,7 @@ def routes() -> list[tuple[str, re.Pattern[str], dict[Any, Any], dict[int, Any]]
     ]
 
 
-def said(text: str = "go") -> dict[str, Any]:
+def ask(text: str = "go") -> dict[str, Any]:
     return {"kind": "model_input", "content": text}
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.agent import Agent, called, returned, said
+from tests.api.agent import Agent, ask, called, returned
 from tests.api.test_problems import assert_problem
 
 IN_FLIGHT = "Action for current cycle already set"
@@ -192,7 +192,7 @@ def test_an_archived_session_refuses_appends(run: Agent, path: str) -> None:
         "/actions": {"use_tool": {"name": "ls"}},
         "/results": {"status": "success"},
         "/steps": {"analysis_result": "", "execution_result": "", "supervision_result": ""},
-        "/entries": {"entries": [said()]},
+        "/entries": {"entries": [ask()]},
     }
     run.delete()
     assert_problem(run.post(path, bodies[path]), 409, "archived")

@@ -16,8 +16,8 @@ def run(alice: Agent) -> Agent:
 
 def test_tags_a_note_and_a_score_are_set_and_read(alice: Agent, run: Agent) -> None:
     assert (run.get()["note"], run.get()["score"], run.get()["noted_by"]) == ("", None, "")
-    said = {"add_tags": ["b"], "note": " Kept it. ", "score": 4, "score_name": "helpfulness"}
-    changed = run.patch("", said)
+    detail = {"add_tags": ["b"], "note": " Kept it. ", "score": 4, "score_name": "helpfulness"}
+    changed = run.patch("", detail)
     assert (changed["tags"], changed["note"], changed["score"]) == (["a", "b"], "Kept it.", 4.0)
     assert changed["score_name"] == "helpfulness"
     assert changed["noted_by"].startswith("key:ph_")
@@ -60,7 +60,7 @@ def test_a_concurrent_change_is_not_replaced(run: Agent) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "detail"),
     [
         ({"note": "x" * 2_001}, "2,000"),
         ({"note": None}, "note"),
@@ -75,10 +75,10 @@ def test_a_concurrent_change_is_not_replaced(run: Agent) -> None:
         ({"expected": {"title": "x"}}, "title"),
     ],
 )
-def test_invalid_annotations_are_refused(run: Agent, wrong: dict[str, object], said: str) -> None:
+def test_invalid_annotations_are_refused(run: Agent, wrong: dict[str, object], detail: str) -> None:
     refused = run.patch("", wrong)
     assert refused.status == 422
-    assert said.replace(",", "") in str(refused.body).replace(",", "")
+    assert detail.replace(",", "") in str(refused.body).replace(",", "")
     assert not Annotation.objects.exists()
     assert run.get()["tags"] == ["a"]
 

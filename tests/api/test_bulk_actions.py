@@ -15,7 +15,7 @@ from historyapp import tasks
 from historyapp.models import AuditRecord, BulkAction, Change, CompressionRun, Project, Session
 from historyapp.services.bulk.work import process_bulk_action
 from historyapp.services.retention import purge
-from tests.api.agent import Agent, said
+from tests.api.agent import Agent, ask
 from tests.api.compressing import carry_out
 from tests.api.conftest import key_for
 from tests.api.test_problems import assert_problem
@@ -32,7 +32,7 @@ def with_steps(alice: Agent, session: str, count: int = 12) -> None:
         "kind": "tool_results",
         "results": [{"status": "success", "outputs": "fine " * 20}],
     }
-    alice.within(f"/sessions/{session}").append(said(), *[output, result] * count)
+    alice.within(f"/sessions/{session}").append(ask(), *[output, result] * count)
 
 
 def finished(alice: Agent, action: str, sessions: list[str], **fields: Any) -> Any:
@@ -106,7 +106,7 @@ def test_a_repeated_request_starts_nothing_twice(alice: Agent, sessions: list[st
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "detail"),
     [
         ({"action": "delete"}, "action"),
         ({"action": "add_tag"}, "A tag has at least one character"),
@@ -121,11 +121,11 @@ def test_a_repeated_request_starts_nothing_twice(alice: Agent, sessions: list[st
     ],
 )
 def test_an_invalid_action_is_refused(
-    alice: Agent, sessions: list[str], wrong: dict[str, Any], said: str
+    alice: Agent, sessions: list[str], wrong: dict[str, Any], detail: str
 ) -> None:
     refused = alice.post("/bulk-actions", {"sessions": sessions, **wrong})
     assert refused.status == 422, refused.body
-    assert said in json.dumps(refused.body)
+    assert detail in json.dumps(refused.body)
     assert not BulkAction.objects.exists()
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from historyapp.models import ApiKey, Project
-from tests.api.agent import Agent, said
+from tests.api.agent import Agent, ask
 from tests.api.conftest import key_for
 from tests.api.test_problems import assert_problem
 from tests.llm.loopback import Loopback
@@ -46,7 +46,7 @@ def test_caps_of_project_session_and_key_are_set_and_listed(alice: Agent, run: A
 def test_a_call_with_a_capped_key_is_refused_and_others_go_on(
     alice: Agent, run: Agent, spender: Agent, loopback: Loopback
 ) -> None:
-    run.append(said("find it"))
+    run.append(ask("find it"))
     session, prefix = run.get("")["id"], ApiKey.objects.get(name="spender").prefix
     alice.patch("/caps", {"key": prefix, "daily_cap": 0})
     refused = spender.within(f"/sessions/{session}").post("/calls", CALL)
@@ -61,7 +61,7 @@ def test_a_call_with_a_capped_key_is_refused_and_others_go_on(
 def test_a_call_counts_in_the_caps_of_project_session_and_key(
     alice: Agent, run: Agent, spender: Agent, loopback: Loopback
 ) -> None:
-    run.append(said("find it"))
+    run.append(ask("find it"))
     session, prefix = run.get("")["id"], ApiKey.objects.get(name="spender").prefix
     for subject in ({}, {"session": session}, {"key": prefix}):
         alice.patch("/caps", {**subject, "monthly_cap": 5})
@@ -104,7 +104,7 @@ def test_a_cap_of_both_session_and_key_is_refused(alice: Agent, run: Agent) -> N
 def test_the_ledger_lists_caps_of_session_and_key(
     alice: Agent, run: Agent, spender: Agent, loopback: Loopback
 ) -> None:
-    run.append(said("find it"))
+    run.append(ask("find it"))
     session, prefix = run.get("")["id"], ApiKey.objects.get(name="spender").prefix
     asking = spender.within(f"/sessions/{session}")
     first = asking.get("/ledger")

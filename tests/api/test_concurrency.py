@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 
 from historyapp.models import Entry, Session
-from tests.api.agent import Agent, Received, said
+from tests.api.agent import Agent, Received, ask
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -31,7 +31,7 @@ def at_once(*calls: Callable[[], Received]) -> list[Received]:
 
 def test_fifty_concurrent_writers_leave_no_gap(run: Agent) -> None:
     def write(number: int) -> Callable[[], Received]:
-        batch = [said(f"{number}.{index}") for index in range(3)]
+        batch = [ask(f"{number}.{index}") for index in range(3)]
         return lambda: run.post("/entries", {"entries": batch})
 
     answers = at_once(*[write(number) for number in range(50)])
@@ -61,7 +61,7 @@ def test_of_results_that_come_at_once_one_counts(run: Agent) -> None:
 
 
 def test_of_writers_that_expect_the_same_head_one_wins(run: Agent) -> None:
-    body = {"entries": [said()], "expected_position": 0}
+    body = {"entries": [ask()], "expected_position": 0}
     answers = at_once(*[lambda: run.post("/entries", body)] * 8)
     assert sorted(answer.status for answer in answers) == [201] + [409] * 7
     assert run.get()["head"] == 1
@@ -69,7 +69,7 @@ def test_of_writers_that_expect_the_same_head_one_wins(run: Agent) -> None:
 
 @pytest.mark.parametrize(
     ("path", "body"),
-    [("/entries", {"entries": [said()]}), ("/actions", {"use_tool": {"name": "ls"}}), ("/forks", {})],
+    [("/entries", {"entries": [ask()]}), ("/actions", {"use_tool": {"name": "ls"}}), ("/forks", {})],
 )
 def test_duplicates_at_once_are_carried_out_once(run: Agent, path: str, body: dict[str, Any]) -> None:
     before = run.get()["head"], Session.objects.count()
@@ -92,7 +92,7 @@ def test_rewinds_and_appends_at_once_leave_a_history_that_reads(run: Agent) -> N
         run.step()
     answers = at_once(
         *[lambda: run.post("/rewinds", {"episodes": 1})] * 4,
-        *[lambda: run.post("/entries", {"entries": [said()]})] * 8,
+        *[lambda: run.post("/entries", {"entries": [ask()]})] * 8,
     )
     assert [answer.status for answer in answers] == [201] * 12
     everything = run.get("/entries?take=all&limit=500")["items"]

@@ -3,13 +3,13 @@
 import pytest
 
 from historyapp.api import contexts
-from tests.api.agent import Agent, said
+from tests.api.agent import Agent, ask
 from tests.api.test_problems import assert_problem
 
 
 @pytest.fixture
 def three(run: Agent) -> Agent:
-    run.append(said("find it"))
+    run.append(ask("find it"))
     run.step("ls", ["a"])
     run.act("cat", path="a")
     run.fail("no such file")

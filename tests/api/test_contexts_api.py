@@ -9,7 +9,7 @@ import pytest
 from historyapp.core.formats import FORMATS
 from historyapp.core.policies import POLICIES
 from historyapp.models import Snapshot
-from tests.api.agent import Agent, called, returned, said
+from tests.api.agent import Agent, ask, called, returned
 from tests.api.test_problems import assert_problem
 from tests.llm.loopback import Loopback
 
@@ -18,7 +18,7 @@ TOOL = {"name": "read", "parameters": {"type": "object", "properties": {"path": 
 
 @pytest.fixture
 def three(run: Agent) -> Agent:
-    run.append({"kind": "system_instruction", "text": "You repair code."}, said("find it"))
+    run.append({"kind": "system_instruction", "text": "You repair code."}, ask("find it"))
     for number in range(3):
         run.append(called(f"call_{number}"))
         run.append(returned(f"call_{number}", "line\n" * 20))
@@ -165,7 +165,7 @@ def test_a_wrong_dry_run_is_refused(three: Agent, query: str) -> None:
 
 
 def test_an_image_without_data_is_refused(run: Agent) -> None:
-    refused = run.post("/entries", {"entries": [said() | {"content": [{"type": "image"}]}]})
+    refused = run.post("/entries", {"entries": [ask() | {"content": [{"type": "image"}]}]})
     assert_problem(refused, 422, "entries[0].content[0] is an image without")
     assert run.get("")["head"] == 0
 
@@ -189,7 +189,7 @@ def test_a_repeated_context_request_is_recorded_once(three: Agent) -> None:
 def test_a_context_that_a_reader_has_is_not_sent_again(three: Agent) -> None:
     tag = {"If-None-Match": three.get("/contexts").headers["ETag"]}
     assert three.get("/contexts", tag).status == 304
-    three.append(said("and now?"))
+    three.append(ask("and now?"))
     assert three.get("/contexts", tag).status == 200
 
 

@@ -9,7 +9,7 @@ from historyapp.models import Project, SpendingCounter, SpendingReservation
 from historyapp.services.prices import price_list
 from historyapp.services.projects import change_project
 from historyapp.services.reservations import OUTPUT_LIMIT, Reservation
-from tests.api.agent import Agent, said
+from tests.api.agent import Agent, ask
 from tests.api.conftest import key_for
 from tests.api.test_problems import assert_problem
 from tests.llm.loopback import Answer, Broken, Loopback, Refusal
@@ -19,7 +19,7 @@ CALL = {"model": "gpt-5", "policy": "live"}
 
 @pytest.fixture
 def ready(run: Agent, loopback: Loopback, monkeypatch: pytest.MonkeyPatch) -> Agent:
-    run.append(said("find it"))
+    run.append(ask("find it"))
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     return run
 

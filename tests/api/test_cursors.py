@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from historyapp.api.cursors import decode_cursor, encode_cursor
 from historyapp.wire.problems import NotValid
-from tests.api.agent import Agent, said
+from tests.api.agent import Agent, ask
 from tests.api.test_problems import assert_problem
 from tests.examples import examples
 
@@ -45,7 +45,7 @@ LISTS = ["/entries", "/episodes", "/summaries", "/rewinds"]
 @pytest.fixture
 def long(run: Agent) -> Agent:
     for number in range(4):
-        run.append(said())
+        run.append(ask())
         run.step()
         run.post("/summaries", {"from_step": -1, "to_step": -1, "text": str(number)})
     for _ in range(3):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from historyapp.api.entries import Kind
 from historyapp.core.entries import KINDS
-from tests.api.agent import Agent, called, returned, said
+from tests.api.agent import Agent, ask, called, returned
 from tests.api.test_problems import assert_problem
 from tests.examples import examples
 
@@ -88,7 +88,7 @@ def test_any_json_is_returned_as_sent(run: Agent, content: Any, metadata: dict[s
     ],
 )
 def test_a_time_is_kept_in_utc(run: Agent, given_time: str, kept: str) -> None:
-    run.append({**said(), "created_at": given_time})
+    run.append({**ask(), "created_at": given_time})
     assert run.get("/entries/1")["created_at"] == kept
 
 
@@ -99,13 +99,13 @@ def test_a_time_is_kept_in_utc(run: Agent, given_time: str, kept: str) -> None:
         {"kind": "nothing"},
         {"kind": 5},
         {"kind": "model_input"},
-        {**said(), "position": 1},
-        {**said(), "created_at": "yesterday"},
-        {**said(), "created_at": 5},
-        {**said(), "created_at": "2024-02-30T00:00:00Z"},
-        {**said(), "created_at": "0001-01-01T00:00:00+14:00"},
-        {**said(), "created_at": "２024-05-01T12:30:00Z"},
-        {**said(), "metadata": []},
+        {**ask(), "position": 1},
+        {**ask(), "created_at": "yesterday"},
+        {**ask(), "created_at": 5},
+        {**ask(), "created_at": "2024-02-30T00:00:00Z"},
+        {**ask(), "created_at": "0001-01-01T00:00:00+14:00"},
+        {**ask(), "created_at": "２024-05-01T12:30:00Z"},
+        {**ask(), "metadata": []},
         {"kind": "system_instruction", "text": 5},
         {"kind": "model_output", "tool_calls": [{"id": 1, "name": "x"}]},
         {"kind": "model_output", "use_tool": {"name": "x", "arguments": []}},
@@ -121,15 +121,15 @@ def test_a_time_is_kept_in_utc(run: Agent, given_time: str, kept: str) -> None:
     ],
 )
 def test_a_wrong_entry_is_refused_and_named(run: Agent, wrong: Any) -> None:
-    refused = run.post("/entries", {"entries": [said(), wrong]})
+    refused = run.post("/entries", {"entries": [ask(), wrong]})
     assert_problem(refused, 422, "entries[1]")
     assert run.get()["head"] == 0
 
 
-@pytest.mark.parametrize("wrong", [{}, {"entries": []}, {"entries": [said()] * 1001}, {"entries": said()}])
+@pytest.mark.parametrize("wrong", [{}, {"entries": []}, {"entries": [ask()] * 1001}, {"entries": ask()}])
 def test_a_batch_has_1_to_1000_entries(run: Agent, wrong: Any) -> None:
     assert_problem(run.post("/entries", wrong), 422, "body.entries")
-    assert run.post("/entries", {"entries": [said()] * 1000})["head"] == 1000
+    assert run.post("/entries", {"entries": [ask()] * 1000})["head"] == 1000
 
 
 def test_a_repeated_call_id_is_refused(run: Agent) -> None:
@@ -143,20 +143,20 @@ def test_a_second_output_abandons_the_open_step(run: Agent) -> None:
 
 
 def test_the_expected_position_must_be_the_head(run: Agent) -> None:
-    run.append(said())
-    refused = run.post("/entries", {"entries": [said()], "expected_position": 0})
+    run.append(ask())
+    refused = run.post("/entries", {"entries": [ask()], "expected_position": 0})
     assert_problem(refused, 409, "head is 1")
     assert refused["head"] == 1
-    assert run.post("/entries", {"entries": [said()], "expected_position": 1})["positions"] == [2]
+    assert run.post("/entries", {"entries": [ask()], "expected_position": 1})["positions"] == [2]
 
 
 @pytest.mark.parametrize("wrong", ["1", 1.5, -1, True, 2**31])
 def test_the_expected_position_is_a_position(run: Agent, wrong: Any) -> None:
-    assert_problem(run.post("/entries", {"entries": [said()], "expected_position": wrong}), 422)
+    assert_problem(run.post("/entries", {"entries": [ask()], "expected_position": wrong}), 422)
 
 
 def test_entries_are_paged_from_either_end(run: Agent) -> None:
-    run.append(*[said(str(number)) for number in range(1, 10)])
+    run.append(*[ask(str(number)) for number in range(1, 10)])
 
     def positions(query: str) -> list[int]:
         return [item["position"] for item in run.get(f"/entries{query}")["items"]]
@@ -177,16 +177,16 @@ def test_entries_are_filtered_by_every_kind() -> None:
 
 
 def test_entries_are_found_by_kind(run: Agent) -> None:
-    run.append(said(), called("a"), returned("a"), said())
+    run.append(ask(), called("a"), returned("a"), ask())
     assert [item["position"] for item in run.get("/entries?kind=model_input")["items"]] == [1, 4]
     assert run.get("/entries?kind=review")["items"] == []
     assert_problem(run.get("/entries?kind=reviews"), 422, "query.kind")
 
 
 def test_a_take_stays_readable_and_is_marked(run: Agent) -> None:
-    run.append(said("1"), said("2"), said("3"))
+    run.append(ask("1"), ask("2"), ask("3"))
     assert run.post("/rewinds", {"to_position": 1})["position"] == 4
-    run.append(said("5"))
+    run.append(ask("5"))
     live = run.get("/entries")["items"]
     everything = run.get("/entries?take=all")["items"]
     assert [item["position"] for item in live] == [1, 5]
@@ -201,7 +201,7 @@ def test_a_take_stays_readable_and_is_marked(run: Agent) -> None:
 
 @pytest.mark.parametrize("position", ["4", "2147483647"])
 def test_a_position_beyond_the_head_is_not_found(run: Agent, position: str) -> None:
-    run.append(said(), said(), said())
+    run.append(ask(), ask(), ask())
     assert_problem(run.get(f"/entries/{position}"), 404, f"position {position}", "head is 3")
     assert_problem(run.get("/entries/3?as_of=2"), 404, "head is 2")
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.api.agent import Agent, called, returned, said
+from tests.api.agent import Agent, ask, called, returned
 from tests.api.test_problems import assert_problem
 from tests.examples import examples
 
@@ -93,7 +93,7 @@ def test_negative_numbers_count_from_the_end(five: Agent) -> None:
 
 
 def test_a_list_shows_previews_and_no_bodies(run: Agent) -> None:
-    run.append(said("x" * 5000))
+    run.append(ask("x" * 5000))
     run.act("write", text="y" * 5000)
     run.succeed("z" * 5000)
     (item,) = run.get("/episodes")["items"]

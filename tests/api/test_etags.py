@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
-from tests.api.agent import Agent, said
+from tests.api.agent import Agent, ask
 
 READS = [
     "",
@@ -45,7 +45,7 @@ def test_another_query_is_another_answer(stepped: Agent) -> None:
 
 def test_changes_of_any_sort_change_the_tag(stepped: Agent) -> None:
     changes: list[Callable[[], object]] = [
-        lambda: stepped.append(said()),
+        lambda: stepped.append(ask()),
         lambda: stepped.act(),
         lambda: stepped.succeed(),
         lambda: stepped.post("/summaries", {"from_step": 1, "to_step": 1, "text": "x"}),

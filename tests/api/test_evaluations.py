@@ -63,7 +63,7 @@ def test_a_cancelled_evaluation_stops(alice: Agent, session: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "detail"),
     [
         ({"sessions": []}, "sessions"),
         ({"sessions": ["x"]}, "UUID"),
@@ -77,10 +77,10 @@ def test_a_cancelled_evaluation_stops(alice: Agent, session: str) -> None:
         ({"odd": 1}, "odd"),
     ],
 )
-def test_wrong_requests_are_refused(alice: Agent, session: str, wrong: dict[str, Any], said: str) -> None:
+def test_wrong_requests_are_refused(alice: Agent, session: str, wrong: dict[str, Any], detail: str) -> None:
     refused = alice.post("/evaluations", {**body(session), **wrong})
     assert refused.status == 422
-    assert said in refused["detail"]
+    assert detail in refused["detail"]
     assert not Evaluation.objects.exists()
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from historyapp.models import TextBlock, text_search
 from historyapp.services.text_index import index_text
-from tests.api.agent import Agent, said
+from tests.api.agent import Agent, ask
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def found(run: Agent) -> Agent:
         "kind": "tool_results",
         "results": [{"status": "success", "outputs": "hooks_test.go: ensureSetup()"}],
     }
-    run.append(said("Why does EnsureSetup fail?"), output, result, output, result)
+    run.append(ask("Why does EnsureSetup fail?"), output, result, output, result)
     return run
 
 
@@ -77,7 +77,7 @@ def test_a_long_session_is_searched_in_parts_and_its_index_is_requested(
 ) -> None:
     monkeypatch.setattr(text_search, "MAX_ENTRIES", 520)
     for start in range(0, 600, 200):
-        run.append(*[said(f"message {number}") for number in range(start, start + 200)])
+        run.append(*[ask(f"message {number}") for number in range(start, start + 200)])
     answer = run.get("/find?q=message 599")
     assert (answer["items"], answer["complete"]) == ([], False)
     assert [str(session) for session in asked] == [session_id]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from historyapp.models import Entry
-from tests.api.agent import Agent, said
+from tests.api.agent import Agent, ask
 from tests.api.test_problems import assert_problem
 
 GIVEN = "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"
@@ -48,8 +48,8 @@ def test_without_a_body_everything_is_shared(three: Agent) -> None:
 
 def test_a_fork_and_its_parent_are_independent(alice: Agent, three: Agent) -> None:
     fork = alice.within(f"/sessions/{three.post('/forks', {'at_step': 1})['id']}")
-    assert fork.append(said("mine")) == [3]
-    three.append(said("theirs"))
+    assert fork.append(ask("mine")) == [3]
+    three.append(ask("theirs"))
     assert [item["position"] for item in fork.get("/entries")["items"]] == [1, 2, 3]
     assert fork.get("/entries/3")["content"] == "mine"
     assert fork.get("/entries/2")["kind"] == "tool_results"

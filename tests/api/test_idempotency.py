@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from historyapp.models import Entry, IdempotencyKey, Project, Snapshot
 from historyapp.services.retention import purge, purgeable
-from tests.api.agent import Agent, said
+from tests.api.agent import Agent, ask
 from tests.api.test_problems import assert_problem
 from tests.api.test_transfers import file
 
@@ -20,7 +20,7 @@ REPLAYED = "Idempotency-Replayed"
 @pytest.mark.parametrize(
     ("path", "body"),
     [
-        ("/entries", {"entries": [said()]}),
+        ("/entries", {"entries": [ask()]}),
         ("/actions", {"use_tool": {"name": "ls"}}),
         ("/steps", {"analysis_result": "", "execution_result": "", "supervision_result": ""}),
         ("/summaries", {"from_step": 1, "to_step": 1, "text": "\ud800"}),
@@ -67,8 +67,8 @@ def test_an_import_is_done_once(alice: Agent) -> None:
 
 
 def test_a_key_belongs_to_one_request(run: Agent) -> None:
-    run.post("/entries", {"entries": [said("1")]}, KEY)
-    assert_problem(run.post("/entries", {"entries": [said("2")]}, KEY), 422, "another request")
+    run.post("/entries", {"entries": [ask("1")]}, KEY)
+    assert_problem(run.post("/entries", {"entries": [ask("2")]}, KEY), 422, "another request")
     assert_problem(run.post("/rewinds", {}, KEY), 422, "another request")
     assert run.get()["head"] == 1
 
@@ -81,7 +81,7 @@ def test_a_request_that_failed_may_be_sent_again(run: Agent) -> None:
 
 def test_a_failed_write_leaves_no_key(run: Agent) -> None:
     run.post(
-        "/entries", {"entries": [said(), {"kind": "tool_results", "results": [{"status": "success"}]}]}, KEY
+        "/entries", {"entries": [ask(), {"kind": "tool_results", "results": [{"status": "success"}]}]}, KEY
     )
     assert not IdempotencyKey.objects.exists()
     assert not Entry.objects.exists()
@@ -93,13 +93,13 @@ def test_keys_of_two_projects_do_not_meet(alice: Agent, charlie: Agent) -> None:
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "a b", "a\tb", "ä", "a\x7f"])
 def test_an_odd_key_is_refused(run: Agent, key: str) -> None:
-    refused = run.post("/entries", {"entries": [said()]}, {"Idempotency-Key": key})
+    refused = run.post("/entries", {"entries": [ask()]}, {"Idempotency-Key": key})
     assert_problem(refused, 422, "Idempotency-Key", "255")
     assert run.get()["head"] == 0
 
 
 def test_a_key_may_be_255_long(run: Agent) -> None:
-    assert run.post("/entries", {"entries": [said()]}, {"Idempotency-Key": "x" * 255}).status == 201
+    assert run.post("/entries", {"entries": [ask()]}, {"Idempotency-Key": "x" * 255}).status == 201
 
 
 def test_a_key_on_a_read_is_ignored(run: Agent) -> None:
@@ -119,7 +119,7 @@ def purge_everything(agent: Agent) -> None:
         ("/sessions", {"title": "hunter2"}),
         ("/sessions/{id}/summaries", {"from_step": 1, "to_step": 1, "text": "hunter2"}),
         ("/sessions/{id}/forks", {"title": "hunter2"}),
-        ("/sessions/{id}/entries", {"entries": [said("hunter2")]}),
+        ("/sessions/{id}/entries", {"entries": [ask("hunter2")]}),
     ],
 )
 def test_a_repeated_request_does_not_return_purged_data(
@@ -164,7 +164,7 @@ def test_a_purge_empties_responses_of_versions_that_named_no_session(alice: Agen
 def test_a_long_answer_is_not_kept_and_its_request_not_carried_out_again(
     run: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run.post("/entries", {"entries": [said("word " * 500)]})
+    run.post("/entries", {"entries": [ask("word " * 500)]})
     first = run.post("/contexts", {}, {"Idempotency-Key": "short"})
     assert run.post("/contexts", {}, {"Idempotency-Key": "short"}).body == first.body
     monkeypatch.setattr("historyapp.services.idempotency.KEPT_CHARACTERS", 1000)

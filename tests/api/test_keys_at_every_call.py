@@ -9,7 +9,7 @@ from django.apps import apps
 from django.utils import timezone
 
 from historyapp.models import ApiKey, Project
-from tests.api.agent import Agent, said
+from tests.api.agent import Agent, ask
 from tests.api.conftest import EVERYTHING, key_for
 from tests.api.test_auth import RUN, SNAPSHOT
 
@@ -47,7 +47,7 @@ class Operation(NamedTuple):
 @pytest.fixture
 def operations(session_id: str, run: Agent) -> list[Operation]:
     """All of the document, at a session of Alice's, with the bodies of its examples."""
-    run.append(said("mine"))
+    run.append(ask("mine"))
     document = Agent(None).get("/openapi.json").body
     found = []
     for path, calls in document["paths"].items():

@@ -12,7 +12,7 @@ from historyapp.models.history import History
 from historyapp.models.sessions import RARE_KINDS
 from historyapp.services.append import append
 from historyapp.services.sessions import create_session
-from tests.api.agent import Agent, called, said
+from tests.api.agent import Agent, ask, called
 from tests.core.entries import sample
 
 APPENDED = pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "rewind"])
@@ -23,7 +23,7 @@ WORDS = "the garden wall"
 @APPENDED
 def test_it_is_appended_and_found_by_its_kind(run: Agent, kind: str) -> None:
     entry = {"kind": kind, **json.loads(json.dumps(dump_body(sample(kind, WORDS))))}
-    assert run.append(said(), called("a"), entry)
+    assert run.append(ask(), called("a"), entry)
     [*_, found] = run.get(f"/entries?kind={kind}")["items"]
     assert {name: found[name] for name in entry} == entry
 

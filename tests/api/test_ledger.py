@@ -7,7 +7,7 @@ import pytest
 from historyapp.core.prices import load_prices
 from historyapp.models import Session
 from historyapp.services.projections import rebuild
-from tests.api.agent import Agent, said
+from tests.api.agent import Agent, ask
 from tests.api.test_problems import assert_problem
 
 OPENAI = {
@@ -31,7 +31,7 @@ def answered(usage: Any, **metadata: Any) -> dict[str, Any]:
 @pytest.fixture
 def spent(run: Agent) -> Agent:
     run.append(
-        said(),
+        ask(),
         answered(OPENAI, model="gpt-5", estimated_tokens=990, counted_tokens=1001),
         answered(ANTHROPIC, model="claude-opus-4-5"),
         answered({"prompt_tokens": 10, "completion_tokens": 1}, model="llama-9"),

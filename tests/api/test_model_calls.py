@@ -17,7 +17,7 @@ from historyapp.llm import streams
 from historyapp.llm.retries import RetryPolicy
 from historyapp.models import Entry, Session, Snapshot, Total
 from historyapp.services import model_calls
-from tests.api.agent import Agent, called, returned, said
+from tests.api.agent import Agent, ask, called, returned
 from tests.api.test_problems import assert_problem
 from tests.llm.loopback import Answer, Broken, Call, Loopback, Raw, Refusal
 
@@ -36,7 +36,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 @pytest.fixture
 def ready(run: Agent, loopback: Loopback) -> Agent:
-    run.append({"kind": "system_instruction", "text": "You repair code."}, said("find it"))
+    run.append({"kind": "system_instruction", "text": "You repair code."}, ask("find it"))
     return run
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.agent import Agent, Received, called, returned, said
+from tests.api.agent import Agent, Received, ask, called, returned
 from tests.api.test_problems import assert_problem
 
 LARGE = "2 MB of it. " * (2 * 1024 * 1024 // 12)
@@ -159,7 +159,7 @@ def test_a_thousand_parallel_calls_may_be_answered_in_reverse(run: Agent) -> Non
 def test_empty_texts_are_recorded_and_keep_a_context_valid(run: Agent) -> None:
     run.append(
         {"kind": "system_instruction", "text": ""},
-        said(""),
+        ask(""),
         {"kind": "model_output", "text": "", "thoughts": ""},
         {**called("a"), "text": ""},
         {
@@ -177,13 +177,13 @@ def test_empty_texts_are_recorded_and_keep_a_context_valid(run: Agent) -> None:
 @pytest.mark.parametrize("image", [{}, {"url": ""}, {"data": None}, {"media_type": "image/png"}])
 def test_an_image_without_data_is_refused_and_named(run: Agent, image: dict[str, Any]) -> None:
     content = [{"type": "text", "text": "see"}, {"type": "image", **image}]
-    refused = run.post("/entries", {"entries": [said(), {"kind": "model_input", "content": content}]})
+    refused = run.post("/entries", {"entries": [ask(), {"kind": "model_input", "content": content}]})
     assert_problem(refused, 422, "entries[1].content[1] is an image without url or data")
     assert run.get()["head"] == 0
 
 
 def test_texts_of_2_mb_are_returned_completely(run: Agent) -> None:
-    run.append(said(LARGE), {"kind": "model_output", "thoughts": {"plan": LARGE}, "text": LARGE})
+    run.append(ask(LARGE), {"kind": "model_output", "thoughts": {"plan": LARGE}, "text": LARGE})
     run.act()
     assert run.succeed(LARGE).status == 201
     assert run.get("/entries/1")["content"] == LARGE

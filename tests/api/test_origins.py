@@ -8,7 +8,7 @@ import pytest
 from historyapp import enqueue, tasks
 from historyapp.models import NameIndex, Session
 from historyapp.services.names import index as name_index
-from tests.api.agent import Agent, said
+from tests.api.agent import Agent, ask
 
 
 def reading(path: str) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def returned(outputs: str) -> dict[str, Any]:
 
 @pytest.fixture
 def searched(run: Agent) -> Agent:
-    run.append(said(), reading("src"), returned("src/a.py\nsrc/b.py"), reading("src/b.py"), returned("ok"))
+    run.append(ask(), reading("src"), returned("src/a.py\nsrc/b.py"), reading("src/b.py"), returned("ok"))
     return run
 
 

@@ -7,7 +7,7 @@ from django.utils.dateparse import parse_datetime
 
 from historyapp.models import Session
 from historyapp.services.figures import run_figures
-from tests.api.agent import Agent, said
+from tests.api.agent import Agent, ask
 
 USAGE = {
     "input_tokens": 1000,
@@ -36,7 +36,7 @@ def at(second: int) -> str:
 @pytest.fixture
 def worked(run: Agent) -> Agent:
     run.append(
-        {**said(), "created_at": at(0)},
+        {**ask(), "created_at": at(0)},
         called("Read", 4, {"usage": USAGE, "model": "claude-opus-4-5"}, file_path="/src/a.py"),
         returned(5, 4),
         called("Edit", 9, None, file_path="/src/a.py", old_string="a", new_string="b\nc"),
@@ -106,7 +106,7 @@ def test_the_size_of_the_context_is_the_reported_input(worked: Agent) -> None:
 
 
 def test_a_run_without_times_and_usage_says_so(run: Agent) -> None:
-    run.append(said(), called("Bash", 1, command="ls"), returned(1, 1))
+    run.append(ask(), called("Bash", 1, command="ls"), returned(1, 1))
     overview = run.get("/overview")
     assert overview["tokens"]["source"] == "estimated"
     assert overview["tokens"]["shown"] > 0
@@ -143,7 +143,7 @@ def test_sub_agents_are_a_tree_with_rolled_up_figures(alice: Agent) -> None:
     ids = [alice.post("/sessions", {"title": f"agent {n}"})["id"] for n in range(3)]
     for id in ids:
         alice.within(f"/sessions/{id}").append(
-            said(), called("Bash", 1, {"usage": USAGE}), returned(3, 1, "error")
+            ask(), called("Bash", 1, {"usage": USAGE}), returned(3, 1, "error")
         )
     for child, parent in ((ids[1], ids[0]), (ids[2], ids[1])):
         Session.objects.filter(pk=child).update(spawned_by=parent)
@@ -167,7 +167,7 @@ def test_the_tree_of_sub_agents_ends_where_sessions_are_their_own_ancestors(alic
 def test_a_sub_agent_names_the_step_whose_call_started_it(alice: Agent) -> None:
     parent, child, other = (alice.post("/sessions", {"title": f"agent {n}"})["id"] for n in range(3))
     alice.within(f"/sessions/{parent}").append(
-        said(),
+        ask(),
         called("Bash", 1, command="ls"),
         returned(1, 1),
         called("Task", 2, prompt="Look"),

@@ -29,7 +29,7 @@ from historyapp.models import (
 )
 from historyapp.services.compression.run import claim, release, renew
 from historyapp.services.compression.start import compress_if_due, due_sessions, unclaimed_runs
-from tests.api.agent import Agent, said
+from tests.api.agent import Agent, ask
 from tests.api.compressing import carry_out
 from tests.api.test_query_counts import READS, WRITES, with_steps
 from tests.plans import Access, Statement, forget_statistics, statements
@@ -112,7 +112,7 @@ def fork(alice: Agent) -> Agent:
     parent = with_steps(alice, 20)
     parent.append(*[{"kind": kind, field: "x"} for kind, field in RARE.items()])
     run = alice.within(f"/sessions/{parent.post('/forks')['id']}")
-    run.append(said(), *[{"kind": kind, field: "y"} for kind, field in RARE.items()])
+    run.append(ask(), *[{"kind": kind, field: "y"} for kind, field in RARE.items()])
     for _ in range(3):
         run.step()
     for step in range(-3, 0):
@@ -139,7 +139,7 @@ def test_the_api_finds_rows_by_session_or_project(alice: Agent, fork: Agent) -> 
             *[partial(alice.get, path) for path in LISTS],
             *[partial(fork.get, path) for path in READS],
             *[partial(fork.post, path, body) for path, body in WRITES],
-            lambda: fork.append(said()) and fork.get(),
+            lambda: fork.append(ask()) and fork.get(),
         ]
     )
     tables = {base_table(access) for statement in found for access in statement.accesses}

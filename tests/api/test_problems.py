@@ -15,7 +15,7 @@ from historyapp.api.parsing import StrictParser
 from historyapp.core.json import MAX_VALUES
 from historyapp.models import Entry
 from historyapp.wire.problems import Malformed
-from tests.api.agent import Agent, Received, said
+from tests.api.agent import Agent, Received, ask
 from tests.busy import busy_error
 from tests.examples import examples
 
@@ -33,10 +33,10 @@ def assert_problem(answer: Received, status: int, *words: str) -> None:
 
 def test_a_refused_body_does_not_wait_in_memory_for_the_garbage_collector(run: Agent) -> None:
     bodies: list[Any] = [
-        {"entries": [said()], "unknown_in_this_test": []},
+        {"entries": [ask()], "unknown_in_this_test": []},
         {"entries": [{"kind": "nothing", "unknown_in_this_test": []}]},
         {"entries": [{"kind": "system_instruction", "text": {"unknown_in_this_test": []}}]},
-        {"entries": [said()], "expected_position": 7, "metadata": {"unknown_in_this_test": []}},
+        {"entries": [ask()], "expected_position": 7, "metadata": {"unknown_in_this_test": []}},
     ]
 
     def kept() -> int:
@@ -265,7 +265,7 @@ def test_no_fields_make_the_server_fail(run: Agent, path: str, body: dict[str, A
 
 
 def test_a_batch_is_stored_completely_or_not_at_all(run: Agent) -> None:
-    batch = [said(), {**said(), "oops": 1}]
+    batch = [ask(), {**ask(), "oops": 1}]
     assert_problem(run.post("/entries", {"entries": batch}), 422, "entries[1]")
     late = [
         {"kind": "model_input", "content": "go"},

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from tests.api.agent import Agent, said
+from tests.api.agent import Agent, ask
 
 READS = [
     "",
@@ -40,7 +40,7 @@ READS = [
     "/episodes/-1?as_of=25",
 ]
 WRITES: list[tuple[str, Any]] = [
-    ("/entries", {"entries": [said()] * 10}),
+    ("/entries", {"entries": [ask()] * 10}),
     ("/actions", {"use_tool": {"name": "ls"}}),
     ("/results", {"status": "success"}),
     ("/steps", {"analysis_result": "", "execution_result": "", "supervision_result": ""}),
@@ -56,7 +56,7 @@ def with_steps(alice: Agent, count: int) -> Agent:
     run = alice.within(f"/sessions/{alice.post('/sessions')['id']}")
     output = {"kind": "model_output", "use_tool": {"name": "ls"}}
     result = {"kind": "tool_results", "results": [{"status": "success", "outputs": "fine"}]}
-    run.append(said())
+    run.append(ask())
     for start in range(0, count, 200):
         run.append(*[entry for _ in range(start, min(count, start + 200)) for entry in (output, result)])
     return run

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.agent import Agent, called, returned, said
+from tests.api.agent import Agent, ask, called, returned
 from tests.api.test_problems import assert_problem
 
 
@@ -15,7 +15,7 @@ def reported(sent: int) -> dict[str, Any]:
 @pytest.fixture
 def two(run: Agent) -> Agent:
     cached = {"input_tokens_details": {"cached_tokens": 12_000}}
-    run.append({"kind": "system_instruction", "text": "You repair code."}, said("find it"))
+    run.append({"kind": "system_instruction", "text": "You repair code."}, ask("find it"))
     run.append({**called("call_1"), "metadata": reported(12_400)}, returned("call_1", "line\n" * 20))
     run.append(
         {**called("call_2"), "metadata": reported(12_490) | {"usage": reported(12_490)["usage"] | cached}}
@@ -68,13 +68,13 @@ def test_a_cursor_of_another_list_is_refused(two: Agent) -> None:
 def test_a_request_of_a_take_is_read_as_of_the_take(two: Agent) -> None:
     two.append(returned("call_2"))
     two.post("/rewinds", {"to_step": 1})
-    two.append(said("another way"), called("call_3"))
+    two.append(ask("another way"), called("call_3"))
     assert request_of(two, 2)["total"] == 5
     assert request_of(two, 2, "?as_of=6")["total"] == 4
 
 
 def test_a_served_context_is_the_request_with_its_hash(run: Agent) -> None:
-    run.append(said("find it"))
+    run.append(ask("find it"))
     served = run.post("/contexts", {"format": "openai_chat", "model": "gpt-5"})
     run.append({**called("call_1"), "metadata": {"snapshot": served["snapshot"], **reported(30)}})
     found = request_of(run, 1)

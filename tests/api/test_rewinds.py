@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from historyapp.models import AuditRecord
-from tests.api.agent import Agent, said
+from tests.api.agent import Agent, ask
 from tests.api.test_problems import assert_problem
 
 
@@ -90,7 +90,7 @@ def test_the_expected_position_must_be_the_head(three: Agent) -> None:
 
 def test_a_rewind_may_go_on_from_a_take(three: Agent) -> None:
     three.post("/rewinds", {"to_step": 1})
-    three.append(said("another way"))
+    three.append(ask("another way"))
     done = three.post("/rewinds", {"to_position": 4})
     assert positions(three) == [1, 2, 3, 4]
     assert [(cut["first_position"], cut["last_position"]) for cut in done["cut_off"]] == [(8, 8)]
@@ -99,7 +99,7 @@ def test_a_rewind_may_go_on_from_a_take(three: Agent) -> None:
 def test_undoing_restores_live_entries(three: Agent) -> None:
     before = three.get("/entries")["items"]
     done = three.post("/rewinds", {"to_step": 1, "reason": "wrong way"})
-    three.append(said("another way"))
+    three.append(ask("another way"))
     undone = three.post(f"/rewinds/{done['position']}/undo")
     assert (undone.status, undone["to_position"]) == (201, 6)
     assert three.get("/entries")["items"] == before
@@ -116,7 +116,7 @@ def test_only_a_rewind_can_be_undone(three: Agent, position: str, status: int) -
 
 def test_rewinds_are_listed_with_their_cut_steps(three: Agent, session_id: str) -> None:
     three.post("/rewinds", {"to_step": 1, "reason": "\ud800 wrong"})
-    three.append(said("another way"))
+    three.append(ask("another way"))
     three.post("/rewinds", {"to_position": 0})
     newest, oldest = three.get("/rewinds")["items"]
     assert (newest["position"], oldest["position"]) == (9, 7)

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from historyapp.models import Episode
 from historyapp.services import step_pairs
-from tests.api.agent import Agent, Received, said
+from tests.api.agent import Agent, Received, ask
 from tests.api.test_query_counts import with_steps
 
 UNKNOWN = "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"
@@ -90,7 +90,7 @@ def test_a_fork_that_did_nothing_only_lacks_steps(
 def test_differences_of_a_pair_are_listed(alice: Agent) -> None:
     (one, a), (two, b) = new(alice), new(alice)
     for run, text in ((one, "go"), (two, "go on")):
-        run.append(said(text))
+        run.append(ask(text))
         do(run, "ls")
     do(one, "shell", "1 failed", command="pytest")
     do(two, "shell", "2 passed", command="pytest")
@@ -167,7 +167,7 @@ def test_a_take_is_compared_with_the_later_steps(alice: Agent, run: Agent, sessi
 
 
 def test_a_session_is_compared_with_itself_as_it_was(alice: Agent, run: Agent, session_id: str) -> None:
-    run.append(said())
+    run.append(ask())
     do(run, "a")
     do(run, "b")
     found = compared(alice, f"{session_id}@3", session_id)

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from historyapp.models import AuditRecord
-from tests.api.agent import Agent, said
+from tests.api.agent import Agent, ask
 from tests.api.test_problems import assert_problem
 from tests.examples import examples
 
@@ -26,7 +26,7 @@ def test_a_session_has_no_required_fields(alice: Agent) -> None:
 def test_a_sub_agent_names_the_step_that_starts_it(alice: Agent) -> None:
     parent = alice.post("/sessions")["id"]
     first: dict[str, Any] = {"kind": "model_output", "use_tool": {"name": "task"}}
-    alice.within(f"/sessions/{parent}").append(said(), first, {"kind": "model_output", "text": "b"})
+    alice.within(f"/sessions/{parent}").append(ask(), first, {"kind": "model_output", "text": "b"})
     child = alice.post("/sessions", {"spawned_by": parent, "spawned_step": 1})
     assert (child["spawned_by"], child["spawned_position"]) == (parent, 2)
     newest = alice.post("/sessions", {"spawned_by": parent, "spawned_step": -1})
@@ -135,14 +135,14 @@ def test_a_wrong_change_changes_nothing(alice: Agent, session_id: str, wrong: An
 
 
 def test_deleting_archives(alice: Agent, run: Agent, session_id: str) -> None:
-    run.append(said())
+    run.append(ask())
     deleted = run.delete()
     assert (deleted.status, deleted.body) == (204, None)
     assert run.get()["status"] == "archived"
     assert run.get("/entries")["items"][0]["content"] == "go"
-    assert_problem(run.post("/entries", {"entries": [said()]}), 409, "archived")
+    assert_problem(run.post("/entries", {"entries": [ask()]}), 409, "archived")
     assert run.patch("", {"status": "live"}).status == 200
-    run.append(said())
+    run.append(ask())
     actions = AuditRecord.objects.order_by("id").values_list("action", "actor")
     assert [action for action, _ in actions][-2:] == ["status: archived", "status: live"]
     assert all(actor.startswith("key:ph_") for _, actor in actions if actor)
@@ -158,11 +158,11 @@ def test_instruction_and_notebook_are_as_of_any_position(run: Agent) -> None:
 
 
 def test_the_newest_entry_is_as_of_any_position(alice: Agent, run: Agent) -> None:
-    run.append(said("1"), said("2"))
-    run.append(said("3"))
+    run.append(ask("1"), ask("2"))
+    run.append(ask("3"))
     run.post("/rewinds", {"to_position": 1})
     fork = alice.within(f"/sessions/{run.post('/forks', {'at_position': 3})['id']}")
-    fork.append(said("4"))
+    fork.append(ask("4"))
     times = {entry["position"]: entry["created_at"] for entry in run.get("/entries?as_of=3")["items"]}
     assert [run.get(f"?as_of={head}")["last_entry_at"] for head in (1, 2, 3)] == list(times.values())
     assert run.get("?as_of=4")["last_entry_at"] == run.get()["last_entry_at"] == times[3]
@@ -181,7 +181,7 @@ def test_counters_are_as_of_any_position(run: Agent) -> None:
 
 @pytest.mark.parametrize("as_of", ["5", "-1", "x", "1.0", "", "99999999999999999999", "1_0", " 1"])
 def test_a_position_that_never_was_is_refused(run: Agent, as_of: str) -> None:
-    run.append(said())
+    run.append(ask())
     assert run.get(f"?as_of={as_of}").status == 422
     assert run.get(f"/entries?as_of={as_of}").status == 422
     assert run.get(f"/episodes?as_of={as_of}").status == 422
@@ -285,7 +285,7 @@ def test_a_wrong_filter_is_refused(alice: Agent, query: str) -> None:
 
 def test_the_session_with_the_newest_entry_comes_first(alice: Agent, many: dict[str, str]) -> None:
     oldest = many["100% of_it"]
-    alice.within(f"/sessions/{oldest}").append(said())
+    alice.within(f"/sessions/{oldest}").append(ask())
     assert alice.get("/sessions?limit=1")["items"][0]["id"] == oldest
 
 
@@ -296,7 +296,7 @@ def test_pages_contain_each_session_once_in_order(alice: Agent, limit: int, mome
     for moment in moments:
         id = alice.post("/sessions", {"tags": [tag]})["id"]
         at = f"2026-01-0{moment + 1}T00:00:00Z"
-        alice.within(f"/sessions/{id}").append({**said(), "created_at": at})
+        alice.within(f"/sessions/{id}").append({**ask(), "created_at": at})
     whole = alice.get(f"/sessions?tag={tag}&limit=500")
     assert whole["next"] is None
     paged: list[Any] = []

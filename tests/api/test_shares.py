@@ -15,7 +15,7 @@ from historyapp.models import AuditRecord, IdempotencyKey, Project, ShareLink
 from historyapp.services import shares
 from historyapp.services.retention import purge
 from historyapp.services.shares import find_share, share_token
-from tests.api.agent import Agent, said
+from tests.api.agent import Agent, ask
 from tests.api.conftest import key_for
 from tests.api.test_problems import assert_problem
 
@@ -40,7 +40,7 @@ def test_by_default_a_link_shows_no_takes_and_no_inputs_and_expires_in_30_days(
 
 
 def test_a_link_keeps_its_options(run: Agent) -> None:
-    run.append(said(), said())
+    run.append(ask(), ask())
     end = (timezone.now() + timedelta(hours=1)).isoformat()
     made = run.post("/shares", {"as_of": 1, "takes": True, "inputs": True, "expires_at": end})
     (shown,) = listed(run)

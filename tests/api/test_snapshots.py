@@ -6,7 +6,7 @@ import pytest
 
 from historyapp.core.formats import FORMATS
 from historyapp.core.policies import POLICIES
-from tests.api.agent import Agent, called, returned, said
+from tests.api.agent import Agent, ask, called, returned
 from tests.api.test_problems import assert_problem
 
 MISSING = "0197c7d4-0000-7000-8000-00000000dead"
@@ -20,7 +20,7 @@ def grow(run: Agent, *ids: str, outputs: str = "line\n" * 20) -> None:
 
 @pytest.fixture
 def three(run: Agent) -> Agent:
-    run.append({"kind": "system_instruction", "text": "You repair code."}, said("find it"))
+    run.append({"kind": "system_instruction", "text": "You repair code."}, ask("find it"))
     grow(run, "call_0", "call_1", "call_2")
     return run
 

@@ -4,7 +4,7 @@ import pytest
 
 from historyapp.models import ApiKey, CompressionRun, Project
 from historyapp.services.keys import change_scopes
-from tests.api.agent import Agent, Received, called, returned, said
+from tests.api.agent import Agent, Received, ask, called, returned
 from tests.api.conftest import key_for
 from tests.api.test_problems import assert_problem
 from tests.llm.loopback import Answer, Loopback
@@ -13,7 +13,7 @@ from tests.llm.loopback import Answer, Loopback
 @pytest.fixture
 def recorder(project: Project, run: Agent, loopback: Loopback) -> Agent:
     """A key of the same project without the scope ``spend``, at a session with six steps."""
-    run.append(said("Mend it"))
+    run.append(ask("Mend it"))
     for number in range(6):
         run.append(called(f"c{number}"), returned(f"c{number}"))
     session = run.get("")["id"]
@@ -76,7 +76,7 @@ def test_turning_on_paid_automatic_compression_needs_the_scope(project: Project,
 
 
 def test_a_model_call_beyond_a_cap_is_refused_before_anything_is_sent(run: Agent, loopback: Loopback) -> None:
-    run.append(said("find it"))
+    run.append(ask("find it"))
     project = Agent(None)
     project._client = run._client
     changed = project.patch("/project", {"daily_cap": 0.000001, "monthly_cap": 5})
@@ -92,7 +92,7 @@ def test_a_model_call_beyond_a_cap_is_refused_before_anything_is_sent(run: Agent
 
 
 def test_a_model_call_below_the_cap_counts_with_its_cost(run: Agent, loopback: Loopback) -> None:
-    run.append(said("find it"))
+    run.append(ask("find it"))
     project = Agent(None)
     project._client = run._client
     project.patch("/project", {"daily_cap": 5})
@@ -120,7 +120,7 @@ def test_a_count_by_the_provider_needs_the_scope(recorder: Agent, run: Agent, lo
 def test_a_model_that_is_not_listed_is_refused_and_nothing_is_sent(
     alice: Agent, run: Agent, loopback: Loopback
 ) -> None:
-    run.append(said("find it"))
+    run.append(ask("find it"))
     listed = ["claude-haiku-4-5", "openai:gpt-5-mini"]
     assert alice.patch("/project", {"allowed_models": [*listed, "local"]})["allowed_models"] == listed
     calls = (

@@ -17,7 +17,7 @@ from historyapp.models import AuditRecord
 from historyapp.services.imports import parsers, time_limit
 from historyapp.services.imports.parser import ParserProcess
 from historyapp.services.imports.sessions import ImportJob
-from tests.api.agent import Agent, said
+from tests.api.agent import Agent, ask
 from tests.api.test_problems import assert_problem
 from tests.services.imports import spinning_process
 from tests.services.imports.spinning_process import PYTHON, C
@@ -84,7 +84,7 @@ def test_a_file_that_takes_too_long_is_named_and_the_others_imported(
 
 
 def test_a_damaged_line_is_named_and_the_rest_imported(alice: Agent, run: Agent) -> None:
-    run.append(said("1"), said("2"))
+    run.append(ask("1"), ask("2"))
     lines = alice.get(f"{run.get()['id'].join(['/sessions/', '/export'])}").body.decode().splitlines()
     lines.insert(2, '{"torn": ')
     answer = imported(alice, file("\n".join(lines), "run.jsonl"))
@@ -105,7 +105,7 @@ def test_a_collision_with_another_import_is_a_conflict(alice: Agent, monkeypatch
 
 
 def test_a_fork_without_own_entries_is_imported(alice: Agent, run: Agent, charlie: Agent) -> None:
-    run.append(said("1"))
+    run.append(ask("1"))
     alone = run.get("/export").body
     assert imported(charlie, file(alone, "run.jsonl")).status == 201
     run.post("/forks")
@@ -181,7 +181,7 @@ def test_a_stranger_sees_nothing_of_it(alice: Agent, charlie: Agent) -> None:
 
 @pytest.mark.parametrize("format", list(EXPORTERS))
 def test_a_session_is_exported_in_every_format(run: Agent, format: str) -> None:
-    run.append(said("<script>\ud800"))
+    run.append(ask("<script>\ud800"))
     run.step("ls", ["a"])
     answer = run.get(f"/export?format={format}")
     exporter = EXPORTERS[format]
@@ -194,7 +194,7 @@ def test_a_session_is_exported_in_every_format(run: Agent, format: str) -> None:
 
 
 def test_an_export_can_be_imported_again(run: Agent, charlie: Agent) -> None:
-    run.append(said("\ud800\x00"))
+    run.append(ask("\ud800\x00"))
     run.step()
     run.post("/rewinds", {"to_position": 1})
     run.step("again")
@@ -212,7 +212,7 @@ def test_an_export_can_be_imported_again(run: Agent, charlie: Agent) -> None:
 
 
 def test_an_export_is_as_of_a_position(run: Agent) -> None:
-    run.append(said("1"), said("2"))
+    run.append(ask("1"), ask("2"))
     lines = run.get("/export?as_of=1").body.decode().splitlines()
     assert [json.loads(line).get("position") for line in lines] == [None, 1]
     assert_problem(run.get("/export?as_of=9"), 422, "head is 2")

@@ -7,7 +7,7 @@ from historyapp.models import Project, Session
 from historyapp.services.append import append
 from historyapp.services.sessions import change_session, create_session
 from tests.browser.visits import page_of, sign_in
-from tests.services.drafts import act, failed, ok, said
+from tests.services.drafts import act, ask, failed, ok
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def session(project: Project) -> Session:
     """Three turns of 4, 120 and 3 steps."""
     session = create_session(project)
     for text, steps in (("first", 4), ("second", 120), ("third", 3)):
-        append(project, session.pk, [said(text), *[draft for _ in range(steps) for draft in (act(), ok())]])
+        append(project, session.pk, [ask(text), *[draft for _ in range(steps) for draft in (act(), ok())]])
     change_session(project, session.pk, {"status": "finished"})
     return session
 
@@ -75,7 +75,7 @@ def test_all_turns_fold_until_the_playhead_comes(page: Page, session: Session) -
 def test_rows_that_an_agent_adds_belong_to_their_turn(page: Page, project: Project, session: Session) -> None:
     change_session(project, session.pk, {"status": "live"})
     page.goto(page_of(session, "?step=126"))
-    append(project, session.pk, [act("ls"), failed(), said("fourth"), act(), ok()])
+    append(project, session.pk, [act("ls"), failed(), ask("fourth"), act(), ok()])
     expect(page.locator("#rows .turn[data-turn='4']")).to_be_visible(timeout=10_000)
     expect(page.locator("#rows .turn[data-turn='3']")).to_contain_text("1 failed")
     expect(page.locator("#rows .turn")).to_have_count(2)

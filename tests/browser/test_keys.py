@@ -12,7 +12,7 @@ from historyapp.services.append import append
 from historyapp.services.rewinds import Target, rewind
 from historyapp.services.sessions import create_session
 from tests.browser.visits import page_of, sign_in
-from tests.services.drafts import act, draft, failed, ok, said
+from tests.services.drafts import act, ask, draft, failed, ok
 
 
 @pytest.fixture
@@ -29,8 +29,8 @@ def record(project: Project) -> Session:
         7: [act("Edit", file_path="a.py", old_string="c", new_string="d"), ok()],
         2: [act("make"), failed()],
         8: [act("make"), failed()],
-        3: [said("go"), act("ls"), ok(outputs="needle")],
-        9: [said("on"), act("ls"), ok(outputs="needle")],
+        3: [ask("go"), act("ls"), ok(outputs="needle")],
+        9: [ask("on"), act("ls"), ok(outputs="needle")],
         4: [draft(DebugLog(category="compaction", message="full")), act("ls"), ok()],
         10: [draft(DebugLog(category="compaction", message="full")), act("ls"), ok()],
     }

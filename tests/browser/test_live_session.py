@@ -12,7 +12,7 @@ from historyapp.services.compression.start import start_run
 from historyapp.services.rewinds import Target, rewind
 from historyapp.services.sessions import change_session, create_session
 from tests.browser.visits import choose, page_of, record_session
-from tests.services.drafts import act, failed, ok, said
+from tests.services.drafts import act, ask, failed, ok
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_a_playhead_at_the_newest_step_follows(page: Page, project: Project, ses
     page.goto(page_of(session, "?step=6"))
     expect(page.locator("[data-following]")).to_have_count(1)
     for number in (7, 8, 9):
-        append(project, session.pk, [said("go on"), act("look"), ok()])
+        append(project, session.pk, [ask("go on"), act("look"), ok()])
         expect_step(page, number)
         expect_steps(page, number)
     expect(page.locator("#rows .input-row", has_text="go on")).to_have_count(3)

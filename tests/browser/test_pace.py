@@ -17,7 +17,7 @@ from tests.browser.test_replay import expect_shown, expect_step, steps_shown
 from tests.browser.visits import page_of, step_in_view
 from tests.dashboard.long_sessions import long_session
 from tests.examples import thorough
-from tests.services.drafts import draft, said
+from tests.services.drafts import ask, draft
 
 START = datetime(2026, 3, 1, 14, 3, 22, tzinfo=UTC)
 THOUGHTS = "The parser drops the last line, so the totals are wrong. " * 4
@@ -28,7 +28,7 @@ def step_at(begin: float, output: float, end: float, *, asked: bool = False) -> 
     times = [START + timedelta(seconds=seconds) for seconds in (begin, output, end)]
     wrote = ModelOutput(thoughts=THOUGHTS, use_tool=UseTool(name="ls"))
     came = ToolResults(results=(ToolResult(status="success", outputs="fine"),))
-    question = [draft(said("And the totals?").body, times[0])] if asked else []
+    question = [draft(ask("And the totals?").body, times[0])] if asked else []
     return [*question, draft(wrote, times[1]), draft(came, times[2])]
 
 

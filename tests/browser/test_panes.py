@@ -6,13 +6,13 @@ from playwright.sync_api import Page, expect
 from historyapp.models import Project, Session
 from historyapp.services.append import append
 from tests.browser.visits import page_of, record_session
-from tests.services.drafts import act, ok, said
+from tests.services.drafts import act, ask, ok
 
 
 @pytest.fixture
 def session(project: Project) -> Session:
     session = record_session(project, 6)
-    append(project, session.pk, [said("now the discount"), act(), ok(), act(), ok()])
+    append(project, session.pk, [ask("now the discount"), act(), ok(), act(), ok()])
     return session
 
 

@@ -8,7 +8,7 @@ from playwright.sync_api import BrowserContext, Locator, Page
 from historyapp.models import Membership, Project, Session
 from historyapp.services.append import append
 from historyapp.services.sessions import create_session
-from tests.services.drafts import act, failed, ok, said
+from tests.services.drafts import act, ask, failed, ok
 
 PATIENCE = 30_000
 """The longest wait for an expected change, in milliseconds. The machine may be slow or busy."""
@@ -31,7 +31,7 @@ def sign_in(context: BrowserContext, address: str) -> Project:
 def record_session(project: Project, steps: int = 6, *, title: str = "Repair the totals") -> Session:
     """A finished run. Every third step fails, every fifth answers at length."""
     session = create_session(project, names={"title": title, "agent": "demo"})
-    append(project, session.pk, [said("Repair the totals, please.")])
+    append(project, session.pk, [ask("Repair the totals, please.")])
     for number in range(1, steps + 1):
         output = f"text {number}\n" + ("a line\n" * 400 if number % 5 == 0 else "")
         result = failed(reason="not found") if number % 3 == 0 else ok(outputs=output)

@@ -28,8 +28,8 @@ CODE = {**{example.name: example.code for example in EXAMPLES}, "contexts.md": l
 def user_texts(body: dict[str, Any]) -> list[str]:
     """The user's texts in a request, in any provider's shape."""
     messages = body["messages"] if "messages" in body else body["input"]
-    said = [message.get("content") for message in messages if message.get("role") == "user"]
-    parts = [part for content in said for part in (content if isinstance(content, list) else [content])]
+    contents = [message.get("content") for message in messages if message.get("role") == "user"]
+    parts = [part for content in contents for part in (content if isinstance(content, list) else [content])]
     return [part if isinstance(part, str) else str(part.get("text", "")) for part in parts]
 
 

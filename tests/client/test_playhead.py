@@ -98,11 +98,16 @@ def test_only_given_fields_change(playhead: Playhead, session_id: UUID) -> None:
     assert playhead.change_session(session_id, tags=[]).settings.window_size == 3
 
 
-def test_a_session_is_annotated(playhead: Playhead, session_id: UUID) -> None:
-    said = playhead.annotate_session(
+def test_a_session_is_changed(playhead: Playhead, session_id: UUID) -> None:
+    changed = playhead.annotate_session(
         session_id, add_tags=["a", "b"], note="good", score=0.5, score_name="speed"
     )
-    assert (said.tags, said.note, said.score, said.score_name) == (["a", "b"], "good", 0.5, "speed")
+    assert (changed.tags, changed.note, changed.score, changed.score_name) == (
+        ["a", "b"],
+        "good",
+        0.5,
+        "speed",
+    )
     with pytest.raises(Conflict) as caught:
         playhead.annotate_session(session_id, note="bad", expected={"note": ""})
     assert caught.value.fields["current"] == {"note": "good"}

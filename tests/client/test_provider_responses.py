@@ -8,7 +8,7 @@ from historyapp.client import ModelOutput
 from historyapp.client.provider_responses import entries_of, open_calls
 from tests.llm.loopback import Answer, Call, Loopback
 
-SAID: Any = [{"role": "user", "content": "Where is the bug?"}]
+MESSAGES: Any = [{"role": "user", "content": "Where is the bug?"}]
 READ = Call("call_1", "read_file", '{"path": "a.py"}')
 
 
@@ -16,14 +16,14 @@ def from_openai(loopback: Loopback) -> object:
     from openai import OpenAI  # takes a second, in every process that collects tests
 
     client = OpenAI(base_url=f"{loopback.url}/v1", api_key="sk-x")
-    return client.chat.completions.create(model="gpt-5.3", messages=SAID)
+    return client.chat.completions.create(model="gpt-5.3", messages=MESSAGES)
 
 
 def from_anthropic(loopback: Loopback) -> object:
     from anthropic import Anthropic
 
     client = Anthropic(base_url=loopback.url, api_key="sk-x")
-    return client.messages.create(model="claude-opus-5", messages=SAID, max_tokens=99)
+    return client.messages.create(model="claude-opus-5", messages=MESSAGES, max_tokens=99)
 
 
 BOTH = pytest.mark.parametrize("ask", [from_openai, from_anthropic])

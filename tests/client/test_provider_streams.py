@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # both take a second to import
     from anthropic import Anthropic
     from openai import OpenAI
 
-SAID: Any = [{"role": "user", "content": "Where is the bug?"}]
+INPUT: Any = [{"role": "user", "content": "Where is the bug?"}]
 READ = Call("call_1", "read_file", '{"path": "a.py", "line": null}')
 ANSWER = Answer(text="I look into the file first.", calls=(READ, Call("call_2", "ls")), sizes=(5,))
 
@@ -57,37 +57,41 @@ def responses_helper_events(loopback: Loopback) -> object:
 
 def chat_events(loopback: Loopback) -> object:
     options: Any = {"stream": True, "stream_options": {"include_usage": True}}
-    return list(openai_client(loopback).chat.completions.create(model="gpt-5.3", messages=SAID, **options))
+    return list(openai_client(loopback).chat.completions.create(model="gpt-5.3", messages=INPUT, **options))
 
 
 def chat_helper(loopback: Loopback) -> object:
     options: Any = {"stream_options": {"include_usage": True}}
-    with openai_client(loopback).chat.completions.stream(model="gpt-5.3", messages=SAID, **options) as stream:
+    with openai_client(loopback).chat.completions.stream(
+        model="gpt-5.3", messages=INPUT, **options
+    ) as stream:
         list(stream)
         return stream
 
 
 def chat_helper_events(loopback: Loopback) -> object:
     options: Any = {"stream_options": {"include_usage": True}}
-    with openai_client(loopback).chat.completions.stream(model="gpt-5.3", messages=SAID, **options) as stream:
+    with openai_client(loopback).chat.completions.stream(
+        model="gpt-5.3", messages=INPUT, **options
+    ) as stream:
         return list(stream)
 
 
 def message_events(loopback: Loopback) -> object:
     client = anthropic_client(loopback)
-    return list(client.messages.create(model="claude-opus-5", messages=SAID, max_tokens=99, stream=True))
+    return list(client.messages.create(model="claude-opus-5", messages=INPUT, max_tokens=99, stream=True))
 
 
 def message_helper(loopback: Loopback) -> object:
     client = anthropic_client(loopback)
-    with client.messages.stream(model="claude-opus-5", messages=SAID, max_tokens=99) as stream:
+    with client.messages.stream(model="claude-opus-5", messages=INPUT, max_tokens=99) as stream:
         list(stream)
         return stream
 
 
 def message_helper_events(loopback: Loopback) -> object:
     client = anthropic_client(loopback)
-    with client.messages.stream(model="claude-opus-5", messages=SAID, max_tokens=99) as stream:
+    with client.messages.stream(model="claude-opus-5", messages=INPUT, max_tokens=99) as stream:
         return list(stream)
 
 
@@ -216,12 +220,12 @@ def test_asynchronous_streams_are_awaited(loopback: Loopback) -> None:
     async def run() -> list[object]:
         raw = await openai.responses.create(model="gpt-5.3", input="Where?", stream=True)
         found = [await read_async_stream(raw)]
-        async with openai.chat.completions.stream(model="gpt-5.3", messages=SAID) as chat:
+        async with openai.chat.completions.stream(model="gpt-5.3", messages=INPUT) as chat:
             found.append(await read_async_stream(chat))
-        async with anthropic.messages.stream(model="claude-opus-5", messages=SAID, max_tokens=99) as message:
+        async with anthropic.messages.stream(model="claude-opus-5", messages=INPUT, max_tokens=99) as message:
             found.append(await read_async_stream(message))
         loopback.steps.append(Broken("end", 4, ANSWER))
-        async with anthropic.messages.stream(model="claude-opus-5", messages=SAID, max_tokens=99) as cut:
+        async with anthropic.messages.stream(model="claude-opus-5", messages=INPUT, max_tokens=99) as cut:
             with pytest.raises(ValueError, match="ended before"):
                 await read_async_stream(cut)
         return found

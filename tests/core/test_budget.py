@@ -18,14 +18,14 @@ from tests.core.formats.contexts import TINY_PNG, of
 
 words: Callable[[str], int] = lambda text: len(text.split())  # noqa: E731 a counter that can be checked by hand
 EVERY = pytest.mark.parametrize("format", FORMATS)
-SAID = InputMessage(1, "one two three")
+INPUT = InputMessage(1, "one two three")
 OUTPUT = ModelOutput(text="I look", tool_calls=(ToolCall(id="a", name="ls", arguments={"at": "x y"}),))
 RESULT = ToolResult(tool_call_id="a", status="success", outputs="here and there")
 
 
 def test_a_message_costs_its_text_and_overhead() -> None:
-    assert RequestMeter(count=words).write(SAID).tokens == 3 + OVERHEAD
-    assert RequestMeter(count=words, factor=1.5).write(SAID).tokens == 11  # 10.5, rounded up
+    assert RequestMeter(count=words).write(INPUT).tokens == 3 + OVERHEAD
+    assert RequestMeter(count=words, factor=1.5).write(INPUT).tokens == 11  # 10.5, rounded up
 
 
 def test_a_blank_message_costs_nothing() -> None:
@@ -33,8 +33,8 @@ def test_a_blank_message_costs_nothing() -> None:
 
 
 def test_a_turn_costs_its_text_its_call_and_its_result() -> None:
-    said, called, returned = 2 + OVERHEAD, 3 + OVERHEAD, 3 + OVERHEAD  # ls {"at":"x y"}
-    assert RequestMeter(count=words).write(Turn(2, OUTPUT, (RESULT,))).tokens == said + called + returned
+    output, called, returned = 2 + OVERHEAD, 3 + OVERHEAD, 3 + OVERHEAD  # ls {"at":"x y"}
+    assert RequestMeter(count=words).write(Turn(2, OUTPUT, (RESULT,))).tokens == output + called + returned
 
 
 @EVERY
@@ -99,10 +99,10 @@ def test_plain_text_costs_no_more_than_is_counted(texts: list[str]) -> None:
 
 def test_reasoning_costs_only_where_it_is_sent() -> None:
     thinking = {"type": "thinking", "thinking": "long and hard " * 20, "signature": "S"}
-    said, bare = (Turn(1, ModelOutput(text="so", reasoning=given)) for given in ([thinking], []))
+    output, bare = (Turn(1, ModelOutput(text="so", reasoning=given)) for given in ([thinking], []))
     chat, messages = RequestMeter("openai_chat"), RequestMeter("anthropic_messages")
-    assert chat.write(said).tokens == chat.write(bare).tokens
-    assert messages.write(said).tokens > 40 + messages.write(bare).tokens
+    assert chat.write(output).tokens == chat.write(bare).tokens
+    assert messages.write(output).tokens > 40 + messages.write(bare).tokens
 
 
 @pytest.mark.parametrize(

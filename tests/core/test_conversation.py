@@ -113,8 +113,8 @@ def test_every_output_is_told_once_with_a_result_for_each_call(entries: list[Ent
     for turn in found:
         assert len(turn.results) == (len(turn.output.tool_calls) or bool(turn.output.use_tool))
     inputs = [entry.body.content for entry in entries if isinstance(entry.body, ModelInput)]
-    said = {entry.position for entry in entries if isinstance(entry.body, ModelInput)}
-    asides = [item for item in told if isinstance(item, InputMessage) and item.position in said]
+    positions = {entry.position for entry in entries if isinstance(entry.body, ModelInput)}
+    asides = [item for item in told if isinstance(item, InputMessage) and item.position in positions]
     assert [aside.content for aside in asides] == inputs
 
 
@@ -134,7 +134,7 @@ def test_a_tool_name_is_made_legal(name: str, legal: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("output", "said"),
+    ("output", "expected"),
     [
         (ModelOutput(text="x", thoughts="hm"), "x"),
         (ModelOutput(thoughts="hm"), "hm"),
@@ -146,15 +146,15 @@ def test_a_tool_name_is_made_legal(name: str, legal: str) -> None:
         (ACTS.model_copy(update={"raw_message": {"content": None}}), "ls(at='.')"),
     ],
 )
-def test_an_output_says_what_the_model_said(output: ModelOutput, said: str) -> None:
-    assert output_text(output) == said
+def test_an_output_says_what_the_model_said(output: ModelOutput, expected: str) -> None:
+    assert output_text(output) == expected
 
 
 ERROR = ErrorDetails(message="m", exception_type="E", repr="E('m')")
 
 
 @pytest.mark.parametrize(
-    ("given_result", "said"),
+    ("given_result", "expected"),
     [
         (ToolResult(status="success", outputs="x"), "x"),
         (ToolResult(status="success", outputs={"a": 1}), '{"a":1}'),
@@ -167,8 +167,8 @@ ERROR = ErrorDetails(message="m", exception_type="E", repr="E('m')")
         (ToolResult(status="skipped", reason="late"), "late"),
     ],
 )
-def test_a_result_says_what_came_back(given_result: ToolResult, said: str) -> None:
-    assert said in returned_text(given_result)
+def test_a_result_says_what_came_back(given_result: ToolResult, expected: str) -> None:
+    assert expected in returned_text(given_result)
 
 
 def test_an_error_says_its_details() -> None:

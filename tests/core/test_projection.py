@@ -149,10 +149,10 @@ def test_steps_are_counted_by_kind_without_answers() -> None:
 
 
 def test_a_turn_begins_at_the_step_after_an_input_of_a_person() -> None:
-    step, said = calling(("ls", {})), ModelInput(content="go")
+    step, user_input = calling(("ls", {})), ModelInput(content="go")
     by_program = ModelInput(channel="reminder", content="stay on task")
     assert (newest(step).turn, newest(step).turn_first) == (0, 0)
-    found = newest(step, said, by_program, step, by_program, step)
+    found = newest(step, user_input, by_program, step, by_program, step)
     assert (found.turn, found.turn_first) == (1, 2)
 
 

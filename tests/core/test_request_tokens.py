@@ -20,7 +20,7 @@ def results(position: int, tokens: int) -> LogRow:
     return LogRow(position, "tool_results", AT, tokens, {}, {})
 
 
-def said(position: int, tokens: int, channel: str = "user") -> LogRow:
+def ask(position: int, tokens: int, channel: str = "user") -> LogRow:
     return LogRow(position, "model_input", AT, tokens, {}, {"channel": channel})
 
 
@@ -29,26 +29,26 @@ def count(*rows: LogRow, instruction: int = 0) -> RequestTokens:
 
 
 def test_the_first_request_says_how_much_is_unseen() -> None:
-    found = count(said(1, 100), output(2, 12_500))
+    found = count(ask(1, 100), output(2, 12_500))
     assert found.parts == {"person": 100, "unseen": 12_400}
     assert (found.anchor, found.difference) == (2, 0)
 
 
 def test_later_requests_grow_by_what_was_added() -> None:
-    rows = (said(1, 100), output(2, 12_500, output_tokens=40), results(3, 300), output(4, 12_845))
+    rows = (ask(1, 100), output(2, 12_500, output_tokens=40), results(3, 300), output(4, 12_845))
     found = count(*rows)
     assert found.parts == {"person": 100, "unseen": 12_400, "assistant": 40, "results": 300}
     assert found.difference == 5
 
 
 def test_without_reported_usage_nothing_is_known_of_what_is_unseen() -> None:
-    found = count(said(1, 100), output(2, None))
+    found = count(ask(1, 100), output(2, None))
     assert found.parts == {"person": 100}
     assert (found.reported, found.difference, found.anchor) == (None, None, None)
 
 
 def test_the_last_request_never_explains_itself() -> None:
-    found = count(said(1, 100), output(2, 12_500), results(3, 10), output(4, 30_000))
+    found = count(ask(1, 100), output(2, 12_500), results(3, 10), output(4, 30_000))
     assert found.difference == 30_000 - 12_520
     assert found.jumps == ()
 
@@ -78,7 +78,7 @@ def test_a_request_smaller_than_the_one_before_has_lost_something_and_fixes_the_
 
 def test_a_request_that_is_smaller_because_reasoning_left_has_lost_nothing() -> None:
     spent: dict[str, Any] = {"output_tokens": 20_000, "output_tokens_details": {"reasoning_tokens": 19_000}}
-    found = count(output(1, 50_000, **spent), results(2, 0), output(3, 70_000), said(4, 0), output(5, 51_010))
+    found = count(output(1, 50_000, **spent), results(2, 0), output(3, 70_000), ask(4, 0), output(5, 51_010))
     assert (found.jumps, found.difference) == ((), 0)
 
 
@@ -111,24 +111,24 @@ def test_a_growing_error_of_counting_is_no_jump() -> None:
     assert count(*rows).jumps == ()
 
 
-@pytest.mark.parametrize(("model", "said_again"), [("gpt-5", 60), ("claude-opus-4-6", 100)])
-def test_reasoning_of_earlier_turns_is_not_sent_to_openai_again(model: str, said_again: int) -> None:
+@pytest.mark.parametrize(("model", "expected"), [("gpt-5", 60), ("claude-opus-4-6", 100)])
+def test_reasoning_of_earlier_turns_is_not_sent_to_openai_again(model: str, expected: int) -> None:
     spent = {"output_tokens": 100, "output_tokens_details": {"reasoning_tokens": 40}}
     first = LogRow(1, "model_output", AT, 10, {"model": model, "usage": {"input_tokens": 500, **spent}}, {})
     within = count(first, results(2, 0), output(3, 600, model=model))
     assert within.parts["assistant"] == 100
-    after = count(first, said(2, 0), output(3, 600, model=model))
-    assert after.parts["assistant"] == said_again
+    after = count(first, ask(2, 0), output(3, 600, model=model))
+    assert after.parts["assistant"] == expected
 
 
 def test_usage_of_codex_names_its_reasoning() -> None:
     usage: dict[str, Any] = {"output_tokens": 100, "reasoning_output_tokens": 40}
-    found = count(output(1, 500, **usage), said(2, 0), output(3, 560))
+    found = count(output(1, 500, **usage), ask(2, 0), output(3, 560))
     assert found.parts["assistant"] == 60
 
 
 def test_of_an_earlier_turn_without_known_reasoning_the_text_counts() -> None:
-    found = count(output(1, 500, tokens=30, output_tokens=100), said(2, 0), output(3, 560))
+    found = count(output(1, 500, tokens=30, output_tokens=100), ask(2, 0), output(3, 560))
     assert found.parts["assistant"] == 30
 
 
@@ -138,7 +138,7 @@ def test_an_output_is_never_smaller_than_its_text() -> None:
 
 
 def test_channels_tell_people_from_harnesses_and_summaries() -> None:
-    found = count(said(1, 5), said(2, 6, "meta"), said(3, 7, "compaction"), output(4, None), instruction=8)
+    found = count(ask(1, 5), ask(2, 6, "meta"), ask(3, 7, "compaction"), output(4, None), instruction=8)
     assert found.parts == {"person": 5, "harness": 6, "summary": 7, "instruction": 8}
 
 

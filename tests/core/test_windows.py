@@ -18,7 +18,7 @@ def row(position: int, kind: str = "model_input", *, tokens: int = 10, **fields:
     return LogRow(position, kind, AT, tokens, metadata, fields)
 
 
-def said(position: int, content: Any = "go on", channel: str = "user") -> LogRow:
+def ask(position: int, content: Any = "go on", channel: str = "user") -> LogRow:
     return row(position, content=content, channel=channel)
 
 
@@ -39,24 +39,24 @@ def positions(found: Window) -> list[int]:
 
 
 def test_without_a_compaction_everything_is_in_the_window() -> None:
-    found = window([said(1), answer(2), noted(3, category="hook"), said(4)])
+    found = window([ask(1), answer(2), noted(3, category="hook"), ask(4)])
     assert (positions(found), found.begins, found.position) == ([1, 2, 4], "session", None)
 
 
 def test_a_summary_stands_in_place_of_what_is_older() -> None:
-    found = window([said(1), answer(2), noted(3), said(4, "summary", "compaction"), answer(5)])
+    found = window([ask(1), answer(2), noted(3), ask(4, "summary", "compaction"), answer(5)])
     assert (positions(found), found.begins, found.position) == ([4, 5], "compaction", 4)
 
 
 def test_the_newest_of_two_compactions_counts() -> None:
-    found = window([said(1, "old", "compaction"), answer(2), said(3, "new", "compaction")])
+    found = window([ask(1, "old", "compaction"), answer(2), ask(3, "new", "compaction")])
     assert positions(found) == [3]
 
 
 def test_messages_that_claude_code_preserved_stand_after_the_summary() -> None:
     kept = {"compactMetadata": {"preservedMessages": {"uuids": ["b", "c"]}}}
     boundary = noted(4, f"Conversation compacted\n{dump_json(kept)}")
-    found = window([answer(1, "a"), answer(2, "b"), answer(3, "c"), boundary, said(5, "s", "compaction")])
+    found = window([answer(1, "a"), answer(2, "b"), answer(3, "c"), boundary, ask(5, "s", "compaction")])
     assert positions(found) == [5, 2, 3]
 
 
@@ -67,22 +67,20 @@ def test_a_boundary_that_is_not_json_preserves_nothing() -> None:
         '{"compactMetadata": 3}',
         '{"compactMetadata": {"preservedMessages": [1]}}',
     ):
-        found = window([answer(1, "a"), noted(2, f"compacted\n{facts}"), said(3, "s", "compaction")])
+        found = window([answer(1, "a"), noted(2, f"compacted\n{facts}"), ask(3, "s", "compaction")])
         assert positions(found) == [3]
 
 
 def test_the_items_that_codex_put_in_place_of_its_history_take_its_place() -> None:
     items = [{"type": "message", "role": "user", "content": "short"}]
-    found = window([said(1), answer(2), noted(3, replacement_history=items), said(4)])
+    found = window([ask(1), answer(2), noted(3, replacement_history=items), ask(4)])
     assert positions(found) == [4]
     assert (found.begins, found.replacement, found.replaced_by) == ("compaction", tuple(items), 3)
 
 
 def test_the_summary_of_codex_is_not_shown_twice() -> None:
     items = [{"type": "message", "role": "user", "content": "short"}]
-    found = window(
-        [answer(1), noted(2, replacement_history=items), said(3, "short", "compaction"), answer(4)]
-    )
+    found = window([answer(1), noted(2, replacement_history=items), ask(3, "short", "compaction"), answer(4)])
     assert (positions(found), found.position) == ([4], 3)
 
 
@@ -91,12 +89,12 @@ def test_clearing_of_old_results_alone_begins_no_window() -> None:
 
 
 def test_a_cleared_context_begins_with_the_command() -> None:
-    found = window([said(1), said(2, CLEARED, "command"), said(3)])
+    found = window([ask(1), ask(2, CLEARED, "command"), ask(3)])
     assert (positions(found), found.begins) == ([2, 3], "cleared")
 
 
 def test_a_person_who_writes_about_the_command_clears_nothing() -> None:
-    assert window([said(1), said(2, CLEARED)]).begins == "session"
+    assert window([ask(1), ask(2, CLEARED)]).begins == "session"
 
 
 def test_what_a_condenser_forgot_is_left_out_by_its_ids() -> None:
@@ -135,14 +133,14 @@ def test_a_summary_stays_where_a_later_condensation_has_none() -> None:
 
 
 def test_a_context_that_a_hook_reports_as_cleared_begins_a_window() -> None:
-    found = window([said(1), answer(2), noted(3, "The context was cleared.", "clear"), said(4)])
+    found = window([ask(1), answer(2), noted(3, "The context was cleared.", "clear"), ask(4)])
     assert (positions(found), found.begins, found.position) == ([4], "cleared", 3)
-    assert window([said(1), noted(2, "the cache", "clear"), said(3)]).begins == "session"
+    assert window([ask(1), noted(2, "the cache", "clear"), ask(3)]).begins == "session"
 
 
 def test_a_window_says_where_the_history_was_changed_last() -> None:
-    assert window([said(1), answer(2)]).changed_at == 0
-    assert window([said(1), said(2, "summary", "compaction"), answer(3)]).changed_at == 2
+    assert window([ask(1), answer(2)]).changed_at == 0
+    assert window([ask(1), ask(2, "summary", "compaction"), answer(3)]).changed_at == 2
     assert find_window(reversed([answer(n) for n in range(1, 100)]), 30).changed_at == 0
 
 

@@ -7,7 +7,7 @@ from django.test import Client
 from historyapp.models import Membership, Project, Session
 from historyapp.services.append import append
 from historyapp.services.sessions import create_session
-from tests.services.drafts import act, failed, ok, said
+from tests.services.drafts import act, ask, failed, ok
 
 
 def signed_in(user: User) -> Client:
@@ -46,7 +46,7 @@ def charlie(db: None) -> Client:
 def session(project: Project) -> Session:
     """Five steps. The third failed, and an input from a person precedes the first."""
     session = create_session(project, names={"title": "Repair the totals", "agent": "demo", "model": "gpt-5"})
-    drafts = [said("Repair the totals, please.")]
+    drafts = [ask("Repair the totals, please.")]
     for number in range(1, 6):
         drafts.append(act("read_file", path=f"file-{number}.txt"))
         drafts.append(failed(reason="not found") if number == 3 else ok(outputs=f"text {number}"))

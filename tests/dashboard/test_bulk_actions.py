@@ -15,7 +15,7 @@ from historyapp.models import BulkAction, CompressionRun, Project, Session
 from historyapp.services.append import append
 from historyapp.services.sessions import change_session, create_session
 from tests.dashboard.pages import html, text
-from tests.services.drafts import act, ok, said
+from tests.services.drafts import act, ask, ok
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def sessions(project: Project) -> list[Session]:
 
 
 def with_steps(project: Project, session: Session, count: int = 12) -> None:
-    drafts = [said("Go on.")]
+    drafts = [ask("Go on.")]
     for number in range(count):
         drafts += [act("ls", path=str(number)), ok(outputs="fine " * 20)]
     append(project, session.pk, drafts)
@@ -54,9 +54,9 @@ def test_htmx_gets_what_was_done_and_what_was_not(
 ) -> None:
     change_session(project, sessions[0].pk, {"tags": [f"t{number}" for number in range(50)]})
     change_session(project, sessions[1].pk, {"tags": ["x"]})
-    said = text(post(alice, "add_tag", sessions, htmx=True, tag="x"))
-    assert "1 of 3 sessions tagged, 1 had nothing to do, 1 failed." in said
-    assert "run 0 : A session has at most 50 tags" in said
+    shown = text(post(alice, "add_tag", sessions, htmx=True, tag="x"))
+    assert "1 of 3 sessions tagged, 1 had nothing to do, 1 failed." in shown
+    assert "run 0 : A session has at most 50 tags" in shown
 
 
 def test_archiving_and_unarchiving(alice: Client, sessions: list[Session]) -> None:

@@ -31,7 +31,7 @@ from historyapp.services.spending import Payer
 from historyapp.services.summaries import SummaryText, summarise
 from tests.dashboard.long_sessions import long_session
 from tests.dashboard.pages import fragment, html, text
-from tests.services.drafts import act, draft, ok, said
+from tests.services.drafts import act, ask, draft, ok
 
 VIEWS = ("contents", "diff", "messages", "json")
 ATTACK = "</pre><script>alert(1)</script>\x00\ud800<img src=x onerror=alert(1)>"
@@ -79,7 +79,7 @@ def test_it_says_where_the_full_history_costs_less(alice: Client, project: Proje
 
 
 def test_the_newest_step_shows_later_inputs(alice: Client, session: Session) -> None:
-    append(session.project, session.pk, [said("and now the discount")])
+    append(session.project, session.pk, [ask("and now the discount")])
     assert "and now the discount" in panel(alice, session, "?step=-1&view=messages")
     assert "and now the discount" not in panel(alice, session, "?step=4&view=messages")
 
@@ -87,7 +87,7 @@ def test_the_newest_step_shows_later_inputs(alice: Client, session: Session) -> 
 def test_the_step_before_an_input_sees_it_as_the_model_did(
     alice: Client, project: Project, session: Session
 ) -> None:
-    append(project, session.pk, [said("and now the discount"), act("ls"), ok()])
+    append(project, session.pk, [ask("and now the discount"), act("ls"), ok()])
     assert "and now the discount" in panel(alice, session, "?step=5&view=messages")
 
 
@@ -163,7 +163,7 @@ def test_without_scripts_it_is_a_page_with_its_form(alice: Client, session: Sess
 def test_a_session_without_steps_has_a_context(alice: Client, project: Project) -> None:
     session = create_session(project)
     assert "The request is empty" not in panel(alice, session)
-    append(project, session.pk, [said("hello there")])
+    append(project, session.pk, [ask("hello there")])
     assert "hello there" in panel(alice, session, "?view=messages")
     assert alice.get(address(session, name="ledger")).status_code == 200
 
@@ -171,7 +171,7 @@ def test_a_session_without_steps_has_a_context(alice: Client, project: Project) 
 @pytest.mark.parametrize("view", VIEWS)
 def test_what_agents_write_is_text(alice: Client, project: Project, view: str) -> None:
     session = create_session(project, names={"model": "gpt-5<b>", "title": "t"})
-    drafts = [draft(SystemInstruction(text=ATTACK)), draft(MemoryNotebook(content=ATTACK)), said(ATTACK)]
+    drafts = [draft(SystemInstruction(text=ATTACK)), draft(MemoryNotebook(content=ATTACK)), ask(ATTACK)]
     for _ in range(2):
         drafts += [act(ATTACK, path=ATTACK), ok(outputs=ATTACK)]
     drafts.append(draft(ModelOutput(text=ATTACK), model=ATTACK))
@@ -188,7 +188,7 @@ def test_what_agents_write_is_text(alice: Client, project: Project, view: str) -
 
 def test_long_requests_are_folded_and_come_in_pages(alice: Client, project: Project) -> None:
     session = create_session(project, settings=SessionSettings(max_tokens=100_000))
-    append(project, session.pk, [said("a line of text\n" * 3_000), act("ls"), ok()])
+    append(project, session.pk, [ask("a line of text\n" * 3_000), act("ls"), ok()])
     for view in ("messages", "json"):
         page = html(fragment(alice, address(session, f"?policy=live&view={view}")))
         link = re.search(r'href="([^"]*/context/blocks/[^"]*)"', page)
@@ -258,7 +258,7 @@ def test_reasoning_that_is_not_sent_is_counted_with_the_reason(alice: Client, pr
     session = create_session(project)
     block = {"type": "thinking", "thinking": "hm", "signature": "S"}
     for _ in range(2):
-        append(project, session.pk, [said("go"), draft(ModelOutput(text="done", reasoning=[block, block]))])
+        append(project, session.pk, [ask("go"), draft(ModelOutput(text="done", reasoning=[block, block]))])
     query = "?step=2&mode=what_if&policy=live&format="
     assert "Reasoning left out" not in panel(alice, session, f"{query}anthropic_messages")
     shown = panel(alice, session, f"{query}openai_chat")

@@ -12,7 +12,7 @@ from historyapp.models import Project, Session
 from historyapp.services.append import append
 from historyapp.services.sessions import create_session
 from tests.dashboard.pages import fragment, text
-from tests.services.drafts import act, draft, ok, said
+from tests.services.drafts import act, ask, draft, ok
 
 
 def panel(client: Client, session: Session, query: str) -> str:
@@ -51,7 +51,7 @@ def test_the_diff_names_the_part_that_differs_first(alice: Client, session: Sess
 def test_the_diff_stands_beside_what_was_billed(alice: Client, project: Project) -> None:
     session = create_session(project)
     usage = {"input_tokens": 900, "output_tokens": 5, "input_tokens_details": {"cached_tokens": 800}}
-    append(project, session.pk, [said("go"), draft(ModelOutput(text="done"), usage=usage)])
+    append(project, session.pk, [ask("go"), draft(ModelOutput(text="done"), usage=usage)])
     shown = panel(alice, session, "?step=1&view=diff")
     assert "For step 1 the provider billed 900 input tokens, 800 of them read from its cache." in shown
     assert "This is the previous request, because no step follows this one." in shown
@@ -61,7 +61,7 @@ def test_a_cache_that_missed_although_the_requests_agree_has_an_unknown_reason(
     alice: Client, project: Project
 ) -> None:
     session = create_session(project, names={"model": "gpt-5"}, settings=SessionSettings(max_tokens=50_000))
-    append(project, session.pk, [draft(SystemInstruction(text="You repair things. " * 3_000)), said("go")])
+    append(project, session.pk, [draft(SystemInstruction(text="You repair things. " * 3_000)), ask("go")])
     for read in (0, 0, 12_000):
         usage = {"input_tokens": 12_100, "output_tokens": 5, "input_tokens_details": {"cached_tokens": read}}
         calls = (ToolCall(id=f"call_{read}", name="read", arguments={}),)

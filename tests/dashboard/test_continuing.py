@@ -13,7 +13,7 @@ from historyapp.services.append import append
 from historyapp.services.rewinds import Target, rewind
 from historyapp.services.sessions import change_session
 from tests.dashboard.pages import fragment, html, text
-from tests.services.drafts import act, ok, said
+from tests.services.drafts import act, ask, ok
 
 
 def form(session: Session, query: str = "") -> str:
@@ -56,7 +56,7 @@ def test_before_the_first_step_only_what_was_asked_is_left(alice: Client, sessio
 def test_a_fork_before_a_step_keeps_the_inputs_that_led_to_it(
     alice: Client, project: Project, session: Session
 ) -> None:
-    append(project, session.pk, [said("Now the tests."), act("run_tests"), ok()])
+    append(project, session.pk, [ask("Now the tests."), act("run_tests"), ok()])
     child = taken(alice, session, "fork-before", "6")
     assert History(child).steps == 5
     assert History(child).tail.input_preview == "Now the tests."

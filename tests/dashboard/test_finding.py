@@ -10,7 +10,7 @@ from historyapp.services.append import append
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
 from tests.dashboard.pages import fragment, html, text
-from tests.services.drafts import act, ok, said
+from tests.services.drafts import act, ask, ok
 
 
 def test_the_page_says_which_steps_have_the_text(alice: Client, session: Session) -> None:
@@ -97,7 +97,7 @@ def test_what_was_cut_off_before_a_fork_is_shown_in_the_parent(
 @pytest.mark.parametrize("hostile", ["<script>alert(1)</script>", '"><img src=x onerror=a>'])
 def test_hostile_text_stays_inert(alice: Client, project: Project, hostile: str) -> None:
     session = create_session(project)
-    append(project, session.pk, [said(f"look {hostile} here"), act("ls"), ok()])
+    append(project, session.pk, [ask(f"look {hostile} here"), act("ls"), ok()])
     page = html(alice.get(f"/sessions/{session.pk}?find={quote(hostile)}"))
     assert 'data-found="1"' in page
     assert hostile not in page

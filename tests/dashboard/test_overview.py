@@ -17,7 +17,7 @@ from historyapp.services.rewinds import Target, rewind
 from historyapp.services.sessions import create_session
 from tests.dashboard.long_sessions import long_session
 from tests.dashboard.pages import fragment, html, text
-from tests.services.drafts import act, answer, draft, failed, ok, said
+from tests.services.drafts import act, answer, ask, draft, failed, ok
 
 MAX_QUERIES = 15
 HOSTILE = '"><script>alert(1)</script>\x1b[31m'
@@ -50,15 +50,15 @@ def test_what_the_tables_leave_out_is_said(alice: Client, project: Project) -> N
     assert "28 more commands; 5 more only in the API" in text(alice.get(address(session)))
 
 
-@pytest.mark.parametrize(("reported", "is_said"), [(2, True), (5_000, False)])
+@pytest.mark.parametrize(("reported", "is_noted"), [(2, True), (5_000, False)])
 def test_too_small_a_report_of_output_is_said(
-    alice: Client, project: Project, reported: int, is_said: bool
+    alice: Client, project: Project, reported: int, is_noted: bool
 ) -> None:
     session = create_session(project, names={"model": "gpt-5"})
     usage = {"input_tokens": 9_000, "output_tokens": reported}
-    append(project, session.pk, [said("go"), draft(ModelOutput(text="many words " * 1_000), usage=usage)])
+    append(project, session.pk, [ask("go"), draft(ModelOutput(text="many words " * 1_000), usage=usage)])
     for page in (address(session), f"/sessions/{session.pk}/ledger?step=1"):
-        assert ("the source reports too few" in text(alice.get(page))) is is_said
+        assert ("the source reports too few" in text(alice.get(page))) is is_noted
 
 
 def test_it_is_the_first_tab(alice: Client, session: Session) -> None:
@@ -113,7 +113,7 @@ def test_rewinds_and_compactions_are_in_the_picture_and_its_table(
     alice: Client, project: Project, session: Session
 ) -> None:
     rewind(project, session.pk, Target(to_step=2))
-    append(project, session.pk, [said("again"), act("ls"), ok()])
+    append(project, session.pk, [ask("again"), act("ls"), ok()])
     page = alice.get(address(session))
     assert 'class="context-rewind"' in html(page)
     assert 'class="context-turn"' in html(page)
@@ -186,7 +186,7 @@ def test_list_head_ledger_and_overview_agree(
 def test_shares_of_time_and_tokens_lead_to_steps(alice: Client, project: Project) -> None:
     session = create_session(project)
     moments = [datetime(2026, 1, 31, 9, minute, tzinfo=UTC) for minute in (0, 1, 3, 30, 31)]
-    bodies = [said("go"), act("bash", command="make"), ok(), said("more"), answer()]
+    bodies = [ask("go"), act("bash", command="make"), ok(), ask("more"), answer()]
     drafts = [one._replace(created_at=at) for one, at in zip(bodies, moments, strict=True)]
     append(project, session.pk, drafts)
     page = html(alice.get(address(session)))

@@ -22,7 +22,7 @@ from historyapp.services.rewinds import Target, rewind
 from historyapp.services.sessions import change_session, create_session
 from tests.dashboard.long_sessions import long_session
 from tests.dashboard.pages import fragment, html, text
-from tests.services.drafts import act, draft, ok, said
+from tests.services.drafts import act, ask, draft, ok
 
 ATTACK = "</pre><script>alert(1)</script>\x00\ud800<img src=x onerror=alert(1)>"
 MODEL = "gpt-5"
@@ -46,13 +46,13 @@ def billed(sent: int, read: int = 0, **metadata: Any) -> Any:
 @pytest.fixture
 def imported(project: Project) -> Session:
     session = create_session(project, names={"model": MODEL})
-    append(project, session.pk, [said("Repair the totals."), billed(87_000), billed(87_605, 86_000)])
+    append(project, session.pk, [ask("Repair the totals."), billed(87_000), billed(87_605, 86_000)])
     return session
 
 
 def test_a_bill_below_our_count_leaves_nothing_unseen(alice: Client, project: Project) -> None:
     session = create_session(project, names={"model": MODEL})
-    append(project, session.pk, [said("Repair the totals of all the invoices."), billed(2)])
+    append(project, session.pk, [ask("Repair the totals of all the invoices."), billed(2)])
     shown = panel(alice, session, "?step=1")
     assert "system, tools (unseen)" not in shown
     assert re.search(r"difference from the bill -\d", shown)
@@ -73,7 +73,7 @@ def test_a_window_that_is_not_known_is_never_smaller_than_what_was_billed(
     session = create_session(project, names={"model": model})
     usage = {"input_tokens": billed_input, "output_tokens": 9}
     output = draft(ModelOutput(text="done"), model=model, usage=usage, source={"line": 1})
-    append(project, session.pk, [said("go"), output])
+    append(project, session.pk, [ask("go"), output])
     lower = f"unknown, at least {billed_input:,}"
     assert f"{billed_input:,} tokens, as billed · model window: {lower}" in panel(alice, session)
     assert f"model window: unknown, at least {short_figure(billed_input)}" in text(
@@ -84,7 +84,7 @@ def test_a_window_that_is_not_known_is_never_smaller_than_what_was_billed(
 
 def test_a_window_that_is_not_known_has_no_size_without_usage(alice: Client, project: Project) -> None:
     session = create_session(project, names={"model": "my-own"})
-    append(project, session.pk, [said("go"), act()])
+    append(project, session.pk, [ask("go"), act()])
     assert "tokens, by our count · model window: unknown" in panel(alice, session)
     assert "/ 200,000 tokens" in panel(alice, session, "?step=1&mode=what_if")
 
@@ -125,7 +125,7 @@ def test_the_page_of_a_session_keeps_mode_and_terms(alice: Client, session: Sess
 def test_what_if_takes_the_window_of_the_model_of_the_step(alice: Client, project: Project) -> None:
     session = create_session(project, names={"model": "gpt-5"})
     output = draft(ModelOutput(text="done"), model="claude-opus-4-6")
-    append(project, session.pk, [said("go"), output])
+    append(project, session.pk, [ask("go"), output])
     assert "/ 200,000 tokens" in panel(alice, session, "?step=1&mode=what_if")
     assert "/ 272,000 tokens" in panel(alice, session, "?step=1&mode=what_if&model=gpt-5")
     change_session(project, session.pk, {"settings": {"max_tokens": 900}})
@@ -134,7 +134,7 @@ def test_what_if_takes_the_window_of_the_model_of_the_step(alice: Client, projec
 
 def test_a_budget_that_nobody_chose_is_not_refused_in_red(alice: Client, project: Project) -> None:
     session = create_session(project, names={"model": "gpt-4"})
-    append(project, session.pk, [said("go"), act("ls"), ok(outputs="many words " * 20_000)])
+    append(project, session.pk, [ask("go"), act("ls"), ok(outputs="many words " * 20_000)])
     query = "?step=1&mode=what_if&policy=masked"
     refused = html(fragment(alice, address(session, f"{query}&max_tokens=10")))
     assert 'class="refusal"' in refused
@@ -148,7 +148,7 @@ def test_a_compaction_and_a_take_are_said_not_to_be_here(alice: Client, project:
         draft(DebugLog(category="compaction", message="c")),
         draft(ModelInput(channel="compaction", content="s")),
     ]
-    append(project, session.pk, [said("go"), act("a"), ok(), *compacted, act("b"), ok(), act("c"), ok()])
+    append(project, session.pk, [ask("go"), act("a"), ok(), *compacted, act("b"), ok(), act("c"), ok()])
     rewind(project, session.pk, Target(to_step=2))
     append(project, session.pk, [act("d"), ok()])
     shown = panel(alice, session, "?step=3")
@@ -164,7 +164,7 @@ def test_a_session_without_steps_says_so(alice: Client, project: Project) -> Non
 
 def test_messages_come_in_pages_with_their_steps(alice: Client, project: Project) -> None:
     session = create_session(project)
-    append(project, session.pk, [said("go"), *[each for n in range(40) for each in (act("read", n=n), ok())]])
+    append(project, session.pk, [ask("go"), *[each for n in range(40) for each in (act("read", n=n), ok())]])
     page, counts = address(session, "?step=40", "recorded-messages"), []
     newest = text(fragment(alice, page))
     assert "step 39" in newest
@@ -190,7 +190,7 @@ def test_a_cache_that_held_everything_is_not_compared_with_one_that_costs_more(
 
 def test_what_agents_write_is_text(alice: Client, project: Project) -> None:
     session = create_session(project, names={"model": clean(ATTACK)})
-    drafts = [draft(SystemInstruction(text=ATTACK)), said(ATTACK)]
+    drafts = [draft(SystemInstruction(text=ATTACK)), ask(ATTACK)]
     for _ in range(2):
         drafts += [act(ATTACK, path=ATTACK), ok(outputs=ATTACK)]
     append(project, session.pk, drafts)
@@ -222,7 +222,7 @@ def test_a_long_session_issues_the_queries_of_a_short_one(alice: Client, project
 
 
 def test_the_bar_is_never_longer_than_the_bill(imported: Session) -> None:
-    append(imported.project, imported.pk, [said("word " * 50_000), billed(87_700)])
+    append(imported.project, imported.pk, [ask("word " * 50_000), billed(87_700)])
     history = History(Session.objects.get(pk=imported.pk))
     request = recorded_request(history, 3)
     drawn = draw_recorded(request, request_changes(request))

@@ -12,7 +12,7 @@ from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, rewind
 from tests.dashboard.pages import fragment, html, text
-from tests.services.drafts import act, ok, said
+from tests.services.drafts import act, ask, ok
 
 
 def form(session: Session, query: str = "") -> str:
@@ -47,7 +47,7 @@ def test_after_the_newest_step_only_inputs_are_cut_off(
     alice: Client, project: Project, session: Session
 ) -> None:
     assert "The session has no entries after step 5" in text(alice.get(form(session, "?step=5")))
-    append(project, session.pk, [said("wait")])
+    append(project, session.pk, [ask("wait")])
     assert "This cuts off 1 entry after step 5, but no whole step." in text(
         alice.get(form(session, "?step=5"))
     )

@@ -14,7 +14,7 @@ from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
 from historyapp.services.sessions import change_session, create_session
 from tests.dashboard.long_sessions import long_session
 from tests.dashboard.pages import fragment, html, text
-from tests.services.drafts import act, answer, failed, ok, said
+from tests.services.drafts import act, answer, ask, failed, ok
 
 
 def page_of(session: Session, query: str = "") -> str:
@@ -73,7 +73,7 @@ def test_the_playhead_is_marked_in_the_list(alice: Client, session: Session) -> 
 
 
 def test_inputs_are_listed_between_the_steps(alice: Client, project: Project, session: Session) -> None:
-    append(project, session.pk, [said("now the discount"), act(), ok(), said("thank you")])
+    append(project, session.pk, [ask("now the discount"), act(), ok(), ask("thank you")])
     page = html(alice.get(page_of(session)))
     rows = page[page.index('id="rows"') : page.index('id="step"')]
     order = [
@@ -153,7 +153,7 @@ def test_the_way_back_to_the_present_keeps_the_step(
 def test_a_session_without_steps_shows_its_inputs(alice: Client, project: Project) -> None:
     session = create_session(project)
     assert "No steps yet" in text(alice.get(page_of(session)))
-    append(project, session.pk, [said("hello there")])
+    append(project, session.pk, [ask("hello there")])
     page = text(alice.get(page_of(session)))
     assert "Untitled session" in page
     assert "hello there" in page
@@ -270,7 +270,7 @@ def test_news_hold_all_that_changed_on_the_page(alice: Client, project: Project,
     append(project, session.pk, [act("slow_tool")])
     session.refresh_from_db()
     known = f"?revision={session.revision}&steps=6&seen=6&step=6"
-    append(project, session.pk, [failed(), said("go on"), act(), ok()])
+    append(project, session.pk, [failed(), ask("go on"), act(), ok()])
     session.refresh_from_db()
     page = html(fragment(alice, reverse("news", args=[session.pk]) + known))
     told = page[page.index("<template>") : page.index("</template>")]
@@ -332,7 +332,7 @@ def test_a_take_of_results_alone_leads_to_the_step_it_ended(
 
 
 def test_the_page_says_how_far_outcomes_of_an_earlier_version_are(alice: Client, session: Session) -> None:
-    said_so = "targets and likely failures are being computed: 0 % done"
-    assert said_so not in text(alice.get(page_of(session)))
+    notice = "targets and likely failures are being computed: 0 % done"
+    assert notice not in text(alice.get(page_of(session)))
     StaleOutcomes.objects.create(session=session)
-    assert said_so in text(alice.get(page_of(session)))
+    assert notice in text(alice.get(page_of(session)))

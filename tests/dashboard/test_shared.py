@@ -22,7 +22,7 @@ from historyapp.services.sessions import StartingCall, change_session, create_se
 from historyapp.services.shares import ShareOptions, create_share, share_path
 from tests.dashboard.pages import fragment, html, text
 from tests.examples import thorough
-from tests.services.drafts import act, draft, failed, ok, said
+from tests.services.drafts import act, ask, draft, failed, ok
 
 PERSONS = "persons-words"
 """In everything that a person wrote."""
@@ -39,16 +39,16 @@ def full(project: Project) -> Session:
     session = create_session(project, names={"title": f"{PERSONS} title", "agent": "demo"}, tags=["tagged"])
     append(project, session.pk, [
         draft(core.SystemInstruction(text=f"{PERSONS} instruction")),
-        said(f"{PERSONS} input one"), act("Task", prompt="look"), ok(outputs="fine needle"),
+        ask(f"{PERSONS} input one"), act("Task", prompt="look"), ok(outputs="fine needle"),
         draft(core.Review(analysis=f"{PERSONS} review", score=1.0, passed=True)),
         act("bash", command="ls"),
         draft(core.ToolResults(results=(STOPPED,))),
-        said(f"{PERSONS} input two"),
+        ask(f"{PERSONS} input two"),
         act("AskUserQuestion", question="Which?"), ok(outputs=f"{PERSONS} answer"),
         act("edit", path="a.py", old_string="x", new_string="y"), failed(reason="no needle"),
         *[one for number in range(40) for one in (act("read", path=f"{number}.txt"), ok(outputs="x" * 5000))],
         act("read", path=CUT), ok(outputs=f"{CUT} needle"),
-        said(f"{PERSONS} last input"),
+        ask(f"{PERSONS} last input"),
     ])  # fmt: skip
     rewind(project, session.pk, Target(to_step=44), reason=f"{PERSONS} reason")
     append(project, session.pk, [act("read", path="after.txt"), ok(outputs="after needle")])
@@ -159,7 +159,7 @@ def test_a_link_changes_nothing_but_its_own_count(full: Session) -> None:
 def test_a_moment_is_shown_and_nothing_after_it(project: Project, session: Session) -> None:
     link = linked(session, as_of=5, with_inputs=True, with_takes=True)
     append(
-        project, session.pk, [said("later words"), act("read", path="later words"), ok(outputs="later words")]
+        project, session.pk, [ask("later words"), act("read", path="later words"), ok(outputs="later words")]
     )
     assert "later words" not in "\n".join(walk(link).values())
     page = f"{link}sessions/{session.pk}"
@@ -234,7 +234,7 @@ def test_a_link_shows_no_tags_note_or_score(project: Project, session: Session) 
     remarks = {"tags": ["secret tag"], "note": "secret note", "score": 0.123}
     change_session(project, session.pk, remarks)
     page = html(Client().get(f"{linked(session)}sessions/{session.pk}"))
-    assert not any(said in page for said in ("secret", "0.123", "annotation"))
+    assert not any(word in page for word in ("secret", "0.123", "annotation"))
 
 
 def test_raw_entries_need_inputs(session: Session) -> None:

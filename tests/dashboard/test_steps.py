@@ -32,7 +32,7 @@ from historyapp.services.append import append
 from historyapp.services.sessions import create_session
 from historyapp.services.summaries import SummaryText, summarise
 from tests.dashboard.pages import fragment, html, text
-from tests.services.drafts import act, draft, ok, said
+from tests.services.drafts import act, ask, draft, ok
 
 ATTACKS = [
     "<script>alert(1)</script>",
@@ -325,7 +325,7 @@ def test_a_result_that_reads_like_a_missing_one_is_shown(alice: Client, empty: S
 
 def test_a_step_says_how_long_each_part_of_it_took(alice: Client, project: Project, empty: Session) -> None:
     start = datetime(2026, 3, 1, 12, tzinfo=UTC)
-    bodies = (act(), ok(), said("And now?"), act(), ok())
+    bodies = (act(), ok(), ask("And now?"), act(), ok())
     seconds = (0, 1, 61, 65, 65.5)
     drafts = [
         draft(each.body, start + timedelta(seconds=at)) for each, at in zip(bodies, seconds, strict=True)

@@ -37,14 +37,14 @@ class Api:
         return ModelRequest(self.model, context, **more)
 
 
-_SAID = [{"role": "user", "content": "Where is the bug?"}]
+_MESSAGES = [{"role": "user", "content": "Where is the bug?"}]
 APIS = (
-    Api("openai", "/v1/chat/completions", "gpt-5.3", {"messages": _SAID}, 3),
+    Api("openai", "/v1/chat/completions", "gpt-5.3", {"messages": _MESSAGES}, 3),
     Api(
         "openai_responses", "/v1/responses", "openai_responses:gpt-5.3",
-        {"instructions": "Help.", "input": _SAID}, 6,
+        {"instructions": "Help.", "input": _MESSAGES}, 6,
     ),
-    Api("anthropic", "/v1/messages", "claude-opus-5", {"system": "Help.", "messages": _SAID}, 5),
+    Api("anthropic", "/v1/messages", "claude-opus-5", {"system": "Help.", "messages": _MESSAGES}, 5),
 )  # fmt: skip
 
 

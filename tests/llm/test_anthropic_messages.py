@@ -29,8 +29,8 @@ def block(index: int, content_block: dict[str, Any], *deltas: dict[str, Any]) ->
     ]
 
 
-def text(index: int, said: str) -> list[dict[str, Any]]:
-    return block(index, {"type": "text", "text": ""}, {"type": "text_delta", "text": said})
+def text(index: int, value: str) -> list[dict[str, Any]]:
+    return block(index, {"type": "text", "text": ""}, {"type": "text_delta", "text": value})
 
 
 def of(*events: dict[str, Any], reason: str = "end_turn") -> Completion:
@@ -55,8 +55,10 @@ def test_the_official_client_reads_the_same_message(loopback: Loopback) -> None:
         text="I look.", thoughts="Where?", opaque="x", redacted="y", calls=(Call("c", "f", '{"a": 1}'),)
     )
     loopback.steps.append(answer)
-    said: Any = API.context["messages"]
-    with anthropic.Anthropic(max_retries=0).messages.stream(model="m", max_tokens=9, messages=said) as stream:
+    messages: Any = API.context["messages"]
+    with anthropic.Anthropic(max_retries=0).messages.stream(
+        model="m", max_tokens=9, messages=messages
+    ) as stream:
         theirs = stream.get_final_message().to_dict()
     ours = collected("anthropic", answer).output.raw_message or {}
     assert theirs["content"] == ours["content"]

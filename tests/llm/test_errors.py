@@ -83,9 +83,9 @@ def test_messages_never_contain_a_key(key: str) -> None:
     assert key not in without_keys(f"Incorrect API key provided: {key}. Find yours elsewhere.", key)
 
 
-@pytest.mark.parametrize("said", ["sk-abcdefgh", "sk-ant-api03-xyz", "sk-proj-****wxyz", "Bearer abc.def"])
-def test_messages_never_contain_text_that_looks_like_a_key(said: str) -> None:
-    assert without_keys(f"You sent {said} to us") == "You sent [key] to us"
+@pytest.mark.parametrize("key", ["sk-abcdefgh", "sk-ant-api03-xyz", "sk-proj-****wxyz", "Bearer abc.def"])
+def test_messages_never_contain_text_that_looks_like_a_key(key: str) -> None:
+    assert without_keys(f"You sent {key} to us") == "You sent [key] to us"
 
 
 def test_a_key_at_the_end_of_the_message_is_removed() -> None:

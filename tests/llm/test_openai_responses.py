@@ -64,9 +64,9 @@ def test_a_response_is_accepted_in_the_next_input(loopback: Loopback, caller: Ca
     loopback.steps.append(Answer(text="I look.", thoughts="Where?", opaque="x", calls=(call,)))
     found = caller.collected(API.request())
     result = {"type": "function_call_output", "call_id": "call_1", "output": "nothing"}
-    said = [*API.context["input"], *(found.output.raw_message or {})["output"], result]
-    assert caller.collected(ModelRequest(API.model, {"input": said})).output.text == "All is well."
-    assert loopback.requests[-1].body["input"] == said
+    sent = [*API.context["input"], *(found.output.raw_message or {})["output"], result]
+    assert caller.collected(ModelRequest(API.model, {"input": sent})).output.text == "All is well."
+    assert loopback.requests[-1].body["input"] == sent
 
 
 def test_nothing_is_stored_and_reasoning_is_encrypted() -> None:
@@ -103,14 +103,14 @@ def test_items_that_were_not_streamed_are_taken_from_the_whole_response() -> Non
 def test_reasoning_that_led_to_a_search_of_openais_stays_in_the_raw_message() -> None:
     thought = [item("reasoning", summary=[], encrypted_content=text) for text in ("search", "tell")]
     message = item("message", content=[{"type": "output_text", "text": "It rains."}])
-    said = [thought[0], item("web_search_call", status="completed"), thought[1], message]
+    sent = [thought[0], item("web_search_call", status="completed"), thought[1], message]
     events = [
         {"type": "response.output_item.done", "output_index": index, "item": each}
-        for index, each in enumerate(said)
+        for index, each in enumerate(sent)
     ]
     output = of(*events, completed()).output
     assert (output.text, output.reasoning) == ("It rains.", [thought[1]])
-    assert (output.raw_message or {})["output"] == said
+    assert (output.raw_message or {})["output"] == sent
 
 
 def test_commentary_and_answer_are_two_paragraphs() -> None:

@@ -12,7 +12,7 @@ from historyapp.llm.transport import Deadline
 
 STARTED = StartedDelta(provider="openai", model="m", id="1")
 FINISHED = FinishedDelta(reason="stop", provider_reason="stop", message={})
-SAID = TextDelta(text="a")
+TEXT = TextDelta(text="a")
 
 
 def failure(*, retryable: bool = True, retry_after: float | None = None) -> ModelCallError:
@@ -64,12 +64,12 @@ class Script:
 
 
 def test_a_restart_is_sent_only_after_deltas() -> None:
-    script = Script([failure()], [STARTED, failure()], [STARTED, SAID, FINISHED])
+    script = Script([failure()], [STARTED, failure()], [STARTED, TEXT, FINISHED])
     assert list(script.run()) == [
         STARTED,
         RestartedDelta(attempt=3, reason="It failed."),
         STARTED,
-        SAID,
+        TEXT,
         FINISHED,
     ]
     assert script.waits == [0.5, 1]
@@ -77,14 +77,14 @@ def test_a_restart_is_sent_only_after_deltas() -> None:
 
 def test_a_response_is_restarted_as_often_as_the_policy_says() -> None:
     broken = ResponseBroken("It broke.", provider="P", retryable=True)
-    script = Script([STARTED, SAID, broken], [STARTED, SAID, broken], [STARTED, SAID, broken])
+    script = Script([STARTED, TEXT, broken], [STARTED, TEXT, broken], [STARTED, TEXT, broken])
     with pytest.raises(ResponseBroken):
         list(script.run(restarts=2))
     assert script.attempts == []
 
 
 def test_a_start_without_words_is_no_beginning() -> None:
-    script = Script([STARTED, failure()], [STARTED, SAID, FINISHED])
+    script = Script([STARTED, failure()], [STARTED, TEXT, FINISHED])
     assert list(script.run(restarts=0))[-1] == FINISHED
 
 
@@ -96,7 +96,7 @@ def test_no_wait_exceeds_the_time_limit() -> None:
 
 
 def test_closing_ends_the_attempt_that_is_under_way() -> None:
-    script = Script([STARTED, SAID, FINISHED])
+    script = Script([STARTED, TEXT, FINISHED])
     deltas = script.run()
     next(deltas)
     deltas.close()

@@ -17,11 +17,11 @@ def test_all_items_arrive_in_order() -> None:
 
 
 def test_errors_are_raised_in_the_reader_s_thread() -> None:
-    def said() -> Generator[int]:
+    def numbers() -> Generator[int]:
         yield 1
         raise LookupError("gone")
 
-    heard = read_in_thread(said(), never)
+    heard = read_in_thread(numbers(), never)
     assert next(heard) == 1
     with pytest.raises(LookupError, match="gone"):
         next(heard)
@@ -30,11 +30,11 @@ def test_errors_are_raised_in_the_reader_s_thread() -> None:
 def test_silence_yields_none_until_the_next_item() -> None:
     speak = threading.Event()
 
-    def said() -> Generator[int]:
+    def numbers() -> Generator[int]:
         speak.wait(10)
         yield 1
 
-    heard = read_in_thread(said(), never, pause=0.01)
+    heard = read_in_thread(numbers(), never, pause=0.01)
     assert [next(heard), next(heard)] == [None, None]
     speak.set()
     assert [each for each in heard if each is not None] == [1]
@@ -43,7 +43,7 @@ def test_silence_yields_none_until_the_next_item() -> None:
 def test_closing_aborts_and_closes_the_stream() -> None:
     hung_up, closed = threading.Event(), threading.Event()
 
-    def said() -> Generator[int]:
+    def numbers() -> Generator[int]:
         try:
             yield 1
             hung_up.wait(10)
@@ -51,7 +51,7 @@ def test_closing_aborts_and_closes_the_stream() -> None:
         finally:
             closed.set()
 
-    heard = read_in_thread(said(), hung_up.set)
+    heard = read_in_thread(numbers(), hung_up.set)
     assert next(heard) == 1
     heard.close()
     assert closed.is_set()

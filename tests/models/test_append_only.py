@@ -12,13 +12,13 @@ from historyapp.core.errors import Conflict
 from historyapp.models import Entry, Project, RetentionPass
 from historyapp.services.append import append
 from historyapp.services.sessions import create_session
-from tests.services.drafts import said
+from tests.services.drafts import ask
 
 
 @pytest.fixture
 def entry(db: None) -> Entry:
     project = Project.objects.create(name="Alice's")
-    append(project, create_session(project).pk, [said("for ever")])
+    append(project, create_session(project).pk, [ask("for ever")])
     return Entry.objects.get()
 
 

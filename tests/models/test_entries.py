@@ -6,13 +6,13 @@ from historyapp.models import Project, Session
 from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.sessions import create_session
-from tests.services.drafts import said
+from tests.services.drafts import ask
 
 
 @pytest.fixture
 def session(db: None) -> Session:
     session = create_session(Project.objects.create(name="p"))
-    return append(session.project, session.pk, [said(str(number)) for number in range(1, 6)]).session
+    return append(session.project, session.pk, [ask(str(number)) for number in range(1, 6)]).session
 
 
 @pytest.mark.parametrize(

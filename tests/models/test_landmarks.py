@@ -16,7 +16,7 @@ from historyapp.services.rewinds import Target, rewind
 from historyapp.services.sessions import create_session
 from tests.models.test_long_histories import rewound
 from tests.plans import statements
-from tests.services.drafts import act, draft, failed, ok, said
+from tests.services.drafts import act, ask, draft, failed, ok
 
 
 def edit(path: str) -> Any:
@@ -33,11 +33,11 @@ def session(project: Project) -> Session:
     """Eight steps: inputs before 1, 4 and 7, edits of a.py in 2, 5 and 8, failures in 3 and 6, and the agent
     compacted before 5."""
     session = create_session(project)
-    drafts = [said("go"), act("ls"), ok(), edit("a.py"), ok(), act("make"), failed()]
-    drafts += [said("again"), edit("b.py"), ok(), draft(DebugLog(category="compaction", message="full"))]
+    drafts = [ask("go"), act("ls"), ok(), edit("a.py"), ok(), act("make"), failed()]
+    drafts += [ask("again"), edit("b.py"), ok(), draft(DebugLog(category="compaction", message="full"))]
     drafts += [draft(ModelInput(channel="compaction", content="what was")), edit("a.py"), ok()]
     drafts += [draft(ModelInput(channel="reminder", content="be quick")), act("make"), failed()]
-    drafts += [said("more"), act("ls"), ok(), edit("a.py"), ok()]
+    drafts += [ask("more"), act("ls"), ok(), edit("a.py"), ok()]
     append(project, session.pk, drafts)
     session.refresh_from_db()
     return session
@@ -101,7 +101,7 @@ def test_every_agents_word_for_a_compaction_counts(project: Project, category: s
 
 
 def test_an_entry_without_a_later_step_is_no_landmark(project: Project, session: Session) -> None:
-    append(project, session.pk, [said("one more"), draft(DebugLog(category="compaction", message="full"))])
+    append(project, session.pk, [ask("one more"), draft(DebugLog(category="compaction", message="full"))])
     session.refresh_from_db()
     assert landmarks.turn(History(session), 7, True).step is None
     assert landmarks.compaction(History(session), 5, True).step is None
@@ -161,7 +161,7 @@ def test_a_search_that_stops_early_returns_where_to_continue(
         note = draft(DebugLog(category="hook", message=f"note {number}"))
         append(project, session.pk, [note, act("ls"), ok()])
     session.refresh_from_db()
-    append(project, session.pk, [said("at last"), act("ls"), ok()])
+    append(project, session.pk, [ask("at last"), act("ls"), ok()])
     compacted = [draft(DebugLog(category="compaction", message="full")), act("ls"), ok()]
     append(project, session.pk, compacted)
     session.refresh_from_db()

@@ -22,7 +22,7 @@ from historyapp.services.sessions import create_session
 from historyapp.services.summaries import SummaryText, summarise
 from tests.dashboard.long_sessions import long_session
 from tests.plans import statements
-from tests.services.drafts import act, draft, failed, ok, said
+from tests.services.drafts import act, ask, draft, failed, ok
 
 
 class Lasting(NamedTuple):
@@ -95,7 +95,7 @@ def history(session: Session, as_of: int | None = None) -> History:
 def tried(project: Project, takes: int) -> Session:
     """Step 3 is tried again and again, and fails each time but the last."""
     session = create_session(project)
-    append(project, session.pk, [said("go"), act("one"), ok(), act("two"), ok()])
+    append(project, session.pk, [ask("go"), act("one"), ok(), act("two"), ok()])
     for _ in range(takes):
         append(project, session.pk, [act("three"), failed()])
         rewind(project, session.pk, Target(to_step=2))
@@ -106,7 +106,7 @@ def tried(project: Project, takes: int) -> Session:
 def rewound(project: Project, rewinds: int) -> Session:
     """Each rewind leaves one more span of one step; every fourth step failed."""
     session = create_session(project)
-    append(project, session.pk, [draft(SystemInstruction(text="be brief")), said("go")])
+    append(project, session.pk, [draft(SystemInstruction(text="be brief")), ask("go")])
     for number in range(rewinds):
         result = failed() if number % 4 == 3 else ok()
         append(project, session.pk, [act(f"kept{number}"), result, act("dropped"), ok()])
@@ -117,7 +117,7 @@ def rewound(project: Project, rewinds: int) -> Session:
 def forked(project: Project, depth: int) -> Session:
     """A fork of forks, each of one step; the first has what is rare."""
     session = create_session(project)
-    append(project, session.pk, [draft(SystemInstruction(text="be brief")), said("go"), act("step1"), ok()])
+    append(project, session.pk, [draft(SystemInstruction(text="be brief")), ask("go"), act("step1"), ok()])
     summarise(project, session.pk, (1, 1), SummaryText("listed"))
     for number in range(2, depth + 1):
         session = fork(project, session.pk)

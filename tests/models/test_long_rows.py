@@ -15,7 +15,7 @@ from historyapp.models.text_search import TextSearch
 from historyapp.services.append import append
 from historyapp.services.sessions import create_session
 from historyapp.services.text_index import index_text
-from tests.services.drafts import act, draft, ok, said
+from tests.services.drafts import act, ask, draft, ok
 
 QUERY = "SELECT position, body FROM historyapp_entry ORDER BY position {} LIMIT 9"
 
@@ -25,8 +25,8 @@ def session(db: None) -> Session:
     """An input, ten steps with a result of 3,000 characters each, and another input."""
     project = Project.objects.create(name="Alice's")
     session = create_session(project)
-    drafts = [said("Go on."), *[draft for _ in range(10) for draft in (act("ls"), ok(outputs="x" * 3000))]]
-    append(project, session.pk, [*drafts, said("Stop.")])
+    drafts = [ask("Go on."), *[draft for _ in range(10) for draft in (act("ls"), ok(outputs="x" * 3000))]]
+    append(project, session.pk, [*drafts, ask("Stop.")])
     session.refresh_from_db()
     return session
 
@@ -69,10 +69,10 @@ def test_on_sqlite_a_batch_ends_after_a_number_of_bytes(monkeypatch: pytest.Monk
 def test_who_reads_may_write_between_two_rows_even_after_somebody_else_did() -> None:
     """SQLite refuses the transaction while a query that began before the other one's commit is open."""
     session = create_session(Project.objects.create(name="Alice's"))
-    append(session.project, session.pk, [said("One."), said("Two.")])
+    append(session.project, session.pk, [ask("One."), ask("Two.")])
 
     def write_elsewhere() -> None:
-        append(session.project, session.pk, [said("Three.")])
+        append(session.project, session.pk, [ask("Three.")])
         connection.close()
 
     rows = long_rows.long_rows(QUERY.format(""), [], "position")
@@ -80,7 +80,7 @@ def test_who_reads_may_write_between_two_rows_even_after_somebody_else_did() -> 
     thread = threading.Thread(target=write_elsewhere)
     thread.start()
     thread.join()
-    append(session.project, session.pk, [said("Four.")])
+    append(session.project, session.pk, [ask("Four.")])
     assert [row[0] for row in rows] == [2]
 
 
@@ -118,7 +118,7 @@ def test_a_jump_reads_limited_text_and_says_how_far_it_came(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     notes = [draft(ModelInput(channel="hook", content="y" * 3000)), act("ls"), ok()]
-    append(session.project, session.pk, [*(notes * 4), said("At last."), act("ls"), ok()])
+    append(session.project, session.pk, [*(notes * 4), ask("At last."), act("ls"), ok()])
     history = History(Session.objects.get(pk=session.pk))
     assert landmarks.turn(history, 11, True).step == 15
     monkeypatch.setattr(landmarks, "MAX_TEXT", 7000)

@@ -13,7 +13,7 @@ from historyapp.services.projections import rebuild
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
 from historyapp.services.summaries import SummaryText, summarise
-from tests.services.drafts import act, call, failed, ok, said
+from tests.services.drafts import act, ask, call, failed, ok
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_bodies_are_read_once(project: Project, session: Session) -> None:
 
 
 def test_stored_excerpts_equal_computed_ones(project: Project, session: Session) -> None:
-    drafts = [call("a", "b"), ok("a", "see src/first.py"), said("go on"), ok("b", "see src/second.py"), act()]
+    drafts = [call("a", "b"), ok("a", "see src/first.py"), ask("go on"), ok("b", "see src/second.py"), act()]
     append(project, session.pk, drafts)
     stored = outline(session)
     outlines._cache.clear()

@@ -17,7 +17,7 @@ from historyapp.services.append import append
 from historyapp.services.sessions import create_session
 from historyapp.services.statements import ENTRY_COLUMNS
 from tests.models.older_rows import insert_project, insert_sessions, insert_snapshots
-from tests.services.drafts import act, ok, said
+from tests.services.drafts import act, ask, ok
 
 pytestmark = pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has no partitions")
 
@@ -219,7 +219,7 @@ def append_once_a_lock_is_awaited(writer: Any, session: UUID) -> None:
 def test_an_append_reads_and_writes_the_partitions_of_its_session_alone(db: None) -> None:
     project = insert_project("Alice's")
     session = create_session(project)
-    append(project, session.pk, [said("go"), act(), ok()])
+    append(project, session.pk, [ask("go"), act(), ok()])
     for model in (Entry, Episode):
         places = fetch(f"SELECT DISTINCT tableoid FROM {model._meta.db_table}")
         assert len(places) == 1

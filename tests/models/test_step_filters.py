@@ -32,11 +32,11 @@ from historyapp.services.sessions import create_session
 from tests.dashboard.long_sessions import long_session
 from tests.examples import examples
 from tests.plans import whole_indexes
-from tests.services.drafts import act, answer, call, failed, ok, said
+from tests.services.drafts import act, answer, ask, call, failed, ok
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DRAFTS = [
-    said("go"), act("ls"), act("cat"), call("a", "b"), answer(), ok(), ok("a"), failed(), failed("b"),
+    ask("go"), act("ls"), act("cat"), call("a", "b"), answer(), ok(), ok("a"), failed(), failed("b"),
     act("bash", command="make | tail"), ok(outputs="error: no rule"),
     EntryDraft(ModelOutput(tool_calls=(ToolCall(id="a", name="ls"), ToolCall(id="b", name="cat")))),
     EntryDraft(ModelOutput(use_tool=UseTool(name="x" * 150))),

@@ -17,7 +17,7 @@ from historyapp.services.notes import put_note
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
 from historyapp.services.text_index import index_text
-from tests.services.drafts import act, answer, ok, said
+from tests.services.drafts import act, answer, ask, ok
 
 pytestmark = pytest.mark.django_db
 COUNT = 400
@@ -36,7 +36,7 @@ def long(request: pytest.FixtureRequest, project: Project, monkeypatch: pytest.M
     drafts: list[EntryDraft] = []
     for number in range(1, COUNT + 1):
         if number % 50 == 0:
-            drafts.append(said(f"Now part {number}, please"))
+            drafts.append(ask(f"Now part {number}, please"))
         if number % 7 == 0:
             drafts.append(act("edit", file_path="/w/src/app.py", new_string="x"))
         elif number % 7 == 6:
@@ -112,7 +112,7 @@ def test_only_live_steps_are_found_also_in_forks(project: Project) -> None:
 
 def test_an_input_after_the_newest_step_belongs_to_it(project: Project) -> None:
     session = create_session(project)
-    append(project, session.pk, [act(), ok(), said("and now the totals")])
+    append(project, session.pk, [act(), ok(), ask("and now the totals")])
     session.refresh_from_db()
     assert found(session, StepFilter(text="totals"), range(1, 2)) == [1]
 

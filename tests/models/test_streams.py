@@ -22,7 +22,7 @@ from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
 from historyapp.services.snapshots import serve
 from historyapp.services.summaries import SummaryText, summarise
-from tests.services.drafts import act, failed, ok, said
+from tests.services.drafts import act, ask, failed, ok
 
 EVERY = pytest.mark.parametrize("policy", POLICIES)
 
@@ -35,7 +35,7 @@ def project(db: None) -> Project:
 def talk(project: Project, steps: int) -> Session:
     """A session with an input before each step."""
     session = create_session(project)
-    append(project, session.pk, [d for n in range(steps) for d in (said(f"and {n}?"), act("ls", at=n), ok())])
+    append(project, session.pk, [d for n in range(steps) for d in (ask(f"and {n}?"), act("ls", at=n), ok())])
     return Session.objects.get(pk=session.pk)
 
 
@@ -108,7 +108,7 @@ def test_inputs_come_newest_first_from_all_that_is_live(project: Project) -> Non
     session = talk(project, 40)
     rewind(project, session.pk, Target(to_step=30))
     child = fork(project, session.pk)
-    append(project, child.pk, [said("and in the fork?")])
+    append(project, child.pk, [ask("and in the fork?")])
     told = [aside.content for aside in History(Session.objects.get(pk=child.pk)).inputs_newest_first()]
     assert told == ["and in the fork?", *(f"and {n}?" for n in range(29, -1, -1))]
     first = History(session).first_input
@@ -164,7 +164,7 @@ def test_sql_reads_the_same_as_the_orm(project: Project) -> None:
     session = talk(project, 30)
     rewind(project, session.pk, Target(to_step=20))
     child = fork(project, session.pk)
-    append(project, child.pk, [act("ls", at="ü"), said("ähm\0"), failed()])
+    append(project, child.pk, [act("ls", at="ü"), ask("ähm\0"), failed()])
     lineage = Session.objects.get(pk=child.pk).lineage()
     for kinds in (["model_input"], ["model_output"], ["model_output", "tool_results"]):
         for after, before in ((0, None), (3, 40), (61, 90), (95, None)):

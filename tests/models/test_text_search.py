@@ -10,7 +10,7 @@ from historyapp.services.append import append
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
 from historyapp.services.text_index import index_text
-from tests.services.drafts import act, ok, said
+from tests.services.drafts import act, ask, ok
 
 pytestmark = pytest.mark.django_db
 
@@ -23,7 +23,7 @@ def project() -> Project:
 def with_steps(project: Project, count: int, size: int = 0) -> Session:
     """An input, then steps with a name of their own; each result has ``size`` more characters."""
     session = create_session(project)
-    drafts = [said("Find the BUG, please.")]
+    drafts = [ask("Find the BUG, please.")]
     for number in range(1, count + 1):
         drafts += [act("grep", pattern=f"name_{number}_x"), ok(outputs="filler " * (size // 7))]
     append(project, session.pk, drafts)
@@ -62,7 +62,7 @@ def test_no_character_has_a_special_meaning(long: Session) -> None:
     texts = ["%", "*", '"', "a AND b", "(", "\\", "' OR 1=1", "\0", "\ud800", "😀"]
     for number, text in enumerate(texts):
         assert positions(long, text) == []
-        append(long.project, long.pk, [said(f"literally {text} here")])
+        append(long.project, long.pk, [ask(f"literally {text} here")])
         long.refresh_from_db()
         assert positions(long, text) == [602 + number]
 
@@ -128,7 +128,7 @@ def test_the_search_names_sessions_that_lack_a_block(project: Project) -> None:
 
 def test_hits_are_grouped_by_the_step_that_shows_them(project: Project) -> None:
     session = with_steps(project, 2)
-    append(project, session.pk, [said("And name_2_x again?")])
+    append(project, session.pk, [ask("And name_2_x again?")])
     session.refresh_from_db()
     found = TextSearch(History(session), "name_2_x").find(10)
     assert {step: len(hits) for step, hits in in_steps(found.hits, 2).items()} == {2: 2}

@@ -13,7 +13,7 @@ from historyapp.services.append import append
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
 from tests.dashboard.long_sessions import long_session
-from tests.services.drafts import act, ok, said
+from tests.services.drafts import act, ask, ok
 
 pytestmark = pytest.mark.django_db
 BY_PROGRAM = EntryDraft(ModelInput(channel="reminder", content="stay on task"))
@@ -31,7 +31,7 @@ def with_turns(project: Project, *steps: int) -> Session:
         append(
             project,
             session.pk,
-            [said("go"), BY_PROGRAM, *[one for _ in range(count) for one in (act(), ok())]],
+            [ask("go"), BY_PROGRAM, *[one for _ in range(count) for one in (act(), ok())]],
         )
     session.refresh_from_db()
     return session
@@ -44,7 +44,7 @@ def turns(session: Session, as_of: int | None = None) -> list[int]:
 
 def test_inputs_of_a_person_begin_turns_and_those_of_programs_do_not(project: Project) -> None:
     session = with_turns(project, 2, 1)
-    append(project, session.pk, [BY_PROGRAM, act(), ok(), said("a"), said("b"), act()])
+    append(project, session.pk, [BY_PROGRAM, act(), ok(), ask("a"), ask("b"), act()])
     session.refresh_from_db()
     assert turns(session) == [0, 1, 1, 2, 2, 3]
     assert [row.turn_first for row in History(session).rows(1, 6)] == [0, 2, 2, 4, 4, 6]
@@ -54,9 +54,9 @@ def test_turns_count_on_after_a_rewind_and_in_a_fork(project: Project) -> None:
     session = with_turns(project, 2, 2)
     head = session.head
     rewind(project, session.pk, Target(to_position=9))  # after the input of the second turn
-    append(project, session.pk, [act(), ok(), said("again"), act()])
+    append(project, session.pk, [act(), ok(), ask("again"), act()])
     child = fork(project, session.pk, at_position=6)  # after the first result of the first turn
-    append(project, child.pk, [act(), ok(), said("other"), act()])
+    append(project, child.pk, [act(), ok(), ask("other"), act()])
     for one in (session, child):
         one.refresh_from_db()
     assert turns(session) == [0, 1, 1, 2, 3]
@@ -69,7 +69,7 @@ def test_many_notes_after_the_newest_step_do_not_hide_an_input(
 ) -> None:
     session = create_session(project)
     note = EntryDraft(DebugLog(category="retry", message="again"))
-    append(project, session.pk, [act(), ok(), said("go on"), *[note] * 150])
+    append(project, session.pk, [act(), ok(), ask("go on"), *[note] * 150])
     session.refresh_from_db()
     then = session.lineage(session.head - 1)
     tail = tail_of(then)

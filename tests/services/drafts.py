@@ -19,7 +19,7 @@ def draft(body: Body, at: datetime | None = None, **metadata: Any) -> EntryDraft
     return EntryDraft(body, at, metadata)
 
 
-def said(text: str) -> EntryDraft:
+def ask(text: str) -> EntryDraft:
     return draft(ModelInput(content=text))
 
 

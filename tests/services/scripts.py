@@ -10,7 +10,7 @@ from historyapp.models import Project, Session
 from historyapp.models.history import History
 from historyapp.services.imports.files import import_file
 from historyapp.services.imports.reports import FileReport
-from tests.services.drafts import said
+from tests.services.drafts import ask
 
 SOURCE = Source("run.jsonl", io.BytesIO())
 
@@ -34,7 +34,7 @@ class Script:
 
 
 def texts(*words: str, session: str = "s", provisional: bool = False) -> list[Operation]:
-    return [Append(session, said(word), provisional) for word in words]
+    return [Append(session, ask(word), provisional) for word in words]
 
 
 def read(project: Project, script: Script, *operations: Operation) -> FileReport:

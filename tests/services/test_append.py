@@ -17,11 +17,11 @@ from historyapp.models.unpaired import MAX_STEPS, UnpairedReason
 from historyapp.services import statements
 from historyapp.services.append import append
 from historyapp.services.sessions import change_session, create_session
-from tests.services.drafts import act, answer, call, draft, failed, ok, said
+from tests.services.drafts import act, answer, ask, call, draft, failed, ok
 
 
 def test_positions_follow_one_another(project: Project, session: Session) -> None:
-    assert append(project, session.pk, [said("go"), act()]).positions == [1, 2]
+    assert append(project, session.pk, [ask("go"), act()]).positions == [1, 2]
     assert append(project, session.pk, [ok(), answer()]).positions == [3, 4]
     assert list(Entry.objects.order_by("position").values_list("position", "kind")) == [
         (1, "model_input"),
@@ -43,7 +43,7 @@ def test_an_entry_comes_back_as_it_went_in(project: Project, session: Session) -
 
 
 def test_a_moved_head_is_a_conflict_that_names_it(project: Project, session: Session) -> None:
-    append(project, session.pk, [said("go")])
+    append(project, session.pk, [ask("go")])
     with pytest.raises(Conflict, match="head is 1") as caught:
         append(project, session.pk, [act()], expected_position=0)
     assert caught.value.fields == {"head": 1}
@@ -52,7 +52,7 @@ def test_a_moved_head_is_a_conflict_that_names_it(project: Project, session: Ses
 
 def test_a_batch_goes_in_whole_or_not_at_all(project: Project, session: Session) -> None:
     with pytest.raises(Invalid, match=r"entries\[2\]"):
-        append(project, session.pk, [said("go"), call("a"), call("b", "b")])
+        append(project, session.pk, [ask("go"), call("a"), call("b", "b")])
     assert Entry.objects.count() == 0
     assert Episode.objects.count() == 0
     assert Session.objects.get().head == 0
@@ -60,9 +60,9 @@ def test_a_batch_goes_in_whole_or_not_at_all(project: Project, session: Session)
 
 def test_bodies_of_a_long_batch_come_back_as_they_went_in(project: Project, session: Session) -> None:
     texts = [f"{number}: {'needle ' * (number % 3) * 40}" for number in range(40)]
-    append(project, session.pk, [said(text) for text in texts])
+    append(project, session.pk, [ask(text) for text in texts])
     bodies = [entry.core().body for entry in Entry.objects.order_by("position")]
-    assert bodies == [said(text).body for text in texts]
+    assert bodies == [ask(text).body for text in texts]
 
 
 @pytest.mark.parametrize("lenient", [False, True])
@@ -86,9 +86,9 @@ def test_an_output_has_a_most_of_calls(project: Project, session: Session) -> No
 def test_a_stranger_s_session_is_not_found(session: Session) -> None:
     other = Project.objects.create(name="Charlie's")
     with pytest.raises(NotFound):
-        append(other, session.pk, [said("hello")])
+        append(other, session.pk, [ask("hello")])
     with pytest.raises(NotFound):
-        append(other, uuid4(), [said("hello")])
+        append(other, uuid4(), [ask("hello")])
 
 
 def test_a_repeated_call_id_is_refused(project: Project, session: Session) -> None:
@@ -139,12 +139,12 @@ def test_a_rewind_cannot_be_appended_by_hand(project: Project, session: Session)
 def test_an_archived_session_takes_nothing_more(project: Project, session: Session) -> None:
     change_session(project, session.pk, {"status": "archived"})
     with pytest.raises(Conflict, match="archived"):
-        append(project, session.pk, [said("hello?")])
+        append(project, session.pk, [ask("hello?")])
 
 
 def test_a_finished_session_is_live_again_after_an_append(project: Project, session: Session) -> None:
     change_session(project, session.pk, {"status": "finished"})
-    append(project, session.pk, [said("one more thing")])
+    append(project, session.pk, [ask("one more thing")])
     assert session_again(session).status == "live"
 
 
@@ -169,7 +169,7 @@ def test_a_step_has_the_status_that_its_results_give_it(
 
 
 def test_counters_count_the_live_history(project: Project, session: Session) -> None:
-    append(project, session.pk, [said("go"), act(), failed(), act(), ok()])
+    append(project, session.pk, [ask("go"), act(), failed(), act(), ok()])
     again = session_again(session)
     assert (again.steps, again.errors) == (2, 1)
     assert again.tokens == sum(Entry.objects.values_list("tokens", flat=True)) > 0
@@ -230,7 +230,7 @@ def test_fifty_concurrent_writers_leave_no_gap() -> None:
 
     def write(number: int) -> list[int]:
         try:
-            return append(project, session.pk, [said(f"{number}.{i}") for i in range(4)]).positions
+            return append(project, session.pk, [ask(f"{number}.{i}") for i in range(4)]).positions
         finally:
             connection.close()
 

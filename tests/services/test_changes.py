@@ -27,7 +27,7 @@ from historyapp.services.sessions import change_session, create_session
 from historyapp.services.summaries import SummaryText, summarise
 from historyapp.wire.events import KINDS
 from historyapp.wire.problems import CursorExpired
-from tests.services.drafts import act, ok, said
+from tests.services.drafts import act, ask, ok
 
 
 def kinds(project: Project, cursor: Cursor = START) -> list[str]:
@@ -43,7 +43,7 @@ def _the_transaction_of_a_test_counts_as_ended(request: pytest.FixtureRequest) -
 
 @pytest.fixture
 def two_steps(project: Project, session: Session) -> Session:
-    append(project, session.pk, [said("go"), act(), ok("1"), act(), ok("2")])
+    append(project, session.pk, [ask("go"), act(), ok("1"), act(), ok("2")])
     return session
 
 
@@ -140,7 +140,7 @@ def test_a_transaction_that_commits_late_is_not_skipped() -> None:
 
     def write_late() -> None:
         with transaction.atomic():
-            append(project, late.pk, [said("late")])
+            append(project, late.pk, [ask("late")])
             started.set()
             assert may_commit.wait(10)
         connection.close()
@@ -148,7 +148,7 @@ def test_a_transaction_that_commits_late_is_not_skipped() -> None:
     writer = threading.Thread(target=write_late)
     writer.start()
     assert started.wait(10)
-    append(project, early.pk, [said("early")])
+    append(project, early.pk, [ask("early")])
     assert changes_since(project.pk, before).changes == []
     assert newest_cursor(project.pk) == before
     progress = feed.progress()
@@ -168,7 +168,7 @@ def test_a_transaction_in_another_database_delays_nothing() -> None:
         session, progress = create_session(project), feed.progress()
         assert [change.session for change in changes_since(project.pk).changes] == [session.pk]
         assert newest_cursor(project.pk) != START
-        append(project, session.pk, [said("go")])
+        append(project, session.pk, [ask("go")])
         assert feed.progress() != progress
         assert kinds(project) == ["session_created", "entries"]
 

@@ -41,7 +41,7 @@ from historyapp.services.sessions import change_session
 from historyapp.services.spending import Payer
 from historyapp.services.summaries import SummaryText, summarise
 from historyapp.services.workers import note_worker
-from tests.services.drafts import act, ok, said
+from tests.services.drafts import act, ask, ok
 
 Jump = Callable[..., None]
 DAY = timedelta(days=1)
@@ -66,7 +66,7 @@ def jump(monkeypatch: pytest.MonkeyPatch) -> Jump:
 @pytest.fixture
 def steps(project: Project, session: Session, jump: Jump) -> Session:
     """Six steps, recorded while the clock jumped about."""
-    append(project, session.pk, [said("Mend the parser")])
+    append(project, session.pk, [ask("Mend the parser")])
     for number, offset in enumerate((DAY, -DAY, FUTURE, PAST, timedelta(0), -timedelta(hours=1))):
         jump(offset)
         append(project, session.pk, [act("read", path=f"{number}.py")])

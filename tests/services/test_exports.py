@@ -23,7 +23,7 @@ from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import change_session, create_session
 from historyapp.services.summaries import SummaryText, summarise
 from tests.examples import examples
-from tests.services.drafts import act, answer, call, draft, failed, ok, said
+from tests.services.drafts import act, answer, ask, call, draft, failed, ok
 
 SUMMARY = (
     *("first_position", "last_position", "first_step", "last_step", "level"),
@@ -36,7 +36,7 @@ ODD = "\x00 \ud800 日本 🚀"
 def told(project: Project) -> Session:
     """A session with takes, forks of forks and summaries."""
     session = create_session(project, names={"title": "A  long run", "agent": "coder"}, tags=["a", "b c"])
-    append(project, session.pk, [draft(SystemInstruction(text=ODD)), said("go"), act(path=ODD), failed()])
+    append(project, session.pk, [draft(SystemInstruction(text=ODD)), ask("go"), act(path=ODD), failed()])
     append(project, session.pk, [call("x", "y"), ok("x"), ok("y", {"deep": [1, None]})])
     summarise(project, session.pk, (1, 2), SummaryText("it failed, then worked"))
     rewind(project, session.pk, Target(to_step=1), reason="a better idea")
@@ -278,7 +278,7 @@ def test_an_unknown_format_names_those_there_are(told: Session) -> None:
 
 moves = st.lists(
     st.one_of(
-        st.sampled_from([[said("hi")], [act(), ok()], [act(), failed()], [answer()], [call("a", "b")]]),
+        st.sampled_from([[ask("hi")], [act(), ok()], [act(), failed()], [answer()], [call("a", "b")]]),
         st.integers(0, 30),
         st.tuples(st.integers(1, 4), st.integers(1, 4)),
     ),

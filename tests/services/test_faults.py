@@ -29,7 +29,7 @@ from historyapp.services.compression.run import process_run
 from historyapp.services.faults import check_at_start, check_database, current, note, note_success
 from historyapp.services.transactions import writing
 from historyapp.wire.problems import DatabaseCorrupt, StorageFailed, problem_type
-from tests.api.agent import Agent, said
+from tests.api.agent import Agent, ask
 from tests.api.conftest import alice as alice
 from tests.api.conftest import project as project
 from tests.api.conftest import run as run
@@ -248,14 +248,14 @@ def test_a_fault_is_logged_once_a_minute_with_its_cause(
 
 def test_nothing_is_acknowledged_into_a_damaged_database(alice: Agent, run: Agent, marker: Path) -> None:
     marker.write_text("Tree 3 page 8: invalid page number\n")
-    refused = run.post("/entries", {"entries": [said()]})
+    refused = run.post("/entries", {"entries": [ask()]})
     assert_problem(refused, 503, "damaged")
     assert refused["type"].endswith("#database-corrupt")
     assert refused.headers["Retry-After"] == "30"
     assert not Entry.objects.exists()
     assert run.get()["head"] == 0, "what is there can still be read"
     marker.unlink()
-    assert run.post("/entries", {"entries": [said()]}).status == 201
+    assert run.post("/entries", {"entries": [ask()]}).status == 201
 
 
 @pytest.mark.parametrize("kind", StorageFailed.__subclasses__())

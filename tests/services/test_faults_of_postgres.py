@@ -24,7 +24,7 @@ from historyapp.services.faults import fault_of
 from historyapp.services.transactions import queued_seconds
 from historyapp.supervisor import ServerPlan
 from historyapp.wire.problems import DatabaseUnreachable
-from tests.api.agent import Agent, said
+from tests.api.agent import Agent, ask
 from tests.api.conftest import alice as alice
 from tests.api.conftest import project as project
 from tests.api.conftest import run as run
@@ -66,38 +66,38 @@ def before_each_entry(statement: str) -> None:
 def test_a_full_disk_of_the_server_is_said(run: Agent, client: Client) -> None:
     full = 'could not extend file "base/5/1259": No space left on device'
     before_each_entry(f"RAISE EXCEPTION '{full}' USING ERRCODE = 'disk_full'")
-    refused = run.post("/entries", {"entries": [said()]})
+    refused = run.post("/entries", {"entries": [ask()]})
     assert_problem(refused, 503, "full")
     assert refused["type"].endswith("#disk-full")
     assert refused.headers["Retry-After"] == "30"
     assert client.get("/readyz").json()["parts"]["database"] == "disk-full"
     assert run.get()["head"] == 0
     execute("ALTER TABLE historyapp_entry DISABLE TRIGGER fault")
-    assert run.post("/entries", {"entries": [said()]}).status == 201
+    assert run.post("/entries", {"entries": [ask()]}).status == 201
     assert client.get("/readyz").json()["parts"]["database"] == "ok"
 
 
 def test_a_read_only_server_is_said(run: Agent, client: Client) -> None:
     execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
-    refused = run.post("/entries", {"entries": [said()]})
+    refused = run.post("/entries", {"entries": [ask()]})
     assert_problem(refused, 503, "standby")
     assert refused["type"].endswith("#database-read-only")
     assert run.get().status == 200
     assert "accepts no writes" in client.get("/sign-in").content.decode()
     execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE")
-    assert run.post("/entries", {"entries": [said()]}).status == 201
+    assert run.post("/entries", {"entries": [ask()]}).status == 201
 
 
 @pytest.mark.usefixtures("failing")
 def test_a_connection_that_breaks_in_a_request_is_said_and_opened_again(run: Agent, client: Client) -> None:
     before_each_entry("PERFORM pg_terminate_backend(pg_backend_pid())")
-    refused = run.post("/entries", {"entries": [said()]})
+    refused = run.post("/entries", {"entries": [ask()]})
     assert_problem(refused, 503, "broke")
     assert refused["type"].endswith("#database-unreachable")
     assert client.get("/readyz").json()["parts"]["database"] == "ok", "it answers again"
     assert not Entry.objects.exists()
     execute("ALTER TABLE historyapp_entry DISABLE TRIGGER fault")
-    assert run.post("/entries", {"entries": [said()]}).status == 201
+    assert run.post("/entries", {"entries": [ask()]}).status == 201
 
 
 def test_a_connection_that_broke_between_requests_is_not_noticed(run: Agent) -> None:
@@ -106,7 +106,7 @@ def test_a_connection_that_broke_between_requests_is_not_noticed(run: Agent) -> 
         other.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
         other.connection.close()
     close_old_connections()  # as the server does before each request
-    assert run.post("/entries", {"entries": [said()]}).status == 201
+    assert run.post("/entries", {"entries": [ask()]}).status == 201
 
 
 @pytest.fixture
@@ -127,14 +127,14 @@ def test_a_row_that_another_program_holds_is_not_waited_for_without_end(
         other.execute("BEGIN")
         other.execute("SELECT 1 FROM historyapp_session FOR UPDATE")
         started = time.monotonic()
-        refused = run.post("/entries", {"entries": [said()]})
+        refused = run.post("/entries", {"entries": [ask()]})
         assert time.monotonic() - started < 5
         assert_problem(refused, 503, "locked")
         assert refused["type"].endswith("#database-locked")
         assert client.get("/readyz").json()["parts"]["database"] == "ok", "other sessions can be written"
         other.execute("ROLLBACK")
         other.connection.close()
-    assert run.post("/entries", {"entries": [said()]}).status == 201
+    assert run.post("/entries", {"entries": [ask()]}).status == 201
 
 
 def test_what_a_request_waited_for_its_thread_is_not_waited_again(
@@ -146,7 +146,7 @@ def test_what_a_request_waited_for_its_thread_is_not_waited_again(
         other.execute("BEGIN")
         other.execute("SELECT 1 FROM historyapp_session FOR UPDATE")
         before, started = queued_seconds.set(9.5), time.monotonic()
-        assert run.post("/entries", {"entries": [said()]}).status == 503
+        assert run.post("/entries", {"entries": [ask()]}).status == 503
         queued_seconds.reset(before)
         assert time.monotonic() - started < 5
         other.execute("ROLLBACK")
@@ -161,7 +161,7 @@ def test_a_process_that_stops_within_a_transaction_loses_its_locks(
     with stopped.cursor() as cursor:
         cursor.execute("BEGIN")
         cursor.execute("SELECT 1 FROM historyapp_session FOR UPDATE")
-        assert run.post("/entries", {"entries": [said()]}).status == 201
+        assert run.post("/entries", {"entries": [ask()]}).status == 201
         with pytest.raises(DatabaseError) as raised:
             cursor.execute("SELECT 1")
     assert isinstance(fault_of(raised.value), DatabaseUnreachable)
@@ -178,9 +178,9 @@ def test_servers_that_start_wait_for_each_other_without_limit(short_waits: None)
 
 def test_reads_do_not_wait_for_a_row_that_they_only_update(run: Agent, alice: Agent) -> None:
     """The time at which a key was last used, and the rows that a worker adds to the index of searches."""
-    run.append(said("find the wombat"))
+    run.append(ask("find the wombat"))
     assert alice.get("/search?q=wombat")["up_to_date"] is True
-    run.append(said("and the badger"))
+    run.append(ask("and the badger"))
     ApiKey.objects.update(last_used_at=None)
     with connection.copy().cursor() as other:
         other.execute("BEGIN")
@@ -199,7 +199,7 @@ def test_a_model_call_holds_no_connection_while_the_model_works(
     run: Agent, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """64 slow calls of one process would use most of the 100 connections that PostgreSQL has by default."""
-    run.append(said("find it"))
+    run.append(ask("find it"))
     loopback.steps += [Refusal(500), Answer(text="All is well.")]
     held: list[object] = []
 
@@ -234,7 +234,7 @@ def test_a_server_that_is_away_is_said_everywhere(
     run: Agent, client: Client, stopped_server: None, caplog: pytest.LogCaptureFixture
 ) -> None:
     for _ in range(3):
-        refused = run.post("/entries", {"entries": [said()]})
+        refused = run.post("/entries", {"entries": [ask()]})
         assert_problem(refused, 503, "does not answer")
         assert refused["type"].endswith("#database-unreachable")
     client.cookies["playhead_session"] = "a" * 32

@@ -21,7 +21,7 @@ from historyapp.services.keys import create_key
 from historyapp.services.sessions import create_session
 from tests.examples import thorough
 from tests.installation import copy_migrated
-from tests.services.drafts import act, ok, said
+from tests.services.drafts import act, ask, ok
 from tests.services.test_faults import marker as marker
 
 pytestmark = pytest.mark.skipif("config.getoption('database') != 'sqlite'", reason="a file of SQLite")
@@ -58,7 +58,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: DjangoDbB
         chance = random.Random(0)
         for number in range(100):
             text = f"{number} {chance.randbytes(300).hex()}"
-            append(project, session.pk, [said(text), act("read", path=text), ok(outputs=text)])
+            append(project, session.pk, [ask(text), act("read", path=text), ok(outputs=text)])
         browser = Client()
         browser.force_login(user)
         cookie = browser.cookies["playhead_session"].value

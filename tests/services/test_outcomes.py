@@ -12,7 +12,7 @@ from historyapp.services.outcomes import OUTCOMES, has_stale_sessions, work_out_
 from historyapp.services.projections import rebuild
 from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
 from historyapp.services.sessions import create_session
-from tests.services.drafts import act, answer, failed, ok, said
+from tests.services.drafts import act, answer, ask, failed, ok
 
 SUMMARY = EntryDraft(ModelInput(channel="compaction", content="So far: all well."))
 FAILED = 'Traceback (most recent call last):\n  File "a.py"\nValueError: no'
@@ -38,7 +38,7 @@ def recorded(project: Project, session: Session) -> list[Session]:
     """A session with takes and a fork, the fork with one of its own; some results look like failures."""
     for number in range(6):
         bad = number % 2
-        append(project, session.pk, [said(f"{number}"), SUMMARY, ran(), gave(FAILED if bad else "fine")])
+        append(project, session.pk, [ask(f"{number}"), SUMMARY, ran(), gave(FAILED if bad else "fine")])
     rewind(project, session.pk, Target(to_step=4))
     append(project, session.pk, [ran(), gave("fine"), act("read"), failed(), ran(), gave(FAILED)])
     cut = rewind(project, session.pk, Target(to_step=5))
@@ -73,7 +73,7 @@ def forget(sessions: list[Session]) -> None:
 
 def test_a_session_of_answers_alone_is_worked_out_too(project: Project) -> None:
     session = create_session(project)
-    append(project, session.pk, [said("hello"), answer("hello"), said("again"), answer("hello")])
+    append(project, session.pk, [ask("hello"), answer("hello"), ask("again"), answer("hello")])
     session.refresh_from_db()
     forget([session])
     assert work_out_outcomes(never) == 1

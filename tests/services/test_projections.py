@@ -9,11 +9,11 @@ from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.projections import parents_first, rebuild
 from historyapp.services.rewinds import Target, fork, rewind
-from tests.services.drafts import act, draft, failed, ok, said
+from tests.services.drafts import act, ask, draft, failed, ok
 
 
 def test_what_was_wrong_is_named_and_mended(project: Project, session: Session) -> None:
-    append(project, session.pk, [said("go"), act(), ok(), act(), failed()])
+    append(project, session.pk, [ask("go"), act(), ok(), act(), failed()])
     Session.objects.update(steps=7, errors=0)
     Episode.objects.filter(number=2).update(status="success")
     Episode.objects.filter(number=1).delete()

@@ -21,7 +21,7 @@ from historyapp.services.append import append
 from historyapp.services.contexts import RequestedContext, build, resolve_options
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.snapshots import ServedContext, rebuild_request, record_snapshot, serve
-from tests.services.drafts import draft, ok, said
+from tests.services.drafts import ask, draft, ok
 
 CLAUDE = RequestedContext(
     policy="live", format="anthropic_messages", model="claude-opus-4-5", max_tokens=None
@@ -33,7 +33,7 @@ CHANGED = "what precedes it has changed since the model wrote it"
 @pytest.fixture
 def claude(session: Session) -> Session:
     """A run of three steps, whose requests were served."""
-    record(session, draft(SystemInstruction(text="You repair.")), said("go"))
+    record(session, draft(SystemInstruction(text="You repair.")), ask("go"))
     for number in (1, 2, 3):
         act(session, CLAUDE, number)
     return session
@@ -88,14 +88,14 @@ def test_a_run_that_was_served_keeps_all_of_it_byte_for_byte(claude: Session) ->
 
 
 def test_encrypted_items_are_sent_whole(session: Session) -> None:
-    record(session, said("go"))
+    record(session, ask("go"))
     for number in (1, 2):
         act(session, GPT, number)
     assert [list(item.items()) for item in sent(session, GPT)] == [list(encrypted(n).items()) for n in (1, 2)]
 
 
 def test_the_newest_one_served_is_taken_if_the_output_names_none(session: Session) -> None:
-    record(session, said("go"))
+    record(session, ask("go"))
     record_snapshot(serve(session, CLAUDE))
     record(session, output(CLAUDE, 1), ok("c1"))
     assert sent(session) == [thinking(1)]
@@ -106,9 +106,9 @@ def test_the_newest_one_served_is_taken_if_the_output_names_none(session: Sessio
 
 
 def test_an_agent_that_builds_its_own_requests_is_taken_to_send_everything(session: Session) -> None:
-    record(session, said("go"), output(CLAUDE, 1), ok("c1"), output(CLAUDE, 2), ok("c2"))
+    record(session, ask("go"), output(CLAUDE, 1), ok("c1"), output(CLAUDE, 2), ok("c2"))
     assert sent(session) == [thinking(1), thinking(2)]
-    record(session, draft(DebugLog(category="compaction", message="Compacted")), said("on"))
+    record(session, draft(DebugLog(category="compaction", message="Compacted")), ask("on"))
     record(session, output(CLAUDE, 3), ok("c3"))
     assert sent(session) == [thinking(1), thinking(2)]
     assert left_out(session) == [(3, 3, 1, "the agent had compacted its context")]
@@ -129,19 +129,19 @@ def test_a_fork_and_a_rewind_keep_what_they_share(claude: Session) -> None:
 @pytest.mark.parametrize("body", [SystemInstruction(text="You read."), MemoryNotebook(content="a note")])
 @pytest.mark.parametrize("is_served", [True, False])
 def test_another_instruction_or_notebook_ends_it(session: Session, body: Any, is_served: bool) -> None:
-    record(session, draft(SystemInstruction(text="You repair.")), said("go"))
+    record(session, draft(SystemInstruction(text="You repair.")), ask("go"))
     if is_served:
         act(session, CLAUDE, 1)
     else:
         record(session, output(CLAUDE, 1), ok("c1"))
-    record(session, draft(body), said("on"))
+    record(session, draft(body), ask("on"))
     assert sent(session) == []
     own = "the instruction or the notebook has changed since the model wrote it"
     assert left_out(session) == [(1, 1, 1, CHANGED if is_served else own)]
 
 
 def test_an_instruction_that_is_recorded_again_changes_nothing(session: Session) -> None:
-    record(session, draft(SystemInstruction(text="You repair.")), said("go"), output(CLAUDE, 1), ok("c1"))
+    record(session, draft(SystemInstruction(text="You repair.")), ask("go"), output(CLAUDE, 1), ok("c1"))
     record(session, draft(SystemInstruction(text="You repair.")))
     assert sent(session) == [thinking(1)]
 
@@ -152,13 +152,13 @@ def test_after_a_mask_whole_turns_are_left_out(claude: Session) -> None:
     claude.save()
     assert sent(claude, masked) == []
     assert left_out(claude, masked) == [(1, 3, 3, CHANGED)]
-    record(claude, said("and now"))
+    record(claude, ask("and now"))
     act(claude, CLAUDE, 4)
     assert [block["signature"] for block in sent(claude)] == ["Sig1", "Sig2", "Sig3", "Sig4"]
 
 
 def test_a_small_budget_leaves_out_the_newest_turn_first(claude: Session) -> None:
-    record(claude, draft(ModelOutput(text="Done.")), said("and now"))
+    record(claude, draft(ModelOutput(text="Done.")), ask("and now"))
     act(claude, CLAUDE, 5)
     whole = serve(claude, CLAUDE).built
     smaller = replace(CLAUDE, max_tokens=whole.tokens - 1)
@@ -169,7 +169,7 @@ def test_a_small_budget_leaves_out_the_newest_turn_first(claude: Session) -> Non
 
 
 def test_a_request_with_a_live_screen_cannot_be_repeated(session: Session) -> None:
-    record(session, said("go"))
+    record(session, ask("go"))
     act(session, replace(CLAUDE, live_screen="a window"), 1)
     assert left_out(session) == [(1, 1, 1, "its request had a live screen")]
 

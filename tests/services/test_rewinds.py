@@ -11,19 +11,19 @@ from historyapp.services.append import append
 from historyapp.services.projections import rebuild
 from historyapp.services.rewinds import Target, fork, preview_rewind, rewind, undo_rewind
 from historyapp.services.sessions import change_session
-from tests.services.drafts import act, answer, call, draft, failed, ok, said
+from tests.services.drafts import act, answer, ask, call, draft, failed, ok
 
 
 @pytest.fixture
 def told(project: Project, session: Session) -> Session:
     """Three finished steps and one in flight: positions 1 to 9."""
     steps = [
-        said("go"),
+        ask("go"),
         act("one"),
         ok(),
         act("two"),
         failed(),
-        said("again"),
+        ask("again"),
         act("three"),
         ok(),
         act("four"),
@@ -258,9 +258,9 @@ def test_a_fork_of_forks_stores_few_spans(project: Project, session: Session) ->
 def test_reads_of_rare_kinds_take_as_many_queries_after_forty_rewinds(
     project: Project, session: Session, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    append(project, session.pk, [draft(SystemInstruction(text="be brief")), said("go")])
+    append(project, session.pk, [draft(SystemInstruction(text="be brief")), ask("go")])
     for number in range(40):
-        append(project, session.pk, [act(f"kept{number}"), ok(), said("dropped"), act("dropped"), ok()])
+        append(project, session.pk, [act(f"kept{number}"), ok(), ask("dropped"), act("dropped"), ok()])
         rewind(project, session.pk, Target(episodes=1))
         rewind(project, session.pk, Target(to_position=Session.objects.get(pk=session.pk).lineage().last - 1))
     history = History(Session.objects.get(pk=session.pk))

@@ -15,7 +15,7 @@ from historyapp.services.append import append
 from historyapp.services.bootstrap import default_project
 from historyapp.services.sessions import create_session
 from historyapp.terminal.command_line import run
-from tests.services.drafts import act, failed, ok, said
+from tests.services.drafts import act, ask, failed, ok
 
 TITLE = "Fix the parser"
 
@@ -67,5 +67,5 @@ def session_id(project: Project) -> UUID:
     """A session of three steps, of which the second failed."""
     session = create_session(project, names={"title": TITLE, "agent": "fixer"}, tags=["parser"])
     steps = [act("ls"), ok(outputs="shop.py"), act("test", command="go test ./..."), failed(), act(), ok()]
-    append(project, session.pk, [said("Please fix it."), *steps])
+    append(project, session.pk, [ask("Please fix it."), *steps])
     return session.pk

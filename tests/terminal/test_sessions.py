@@ -14,7 +14,7 @@ from historyapp.terminal.command_line import run
 from historyapp.terminal.output import short_ids
 from historyapp.terminal.sessions import SORTS
 from tests.api.agent import Agent
-from tests.services.drafts import said
+from tests.services.drafts import ask
 from tests.terminal.conftest import TITLE, Playhead
 
 ALIKE = [UUID(f"0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c{n:02x}") for n in range(3)]
@@ -116,7 +116,7 @@ def test_a_session_is_found_by_the_beginning_of_its_id(playhead: Playhead, alike
 def test_the_last_session_is_the_one_with_the_newest_entry(
     playhead: Playhead, project: Project, alike: list[UUID]
 ) -> None:
-    append(project, alike[1], [said("hello")])
+    append(project, alike[1], [ask("hello")])
     assert playhead("show", "last", "--json").answer["id"] == str(alike[1])
 
 

@@ -16,7 +16,7 @@ from historyapp.services.rewinds import Target, rewind
 from historyapp.services.sessions import change_session, create_session
 from historyapp.terminal import tail as tail_module
 from historyapp.terminal.tail import entry_parts
-from tests.services.drafts import act, failed, ok, said
+from tests.services.drafts import act, ask, failed, ok
 from tests.terminal.conftest import Playhead
 
 pytestmark = pytest.mark.usefixtures("settled")
@@ -58,7 +58,7 @@ def test_without_a_session_it_can_only_follow(playhead: Playhead) -> None:
 def test_what_agents_wrote_cannot_control_the_terminal(playhead: Playhead, project: Project) -> None:
     session = create_session(project)
     append(
-        project, session.pk, [said("\x1b]0;title\x07\x1b[2Jgone"), act("\x1b[1A\r"), ok(outputs="a\x9b2K\nb")]
+        project, session.pk, [ask("\x1b]0;title\x07\x1b[2Jgone"), act("\x1b[1A\r"), ok(outputs="a\x9b2K\nb")]
     )
     printed = playhead("tail", session.pk)
     assert set(printed.out) & set("\x1b\x07\x9b\r") == set()
@@ -67,7 +67,7 @@ def test_what_agents_wrote_cannot_control_the_terminal(playhead: Playhead, proje
 
 def test_a_long_text_is_cut(playhead: Playhead, project: Project) -> None:
     session = create_session(project)
-    append(project, session.pk, [said("word " * 100_000)])
+    append(project, session.pk, [ask("word " * 100_000)])
     (line,) = playhead("tail", session.pk).out.splitlines()
     assert line.endswith("…")
     assert len(line) < 200
@@ -144,7 +144,7 @@ def test_it_goes_on_with_what_is_recorded_and_misses_nothing(
     monkeypatch.setattr(tail_module, "_newest_entries", read_late)
     following += [
         lambda: append(project, session_id, [ok(outputs="late"), act("next")]),
-        lambda: append(project, create_session(project).pk, [said("of another session")]),
+        lambda: append(project, create_session(project).pk, [ask("of another session")]),
         lambda: rewind(project, session_id, Target(to_step=1)),
     ]
     followed(playhead, session_id, "-n", 1)

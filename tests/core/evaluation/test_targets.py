@@ -11,12 +11,12 @@ from historyapp.core.evaluation.targets import (
     targets,
 )
 from tests.core.entries import entry
-from tests.services.drafts import act, ok, said
+from tests.services.drafts import act, ask, ok
 
 
 def session(*results: str, uses: str) -> Recorded:
     """Six steps with results, and a seventh that uses a name."""
-    drafts = [said("Fix src/parser.py.")]
+    drafts = [ask("Fix src/parser.py.")]
     for number in range(FIRST_STEP - 1):
         drafts += [
             act("ls", path=f"own/file_{number}.py"),

@@ -157,8 +157,8 @@ def test_addresses_are_no_links_where_readers_make_them(text: str) -> None:
 
 
 @given(TEXT, TEXT)
-def test_the_text_of_a_block_is_what_the_agent_wrote(said: str, name: str) -> None:
-    hostile = f"{said}\n```\n# {said}\n<script>\n````"
+def test_the_text_of_a_block_is_what_the_agent_wrote(content: str, name: str) -> None:
+    hostile = f"{content}\n```\n# {content}\n<script>\n````"
     [shown] = blocks(written(session(ModelInput(content=hostile), calls(name=name))), "fence")
     assert "<script>\n````" in shown
     assert shown.count("\n") >= 5

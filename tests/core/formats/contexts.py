@@ -68,10 +68,12 @@ SESSIONS = st.one_of(
 )
 
 
-def context(name: str, said: Iterable[ConversationPart], live_screen: str = "", **fields: Any) -> Context:
+def context(
+    name: str, conversation: Iterable[ConversationPart], live_screen: str = "", **fields: Any
+) -> Context:
     """A context of all the given entries, as a format writes it."""
     screen = FORMATS[name].write(InputMessage(0, live_screen, "live_screen")) if live_screen.strip() else None
-    parts = tuple(map(RequestMeter(name).write, said))
+    parts = tuple(map(RequestMeter(name).write, conversation))
     return Context(parts, Manifest(policy="test", max_tokens=None, tokens=0), live_screen=screen, **fields)
 
 

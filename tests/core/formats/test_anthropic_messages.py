@@ -29,8 +29,8 @@ def rendered(*bodies: Any) -> list[tuple[str, list[dict[str, Any]]]]:
     return [(message["role"], message["content"]) for message in render(session(*bodies))[0]]
 
 
-def text(said: str) -> dict[str, Any]:
-    return {"type": "text", "text": said}
+def text(value: str) -> dict[str, Any]:
+    return {"type": "text", "text": value}
 
 
 @given(LIVE)
@@ -70,9 +70,9 @@ def test_the_current_instruction_and_notebook_go_beside_the_messages() -> None:
 
 def test_thinking_goes_first_byte_for_byte_and_only_with_what_was_said() -> None:
     unsigned = {"type": "thinking", "thinking": "mine"}
-    said = rendered(ASKS, calls("a", reasoning=[THINKING, unsigned], thoughts="hm"), result("a"))[1][1]
-    assert said[0] == THINKING
-    assert [block["type"] for block in said] == ["thinking", "tool_use"]
+    blocks = rendered(ASKS, calls("a", reasoning=[THINKING, unsigned], thoughts="hm"), result("a"))[1][1]
+    assert blocks[0] == THINKING
+    assert [block["type"] for block in blocks] == ["thinking", "tool_use"]
     assert rendered(ASKS, ModelOutput(reasoning=[THINKING])) == [("user", [text("hi")])]
 
 

@@ -53,43 +53,45 @@ def rendered(name: str, *bodies: Any, **fields: Any) -> dict[str, Any]:
 
 @EVERY
 @settings(max_examples=examples(100))
-@given(said=SESSIONS, fields=FIELDS, tools=TOOLS)
+@given(conversation=SESSIONS, fields=FIELDS, tools=TOOLS)
 def test_every_context_gives_a_valid_request(
-    name: str, said: list[ConversationPart], fields: dict[str, Any], tools: list[Any]
+    name: str, conversation: list[ConversationPart], fields: dict[str, Any], tools: list[Any]
 ) -> None:
-    validate(name, FORMATS[name].request(context(name, said, **fields), tools))
+    validate(name, FORMATS[name].request(context(name, conversation, **fields), tools))
 
 
 @EVERY
 @settings(max_examples=examples(60))
-@given(said=SESSIONS, fields=FIELDS, cut=st.tuples(st.integers(0, 10), st.integers(0, 10)))
+@given(conversation=SESSIONS, fields=FIELDS, cut=st.tuples(st.integers(0, 10), st.integers(0, 10)))
 def test_every_cut_gives_a_valid_request(
-    name: str, said: list[ConversationPart], fields: dict[str, Any], cut: tuple[int, int]
+    name: str, conversation: list[ConversationPart], fields: dict[str, Any], cut: tuple[int, int]
 ) -> None:
-    validate(name, FORMATS[name].request(context(name, said[cut[0] : cut[1]], **fields)))
+    validate(name, FORMATS[name].request(context(name, conversation[cut[0] : cut[1]], **fields)))
 
 
 @EVERY
 @settings(max_examples=examples(20))
-@given(said=SESSIONS, fields=FIELDS, tools=TOOLS)
+@given(conversation=SESSIONS, fields=FIELDS, tools=TOOLS)
 def test_the_same_context_gives_the_same_bytes(
-    name: str, said: list[ConversationPart], fields: dict[str, Any], tools: list[Any]
+    name: str, conversation: list[ConversationPart], fields: dict[str, Any], tools: list[Any]
 ) -> None:
-    once = [render_bytes(FORMATS[name].request(context(name, said, **fields), tools)) for _ in range(2)]
+    once = [
+        render_bytes(FORMATS[name].request(context(name, conversation, **fields), tools)) for _ in range(2)
+    ]
     assert once[0] == once[1]
 
 
 @EVERY
 @settings(max_examples=examples(60))
-@given(said=SESSIONS, fields=FIELDS, tools=TOOLS)
+@given(conversation=SESSIONS, fields=FIELDS, tools=TOOLS)
 def test_what_is_metered_is_what_the_request_costs(
-    name: str, said: list[ConversationPart], fields: dict[str, Any], tools: list[Any]
+    name: str, conversation: list[ConversationPart], fields: dict[str, Any], tools: list[Any]
 ) -> None:
     meter = RequestMeter(name, factor=1.25)
-    given = context(name, said, **fields)
+    given = context(name, conversation, **fields)
     parts = (
         sum(meter.fixed(given.system, given.notebook, tools))
-        + sum(meter.write(each).tokens for each in said)
+        + sum(meter.write(each).tokens for each in conversation)
         + meter.message(fields["live_screen"])
         + meter.added(given)
     )
@@ -98,12 +100,12 @@ def test_what_is_metered_is_what_the_request_costs(
 
 @CHATTING
 @settings(max_examples=examples(40))
-@given(said=SESSIONS, fields=FIELDS)
+@given(conversation=SESSIONS, fields=FIELDS)
 def test_the_stable_part_is_where_it_is_said_to_be(
-    name: str, said: list[ConversationPart], fields: dict[str, Any]
+    name: str, conversation: list[ConversationPart], fields: dict[str, Any]
 ) -> None:
     """Other messages after it, or none, leave its bytes as they are, but for breakpoints and an ending."""
-    stable = said[: fields["stable"]]
+    stable = conversation[: fields["stable"]]
     asks, called = conversation_parts(session(ASKS, calling("zz"), answer("zz")))
     fields = {**fields, "live_screen": ""}
     longer = context(name, [*stable, asks], **fields)
@@ -205,8 +207,8 @@ def test_reasoning_that_led_to_nothing_is_left_out() -> None:
 
 
 def test_anthropic_begins_and_ends_with_a_user() -> None:
-    said = ModelOutput(text="done")
-    messages = rendered("anthropic_messages", said)["messages"]
+    conversation = ModelOutput(text="done")
+    messages = rendered("anthropic_messages", conversation)["messages"]
     assert [(m["role"], m["content"][0]["text"]) for m in messages] == [
         ("user", START), ("assistant", "done"), ("user", CONTINUE),
     ]  # fmt: skip

@@ -29,11 +29,11 @@ def hash_of(name: str, chosen: Context, tools: list[dict[str, Any]]) -> str:
 
 @EVERY
 @settings(max_examples=examples(150))
-@given(said=SESSIONS, fields=FIELDS, tools=TOOLS)
+@given(conversation=SESSIONS, fields=FIELDS, tools=TOOLS)
 def test_the_hash_at_each_part_is_that_of_the_request_that_ends_there(
-    name: str, said: list[ConversationPart], fields: dict[str, Any], tools: list[dict[str, Any]]
+    name: str, conversation: list[ConversationPart], fields: dict[str, Any], tools: list[dict[str, Any]]
 ) -> None:
-    format, whole = FORMATS[name], context(name, said, **{**fields, "live_screen": ""})
+    format, whole = FORMATS[name], context(name, conversation, **{**fields, "live_screen": ""})
     prefix, ids = RequestPrefix(format, whole, tools), CallIds(format.longest_id)
     for count, part in enumerate(whole.parts[whole.leading :], whole.leading):
         before = replace(whole, parts=whole.parts[:count])
@@ -46,11 +46,11 @@ def test_the_hash_at_each_part_is_that_of_the_request_that_ends_there(
 
 @EVERY
 @settings(max_examples=examples(100))
-@given(said=SESSIONS, fields=FIELDS)
+@given(conversation=SESSIONS, fields=FIELDS)
 def test_what_goes_on_with_an_item_begins_with_the_same_bytes(
-    name: str, said: list[ConversationPart], fields: dict[str, Any]
+    name: str, conversation: list[ConversationPart], fields: dict[str, Any]
 ) -> None:
-    format, whole = FORMATS[name], context(name, said, **{**fields, "live_screen": ""})
+    format, whole = FORMATS[name], context(name, conversation, **{**fields, "live_screen": ""})
     prefix, ids = RequestPrefix(format, whole), CallIds(format.longest_id)
     for count, part in enumerate(whole.parts[whole.leading :], whole.leading):
         items = format.identified(part, [ids.of(part.position, id) for id in part.calls])
@@ -129,12 +129,12 @@ def test_blocks_are_equal_to_the_recorded_ones_in_any_order(texts: list[str]) ->
 
 
 def test_an_input_between_two_outputs_is_no_change_of_order() -> None:
-    said: list[ConversationPart] = [
+    conversation: list[ConversationPart] = [
         InputMessage(1, "go"),
         Turn(2, answer(text="a", calls=0)),
         InputMessage(3, "on"),
     ]
-    whole = context("anthropic_messages", said)
+    whole = context("anthropic_messages", conversation)
     prefix = RequestPrefix(FORMATS["anthropic_messages"], whole)
     prefix.add(whole.parts[0].items)
     assert prefix.is_beginning_of(whole.parts[1].items[0])

@@ -52,11 +52,11 @@ def drained(value: Any) -> Iterator[Any]:
 
 @pytest.mark.parametrize("name", TYPES)
 @settings(max_examples=examples(50))
-@given(said=SESSIONS, fields=FIELDS, tools=TOOLS)
+@given(conversation=SESSIONS, fields=FIELDS, tools=TOOLS)
 def test_the_sdks_types_take_every_request(
-    name: str, said: list[ConversationPart], fields: dict[str, Any], tools: list[Any]
+    name: str, conversation: list[ConversationPart], fields: dict[str, Any], tools: list[Any]
 ) -> None:
-    parse(name, FORMATS[name].request(context(name, said, **fields), tools))
+    parse(name, FORMATS[name].request(context(name, conversation, **fields), tools))
 
 
 @pytest.mark.parametrize(

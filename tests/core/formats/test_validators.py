@@ -67,7 +67,7 @@ def test_openai_chat_refuses(broken: Any) -> None:
         validate("openai_chat", broken)
 
 
-SAID = {"type": "message", "role": "user", "content": "go"}
+INPUT = {"type": "message", "role": "user", "content": "go"}
 CALL = {"type": "function_call", "call_id": "a", "name": "ls", "arguments": "{}"}
 OUTPUT = {"type": "function_call_output", "call_id": "a", "output": "x"}
 REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
@@ -79,16 +79,16 @@ REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_conten
         [],
         [CALL],
         [OUTPUT],
-        [CALL, SAID, OUTPUT],
+        [CALL, INPUT, OUTPUT],
         [CALL, OUTPUT, OUTPUT],
         [CALL, OUTPUT, CALL, OUTPUT],
         [{**CALL, "call_id": "x" * 65}, {**OUTPUT, "call_id": "x" * 65}],
         [REASONING],
-        [REASONING, SAID],
+        [REASONING, INPUT],
         [{**REASONING, "encrypted_content": None}, CALL, OUTPUT],
         [{**REASONING, "id": ""}, CALL, OUTPUT],
-        [{**SAID, "role": "assistant", "content": [{"type": "input_text", "text": "x"}]}],
-        [{**SAID, "content": [{"type": "input_image", "image_url": "https://x.test", "detail": "all"}]}],
+        [{**INPUT, "role": "assistant", "content": [{"type": "input_text", "text": "x"}]}],
+        [{**INPUT, "content": [{"type": "input_image", "image_url": "https://x.test", "detail": "all"}]}],
         [{"type": "item_reference", "id": "x"}],
     ],
 )

@@ -28,8 +28,8 @@ def asks(*blocks: Any) -> dict[str, Any]:
     return {**says(*blocks), "role": "user"}
 
 
-def text(said: str, **fields: Any) -> dict[str, Any]:
-    return {"type": "text", "text": said, **fields}
+def text(value: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "text", "text": value, **fields}
 
 
 def call(id: str, name: str = "look", kind: str = "tool_use", **arguments: Any) -> dict[str, Any]:

@@ -168,8 +168,8 @@ def test_sub_agents_at_work_at_the_same_time_are_kept_apart() -> None:
         assistant(4, 2, says("b"), isSidechain=True),
     )
     for number, prompt, text in ((1, "A", "a"), (2, "B", "b")):
-        asked, said = bodies(operations, f"{S}/sidechain-{uuid(number)}")
-        assert (asked.content, said.text) == (prompt, text)
+        asked, output = bodies(operations, f"{S}/sidechain-{uuid(number)}")
+        assert (asked.content, output.text) == (prompt, text)
 
 
 def test_sub_agents_that_begin_below_the_main_conversation_are_kept_apart() -> None:
@@ -280,8 +280,8 @@ def counted(path: Path) -> Counter[str]:
     for item in lines_of(path):
         count[{"tool_use": "calls", "tool_result": "results"}.get(item.get("type", ""), "")] += 1
         data = item.get("data") or {}
-        said = data["message"] if data.get("type") == "agent_progress" else item
-        message = said.get("message")
+        output = data["message"] if data.get("type") == "agent_progress" else item
+        message = output.get("message")
         blocks = message.get("content") if isinstance(message, dict) else None
         for block in blocks if isinstance(blocks, list) else ():
             kind = block.get("type") if isinstance(block, dict) else ""

@@ -185,7 +185,7 @@ def test_every_prompt_of_the_corpus_that_was_typed_into_a_turn_is_an_input_once(
             continue
         with path.open("rb") as stream:
             operations: list[Operation] = list(CLAUDE_CODE.read(Source(path.name, stream)))
-        said = Counter(text_of(body.content) for body in bodies(operations) if isinstance(body, ModelInput))
-        assert {text: said[text] for text in expected} == dict.fromkeys(expected, 1), path.name
+        counts = Counter(text_of(body.content) for body in bodies(operations) if isinstance(body, ModelInput))
+        assert {text: counts[text] for text in expected} == dict.fromkeys(expected, 1), path.name
         found += len(expected)
     assert found >= 10

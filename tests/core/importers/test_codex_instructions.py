@@ -32,8 +32,8 @@ def test_instructions_that_no_message_repeats_are_told_before_the_prompt() -> No
 
 @pytest.mark.parametrize("role", ["user", "developer"])
 def test_instructions_that_a_message_repeats_are_told_once(role: str) -> None:
-    said = "<user_instructions>\n\nUse uv.\n\n</user_instructions>"
-    assert "\n".join(told(FIRST, says(said, role), asks("go"), says("ok"))).count("Use uv.") == 1
+    message = "<user_instructions>\n\nUse uv.\n\n</user_instructions>"
+    assert "\n".join(told(FIRST, says(message, role), asks("go"), says("ok"))).count("Use uv.") == 1
 
 
 def test_instructions_are_told_before_an_output_without_a_prompt() -> None:

@@ -123,16 +123,16 @@ def test_a_failure_gives_its_reason(raw: Any, reason: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", ["aborted by user after 5.2s", "patch rejected by user", "Wall time: 3\naborted by user"]
+    "message", ["aborted by user after 5.2s", "patch rejected by user", "Wall time: 3\naborted by user"]
 )
-def test_what_a_person_stopped_is_interrupted_by_human(said: str) -> None:
-    (result,) = results(read(call("c"), output("c", said)))
-    assert (result.status, result.feedback) == ("interrupted_by_human", said)
+def test_what_a_person_stopped_is_interrupted_by_human(message: str) -> None:
+    (result,) = results(read(call("c"), output("c", message)))
+    assert (result.status, result.feedback) == ("interrupted_by_human", message)
 
 
-@pytest.mark.parametrize("said", ["x" * 400 + "aborted by user", "aborted by user\n" + "x" * 400])
-def test_a_file_that_speaks_of_an_abortion_is_no_interruption(said: str) -> None:
-    (result,) = results(read(call("c"), output("c", said)))
+@pytest.mark.parametrize("message", ["x" * 400 + "aborted by user", "aborted by user\n" + "x" * 400])
+def test_a_file_that_speaks_of_an_abortion_is_no_interruption(message: str) -> None:
+    (result,) = results(read(call("c"), output("c", message)))
     assert result.status == "success"
 
 
@@ -170,7 +170,7 @@ def test_an_event_of_success_or_of_another_call_changes_nothing(ending: dict[str
 
 
 @pytest.mark.parametrize(
-    ("said", "channel"),
+    ("message", "channel"),
     [
         ("Fix it", "user"),
         ("<environment_context>\n  <cwd>/</cwd>", "meta"),
@@ -180,8 +180,8 @@ def test_an_event_of_success_or_of_another_call_changes_nothing(ending: dict[str
         ("# Context from my IDE setup:\n\n## My request for Codex:\nFix it", "user"),
     ],
 )
-def test_who_speaks_is_told_by_the_channel(said: str, channel: str) -> None:
-    assert bodies(read(asks(said))) == [ModelInput(channel=channel, content=said)]
+def test_who_speaks_is_told_by_the_channel(message: str, channel: str) -> None:
+    assert bodies(read(asks(message))) == [ModelInput(channel=channel, content=message)]
 
 
 @pytest.mark.parametrize(

@@ -65,10 +65,10 @@ def openhands(document: Any) -> Expected:
         observations = [event["observation"] for event in document if event["kind"] == "ObservationEvent"]
         # Only a terminal has an exit code; an editor, a task list and a finish have none.
         failed = [o for o in observations if o["is_error"] or o.get("exit_code") not in (None, 0)]
-        said = [e for e in document if e["kind"] == "MessageEvent" and e["source"] == "agent"]
+        messages = [e for e in document if e["kind"] == "MessageEvent" and e["source"] == "agent"]
         return {
             "sessions": 1,
-            "outputs": len({action["llm_response_id"] for action in (*actions, *said)}),
+            "outputs": len({action["llm_response_id"] for action in (*actions, *messages)}),
             "calls": len(actions),
             "results": len(observations),
             "errors": len(failed),

@@ -65,9 +65,9 @@ def blocks(kind: str, ids: Iterable[Any]) -> list[dict[str, Any]]:
 def claude_records(parent: Callable[[int], int | None]) -> Callable[[int], bytes]:
     def turn(i: int) -> dict[str, Any]:
         is_asked = i % 2 == 0
-        return claude.user(i + 1, parent(i), "go") if is_asked else claude.assistant(i + 1, parent(i), said)
+        return claude.user(i + 1, parent(i), "go") if is_asked else claude.assistant(i + 1, parent(i), block)
 
-    said = claude.says("ok")
+    block = claude.says("ok")
     return lambda n: lines(*map(turn, range(n))).encode()
 
 

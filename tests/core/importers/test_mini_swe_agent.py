@@ -90,8 +90,8 @@ def test_an_answer_without_one_command_waits_for_nothing() -> None:
 
 
 def test_several_commands_that_were_run_are_one_action() -> None:
-    said = {**writes("a"), "extra": {"actions": [{"command": "a"}, {"command": "b"}]}}
-    [output] = outputs(run(TASK, said))
+    message = {**writes("a"), "extra": {"actions": [{"command": "a"}, {"command": "b"}]}}
+    [output] = outputs(run(TASK, message))
     assert output.use_tool
     assert output.use_tool.arguments == {"commands": ["a", "b"]}
 

@@ -22,7 +22,7 @@ from tests.core.importers.reading import (
 )
 from tests.core.importers.samples import CALL, OPENHANDS_V1, OUTPUT_ROW, event
 
-SAID = {"source": "user", "action": "message", "args": {"content": "Rename it"}}
+TASK = {"source": "user", "action": "message", "args": {"content": "Rename it"}}
 
 
 def answer(id: str, *calls: str) -> dict[str, Any]:
@@ -58,7 +58,7 @@ class TestV0:
 
         by_range = condensed(forgotten_events_start_id=2, forgotten_events_end_id=5, summary="Done so far.")
         by_id = condensed(forgotten_event_ids=[2, 4], summary=None)
-        operations = read(OPENHANDS, [SAID, by_range, {**by_id, "id": 10}])
+        operations = read(OPENHANDS, [TASK, by_range, {**by_id, "id": 10}])
         assert logs(operations)[-2].message == "Done so far."
         assert [facts["source"].get("condensed") for facts in metadata(operations)[-2:]] == [
             {"first": 2, "last": 5, "summarised": True},
@@ -67,7 +67,7 @@ class TestV0:
 
     def test_parallel_calls_are_one_answer_of_the_model(self) -> None:
         both = answer("r1", "a", "b")
-        events = [SAID, acts("a", both), came_back("a", both), acts("b", both), came_back("b", both, "there")]
+        events = [TASK, acts("a", both), came_back("a", both), acts("b", both), came_back("b", both, "there")]
         operations = read(OPENHANDS, [*events, acts("c", answer("r2", "c"))])
         assert kinds(operations) == [
             "model_input",
@@ -84,7 +84,7 @@ class TestV0:
 
     def test_usage_is_told_once_for_an_answer(self) -> None:
         both = answer("r1", "a", "b")
-        told = metadata(read(OPENHANDS, [SAID, acts("a", both), came_back("a", both), acts("b", both)]))
+        told = metadata(read(OPENHANDS, [TASK, acts("a", both), came_back("a", both), acts("b", both)]))
         assert [entry.get("usage") for entry in told] == [None, {"prompt_tokens": 9}, None]
         assert told[1]["source"]["response_id"] == "r1"
 
@@ -95,7 +95,7 @@ class TestV0:
             "args": {"command": "ls", "thought": "I list.", "hidden": False},
         }
         back = {"observation": "run", "content": "a", "extras": {}, "cause": 3}
-        operations = read(OPENHANDS, [SAID, runs, back, {"source": "agent", "action": "finish", "args": {}}])
+        operations = read(OPENHANDS, [TASK, runs, back, {"source": "agent", "action": "finish", "args": {}}])
         output = outputs(operations)[0]
         assert output.use_tool
         assert (output.use_tool.name, output.use_tool.arguments) == ("run", {"command": "ls"})
@@ -116,14 +116,14 @@ class TestV0:
     )
     def test_an_observation_tells_how_it_went(self, fields: dict[str, Any], status: str) -> None:
         response = answer("r", "a")
-        [result] = results(read(OPENHANDS, [SAID, acts("a", response), came_back("a", response, **fields)]))
+        [result] = results(read(OPENHANDS, [TASK, acts("a", response), came_back("a", response, **fields)]))
         assert result.status == status
         assert "here" in (result.outputs, result.reason, result.feedback)
 
     def test_an_empty_observation_is_empty_and_not_what_people_are_told(self) -> None:
         response = answer("r", "a")
         back = came_back("a", response, "", message="Command executed.")
-        assert [r.outputs for r in results(read(OPENHANDS, [SAID, acts("a", response), back]))] == [""]
+        assert [r.outputs for r in results(read(OPENHANDS, [TASK, acts("a", response), back]))] == [""]
 
     def test_what_is_about_the_agent_is_logged(self) -> None:
         events = [
@@ -135,14 +135,14 @@ class TestV0:
             },
             {"source": "user", "action": "recall", "args": {"query": "q"}, "message": "Retrieving"},
         ]
-        operations = read(OPENHANDS, [SAID, *events])
+        operations = read(OPENHANDS, [TASK, *events])
         assert [log.category for log in logs(operations)] == ["agent_state_changed", "recall"]
         assert [log.message for log in logs(operations)] == ['{"state":"x"}', "Retrieving"]
 
     def test_times_are_brought_to_utc_by_the_times_of_the_models_answers(self) -> None:
         response = answer("r", "a") | {"created": 1738046713}
         events = [
-            {**SAID, "timestamp": "2025-01-27T22:44:56.900854"},
+            {**TASK, "timestamp": "2025-01-27T22:44:56.900854"},
             acts("a", response, timestamp="2025-01-27T22:45:13.764487"),
         ]
         first = read(OPENHANDS, events)[1]
@@ -166,7 +166,7 @@ class TestV0:
 
     def test_pairs_of_action_and_observation_are_read(self) -> None:
         runs = {"source": "agent", "action": "run", "args": {"command": "ls"}}
-        pairs = [[SAID, {}], [runs, {"observation": "run", "content": "a", "extras": {}}]]
+        pairs = [[TASK, {}], [runs, {"observation": "run", "content": "a", "extras": {}}]]
         operations = read(OPENHANDS, {"instance_id": "x", "history": pairs})
         assert [r.outputs for r in results(operations)] == ["a"]
 
@@ -265,7 +265,7 @@ class TestFolderOfEvents:
         folder.mkdir(parents=True)
         (folder / "2.json").write_text(json.dumps(acts("a", answer("r", "a"))))
         (folder / "10.json").write_text(json.dumps(came_back("a", answer("r", "a"))))
-        (folder / "0.json").write_text(json.dumps(SAID))
+        (folder / "0.json").write_text(json.dumps(TASK))
         (folder / "11.json").write_text("{torn")
         return folder
 
@@ -284,7 +284,7 @@ class TestFolderOfEvents:
         assert (item.damaged, "0.json" in item.reason) == (False, True)
 
     def test_an_event_that_stands_alone_is_a_session(self) -> None:
-        assert kinds(read(OPENHANDS, SAID, "0.json")) == ["model_input"]
+        assert kinds(read(OPENHANDS, TASK, "0.json")) == ["model_input"]
 
 
 class TestRowsOfAnEvaluation:
@@ -307,7 +307,7 @@ class TestRowsOfAnEvaluation:
 
 
 def test_a_broken_event_is_named_and_the_rest_is_read() -> None:
-    operations = read(OPENHANDS, [SAID, None, SAID])
+    operations = read(OPENHANDS, [TASK, None, TASK])
     assert [item.line for item in skipped(operations)] == [2]
     assert kinds(operations) == ["model_input", "model_input"]
 

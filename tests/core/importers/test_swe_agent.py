@@ -85,8 +85,8 @@ def test_steps_that_only_the_trajectory_has_are_told_where_they_happened() -> No
 
 
 def test_a_step_is_found_by_its_action_where_the_texts_differ() -> None:
-    said = {**acts("ls"), "content": "edited by hand"}
-    operations = run(asks(), said, asks("a $"), trajectory=[step("ls", "a")])
+    edited = {**acts("ls"), "content": "edited by hand"}
+    operations = run(asks(), edited, asks("a $"), trajectory=[step("ls", "a")])
     assert len(outputs(operations)) == 1
 
 

@@ -30,7 +30,7 @@ class Run:
         self.entries.append(Entry(len(self.entries) + 1, body, self.now, metadata, tokens))
         return self
 
-    def said(self, after: float = 0, channel: str = "user") -> "Run":
+    def ask(self, after: float = 0, channel: str = "user") -> "Run":
         return self.add(ModelInput(content="go on", channel=channel), after)
 
     def note(self, category: str) -> "Run":

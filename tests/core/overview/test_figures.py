@@ -18,7 +18,7 @@ from tests.core.overview.runs import Run
 
 
 def test_time_is_the_models_the_tools_or_a_persons() -> None:
-    run = Run().said().call(after=5).ok(after=30).answer(after=2).said(after=600).answer(after=4)
+    run = Run().ask().call(after=5).ok(after=30).answer(after=2).ask(after=600).answer(after=4)
     figures = run.figures
     assert (figures.model_time, figures.tool_time, figures.waiting_time) == (11_000, 30_000, 600_000)
     assert (figures.ended_at or 0) - (figures.started_at or 0) == 641_000
@@ -26,26 +26,26 @@ def test_time_is_the_models_the_tools_or_a_persons() -> None:
 
 
 def test_an_input_while_a_call_is_open_is_no_waiting() -> None:
-    figures = Run().said().call(after=1).said(after=20).ok(after=10).figures
+    figures = Run().ask().call(after=1).ask(after=20).ok(after=10).figures
     assert (figures.tool_time, figures.waiting_time) == (30_000, 0)
 
 
 def test_notes_take_no_time_of_their_own() -> None:
-    figures = Run().said().call().note("hook").ok(after=3).figures
+    figures = Run().ask().call().note("hook").ok(after=3).figures
     assert figures.tool_time == 3000
 
 
 def test_a_clock_that_goes_back_takes_nothing_away() -> None:
-    figures = Run().said().call(after=10).ok(after=-5).answer(after=6).figures
+    figures = Run().ask().call(after=10).ok(after=-5).answer(after=6).figures
     assert (figures.model_time, figures.tool_time) == (11_000, 0)
 
 
 def test_entries_that_all_have_the_same_time_are_undated() -> None:
-    run = Run().said()
+    run = Run().ask()
     for _ in range(100):
         run.call().ok()
     assert not run.figures.is_dated
-    assert Run().said().answer(after=1).figures.is_dated
+    assert Run().ask().answer(after=1).figures.is_dated
     assert not Run().figures.is_dated
     assert not Run().answer().figures.is_dated
 
@@ -84,16 +84,16 @@ def test_a_file_has_its_reads_edits_and_lines() -> None:
 
 def test_a_file_that_is_read_again_after_a_compaction_is_noted() -> None:
     run = Run().call("Read", file_path="a.py").ok().call("Read", file_path="a.py").ok()
-    run.note("compaction").said(channel="compaction").call("Read", file_path="a.py").ok()
+    run.note("compaction").ask(channel="compaction").call("Read", file_path="a.py").ok()
     run.call("Read", file_path="b.py").ok()
     assert {path: file.again for path, file in run.figures.files.items()} == {"a.py": [3], "b.py": []}
     assert run.figures.compactions == 1
 
 
 def test_the_size_of_the_context_is_reported_or_estimated() -> None:
-    reported = Run().said().call(usage={"input_tokens": 500, "output_tokens": 1}).ok().answer()
+    reported = Run().ask().call(usage={"input_tokens": 500, "output_tokens": 1}).ok().answer()
     assert (reported.figures.sizes.reported, reported.figures.sizes.points) == (True, [(1, 500)])
-    estimated = Run().said().call().ok().answer()
+    estimated = Run().ask().call().ok().answer()
     assert estimated.figures.sizes.points == [(1, 10), (2, 30)]
     assert not estimated.figures.sizes.reported
 
@@ -110,7 +110,7 @@ def test_a_condensation_of_openhands_is_a_compaction_of_a_part() -> None:
     run = Run().call(usage=usage[0]).ok().note("condensation").call(usage=usage[1]).ok()
     (compaction,) = run.figures.sizes.compactions
     assert (compaction.step, compaction.before, compaction.after) == (2, 900, 600)
-    estimated = Run().said().call().ok().note("Condensation").call().ok().answer().figures.sizes
+    estimated = Run().ask().call().ok().note("Condensation").call().ok().answer().figures.sizes
     (compaction,) = estimated.compactions
     assert (compaction.step, compaction.before, compaction.after) == (2, 10, 0)
     assert estimated.points == [(1, 10), (2, 30), (3, 50)]
@@ -127,7 +127,7 @@ def test_a_step_of_2000_calls_is_counted_whole() -> None:
 def test_the_state_is_bounded_in_a_run_of_any_length() -> None:
     run = Run()
     for n in range(1500):
-        run.said(after=1).call(f"tool{n % 200}", command=f"run {n}").failed(f"reason {n}", after=n % 7)
+        run.ask(after=1).call(f"tool{n % 200}", command=f"run {n}").failed(f"reason {n}", after=n % 7)
         run.call("Edit", file_path=f"{n}.py", old_string="a", new_string="b").ok(after=1)
     figures = run.figures
     assert (len(figures.tools), len(figures.commands)) == (MAX_TOOLS + 1, MAX_COMMANDS)

@@ -5,14 +5,14 @@ import pytest
 from historyapp.core.overview.findings import MAX_FINDINGS, choose_notices, ending_of
 from tests.core.overview.runs import Run
 
-CALLED = Run().said().call(command="go test")
+CALLED = Run().ask().call(command="go test")
 
 
 @pytest.mark.parametrize(
     ("run", "is_live", "kind", "steps"),
     [
         (Run(), True, "empty", ()),
-        (Run().said(), False, "empty", ()),
+        (Run().ask(), False, "empty", ()),
         (Run().call(), True, "running", (1,)),
         (Run().call().ok(), True, "running", (1,)),
         (Run().call(), False, "no_result", (1,)),
@@ -32,11 +32,11 @@ def test_the_newest_step_says_how_a_run_ended(
 
 
 def test_findings_lead_to_steps_and_the_most_urgent_come_first() -> None:
-    run = Run().said().call("Read", file_path="a.py").ok()
+    run = Run().ask().call("Read", file_path="a.py").ok()
     for n in range(3):
         run.call(command=f"step {n}").failed(str(n))
     run.call(command="ls").ok().call(command="ls").ok().note("compaction")
-    run.said(after=7200).call("Read", file_path="a.py").ok(after=90)
+    run.ask(after=7200).call("Read", file_path="a.py").ok(after=90)
     figures = run.figures
     found = choose_notices(figures, ending_of(figures, is_live=False))
     assert [(finding.kind, finding.steps) for finding in found] == [
@@ -50,7 +50,7 @@ def test_findings_lead_to_steps_and_the_most_urgent_come_first() -> None:
 
 
 def test_long_pauses_and_steps_are_findings_with_their_length() -> None:
-    run = Run().said().call(command="make", after=1).ok(after=61).answer(after=1).said(after=3600).answer()
+    run = Run().ask().call(command="make", after=1).ok(after=61).answer(after=1).ask(after=3600).answer()
     figures = run.figures
     found = choose_notices(figures, ending_of(figures, is_live=False))
     assert [(one.kind, one.steps, one.milliseconds) for one in found] == [
@@ -60,16 +60,16 @@ def test_long_pauses_and_steps_are_findings_with_their_length() -> None:
 
 
 def test_where_a_person_interrupted_is_a_finding_of_its_own() -> None:
-    run = Run().said().call(command="git add .").stopped().said().call(command="rm x").stopped().said()
+    run = Run().ask().call(command="git add .").stopped().ask().call(command="rm x").stopped().ask()
     found = choose_notices(run.answer().figures, ending_of(run.figures, is_live=False))
     assert [(one.kind, one.steps) for one in found] == [("interrupted_steps", (1, 2))]
-    once = Run().said().call(command="git add .").stopped().figures
+    once = Run().ask().call(command="git add .").stopped().figures
     ending = ending_of(once, is_live=False)
     assert [one.kind for one in choose_notices(once, ending)] == ["interrupted"], "said once"
 
 
 def test_a_run_without_trouble_has_no_finding() -> None:
-    figures = Run().said().call(command="ls", after=1).ok(after=1).answer(after=1).figures
+    figures = Run().ask().call(command="ls", after=1).ok(after=1).answer(after=1).figures
     assert choose_notices(figures, ending_of(figures, is_live=False)) == []
 
 

@@ -49,11 +49,11 @@ def session(
     results: list[str], inputs: dict[int, str] | None = None, failed: tuple[int, ...] = ()
 ) -> Recorded:
     """A session with one call a step; ``inputs`` by the step before which they came."""
-    said = {1: "Mend the parser in src/parser_main.py.", **(inputs or {})}
+    texts = {1: "Mend the parser in src/parser_main.py.", **(inputs or {})}
     bodies: list[Body] = []
     for number, result in enumerate(results, 1):
-        if number in said:
-            bodies.append(ModelInput(content=said[number]))
+        if number in texts:
+            bodies.append(ModelInput(content=texts[number]))
         call = ToolCall(id=f"call_{number}", name="read", arguments={"path": f"src/module_{number}.py"})
         status: Any = "error" if number in failed else "success"
         answer = ToolResult(tool_call_id=call.id, status=status, outputs=result, reason=result)
@@ -151,11 +151,11 @@ def test_without_a_budget_the_looked_at_steps_are_there_in_full() -> None:
 
 
 def test_inputs_stay_verbatim_through_all_cuts() -> None:
-    said = {40: "Keep the <b>public</b> API — exactly.", 90: "And do not touch tests/old_parser.py!"}
-    recorded = session([lines(number) for number in range(1, 101)], said)
+    inputs = {40: "Keep the <b>public</b> API — exactly.", 90: "And do not touch tests/old_parser.py!"}
+    recorded = session([lines(number) for number in range(1, 101)], inputs)
     for step in range(2, 101, 7):
         contents = [message["content"] for message in messages_of(context(recorded, 1500, step))]
-        for before, text in {1: "Mend the parser in src/parser_main.py.", **said}.items():
+        for before, text in {1: "Mend the parser in src/parser_main.py.", **inputs}.items():
             assert (text in contents) == (before < step)
 
 
@@ -256,8 +256,8 @@ def test_names_that_clipping_took_from_the_newest_step_are_listed_before_it(budg
 
 def test_a_clipped_input_keeps_its_beginning_and_what_tells_most() -> None:
     filler = "\n".join(f"and so on, and so on, as was said {n}" for n in range(400))
-    said = f"Mend the parser.\n{filler}\nIt breaks in src/deep_parser.py.\n{filler}\nThanks."
-    found = context(session(["fine"] * 8, {1: said}), 1500)
+    text = f"Mend the parser.\n{filler}\nIt breaks in src/deep_parser.py.\n{filler}\nThanks."
+    found = context(session(["fine"] * 8, {1: text}), 1500)
     content = messages_of(found)[0]["content"]
     assert content.startswith("Mend the parser.")
     assert "It breaks in src/deep_parser.py." in content

@@ -35,9 +35,9 @@ def test_over_the_budget_the_oldest_turns_go_whole_and_are_listed() -> None:
     steps = [segment.step for segment in context.manifest.segments if segment.step]
     assert steps == list(range(steps[0], 21))
     assert 1 < len(steps) < 20
-    said, left = context.manifest.left_out
+    left_input, left = context.manifest.left_out
     assert (left.first_step, left.last_step) == (1, 20 - len(steps))
-    assert (said.position, said.last_position) == (1, 1)
+    assert (left_input.position, left_input.last_position) == (1, 1)
     assert context.stable == 0
 
 

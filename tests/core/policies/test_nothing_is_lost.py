@@ -72,10 +72,10 @@ def test_nothing_is_lost_and_nothing_stands_twice(
         return
     request = FORMATS[format].request(context)
     validate(format, request)
-    said = MARK.findall(render_bytes(request).decode())
-    assert len(said) == len(set(said))
+    found_marks = MARK.findall(render_bytes(request).decode())
+    assert len(found_marks) == len(set(found_marks))
     steps = steps_of(made)
-    for mark in current_marks(made) - set(said):
+    for mark in current_marks(made) - set(found_marks):
         position = made.marks[mark]
         assert accounted(context.manifest, position, steps.get(position)), mark
     if budget is not None:
@@ -106,11 +106,11 @@ def test_results_stand_in_the_order_of_their_calls(format: str, made: Session, p
     """In every format, also in those that name no ids."""
     chosen = SessionSettings(max_tokens=None, window_size=99, full_message_count=99)
     context = POLICIES[policy].choose(MemoryPast(made.live), chosen, RequestMeter(format))
-    said = MARK.findall(render_bytes(FORMATS[format].request(context)).decode())
-    calls, expected = {mark: n for n, mark in enumerate(said)}, expected_slots(made)
-    answered = [calls[expected[mark]] for mark in said if expected.get(mark)]
+    found_marks = MARK.findall(render_bytes(FORMATS[format].request(context)).decode())
+    calls, expected = {mark: n for n, mark in enumerate(found_marks)}, expected_slots(made)
+    answered = [calls[expected[mark]] for mark in found_marks if expected.get(mark)]
     assert answered == sorted(answered)
-    assert all(calls[expected[mark]] < calls[mark] for mark in said if expected.get(mark))
+    assert all(calls[expected[mark]] < calls[mark] for mark in found_marks if expected.get(mark))
 
 
 def is_action(body: Body) -> bool:
@@ -140,14 +140,14 @@ def test_messages_lose_nothing_either(made: Session, budget: int | None, full: i
     """``/messages`` gives the inherited texts: it may exceed its budget and shows older steps in one line."""
     chosen = SessionSettings(max_tokens=budget, full_message_count=full)
     made_of = episodic_messages(MemoryPast(made.live), chosen, count_tokens)
-    said = MARK.findall(json.dumps([message.model_dump() for message in made_of.messages]))
-    assert len(said) == len(set(said))
+    found_marks = MARK.findall(json.dumps([message.model_dump() for message in made_of.messages]))
+    assert len(found_marks) == len(set(found_marks))
     steps = steps_of(made)
     shown = {segment.step for segment in made_of.manifest.segments if segment.source == "step"}
     newest = max(steps.values(), default=0)
     in_full = {step for step in shown if step and step > newest - full}
     fixed = {e.position for e in made.live if e.kind in ("system_instruction", "memory_notebook")}
-    for mark in current_marks(made) - set(said):
+    for mark in current_marks(made) - set(found_marks):
         position = made.marks[mark]
         step = steps.get(position)
         in_one_line = step in shown - in_full

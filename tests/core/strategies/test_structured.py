@@ -52,10 +52,10 @@ def test_the_user_s_words_are_a_field() -> None:
 
 
 def test_the_table_has_the_same_columns_and_no_cell_breaks_it() -> None:
-    said, head, _, row = text_of(
+    first_line, head, _, row = text_of(
         called("a|b_c\nd_e|f", "run", "error", command="x", thoughts=PLAIN), inputs=("Go",), style="table"
     ).split("\n")
-    assert said == 'The user said: "Go"'
+    assert first_line == 'The user said: "Go"'
     assert head == "| step | tool | target | outcome | facts |"
     assert row == "| 1 | run | x | error: a\\|b_c d_e\\|f | b_c; d_e |"
 

@@ -12,7 +12,7 @@ from historyapp.services.append import append
 from historyapp.services.sessions import create_session
 from tests.dashboard.long_sessions import long_session
 from tests.dashboard.pages import fragment, html, text
-from tests.services.drafts import act, failed, ok, said
+from tests.services.drafts import act, ask, failed, ok
 
 
 def listed(response: object) -> list[int]:
@@ -146,8 +146,8 @@ def shown(response: object) -> list[str]:
 
 def test_a_filtered_list_has_heads_of_turns_and_sub_agents(alice: Client, project: Project) -> None:
     session, child = create_session(project), create_session(project, names={"title": "Explore"})
-    append(project, session.pk, [act("ls"), ok(), said("<b>first</b>"), act("ls"), ok(), act("task"), ok()])
-    append(project, session.pk, [act("ls"), ok(), said("second"), act("ls"), ok(), act("task"), ok()])
+    append(project, session.pk, [act("ls"), ok(), ask("<b>first</b>"), act("ls"), ok(), act("task"), ok()])
+    append(project, session.pk, [act("ls"), ok(), ask("second"), act("ls"), ok(), act("task"), ok()])
     position = Episode.objects.get(session=session, number=3).first_position
     Session.objects.filter(pk=child.pk).update(spawned_by=session, spawned_position=position)
     tasks = alice.get(f"/sessions/{session.pk}?tool=task&step=4")

@@ -10,7 +10,7 @@ from historyapp.services.append import append
 from historyapp.services.rewinds import fork
 from historyapp.services.sessions import create_session
 from tests.dashboard.pages import fragment, html, text
-from tests.services.drafts import act, failed, ok, said
+from tests.services.drafts import act, ask, failed, ok
 
 
 def start(project: Project, parent: Session, step: int, title: str, steps: int = 30) -> Session:
@@ -25,7 +25,7 @@ def start(project: Project, parent: Session, step: int, title: str, steps: int =
 def parent(project: Project) -> Session:
     """Its second step starts a sub-agent."""
     parent = create_session(project)
-    append(project, parent.pk, [said("go"), act(), ok(), act("task", prompt="look"), ok(), act(), ok()])
+    append(project, parent.pk, [ask("go"), act(), ok(), act("task", prompt="look"), ok(), act(), ok()])
     parent.refresh_from_db()
     return parent
 

@@ -12,7 +12,7 @@ from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.sessions import create_session
 from tests.dashboard.pages import fragment, html, text
-from tests.services.drafts import act, failed, ok, said
+from tests.services.drafts import act, ask, failed, ok
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -22,8 +22,8 @@ def run(project: Project) -> Session:
     """Turns of 2, 3 and 1 steps, a step each minute; an error and a likely failure in the second."""
     session = create_session(project)
     make = act("bash", command="make | tail")
-    drafts = [said("One, <b>please</b>"), act(), ok(), act(), ok(), said("Two"), act(), failed(), make]
-    drafts += [ok(outputs="error: no rule"), act(), ok(), said("Three"), act(), ok()]
+    drafts = [ask("One, <b>please</b>"), act(), ok(), act(), ok(), ask("Two"), act(), failed(), make]
+    drafts += [ok(outputs="error: no rule"), act(), ok(), ask("Three"), act(), ok()]
     timed = [draft._replace(created_at=START + timedelta(seconds=30 * n)) for n, draft in enumerate(drafts)]
     append(project, session.pk, timed)
     session.refresh_from_db()
@@ -81,7 +81,7 @@ def test_messages_of_programs_have_no_number(alice: Client, project: Project, ru
 def test_rows_of_a_folded_turn_are_skipped(alice: Client, project: Project) -> None:
     session = create_session(project)
     steps = [one for _ in range(60) for one in (act(), ok())]
-    append(project, session.pk, [said("a"), act(), ok(), said("b"), *steps, said("c"), act(), ok()])
+    append(project, session.pk, [ask("a"), act(), ok(), ask("b"), *steps, ask("c"), act(), ok()])
 
     def numbers(query: str) -> list[int]:
         page = html(fragment(alice, f"/sessions/{session.pk}/steps?{query}"))

@@ -18,7 +18,7 @@ from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
 from tests.dashboard.long_sessions import long_session
 from tests.dashboard.pages import html
-from tests.services.drafts import act, draft, ok, said
+from tests.services.drafts import act, ask, draft, ok
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -41,7 +41,7 @@ def timed_steps(count: int) -> list[EntryDraft]:
 
 
 def test_inputs_are_marked_at_the_step_after_them(project: Project, session: Session) -> None:
-    append(project, session.pk, [said("now <b>this</b>"), act(), ok()])
+    append(project, session.pk, [ask("now <b>this</b>"), act(), ok()])
     assert [(mark.step, mark.label) for mark in marks(session, "input")] == [
         (1, "Input: Repair the totals, please."),
         (6, "Input: now <b>this</b>"),
@@ -64,14 +64,14 @@ def test_all_compactions_of_a_long_run_are_counted(project: Project) -> None:
 
 def test_inputs_of_a_share_are_counted(project: Project) -> None:
     session = long_session(project, 5_000)
-    append(project, session.pk, [one for _ in range(3) for one in (said("go on"), act(), ok())])
+    append(project, session.pk, [one for _ in range(3) for one in (ask("go on"), act(), ok())])
     (mark,) = marks(session, "input")
     assert (mark.count, mark.label) == (3, "3 inputs, steps 4,999–5,003")
 
 
 def test_marks_that_would_cover_each_other_are_one_with_a_count(project: Project) -> None:
     session = create_session(project)
-    append(project, session.pk, [one for _ in range(300) for one in (said("next"), act(), ok())])
+    append(project, session.pk, [one for _ in range(300) for one in (ask("next"), act(), ok())])
     found = marks(session, "input")
     assert len(found) == SLOTS
     assert sum(mark.count for mark in found) == 300

@@ -18,7 +18,7 @@ from historyapp.models.history import History
 from historyapp.services.append import append
 from tests.dashboard.long_sessions import ERROR_EVERY, long_session
 from tests.dashboard.pages import html
-from tests.services.drafts import act, draft, ok, said
+from tests.services.drafts import act, ask, draft, ok
 
 HTMX = {"HX-Request": "true"}
 
@@ -60,7 +60,7 @@ def test_columns_of_failures_are_as_high_as_these_are_dense(project: Project) ->
 
 def test_inputs_are_drawn(project: Project) -> None:
     session = long_session(project, 1_000)
-    append(project, session.pk, [said("go on"), act(), ok()])
+    append(project, session.pk, [ask("go on"), act(), ok()])
     session.refresh_from_db()
     assert minimap(session).inputs == "M999 0v5"
 

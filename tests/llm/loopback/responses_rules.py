@@ -29,16 +29,16 @@ def _problems(body: dict[str, Any]) -> Iterator[str]:
             yield from function_problems(tool)
         elif tool.get("type") not in _CARRIED_OUT:
             yield f"Invalid value: '{tool.get('type')}'."
-    said = body.get("input")
-    if isinstance(said, str) and said.strip():
+    sent = body.get("input")
+    if isinstance(sent, str) and sent.strip():
         return
-    if not isinstance(said, list) or not said:
+    if not isinstance(sent, list) or not sent:
         yield "Missing required parameter: 'input'."
         return
-    for place, item in enumerate(said):
+    for place, item in enumerate(sent):
         yield from _item(f"input[{place}]", item)
-    yield from _pairing(said)
-    yield from _reasoning(said)
+    yield from _pairing(sent)
+    yield from _reasoning(sent)
 
 
 def _kind(item: dict[str, Any]) -> Any:

@@ -209,14 +209,14 @@ class _Handler(BaseHTTPRequestHandler):
             case "ping":
                 self._linger(request, b'event: ping\ndata: {"type": "ping"}\n\n')
 
-    def _linger(self, request: Recorded, said: bytes) -> None:
+    def _linger(self, request: Recorded, chunk: bytes) -> None:
         """Keeps the connection until the other side or the loopback ends it."""
         while not self.owner.closing.is_set():
             readable, _, _ = select.select([self.connection], [], [], 0.02)
             if readable:
                 raise OSError
-            if said:
-                self._chunk(said)
+            if chunk:
+                self._chunk(chunk)
 
     def _begin_stream(self) -> None:
         self.send_response(200)

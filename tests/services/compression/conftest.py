@@ -13,7 +13,7 @@ from historyapp.services.compression.run import process_run
 from historyapp.services.compression.start import start_run
 from historyapp.services.sessions import create_session
 from tests.llm.conftest import _server, loopback
-from tests.services.drafts import act, ok, said
+from tests.services.drafts import act, ask, ok
 
 __all__ = ["_server", "loopback"]
 
@@ -33,7 +33,7 @@ def record(project: Project) -> Record:
 
     def record(steps: int) -> Session:
         session = create_session(project)
-        drafts = [said("Mend the parser, please")]
+        drafts = [ask("Mend the parser, please")]
         for number in range(1, steps + 1):
             drafts += [act("read", path=f"src/module_{number}.py"), ok(outputs=f"line {number}\n" * 20)]
         append(project, session.pk, drafts)

@@ -16,7 +16,7 @@ from historyapp.services.sessions import create_session
 from tests.examples import thorough
 from tests.llm.loopback import Answer, Loopback
 from tests.services.compression.conftest import Record
-from tests.services.drafts import act, ok, said
+from tests.services.drafts import act, ask, ok
 
 # A run's database work happens in a thread of its own, which sees only what has been committed.
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -43,7 +43,7 @@ def test_they_keep_to_it_in_any_session_and_cover_every_step(
     session.save()
     steps = 0
     for _ in range(random.randint(2, 4)):
-        drafts = [said(f"Mend module_{steps}.py")]
+        drafts = [ask(f"Mend module_{steps}.py")]
         for _ in range(random.randint(1, 20)):
             steps += 1
             outputs = f"src/module_{steps}.py has {steps} faults\n" * random.randint(0, 30)

@@ -56,9 +56,9 @@ def test_every_provider_gets_instruction_and_material_separately(model: str, loo
     metered = MeteredModel(model, None)
     assert metered.complete(PROMPT) == "All is well."
     body = loopback.requests[-1].body
-    said = body["messages"] if "messages" in body else body["input"]
-    assert said[-1] == {"role": "user", "content": PROMPT.material}
-    system = body.get("system") or body.get("instructions") or said[0]["content"]
+    sent = body["messages"] if "messages" in body else body["input"]
+    assert sent[-1] == {"role": "user", "content": PROMPT.material}
+    system = body.get("system") or body.get("instructions") or sent[0]["content"]
     assert PROMPT.instruction in str(system)
     assert metered.usage.calls == 1
     assert metered.usage.tokens_in > 0

@@ -4,7 +4,7 @@ from historyapp.core.entries import SystemInstruction
 from historyapp.models import Project, Session
 from historyapp.services.append import append
 from historyapp.services.sessions import create_session
-from tests.services.drafts import act, draft, ok, said
+from tests.services.drafts import act, ask, draft, ok
 
 
 def record_lookups(
@@ -12,7 +12,7 @@ def record_lookups(
 ) -> Session:
     """A session whose steps use a name that the result two steps before had first."""
     session = create_session(project, names={"title": "lookups", "model": model})
-    drafts = [draft(SystemInstruction(text=instruction)), said("Look everything up.")]
+    drafts = [draft(SystemInstruction(text=instruction)), ask("Look everything up.")]
     for number in range(1, steps + 1):
         text = f"entry {number} is in data/part_{number}.json, " + "with other words " * 40
         drafts += [act("look", path=f"data/part_{number - 2}.json"), ok(outputs=text)]

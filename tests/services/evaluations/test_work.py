@@ -24,7 +24,7 @@ from historyapp.services.evaluations.start import (
 from historyapp.services.evaluations.work import process_evaluation
 from historyapp.services.retention import purge
 from historyapp.services.sessions import change_session
-from tests.services.drafts import act, ok, said
+from tests.services.drafts import act, ask, ok
 from tests.services.evaluations.lookups import record_lookups
 
 
@@ -72,7 +72,7 @@ def test_nothing_is_written_into_sessions_and_the_same_figures_come_again(projec
 def test_contexts_are_those_of_the_time_before_each_step(project: Project) -> None:
     session = record_lookups(project)
     append(
-        project, session.pk, [said("data/part_99.json is later"), act("look", path="data/part_8.json"), ok()]
+        project, session.pk, [ask("data/part_99.json is later"), act("look", path="data/part_8.json"), ok()]
     )
     session.refresh_from_db()
     (choice,) = started(project, session, policies=("live",), budgets=(4000,)).choices

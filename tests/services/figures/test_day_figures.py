@@ -21,7 +21,7 @@ from historyapp.services.retention import purge
 from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
 from historyapp.services.sessions import change_session, create_session
 from tests.examples import examples
-from tests.services.drafts import act, answer, failed, ok, said
+from tests.services.drafts import act, answer, ask, failed, ok
 from tests.services.test_time_travel import Plain, carry_out, moves
 
 MONDAY, TUESDAY = date(2026, 3, 2), date(2026, 3, 3)
@@ -66,7 +66,7 @@ def counted(project: Project, session: Session) -> Session:
     change_session(project, session.pk, {"agent": "fixer", "model": "base"})
     Session.objects.filter(pk=session.pk).update(created_at=datetime(2026, 3, 2, tzinfo=UTC))
     drafts = [
-        at(MONDAY, said("go")),
+        at(MONDAY, ask("go")),
         at(MONDAY, act("bash", command="make"), 12, **reported("big", 100, 10)),
         at(MONDAY, ok(None, TRACEBACK), 13),
         at(TUESDAY, act("edit"), 12, **reported("small", 20, 2, 0.5)),

@@ -15,7 +15,7 @@ from historyapp.services.figures import run_figures
 from historyapp.services.figures.run_figures import count_run
 from historyapp.services.projections import rebuild
 from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
-from tests.services.drafts import act, answer, failed, ok, said
+from tests.services.drafts import act, answer, ask, failed, ok
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
@@ -28,7 +28,7 @@ def _short_interval(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def work(project: Project, session: Session, steps: int, name: str = "bash") -> Session:
     """Steps after a person's input; every fourth one fails."""
-    drafts = [said("go on")]
+    drafts = [ask("go on")]
     for number in range(steps):
         drafts += [act(name, command=f"make {number}"), failed() if number % 4 == 3 else ok()]
     append(project, session.pk, drafts)

@@ -19,7 +19,7 @@ from historyapp.services.projections import parents_first, rebuild
 from tests.core.importers import codex_lines
 from tests.core.importers.claude_lines import S, answer, assistant, call, record, says, user
 from tests.core.importers.samples import OPENHANDS_V1, event
-from tests.services.drafts import said
+from tests.services.drafts import ask
 from tests.services.scripts import Script, live_texts, read, texts
 
 MAIN = (user(1, None, "go"), assistant(2, 1, call("t")), answer(3, 2, "t"), assistant(4, 3, says("done")))
@@ -123,7 +123,7 @@ def test_echoes_of_a_sub_agent_that_is_known_whole_add_nothing(project: Project)
 
 
 def entry(text: str, line: int) -> Append:
-    draft = said(text)
+    draft = ask(text)
     return Append("s", draft._replace(metadata={"source": {"format": "script", "line": line}}))
 
 

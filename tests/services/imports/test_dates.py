@@ -16,7 +16,7 @@ from historyapp.services.exports import export_session
 from historyapp.services.imports.files import import_file
 from historyapp.services.projections import rebuild
 from historyapp.services.rewinds import Target, rewind
-from tests.services.drafts import act, ok, said
+from tests.services.drafts import act, ask, ok
 from tests.services.scripts import Script, read
 from tests.shared import SHARED, needs
 
@@ -43,7 +43,7 @@ def test_a_transcript_without_times_is_undated(project: Project, script: Script)
 
 
 def test_a_session_begins_and_ends_when_its_run_did(project: Project, script: Script) -> None:
-    read(project, script, Append("s", said("go")), *run_at(DAY, LATER))
+    read(project, script, Append("s", ask("go")), *run_at(DAY, LATER))
     session = only_session()
     assert (session.created_at, session.last_entry_at) == (DAY, LATER)
     assert Entry.objects.get(position=1).created_at == DAY
@@ -69,7 +69,7 @@ def test_a_step_after_an_import_has_its_own_time(project: Project, script: Scrip
     read(project, script, *run_at(None))
     session = only_session()
     begin = timezone.now()
-    append(project, session.pk, [said("go on")])
+    append(project, session.pk, [ask("go on")])
     session.refresh_from_db()
     assert session.created_at == UNDATED
     assert session.last_entry_at >= begin

@@ -21,7 +21,7 @@ from historyapp.services.imports import files, writer
 from historyapp.services.imports.files import import_file
 from historyapp.services.imports.parser import open_parser
 from historyapp.services.projections import parents_first, rebuild
-from tests.services.drafts import act, answer, call, ok, said
+from tests.services.drafts import act, answer, ask, call, ok
 from tests.services.scripts import SOURCE, Script, live_texts, read, texts
 
 
@@ -191,7 +191,7 @@ def test_a_fork_in_the_file_may_end_before_the_file_does(project: Project, scrip
 
 def test_an_entry_without_a_time_gets_that_of_the_one_before_it(project: Project, script: Script) -> None:
     times = [None, datetime(2026, 1, 2, tzinfo=UTC), None, None, datetime(2026, 1, 3, tzinfo=UTC), None]
-    read(project, script, *(Append("s", said("x")._replace(created_at=time)) for time in times))
+    read(project, script, *(Append("s", ask("x")._replace(created_at=time)) for time in times))
     found = Entry.objects.order_by("position").values_list("created_at", flat=True)
     assert [moment.day for moment in found] == [2, 2, 2, 2, 3, 3]
 
@@ -211,8 +211,8 @@ def test_an_archived_session_is_archived_also_when_its_import_was_broken_off(
 
 def test_a_rewind_without_a_time_gets_that_of_the_entry_before_it(project: Project, script: Script) -> None:
     moment = datetime(2026, 1, 2, tzinfo=UTC)
-    said_then = Append("s", said("x")._replace(created_at=moment))
-    read(project, script, said_then, said_then, RewindTo("s", 1, "went back", actor="user"))
+    operation = Append("s", ask("x")._replace(created_at=moment))
+    read(project, script, operation, operation, RewindTo("s", 1, "went back", actor="user"))
     rewind = Entry.objects.get(kind="rewind")
     assert (rewind.created_at, rewind.body["reason"], rewind.body["actor"]) == (moment, "went back", "user")
 
@@ -245,7 +245,7 @@ def test_a_file_is_not_read_again_for_each_session_that_begins_differently(
     monkeypatch.setattr(files, "open_parser", counted)
     for text in "ab":
         opened.clear()
-        script.operations = [*starts, *(Append(start.session, said(text)) for start in starts)]
+        script.operations = [*starts, *(Append(start.session, ask(text)) for start in starts)]
         report = import_file(project, SOURCE, format="script")
         assert (report.error, report.total("added")) == ("", 6)
     assert len(opened) == 3  # as it is, to compare, and to store

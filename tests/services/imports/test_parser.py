@@ -54,8 +54,8 @@ def transcript(folder: Path, entries: int, length: int = 0) -> Source:
     header = {"playhead": 1, "kind": "session", "id": "s", "title": "a run"}
     lines = [header, {"session": "s", "kind": "nonsense"}]
     for n in range(1, entries + 1):
-        said = {"session": "s", "position": n, "kind": "model_input", "content": f"{n} {ODD}{'x' * length}"}
-        lines.append({**said, "created_at": "2026-01-01T00:00:00+00:00", "metadata": {"n": n, "odd": ODD}})
+        entry = {"session": "s", "position": n, "kind": "model_input", "content": f"{n} {ODD}{'x' * length}"}
+        lines.append({**entry, "created_at": "2026-01-01T00:00:00+00:00", "metadata": {"n": n, "odd": ODD}})
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return Source(path.name, path.open("rb"), str(folder))
 

@@ -13,7 +13,7 @@ from historyapp.services.append import append
 from historyapp.services.imports import writer
 from historyapp.services.imports.files import import_file
 from historyapp.services.summaries import SummaryText, summarise
-from tests.services.drafts import act, answer, ok, said
+from tests.services.drafts import act, answer, ask, ok
 from tests.services.scripts import SOURCE, Script, read, texts
 
 
@@ -53,7 +53,7 @@ def test_a_summary_that_a_grown_file_adds_does_not_change_the_past(project: Proj
     steps: list[Operation] = [Append("s", act()), Append("s", ok())]
     read(project, script, *steps, *steps)
     session = Session.objects.get()
-    append(project, session.pk, [said("meanwhile")])
+    append(project, session.pk, [ask("meanwhile")])
     read(project, script, *steps, *steps, AddSummary("s", 1, 2, "long ago", made_at=2))
     assert Summary.objects.get().made_at == 5
     assert History(session, 4).summaries() == []

@@ -25,7 +25,7 @@ from historyapp.services.projections import rebuild
 from historyapp.services.retention import purge
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.transactions import writing
-from tests.services.drafts import act, draft, ok, said
+from tests.services.drafts import act, ask, draft, ok
 
 
 def read(path: str) -> EntryDraft:
@@ -50,7 +50,7 @@ def origin(session: Session, number: int) -> NameOrigin:
 
 
 def test_a_name_leads_to_the_line_that_first_had_it(project: Project, session: Session) -> None:
-    append(project, session.pk, [said("go"), act(), ok(outputs="a.txt\nsrc/app.py"), read("src/app.py")])
+    append(project, session.pk, [ask("go"), act(), ok(outputs="a.txt\nsrc/app.py"), read("src/app.py")])
     found = origin(session, 2)
     assert (found.origin, found.match, found.in_view) == ("given", "whole", True)
     assert found.first is not None
@@ -59,7 +59,7 @@ def test_a_name_leads_to_the_line_that_first_had_it(project: Project, session: S
 
 
 def test_what_stood_nowhere_is_from_nowhere_once(project: Project, session: Session) -> None:
-    append(project, session.pk, [said("go"), read("src/guess.py"), ok(), read("src/guess.py")])
+    append(project, session.pk, [ask("go"), read("src/guess.py"), ok(), read("src/guess.py")])
     assert origin(session, 1).origin == "nowhere"
     again = origin(session, 2)
     assert (again.origin, again.first and again.first.role) == ("own", "action")
@@ -93,7 +93,7 @@ def test_what_a_compaction_took_away_is_not_in_view(project: Project, session: S
 
 
 def test_a_rewound_take_is_no_origin(project: Project, session: Session) -> None:
-    append(project, session.pk, [said("go"), act(), ok(outputs="fine"), act(), ok(outputs="only/here.py")])
+    append(project, session.pk, [ask("go"), act(), ok(outputs="fine"), act(), ok(outputs="only/here.py")])
     rewind(project, session.pk, Target(to_step=1))
     append(project, session.pk, [read("only/here.py")])
     assert origin(session, 2).origin == "nowhere"
@@ -101,7 +101,7 @@ def test_a_rewound_take_is_no_origin(project: Project, session: Session) -> None
 
 
 def test_a_fork_finds_what_its_parent_had(project: Project, session: Session) -> None:
-    append(project, session.pk, [said("go"), act(), ok(outputs="src/app.py"), act(), ok()])
+    append(project, session.pk, [ask("go"), act(), ok(outputs="src/app.py"), act(), ok()])
     forked = fork(project, session.pk, at_step=1)
     append(project, forked.pk, [read("src/app.py"), ok(), read("src/none.py")])
     assert origin(forked, 2).first is not None
@@ -120,7 +120,7 @@ def test_results_show_which_later_actions_used_them(project: Project, session: S
 
 
 def test_all_places_of_a_name_are_listed(project: Project, session: Session) -> None:
-    append(project, session.pk, [said("see src/a.py"), read("src/a.py"), ok(outputs="1 src/a.py"), act()])
+    append(project, session.pk, [ask("see src/a.py"), read("src/a.py"), ok(outputs="1 src/a.py"), act()])
     origins(session, 1)
     found = places_of(History(Session.objects.get()), 2, "src/a.py")
     assert [(one.role, one.step, one.text) for one in found] == [
@@ -135,7 +135,7 @@ def test_without_the_whole_log_nothing_is_from_nowhere(
 ) -> None:
     monkeypatch.setattr(name_index, "READ_ENTRIES", 1)
     monkeypatch.setattr(name_index, "SECONDS_AT_ONCE", 0)
-    append(project, session.pk, [said("see src/a.py"), act(), ok(), read("src/a.py")])
+    append(project, session.pk, [ask("see src/a.py"), act(), ok(), read("src/a.py")])
     history = History(Session.objects.get())
     assert not catch_up(history.lineage, seconds=0)
     assert NameIndex.objects.get().position == 1
@@ -147,7 +147,7 @@ def test_without_the_whole_log_nothing_is_from_nowhere(
 def test_pieces_of_any_size_give_equal_rows_and_rebuilding_finds_no_difference(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append(project, session.pk, [said("go"), act(), ok(outputs="src/a.py"), read("src/a.py"), ok()])
+    append(project, session.pk, [ask("go"), act(), ok(outputs="src/a.py"), read("src/a.py"), ok()])
     rewind(project, session.pk, Target(to_step=1))
     append(project, session.pk, [read("src/a.py"), ok(), read("src/none.py"), ok(), read("src/none.py")])
     again = Session.objects.get()
@@ -163,7 +163,7 @@ def test_pieces_of_any_size_give_equal_rows_and_rebuilding_finds_no_difference(
 def test_rebuilding_goes_as_far_as_the_index_went(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append(project, session.pk, [said("see src/a.py"), act(), ok(), read("src/a.py")])
+    append(project, session.pk, [ask("see src/a.py"), act(), ok(), read("src/a.py")])
     with monkeypatch.context() as short:
         short.setattr(name_index, "READ_ENTRIES", 2)
         short.setattr(name_index, "SECONDS_AT_ONCE", 0)
@@ -173,7 +173,7 @@ def test_rebuilding_goes_as_far_as_the_index_went(
 
 
 def test_a_purged_session_leaves_no_names(project: Project, session: Session) -> None:
-    append(project, session.pk, [said("see src/a.py")])
+    append(project, session.pk, [ask("see src/a.py")])
     catch_up(History(Session.objects.get()).lineage)
     Session.objects.update(status="archived")
     purge(project, [session.pk], timezone.now())
@@ -194,7 +194,7 @@ def in_runs(project: Project, session: Session, monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(name_index, "CHUNK_ENTRIES", 1)
     monkeypatch.setattr(name_index, "SECONDS_AT_ONCE", 0)
     monkeypatch.setattr(name_index, "merge_runs", lambda index, is_interactive: None)
-    append(project, session.pk, [said(f"a/file_{n}.py b/other_{n}.py") for n in range(count)])
+    append(project, session.pk, [ask(f"a/file_{n}.py b/other_{n}.py") for n in range(count)])
     while add_chunk(Session.objects.get()):
         pass
     return NameIndex.objects.get()
@@ -268,7 +268,7 @@ def test_many_rewinds_are_stored_in_few_transactions(
 
 
 def test_what_a_stopped_merge_left_is_deleted_after_an_hour(project: Project, session: Session) -> None:
-    append(project, session.pk, [said("see src/a.py")])
+    append(project, session.pk, [ask("see src/a.py")])
     catch_up(History(Session.objects.get()).lineage)
     index = NameIndex.objects.get()
     left = NameRun.objects.create(index=index, size=1, is_live=False)
@@ -286,7 +286,7 @@ def test_a_reader_goes_without_what_cannot_be_stored(
     def refuse(*_: object, **__: object) -> None:
         raise DatabaseError("disk full")
 
-    append(project, session.pk, [said("read a.py"), read("a.py"), ok()])
+    append(project, session.pk, [ask("read a.py"), read("a.py"), ok()])
     monkeypatch.setattr(NameRun.objects, "create", refuse)
     history = History(Session.objects.get(pk=session.pk))
     assert not index_names_of(history)

@@ -21,7 +21,7 @@ from historyapp.services.recorded.requests import RecordedRequest, message_count
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
 from historyapp.services.snapshots import record_snapshot, serve
-from tests.services.drafts import draft, ok, said
+from tests.services.drafts import ask, draft, ok
 
 AT = datetime(2026, 11, 23, 12, tzinfo=UTC)
 MODEL = "gpt-5"
@@ -74,27 +74,27 @@ def compared(request: RecordedRequest) -> RequestChanges:
 
 
 def test_a_request_holds_what_was_live_before_its_step(session: Session) -> None:
-    record(session, said("go"), *steps(None, None, None))
+    record(session, ask("go"), *steps(None, None, None))
     request = seen(session, 2)
     assert positions(request) == [1, 2, 3]
     assert (request.first_step, request.source, request.model) == (1, "transcript", MODEL)
 
 
 def test_what_came_after_the_step_was_not_seen(session: Session) -> None:
-    record(session, said("go"), *steps(None, None), said("stop"), step(3))
+    record(session, ask("go"), *steps(None, None), ask("stop"), step(3))
     assert 6 not in positions(seen(session, 2))
     assert 6 in positions(seen(session, 3))
 
 
 def test_a_take_was_not_seen(session: Session) -> None:
-    record(session, said("go"), *steps(None, None))
+    record(session, ask("go"), *steps(None, None))
     rewind(session.project, session.pk, Target(to_step=1))
     record(session, step(9))
     assert positions(seen(session, 2)) == [1, 2, 3]
 
 
 def test_a_fork_saw_what_its_parent_had(session: Session) -> None:
-    record(session, said("go"), *steps(None, None, None))
+    record(session, ask("go"), *steps(None, None, None))
     made = fork(session.project, session.pk, at_step=2)
     made.refresh_from_db()
     record(made, step(9))
@@ -103,7 +103,7 @@ def test_a_fork_saw_what_its_parent_had(session: Session) -> None:
 
 
 def test_compacted_steps_are_not_in_the_request(session: Session) -> None:
-    record(session, said("go"), *steps(None, None), *summary(), step(3), ok("call_3"), step(4))
+    record(session, ask("go"), *steps(None, None), *summary(), step(3), ok("call_3"), step(4))
     request = seen(session, 3)
     assert positions(request) == [7]
     assert request.window.begins == "compaction"
@@ -113,13 +113,13 @@ def test_compacted_steps_are_not_in_the_request(session: Session) -> None:
 
 
 def test_a_step_that_does_not_exist_has_no_request(session: Session) -> None:
-    record(session, said("go"), step(1))
+    record(session, ask("go"), step(1))
     with pytest.raises(NotFound):
         recorded_request(History(session), 7)
 
 
 def test_the_reported_input_stands_beside_our_count(session: Session) -> None:
-    record(session, said("go"), *steps(12_500, 12_520))
+    record(session, ask("go"), *steps(12_500, 12_520))
     first, second = seen(session, 1), seen(session, 2)
     assert (first.total, second.total) == (12_500, 12_520)
     assert first.tokens.parts["unseen"] == second.tokens.parts["unseen"]
@@ -128,28 +128,28 @@ def test_the_reported_input_stands_beside_our_count(session: Session) -> None:
 
 
 def test_what_is_unknown_is_said_to_be_unknown(session: Session) -> None:
-    record(session, said("go"), *steps(None))
+    record(session, ask("go"), *steps(None))
     request = seen(session, 1)
     assert request.reported is None
     assert "unknown" in " ".join(notes(request, request_changes(request)))
 
 
 def test_a_request_that_goes_on_shares_all_of_the_one_before(session: Session) -> None:
-    record(session, said("go"), *steps(12_500, 12_520))
+    record(session, ask("go"), *steps(12_500, 12_520))
     changes = compared(seen(session, 2))
     assert (changes.place, changes.first_byte, changes.shared) == ("end", None, 12_500)
     assert [row.position for row in changes.new] == [2, 3]
 
 
 def test_a_new_instruction_breaks_the_cache_at_its_first_new_byte(session: Session) -> None:
-    record(session, draft(SystemInstruction(text="You repair.")), said("go"), *steps(12_500))
+    record(session, draft(SystemInstruction(text="You repair.")), ask("go"), *steps(12_500))
     record(session, draft(SystemInstruction(text="You review.")), step(2, 12_520))
     changes = compared(seen(session, 2))
     assert (changes.place, changes.first_byte, changes.shared) == ("instruction", len("You re"), 0)
 
 
 def test_a_compaction_leaves_only_the_instruction(session: Session) -> None:
-    record(session, draft(SystemInstruction(text="You répair.")), said("go"), *steps(12_500), *summary())
+    record(session, draft(SystemInstruction(text="You répair.")), ask("go"), *steps(12_500), *summary())
     record(session, step(2, 9_000))
     changes = compared(seen(session, 2))
     assert (changes.place, changes.first_byte) == ("history", len("You répair.".encode()))
@@ -161,7 +161,7 @@ def condensed(*ids: int) -> EntryDraft:
 
 
 def test_a_condensation_differs_where_the_first_forgotten_entry_stood(session: Session) -> None:
-    record(session, draft(SystemInstruction(text="You répair.")), said("go"))
+    record(session, draft(SystemInstruction(text="You répair.")), ask("go"))
     for number in (1, 2, 3):
         record(session, step(number, 12_500 + number, source={"id": number}), ok(f"call_{number}"))
     record(session, condensed(2, 2), step(4, 9_000))
@@ -184,7 +184,7 @@ def test_a_condensation_differs_where_the_first_forgotten_entry_stood(session: S
 def test_preserved_messages_do_not_hide_a_compaction(session: Session) -> None:
     kept = {"compactMetadata": {"preservedMessages": {"uuids": ["kept"]}}}
     boundary = draft(DebugLog(category="compaction", message=f"Conversation compacted\n{json.dumps(kept)}"))
-    record(session, said("go"), step(1, 9_000), ok("call_1"), step(2, 9_100, source={"uuid": "kept"}))
+    record(session, ask("go"), step(1, 9_000), ok("call_1"), step(2, 9_100, source={"uuid": "kept"}))
     record(session, boundary, *summary()[1:], step(3, 4_000))
     request = seen(session, 3)
     assert positions(request) == [6, 4]
@@ -195,7 +195,7 @@ def test_preserved_messages_do_not_hide_a_compaction(session: Session) -> None:
 def test_what_was_taken_out_unrecorded_is_said_and_the_cache_tells_how_much_was_shared(
     session: Session,
 ) -> None:
-    record(session, said("go"), step(1, 50_000), ok("call_1", "x" * 8_000), step(2, 51_100))
+    record(session, ask("go"), step(1, 50_000), ok("call_1", "x" * 8_000), step(2, 51_100))
     record(session, ok("call_2"), step(3, 30_000, read=20_000))
     request = seen(session, 3)
     changes = compared(request)
@@ -208,7 +208,7 @@ def test_what_was_taken_out_unrecorded_is_said_and_the_cache_tells_how_much_was_
 
 
 def test_the_cost_with_a_cache_stands_beside_what_was_billed(session: Session) -> None:
-    record(session, said("go"), step(1, 50_000), ok("call_1"), step(2, 50_010, read=10_000))
+    record(session, ask("go"), step(1, 50_000), ok("call_1"), step(2, 50_010, read=10_000))
     request = seen(session, 2)
     changes = compared(request)
     assert request.billed
@@ -218,13 +218,13 @@ def test_the_cost_with_a_cache_stands_beside_what_was_billed(session: Session) -
 
 
 def test_without_a_price_the_cost_with_a_cache_is_unknown(session: Session) -> None:
-    record(session, said("go"), step(1, 50_000, model="who"), ok("call_1"), step(2, 50_010, model="who"))
+    record(session, ask("go"), step(1, 50_000, model="who"), ok("call_1"), step(2, 50_010, model="who"))
     assert compared(seen(session, 2)).cached_cost is None
 
 
 def test_a_cache_that_missed_without_a_reason_is_said_to_be_unknown(session: Session) -> None:
     later = AT + timedelta(minutes=12)
-    record(session, said("go"), step(1, 50_000), ok("call_1"), step(2, 50_010, at=later))
+    record(session, ask("go"), step(1, 50_000), ok("call_1"), step(2, 50_010, at=later))
     request = seen(session, 2)
     changes = compared(request)
     assert changes.is_missed
@@ -232,14 +232,14 @@ def test_a_cache_that_missed_without_a_reason_is_said_to_be_unknown(session: Ses
 
 
 def test_a_cache_that_was_read_needs_no_word(session: Session) -> None:
-    record(session, said("go"), step(1, 50_000), ok("call_1"), step(2, 50_010, read=49_920))
+    record(session, ask("go"), step(1, 50_000), ok("call_1"), step(2, 50_010, read=49_920))
     request = seen(session, 2)
     assert not compared(request).is_missed
     assert "did not read" not in " ".join(notes(request, compared(request)))
 
 
 def test_the_snapshot_that_the_output_names_is_the_request(session: Session) -> None:
-    record(session, draft(SystemInstruction(text="You repair.")), said("go"))
+    record(session, draft(SystemInstruction(text="You repair.")), ask("go"))
     snapshot = record_snapshot(serve(session, RequestedContext()))
     record(session, step(1, 40, snapshot=str(snapshot.pk)))
     request = seen(session, 1)
@@ -250,7 +250,7 @@ def test_the_snapshot_that_the_output_names_is_the_request(session: Session) -> 
 
 
 def test_else_the_newest_one_served_at_that_head(session: Session) -> None:
-    record(session, said("go"))
+    record(session, ask("go"))
     record_snapshot(serve(session, RequestedContext(policy="masked")))
     newest = record_snapshot(serve(session, RequestedContext(policy="live")))
     now = datetime.now(UTC) + timedelta(seconds=1)
@@ -260,13 +260,13 @@ def test_else_the_newest_one_served_at_that_head(session: Session) -> None:
 
 
 def test_a_context_that_somebody_looked_at_later_was_not_sent(session: Session) -> None:
-    record(session, said("go"), step(1))
+    record(session, ask("go"), step(1))
     record_snapshot(serve(session, RequestedContext(as_of=1)))
     assert seen(session, 1).snapshot is None
 
 
 def test_two_snapshots_are_compared_byte_by_byte(session: Session) -> None:
-    record(session, said("go"))
+    record(session, ask("go"))
     for number in (1, 2):
         snapshot = record_snapshot(serve(session, RequestedContext()))
         record(session, step(number, 40, snapshot=str(snapshot.pk)), ok(f"call_{number}"))
@@ -288,7 +288,7 @@ def test_two_snapshots_with_other_instructions_differ_where_the_instructions_do(
 
 
 def test_messages_come_in_the_order_of_the_request_with_their_steps(session: Session) -> None:
-    record(session, draft(SystemInstruction(text="You repair.")), said("go"), *steps(None, None), step(3))
+    record(session, draft(SystemInstruction(text="You repair.")), ask("go"), *steps(None, None), step(3))
     request = seen(session, 3)
     found = messages(request, 0, 50)
     assert [(each.role, each.step) for each in found] == [
@@ -305,14 +305,14 @@ def test_the_items_of_codex_are_messages_of_the_request(session: Session) -> Non
         {"type": "compaction", "encrypted_content": "x"},
     ]
     log = draft(DebugLog(category="compaction", message="replaced"), replacement_history=items)
-    record(session, said("go"), *steps(None), log, step(2))
+    record(session, ask("go"), *steps(None), log, step(2))
     request = seen(session, 2)
     assert [each.content for each in messages(request, 0, 9)] == items
     assert request.tokens.parts == {"summary": 1}
 
 
 def test_a_long_session_costs_no_more_queries_and_rows_than_its_window(session: Session) -> None:
-    record(session, said("go"), *steps(*[None] * 300), *summary(), *steps(None, None, None))
+    record(session, ask("go"), *steps(*[None] * 300), *summary(), *steps(None, None, None))
     with CaptureQueriesContext(connection) as queries:
         request = seen(session, 303)
         request_changes(request)

@@ -16,7 +16,7 @@ from historyapp.services.webhooks import endpoints, fan_out
 from historyapp.services.webhooks.delivery import RETRY_SECONDS, process_webhook
 from historyapp.services.webhooks.endpoints import change_webhook, prune_deliveries, redeliver, send_test
 from historyapp.services.webhooks.sending import Attempt
-from tests.services.drafts import act, failed, said
+from tests.services.drafts import act, ask, failed
 from tests.services.webhooks.conftest import Work
 from tests.services.webhooks.receiver import Arrived, Receiver, Told
 
@@ -24,7 +24,7 @@ from tests.services.webhooks.receiver import Arrived, Receiver, Told
 def run_once(project: Project, title: str = "") -> Session:
     """Causes three events: a session begins, one of its steps fails, it ends."""
     session = create_session(project, names={"title": title})
-    append(project, session.pk, [said("go"), act("make"), failed()])
+    append(project, session.pk, [ask("go"), act("make"), failed()])
     change_session(project, session.pk, {"status": "finished"})
     return session
 

@@ -16,7 +16,7 @@ from historyapp.services.sessions import change_session
 from historyapp.services.spending import Payer
 from historyapp.services.webhooks.events import WebhookEvent, find_events
 from historyapp.wire.problems import CapReached
-from tests.services.drafts import act, failed, ok, said
+from tests.services.drafts import act, ask, failed, ok
 
 
 def found(project: Project) -> list[WebhookEvent]:
@@ -28,7 +28,7 @@ def names(project: Project) -> list[str]:
 
 
 def test_a_failed_step_is_an_event_with_what_failed(project: Project, session: Session) -> None:
-    append(project, session.pk, [said("go"), act("make"), failed(reason="no rule"), act("ls"), ok()])
+    append(project, session.pk, [ask("go"), act("make"), failed(reason="no rule"), act("ls"), ok()])
     (event,) = [event for event in found(project) if event.event == "session.error"]
     assert event.data["failed_steps"] == [{"number": 1, "tool": "make", "target": "", "error": "no rule"}]
     assert event.data["count"] == 1
@@ -75,7 +75,7 @@ def test_a_cap_that_refuses_calls_is_one_event_a_period(project: Project, sessio
 
 
 def test_a_compression_is_an_event_when_it_has_ended(project: Project, session: Session) -> None:
-    append(project, session.pk, [said("go"), *[draft for _ in range(20) for draft in (act(), ok())]])
+    append(project, session.pk, [ask("go"), *[draft for _ in range(20) for draft in (act(), ok())]])
     run = start_run(project, session.pk, RunRequest("simple_extract"))
     assert "compression.finished" not in names(project)
     cancel_run(run.run)
@@ -105,7 +105,7 @@ def test_finding_events_costs_the_same_in_every_length(project: Project, session
             find_events(project.pk, page.changes)
         return len(queries)
 
-    append(project, session.pk, [said("go"), *[draft for _ in range(15) for draft in (act(), ok())]])
+    append(project, session.pk, [ask("go"), *[draft for _ in range(15) for draft in (act(), ok())]])
     few = cost()
     append(project, session.pk, [draft for _ in range(300) for draft in (act(), ok())])
     assert cost() <= few
