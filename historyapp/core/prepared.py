@@ -37,5 +37,5 @@ def prepare(draft: EntryDraft, tokens: int | None = None) -> Prepared:
     metadata = dump_json(dict(draft.metadata)) if draft.metadata else "{}"
     is_long = len(body) > MAX_VALUES or len(metadata) > MAX_VALUES  # a shorter text holds fewer values
     if is_long and (holds_more_values(body, MAX_VALUES) or holds_more_values(metadata, MAX_VALUES)):
-        raise Invalid(f"An entry holds more than {MAX_VALUES:,} JSON values.")
+        raise Invalid(f"An entry contains more than {MAX_VALUES:,} JSON values. Shorten it or split it.")
     return Prepared(draft, entry_tokens(draft.body) if tokens is None else tokens, body, metadata)

@@ -111,7 +111,7 @@ class SearchTooSlow(Invalid):
 
 
 class CursorExpired(PlayheadError):
-    """What follows the cursor is no longer kept."""
+    """The changes after the cursor are no longer kept."""
 
     code = "cursor-expired"
 
@@ -172,7 +172,7 @@ class DatabaseUnreachable(StorageFailed):
 
 
 class TooManyRequests(ServerUnavailable):
-    """This key or address does too much at once."""
+    """This key or address sends too many requests at once."""
 
     code = "too-many-requests"
 
@@ -191,10 +191,10 @@ class ServerFailed(PlayheadError):
 
 @dataclass(frozen=True, slots=True)
 class ProblemType:
-    """One kind of error. ``meaning`` is one sentence; ``advice`` tells causes, fields and what to do."""
+    """One kind of error. ``meaning`` is one sentence; ``advice`` gives causes, fields and what to do."""
 
     error: type[PlayheadError]
-    """The exception that the server raises and that the client raises for this problem."""
+    """The exception that server and client raise for this problem."""
     status: int
     title: str
     meaning: str
@@ -223,7 +223,7 @@ PROBLEM_TYPES = (
     ),
     ProblemType(
         CapReached, 402, "Spending cap reached",
-        "The call of a provider's model might cost more than a spending cap leaves.",
+        "The call of a provider's model might exceed a spending cap.",
         "`subject` (`project`, `session` or `key`), with `session` or the beginning of the `key`, `period`, "
         "`limit` and `spent` (US dollars, running calls included) describe the cap; `ends_at` says when its "
         "next period begins. Wait until then, choose a cheaper model or a smaller output limit, or ask an "
@@ -232,7 +232,7 @@ PROBLEM_TYPES = (
     ),
     ProblemType(
         Forbidden, 403, "Not allowed with this key", "The API key lacks the scope that the method needs.",
-        "`scope` names it. Use a key that has this scope.",
+        "`scope` names the missing scope. Use a key that has it.",
     ),
     ProblemType(
         ModelNotAllowed, 403, "Model not allowed",
@@ -250,8 +250,7 @@ PROBLEM_TYPES = (
     ),
     ProblemType(
         NotFound, 404, "Not found", "The project has no such session, entry, step or address.",
-        "A session of another project gets the same response. Check the id, and which project the API key "
-        "belongs to.",
+        "A session of another project gets the same response. Check the id and the API key's project.",
     ),
     ProblemType(
         MethodNotAllowed, 405, "Method not allowed", "The address does not support this method.",
@@ -271,8 +270,8 @@ PROBLEM_TYPES = (
         "long changes are kept.",
     ),
     ProblemType(
-        LengthRequired, 411, "Length required", "The body came in chunks, without its length.",
-        "Send it in one piece, with a `Content-Length`.",
+        LengthRequired, 411, "Length required", "The body was sent in chunks, without its length.",
+        "Send the body with a `Content-Length`.",
     ),
     ProblemType(
         BodyTooSlow, 408, "Body too slow", "The body did not arrive in time.",
@@ -292,10 +291,10 @@ PROBLEM_TYPES = (
     ),
     ProblemType(
         AddressNotAllowed, 422, "Address not allowed", "A webhook's URL leads to a private address.",
-        "Use a public one, or ask the operator to allow `host` with `PLAYHEAD_WEBHOOK_PRIVATE_ADDRESSES`.",
+        "Use a public URL, or ask the operator to allow `host` with `PLAYHEAD_WEBHOOK_PRIVATE_ADDRESSES`.",
     ),
     ProblemType(
-        Invalid, 422, "Invalid request", "The request is well formed but cannot be carried out as it stands.",
+        Invalid, 422, "Invalid request", "The request is well formed but cannot be carried out.",
         "Examples: a tool call has no name, two tool calls have the same id, a step or position does not "
         "exist, a budget is too small (`smallest` is one that works), an `Idempotency-Key` was used for "
         "another request. `detail` says what to change.",
@@ -303,11 +302,11 @@ PROBLEM_TYPES = (
     ProblemType(
         NotValid, 422, "Not valid", "A parameter or a field is not valid.",
         f"`errors` lists up to {MAX_FIELD_ERRORS} of them, each with `loc` (where) and `message` (what is "
-        "wrong). The OpenAPI document says what each may be.",
+        "wrong). The OpenAPI document describes the valid values.",
     ),
     ProblemType(
         UnreadableTranscript, 422, "Unreadable transcript", "None of the files can be imported.",
-        "They have no supported format, or do not have the format that was named. `files` lists the "
+        "The files have no supported format, or not the format that you named. `files` lists the "
         "files, `formats` the supported formats.",
     ),
     ProblemType(
@@ -321,8 +320,8 @@ PROBLEM_TYPES = (
         "`reason` is one of `request-refused`, `key-refused`, `limit-reached`, `provider-failed`, "
         "`provider-unreachable`, `timed-out` and `answer-broken`. `provider`, `model` and `address` say what "
         "was called, `attempts` how often; `provider_status` is the provider's HTTP status and `words` its "
-        "message. If `retryable` is true, the same request may succeed later: wait `retry_after` seconds "
-        "where it is given.",
+        "message. If `retryable` is true, the same request may succeed later; wait `retry_after` seconds "
+        "if it is given.",
     ),
     ProblemType(
         ServerUnavailable, 503, "Busy", "The database or all threads were busy for too long.",
@@ -335,7 +334,7 @@ PROBLEM_TYPES = (
     ),
     ProblemType(
         DatabaseCorrupt, 503, "Database damaged", "The database file is damaged.",
-        "Nothing was written, and nothing will be until the operator has repaired the file or restored a "
+        "Nothing was written. Writes fail until the operator has repaired the file or restored a "
         "backup: see [Faults of the database](operations.md#faults-of-the-database).",
     ),
     ProblemType(
@@ -356,7 +355,7 @@ PROBLEM_TYPES = (
     ),
     ProblemType(
         ServerFailed, 500, "Internal error", "The server failed to carry out the request.",
-        "Its log has the reason. Please report it.",
+        "The server's log has the reason. Please report the error.",
     ),
 )  # fmt: skip
 _BY_CODE = {type.code: type for type in PROBLEM_TYPES}

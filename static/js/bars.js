@@ -1,4 +1,4 @@
-// The bars of the timeline: where each step stands. They lead to steps, and dragging over them zooms in.
+// The bars of the timeline: the place of each step. A bar links to its step; dragging over the bars zooms in.
 
 const MIN_DRAG = 8; // pixels
 

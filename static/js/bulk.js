@@ -1,5 +1,5 @@
-// Choosing sessions of the list: all of the page, a range with Shift, and a bar for what is chosen.
-// The choice stays when the list is loaded again.
+// Selects sessions in the list: all of a page, or a range with Shift. A bar shows actions for the selected sessions.
+// The selection stays when the list is loaded again.
 
 const bar = document.getElementById("bulk");
 const chosen = new Set();
@@ -54,7 +54,7 @@ document.addEventListener("click", (event) => {
   }
 });
 
-// After other filters, what is no longer listed is no longer chosen.
+// If the filters change, sessions that are no longer listed are no longer selected.
 document.addEventListener("htmx:afterSettle", ({ target }) => {
   if (!target.closest?.("#results") && !target.querySelector?.("#results")) return;
   const all = boxes();

@@ -1,4 +1,4 @@
-// The page that compares two runs: buttons and the keys n and p lead from difference to difference.
+// The page that compares two runs: buttons and the keys n and p move between differences.
 
 const list = document.getElementById("pairs");
 const bar = document.querySelector("[data-pair-jumps]");

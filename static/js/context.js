@@ -12,7 +12,7 @@ document.addEventListener("click", (event) => {
   button.form.requestSubmit();
 });
 
-// A moved playhead writes an address of its own, so the choices are put back with each new context.
+// Moving the playhead replaces the address, so each new context adds the choices again.
 document.addEventListener("htmx:afterSwap", (event) => {
   const form = document.getElementById("context-form");
   if (event.target.id !== "context" || !form) return;

@@ -1,5 +1,5 @@
 // Buttons that copy the text of an element: <button data-copy="ID OF THE ELEMENT">. Without an id they copy the id or
-// link beside them, else the text that is shown of the block around them.
+// link next to them, or otherwise the shown text of the surrounding block.
 
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copy]");
@@ -11,7 +11,7 @@ document.addEventListener("click", async (event) => {
     await navigator.clipboard.writeText(element.textContent);
     button.textContent = "Copied";
   } catch {
-    // Browsers refuse the clipboard to pages without HTTPS. The text is selected instead.
+    // Browsers deny pages without HTTPS access to the clipboard. The text is selected instead.
     getSelection().selectAllChildren(element);
     button.textContent = "Selected";
   }

@@ -1,9 +1,9 @@
-// What changes in the project or session of the page, as server-sent events while the page is visible.
-// Each is dispatched as "playhead:change" with the kind of the change. Two kinds more: "opened" after a new connection,
-// before which changes may have been missed, and "poll" every three seconds while there is none.
+// Receives changes of the page's project or session as server-sent events while the page is visible.
+// Each is dispatched as "playhead:change" with the kind of the change. Two more kinds: "opened" after a new connection,
+// because earlier changes may have been missed, and "poll" every three seconds without a connection.
 //
 // An element with an id and data-reloaded-by names the kinds of change after which htmx loads it again (hx-trigger="reload").
-// It is not loaded while it has what data-reload-unless selects: a part that the reader has unfolded, for example.
+// It is not loaded while data-reload-unless selects something in it, for example a part that the reader has unfolded.
 
 const POLL = 3000; // milliseconds between requests without a connection
 const RETRY = 10_000; // before another connection is tried, once the server has refused one
@@ -47,7 +47,7 @@ function poll() {
   if (!document.hidden && Date.now() - opened >= POLL) dispatch("poll");
 }
 
-// A hidden page holds no connection: a browser has six of them for a server, for all its pages.
+// A hidden page holds no connection, because a browser opens at most six connections to a server.
 if (address) {
   if (!document.hidden) connect();
   setInterval(poll, POLL);
@@ -58,7 +58,7 @@ if (address) {
   });
 }
 
-// A page that a share link shows has no stream: whoever has the link could hold many connections.
+// A page of a share link has no stream, because anyone who has the link could hold many connections.
 if ("polls" in document.body.dataset) setInterval(() => document.hidden || dispatch("poll"), POLL);
 
 const reloads = new Map(); // when each element may be loaded again, by its id: a swap may replace it
@@ -75,7 +75,7 @@ function reload(element) {
   setTimeout(() => htmx.trigger(`#${element.id}`, "reload"), wait);
 }
 
-// What selects may have come since the request began.
+// The element may have changed since the request began.
 document.addEventListener("htmx:beforeSwap", ({ detail }) => {
   const { elt, triggeringEvent } = detail.requestConfig;
   const unless = triggeringEvent?.type === "reload" && elt.dataset.reloadUnless;

@@ -1,5 +1,5 @@
-// Find in the session: n and N lead to the next and previous step with the text, which is marked there and on the
-// timeline. The server says which steps have it; without this file, the form and its links do the same.
+// Find in the session: n and N move to the next and previous step with the text, which is marked in the step and on
+// the timeline. The server finds the steps; without this file, the form and its links do the same.
 
 const MAX_MARKED = 2000; // matches that are marked in one step
 const MAX_PARTS = 20; // requests that one search makes until a step is found
@@ -34,7 +34,7 @@ if (form && panel) {
     history.replaceState(history.state, "", `${root.dataset.page}?${query()}`);
     if (!text) frame.replaceChildren();
     else await load(after);
-    // A rare text may stand far on in a long session, of which one request searches a part.
+    // A rare text may be far into a long session, and one request searches only a part.
     for (let part = 0; part < MAX_PARTS && text === field.value.trim() && !steps().length && status()?.dataset.more; part += 1) {
       await load(status().dataset.more);
     }
@@ -171,7 +171,7 @@ if (form && panel) {
     if (event.detail.action === "find-next") go("next");
     if (event.detail.action === "find-previous") go("previous");
   });
-  // Another step, folded text that was opened, or another part of the timeline.
+  // After a change of the step, of folded text or of the part of the timeline.
   const observer = new MutationObserver((changes) => {
     if (changes.some((change) => !change.target.matches("[data-hits]"))) show();
   });

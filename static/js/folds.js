@@ -1,4 +1,4 @@
-// Turns of the step list that fold. What is folded stays so in this tab, also for rows that are loaded later.
+// Folds turns of the step list. The tab remembers which turns are folded, also for rows that are loaded later.
 
 const root = document.querySelector("[data-playhead]");
 const list = document.getElementById("rows");
@@ -7,7 +7,7 @@ if (root && list) {
   const KEY = `folds-of-${root.dataset.page}`;
   const foldAll = document.querySelector("[data-fold-all]");
 
-  // Either all turns are folded but for some, or none is but for some.
+  // Either all turns are folded except some, or no turns are folded except some.
   let { all = false, others = [] } = JSON.parse(kept(KEY, undefined, "sessionStorage")) ?? {};
 
   const isFolded = (turn) => all !== others.includes(turn);
@@ -57,18 +57,18 @@ if (root && list) {
     [all, others] = [!all, []];
     keep();
     show();
-    // One request: of several turns that are completed at once, the last answer would stand alone.
+    // Only one request: with several at once, the last response would replace the others.
     const step = list.querySelector("[aria-current=step]") ?? list.querySelector("[data-step]");
     if (!all && step) load(step.dataset.step);
   });
 
-  // The playhead has come to a step: its turn unfolds.
+  // When the playhead reaches a step, its turn unfolds.
   list.addEventListener("playhead:marked", (event) => {
     const turn = event.target.closest("li").dataset.turn;
     if (turn && isFolded(turn)) setFolded(turn, false);
   });
 
-  // Of a folded turn no further rows are loaded.
+  // No further rows of a folded turn are loaded.
   list.addEventListener("htmx:configRequest", (event) => {
     const more = event.target.closest(".more");
     if (!more) return;

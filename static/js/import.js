@@ -1,5 +1,5 @@
-// Import by drag and drop: files and whole folders. Each file is sent on its own, so that it shows its progress and
-// its report as soon as it is imported. Without scripts the form sends all files at once.
+// Import by drag and drop: files and whole folders. Each file is sent separately and shows its progress, and its
+// report as soon as it is imported. Without scripts the form sends all files at once.
 
 const form = document.querySelector("[data-import]");
 const reports = document.getElementById("reports");

@@ -1,4 +1,4 @@
-// The keys of the session page. The table of keys stands in the help that ? shows; the server makes both from one list.
+// The keys of the session page. The help that ? shows contains the table of keys; the server makes both from one list.
 
 const help = document.querySelector("dialog[data-keys]");
 const root = document.querySelector("[data-playhead]");
@@ -8,7 +8,7 @@ const NOTE = 5000; // milliseconds that a note stays
 const table = new Map([...help.querySelectorAll("[data-key]")].map((each) => [each.dataset.key, each.dataset]));
 const at = () => document.querySelector("#step [data-at]")?.dataset.at;
 
-// The palette asks for jumps by their names.
+// The palette requests jumps by name.
 const JUMPS = new Set([...table.values()].map((each) => each.jump).filter(Boolean));
 document.addEventListener("playhead:do", (event) => JUMPS.has(event.detail.action) && jump(event.detail.action));
 
@@ -80,7 +80,7 @@ function keyOf(event) {
   return event.shiftKey ? latin.toUpperCase() : latin.length === 1 ? latin.toLowerCase() : latin;
 }
 
-// A control that was clicked keeps the focus, but not the keys; one that was reached by keyboard keeps its own.
+// A control that was clicked keeps the focus, but not the keys; a control that was reached by keyboard keeps both.
 const TYPED = "input:not([type=range], [type=radio], [type=checkbox]), textarea, select, dialog";
 const PRESSED = "button, summary, [type=radio], [type=checkbox]";
 let byPointer = false;

@@ -1,5 +1,5 @@
-// The page of a session asks for updates after each change (events.js), and swaps in what has changed.
-// A playhead at the newest step follows; elsewhere a bar says how many steps are new.
+// The page of a session requests updates after each change (events.js), and replaces the changed parts.
+// A playhead at the newest step follows the agent; at any other step a bar shows the number of new steps.
 
 const PAUSE = 100; // milliseconds between an answer and the next request
 const RETRY = 3000; // after a request that failed

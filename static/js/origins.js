@@ -1,5 +1,5 @@
 // Marks the names of the step's calls, once somebody has opened "Where do these names come from?". A mark opens a box with
-// what the section says of the name. From then on the section of each step that is looked at is loaded by itself.
+// the section's text about the name. After that, the section of each viewed step is loaded automatically.
 
 const WANTED = "playhead-origins";
 const UNMARKED = ".result, a, button, summary, .visually-hidden";
@@ -27,7 +27,7 @@ function show(mark) {
   box.style.top = `${below ? at.bottom + 6 : Math.max(8, at.top - 6 - box.offsetHeight)}px`;
 }
 
-// Where a name begins in a text, as a whole word; -1: nowhere.
+// The index of a name in a text, as a whole word; -1 if the text does not contain it.
 function placeOf(text, name, from = 0) {
   for (let at = text.indexOf(name, from); at >= 0; at = text.indexOf(name, at + 1)) {
     const around = `${text[at - 1] ?? " "}${text[at + name.length] ?? " "}`;
@@ -36,7 +36,7 @@ function placeOf(text, name, from = 0) {
   return -1;
 }
 
-// Where names stand in a text, the last first; the longer of two names that overlap.
+// The places of names in a text, the last first; of two overlapping names only the longer one.
 function placesIn(text, names) {
   const places = [];
   for (const { name, state } of names) {
@@ -48,7 +48,7 @@ function placesIn(text, names) {
   return places.sort((one, other) => other.start - one.start);
 }
 
-// Marks the names in text nodes of one line. A name may stand in several of them, where it has colours.
+// Marks the names in text nodes of one line. A coloured name may span several of them.
 function markIn(nodes, names) {
   let length = 0;
   const ends = nodes.map((node) => (length += node.length));

@@ -8,7 +8,7 @@ window.kept = (name, value, storage = "localStorage") => {
     if (value === undefined) return window[storage].getItem(name);
     window[storage].setItem(name, value);
   } catch {
-    // It holds until the page is left.
+    // The setting lasts until the page is left.
   }
   return null;
 };
@@ -87,7 +87,7 @@ document.addEventListener("submit", (event) => {
 });
 
 // A preview is out of date once something is typed. Its buttons are disabled until the server sends the new preview,
-// and a request under way is aborted, because its answer would be out of date too.
+// and a running request is aborted, because its response would be out of date too.
 document.addEventListener("input", (event) => {
   const form = event.target.closest("[data-invalidates]");
   if (!form) return;
@@ -95,7 +95,7 @@ document.addEventListener("input", (event) => {
   for (const button of document.querySelectorAll(`${form.dataset.invalidates} button`)) button.disabled = true;
 });
 
-// When the server could not send the new preview, a button asks again.
+// If the server could not send the new preview, a button requests it again.
 function offerRetry(event) {
   const form = event.detail.elt?.closest?.("[data-invalidates]");
   const preview = form && document.querySelector(form.dataset.invalidates);

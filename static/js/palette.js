@@ -1,4 +1,4 @@
-// The palette: a search for sessions, steps, pages and actions. Without this file its button leads to a page.
+// The palette: a search for sessions, steps, pages and actions. Without this file its button opens a page.
 
 const PAUSE = 80; // milliseconds without a key before the server is asked
 

@@ -1,15 +1,15 @@
-// On narrow screens list, step and context are tabs. CSS shows the chosen one; this file follows what the reader does.
+// On narrow screens list, step and context are tabs. CSS shows the chosen tab; this file switches tabs.
 
 const root = document.querySelector("[data-playhead]");
 const tab = (value) => root.querySelector(`.pane-tabs [value="${value}"]`);
 
 if (tab("step")) {
-  // A link to a step, in the list or among the places of a text, leads to the step's own tab.
+  // A link to a step, in the list or among search results, opens the tab of the step.
   root.addEventListener("click", (event) => {
     if (event.target.closest("a[data-step]") && !event.ctrlKey && !event.metaKey) tab("step").checked = true;
   });
 
-  // A hidden list cannot follow the playhead: it comes to the step when it is shown.
+  // A hidden list cannot follow the playhead; it scrolls to the step when it is shown.
   root.addEventListener("change", (event) => {
     if (event.target === tab("list")) root.querySelector("#rows [aria-current]")?.scrollIntoView({ block: "nearest" });
   });

@@ -1,4 +1,4 @@
-// The panes of the session page: their widths, which stay as the reader has set them.
+// The panes of the session page: the browser remembers the widths that the reader sets.
 
 const panes = document.querySelector(".panes");
 
@@ -38,7 +38,7 @@ if (panes) {
     });
   }
 
-  // A row that is cut off shows all of its text when the pointer is on it; one with the focus wraps it.
+  // A clipped row shows its whole text under the pointer, and wraps it while it has the focus.
   panes.addEventListener("pointerover", (event) => {
     const text = event.target.closest(".row .what, .row .came");
     if (text && text.scrollWidth > text.clientWidth) text.title = text.textContent.replace(/\s+/g, " ").trim();

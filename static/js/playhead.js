@@ -1,7 +1,7 @@
 // The playhead: moves by fetching the step under it, and keeps the address in step. replay.js plays.
 // Every control is a link as well, so the page works without this file.
 
-// Browsers refuse an address that changes more than 100 times in 30 seconds, as it would in a quick replay.
+// Browsers refuse to change the address more than 100 times in 30 seconds, which a fast replay would do.
 const MAX_WRITES = 90;
 const WINDOW = 30_000; // milliseconds
 const REST = 500; // milliseconds between two steps of a replay in the address
@@ -22,7 +22,7 @@ if (panel) {
   const rowsUrl = (step) => `${root.dataset.page}/steps?around=${step}${asOf}${filter}`;
   const within = (step) => Math.min(Math.max(1, step), number("steps"));
 
-  // Where each control leads from the step in view.
+  // The step to which each control moves.
   const moves = {
     first: () => 1,
     back: () => within(number("at") - 1),
@@ -265,7 +265,7 @@ if (panel) {
   });
 
   window.addEventListener("popstate", (event) => {
-    // A link to a part of this page moves nothing: to load the step again would take the focus out of it.
+    // A link to a part of this page moves nothing, because loading the step again would remove the focus from it.
     if (!event.state) return void history.replaceState({ step: number("at") }, "");
     stop();
     next = null;
@@ -273,7 +273,7 @@ if (panel) {
     go(event.state.step, { remember: false });
   });
 
-  // Earlier rows come in above what is being read, which must not move.
+  // Earlier rows are inserted above the rows that the reader sees, which must not move.
   root.addEventListener("htmx:beforeSwap", (event) => {
     if (!event.target.querySelector(":scope > [data-earlier]")) return;
     const list = part("steps-pane");

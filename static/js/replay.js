@@ -1,5 +1,5 @@
-// Replay: shows one step after the other, by the recorded times, one per second, or turn by turn. How long a step
-// stays, and when its text was written, the server says at the step (dashboard/pace.py), in milliseconds at ×1.
+// Replay: shows one step after the other, by the recorded times, one per second, or turn by turn. The step's
+// HTML says how long it is shown and when its text was written (dashboard/pace.py), in milliseconds at ×1.
 
 const BEATS = { step: 1000, turn: 2000 }; // milliseconds at ×1 where the recorded times do not count
 const [MAX_PAUSE, SHORTENED, MIN] = [30_000, 2_000, 500]; // as in dashboard/pace.py
@@ -226,7 +226,7 @@ if (panel) {
     showTime(begins + stretches[0][1] + stretches[1][1]);
   }
 
-  // The context is loaded when a step has been in view for a moment, so that it falls behind a quick replay.
+  // The context is loaded when a step has been shown for a moment, so it is not updated in a fast replay.
   let context = { step: at(), since: 0 };
 
   function showContextWaits() {
@@ -288,13 +288,13 @@ if (panel) {
     else showStepTime();
   });
 
-  // A reader who takes hold of what is in view keeps it, and nothing plays where nobody looks.
+  // The replay stops when the reader interacts with the step, and while the page is hidden.
   for (const pane of root.querySelectorAll("#step, .context-pane")) {
     for (const name of ["pointerdown", "wheel"]) pane.addEventListener(name, () => stop(), { passive: true });
   }
   document.addEventListener("visibilitychange", () => document.hidden && stop());
 
-  // This browser keeps what was chosen. A menu that was used by mouse gives the keys back to the playhead.
+  // The browser remembers the choices. After a menu is used by mouse, keys control the playhead again.
   for (const [name, field] of [["replay-speed", part("speed")], ["replay-pace", part("pace-choice")]]) {
     const chosen = [...field.options].find((option) => option.value === kept(name) && !option.disabled);
     if (chosen) field.value = chosen.value;

@@ -1,4 +1,4 @@
-// Suggestions while a search of all sessions is typed. Without this file the field is as any other.
+// Suggestions while a search of all sessions is typed. Without this file the field has no suggestions.
 
 const PAUSE = 80; // milliseconds without a key before the server is asked
 

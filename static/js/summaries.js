@@ -1,4 +1,4 @@
-// Original or summary: the choice made at one step holds for the next steps.
+// Original or summary: the choice at one step applies to the next steps.
 
 const panel = document.getElementById("step");
 const choices = () => [...panel.querySelectorAll("[data-shown]")];

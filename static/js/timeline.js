@@ -1,5 +1,5 @@
-// Draws the timeline in another way without loading the page again: its choices, zoom, and the minimap's window.
-// Without this file the choices, the buttons for the zoom and the parts of the minimap are links.
+// Redraws the timeline without loading the page again after a choice, a zoom or a move of the minimap's window.
+// Without this file, choices, zoom buttons and parts of the minimap are links.
 
 const WAIT = 300; // milliseconds after the last key until the new part is drawn
 const MIN = 20; // steps that the timeline shows at least

@@ -1,6 +1,6 @@
-// Times in the reader's zone. The server writes UTC, which stays where scripts do not run.
-// <time data-shown="full"> shows a time to the second, "day" a date, "clock" the time of day; others keep their words. All have the exact
-// time on hover, in both zones.
+// Times in the reader's zone. The server writes UTC, which is shown if scripts do not run.
+// <time data-shown="full"> shows a time to the second, "day" a date, "clock" the time of day; others keep their text. All show
+// the exact time on hover, in both zones.
 
 const day = { day: "numeric", month: "short", year: "numeric" };
 const clock = { hour: "2-digit", minute: "2-digit", second: "2-digit" };
@@ -31,7 +31,7 @@ new MutationObserver((changes) => {
   for (const change of changes) change.addedNodes.forEach(localiseIn);
 }).observe(document.body, { childList: true, subtree: true });
 
-// Fields for a date and time: addresses and forms hold UTC, the reader sees and types times of her own zone.
+// Fields for a date and time: addresses and forms contain UTC; the reader sees and types times in their own zone.
 const FIELD = 'input[type="datetime-local"]';
 const twoDigits = (number) => String(number).padStart(2, "0");
 
@@ -68,7 +68,7 @@ window.durationText = (milliseconds) => {
   return `${days} day${days > 1 ? "s" : ""} ${hours % 24} h`;
 };
 
-// How long something has been running: <span data-running="…"> holds the milliseconds at the time of the answer, so that
+// How long something has been running: <span data-running="…"> contains the milliseconds at the time of the response, so
 // the reader's clock does not matter.
 const begun = new WeakMap();
 
