@@ -1,8 +1,9 @@
-"""Transcripts are dropped onto the import page, and each shows its progress and its report."""
+"""Transcripts are chosen on the import page or dropped onto it. Each shows its progress and its report."""
 
 import json
+import re
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import FilePayload, Page, expect
 
 from historyapp.models import Project, Session
 
@@ -16,19 +17,25 @@ DROP = """(files) => {
 }"""
 
 
-def test_dropped_files_are_imported_one_by_one(page: Page, project: Project) -> None:
+def test_chosen_and_dropped_files_are_imported_one_by_one_and_a_refusal_is_reported(
+    page: Page, project: Project
+) -> None:
     page.goto("/imports")
-    page.evaluate(DROP, [["chat.json", json.dumps(MESSAGES)], ["noise.json", '{"no": "transcript"}']])
-    expect(page.locator("#uploads li")).to_have_text(["chat.json" + "done", "noise.json" + "done"])
-    expect(page.locator(".report h2 bdi")).to_have_text(["chat.json", "noise.json"])
-    expect(page.locator(".report").first).to_contain_text("Hello?")
+    content = json.dumps(MESSAGES)
+    chat = FilePayload(name="chat.json", mimeType="application/json", buffer=content.encode())
+    page.get_by_label("Files").set_input_files(chat)
+    page.get_by_role("button", name="Import").click()
+    uploads = page.locator("#uploads li")
+    expect(uploads).to_have_text(["chat.json" + "done"])
+    page.evaluate(DROP, [["noise.json", '{"no": "transcript"}'], ["again.json", content]])
+    expect(uploads).to_have_text(["chat.json" + "done", "noise.json" + "done", "again.json" + "done"])
+    expect(page.locator(".report h2 bdi")).to_have_text(["chat.json", "noise.json", "again.json"])
     expect(page.locator(".report [role=alert]")).to_be_visible()
-    assert Session.objects.get().steps == 1
-
-
-def test_a_server_that_refuses_a_file_is_reported_beside_it(page: Page, project: Project) -> None:
-    page.goto("/imports")
+    assert [session.steps for session in Session.objects.all()] == [1, 1]
     page.route("**/imports", lambda route: route.fulfill(status=413, body="too large"))
-    page.evaluate(DROP, [["chat.json", json.dumps(MESSAGES)]])
-    expect(page.locator("#uploads")).to_contain_text("not imported: the server answered with an error (413)")
-    assert not Session.objects.exists()
+    page.evaluate(DROP, [["large.json", content]])
+    expect(uploads.last).to_contain_text("not imported: the server answered with an error (413)")
+    assert Session.objects.count() == 2
+    report = page.locator(".report").first
+    expect(report).to_contain_text("Hello?")
+    expect(report.get_by_role("link")).to_have_attribute("href", re.compile("^/sessions/"))
