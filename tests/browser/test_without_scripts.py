@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from django.urls import reverse
 from playwright.sync_api import Page, expect
 
 from historyapp import enqueue
@@ -23,21 +24,38 @@ def expect_step(page: Page, number: int) -> None:
     expect(page.locator("#step h2").first).to_have_text(f"Step {number}")
 
 
-def test_moving_goes_by_links(plain: Page, session: Session) -> None:
-    plain.goto(page_of(session))
+def test_moving_and_rewinding_go_by_links_and_forms_and_what_needs_scripts_is_hidden(
+    plain: Page, server: str
+) -> None:
+    plain.goto(page_of(record_session(sign_in(plain.context, server), 12)))
+    for name in ("Play", "×8", "Keys"):
+        expect(plain.get_by_role("button", name=name)).to_be_hidden()
+    expect(plain.get_by_label("Position of the playhead")).to_be_hidden()
     plain.get_by_role("link", name="Next step").click()
     expect_step(plain, 2)
-    plain.get_by_role("link", name="Next error").click()
-    expect_step(plain, 3)
-    plain.locator("#rows [data-step='7']").click()
-    expect_step(plain, 7)
-    plain.get_by_label("step", exact=True).fill("41")
+    plain.get_by_label("step", exact=True).fill("11")
     plain.get_by_role("button", name="Go").click()
-    expect_step(plain, 41)
+    expect_step(plain, 11)
+    plain.locator(".timeline-chart a").nth(7).locator("rect").first.click()
+    expect_step(plain, 8)
+    choose(plain, "Rewind…")
+    expect(plain.locator("main")).to_contain_text("This cuts off steps 9–12")
+    plain.get_by_label("Continue after step").fill("5")
+    plain.get_by_role("button", name="Preview").click()
+    expect(plain.locator("main")).to_contain_text("This cuts off steps 6–12")
+    plain.get_by_role("button", name="Rewind to step 5").click()
+    expect_step(plain, 5)
+
+
+@pytest.mark.thorough
+def test_errors_rows_and_earlier_steps_are_links(plain: Page, session: Session) -> None:
+    plain.goto(page_of(session, "?step=41"))
+    plain.get_by_role("link", name="Next error").click()
+    expect_step(plain, 42)
+    plain.locator("#rows [data-step='37']").click()
+    expect_step(plain, 37)
     plain.get_by_role("link", name="Earlier steps").click()
     expect_step(plain, 1)
-    plain.locator(".timeline-chart a").nth(49).locator("rect").first.click()
-    expect_step(plain, 50)
 
 
 @pytest.mark.thorough
@@ -77,13 +95,6 @@ def test_chosen_sessions_are_changed_by_a_form(plain: Page, session: Session) ->
     expect(plain).to_have_url(re.compile(r"/compare\?a=.*&b="))
 
 
-def test_what_needs_scripts_is_not_shown(plain: Page, session: Session) -> None:
-    plain.goto(page_of(session))
-    for name in ("Play", "×8", "Keys"):
-        expect(plain.get_by_role("button", name=name)).to_be_hidden()
-    expect(plain.get_by_label("Position of the playhead")).to_be_hidden()
-
-
 @pytest.mark.thorough
 def test_folds_and_raw_entries_open_as_pages(plain: Page, session: Session) -> None:
     plain.goto(page_of(session, "?step=5"))
@@ -95,15 +106,10 @@ def test_folds_and_raw_entries_open_as_pages(plain: Page, session: Session) -> N
     expect(plain.locator("main")).to_contain_text('"kind": "model_output"')
 
 
-def test_rewind_undo_and_fork_are_forms(plain: Page, session: Session) -> None:
-    plain.goto(page_of(session, "?step=40"))
-    choose(plain, "Rewind…")
-    expect(plain.locator("main")).to_contain_text("This cuts off steps 41–60")
-    plain.get_by_label("Continue after step").fill("30")
-    plain.get_by_role("button", name="Preview").click()
-    expect(plain.locator("main")).to_contain_text("This cuts off steps 31–60")
-    plain.get_by_role("button", name="Rewind to step 30").click()
-    expect_step(plain, 30)
+@pytest.mark.thorough
+def test_undo_and_fork_are_forms(plain: Page, session: Session) -> None:
+    rewind(session.project, session.pk, Target(to_step=30))
+    plain.goto(page_of(session))
     plain.get_by_role("button", name="Undo").click()
     expect_step(plain, 60)
     choose(plain, "Fork")
@@ -139,17 +145,17 @@ def test_the_list_is_searched_by_its_button(plain: Page, session: Session) -> No
     expect(plain).to_have_url(re.compile(r"\?q=zebra"))
 
 
-def test_compressing_goes_by_forms(plain: Page, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compressing_goes_by_forms(plain: Page, server: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(enqueue, "wake", lambda run: None)
-    plain.goto(page_of(session))
-    plain.get_by_role("link", name="Compress", exact=True).click()
+    session = record_session(sign_in(plain.context, server), 4)
+    plain.goto(reverse("compress", args=[session.pk]))
     plain.get_by_role("radio", name="Simple extract").check()
-    plain.get_by_label("To step").fill("7")
+    plain.get_by_label("To step").fill("3")
     plain.get_by_role("button", name="Estimate").click()
-    plain.get_by_role("button", name="Compress steps 1–7").click()
+    plain.get_by_role("button", name="Compress steps 1–3").click()
     expect(plain.get_by_text("selecting steps…")).to_be_visible()
     carry_out(session.compression_runs.get().pk)
-    expect(plain.locator(".run-state")).to_contain_text("7 of 7")  # reloads by itself
+    expect(plain.locator(".run-state")).to_contain_text("3 of 3")  # reloads by itself
     plain.locator("#items").get_by_role("link", name="3", exact=True).click()
     expect(plain.get_by_text("did step 3")).to_be_visible()
     plain.locator(".switch label", has_text="Original").click()
