@@ -10,6 +10,8 @@ if (root && list) {
   // Either all turns are folded except some, or no turns are folded except some.
   let { all = false, others = [] } = JSON.parse(kept(KEY, undefined, "sessionStorage")) ?? {};
 
+  const skipped = new Set(); // turns of which rows were left out while they were folded
+
   const isFolded = (turn) => all !== others.includes(turn);
   const rowsOf = (turn) => [...list.querySelectorAll(`:scope > [data-turn="${turn}"]:not(.turn)`)];
 
@@ -39,7 +41,9 @@ if (root && list) {
   function complete(turn) {
     const head = list.querySelector(`:scope > .turn[data-turn="${turn}"]`);
     const last = rowsOf(turn).at(-1);
-    if (!head || !last || last.nextElementSibling?.matches(".more")) return;
+    if (!head || !last) return;
+    if (skipped.delete(turn)) return void load(head.dataset.first);
+    if (last.nextElementSibling?.matches(".more")) return;
     if (last.querySelector(`[data-step="${head.dataset.last}"]`) || last.matches(".take")) return;
     load(head.dataset.first);
   }
@@ -75,7 +79,9 @@ if (root && list) {
     const isEarlier = event.target.matches("[data-earlier]");
     const next = isEarlier ? more.nextElementSibling : more.previousElementSibling;
     const turn = next?.dataset.turn;
-    if (turn && isFolded(turn)) event.detail.parameters.folded = turn;
+    if (!turn || !isFolded(turn)) return;
+    event.detail.parameters.folded = turn;
+    skipped.add(turn);
   });
 
   // Live sessions replace the head of a turn that grows.

@@ -30,52 +30,39 @@ def fold_button(page: Page, turn: int) -> None:
     page.get_by_role("button", name=f"Steps of turn {turn}", exact=True).click()
 
 
-def test_a_folded_turn_stays_folded_and_later_rows_skip_it(page: Page, session: Session) -> None:
+def test_a_folded_turn_stays_folded_and_its_rows_are_loaded_when_it_unfolds(
+    page: Page, session: Session
+) -> None:
+    rows = page.locator("#rows")
     page.goto(page_of(session, "?step=1"))
     fold_button(page, 2)
-    expect(page.locator("#rows [data-step='5']")).to_be_hidden()
-    expect(page.locator("#rows [data-step='4']")).to_be_visible()
-    expect(page.locator("#rows [data-step='127']")).to_be_attached(timeout=10_000)
-    assert page.locator("#rows [data-step='60']").count() == 0, "its other rows are not needed"
-    page.reload()
-    expect(page.locator("#rows [data-step='5']")).to_be_hidden()
-    fold_button(page, 2)
-    expect(page.locator("#rows [data-step='5']")).to_be_visible()
-
-
-def test_rows_left_out_are_loaded_when_their_turn_unfolds(page: Page, session: Session) -> None:
-    page.goto(page_of(session, "?step=1"))
-    fold_button(page, 2)
-    expect(page.locator("#rows [data-step='127']")).to_be_attached(timeout=10_000)
-    fold_button(page, 2)
-    expect(page.locator("#rows [data-step='29']")).to_be_visible()
-
-
-def test_earlier_rows_of_a_folded_turn_are_skipped_up_to_its_head(page: Page, session: Session) -> None:
-    page.goto(page_of(session, "?step=1"))
-    fold_button(page, 2)
+    expect(rows.locator("[data-step='5']")).to_be_hidden()
+    expect(rows.locator("[data-step='4']")).to_be_visible()
+    expect(rows.locator("[data-step='127']")).to_be_attached()
+    assert rows.locator("[data-step='60']").count() == 0, "its other rows are not needed"
     page.goto(page_of(session, "?step=126"))
-    expect(page.locator("#rows [data-turn='2'].turn")).to_be_attached(timeout=10_000)
-    expect(page.locator("#rows [data-step='4']")).to_be_attached(timeout=10_000)
-    assert page.locator("#rows [data-step='60']").count() == 0
+    expect(rows.locator(".turn[data-turn='2']")).to_be_attached()
+    expect(rows.locator("[data-step='4']")).to_be_attached()
+    assert rows.locator("[data-step='60']").count() == 0, "earlier rows are skipped up to its head"
+    expect(rows.locator("[data-step='122']")).to_be_hidden()
+    fold_button(page, 2)
+    expect(rows.locator("[data-step='29']")).to_be_visible()
 
-
-def test_all_turns_fold_until_the_playhead_comes(page: Page, session: Session) -> None:
-    page.goto(page_of(session, "?step=2"))
     page.get_by_role("button", name="Fold all").click()
-    expect(page.locator("#rows .turn")).to_have_count(3, timeout=10_000)
-    expect(page.locator("#rows .row:visible")).to_have_count(0)
-    page.keyboard.press("G")
-    expect(page.locator("#rows [data-step='127']")).to_be_visible()
-    expect(page.locator("#rows [data-step='127']")).to_have_attribute("aria-current", "step")
+    expect(rows.locator(".turn")).to_have_count(3)
+    expect(rows.locator(".row:visible")).to_have_count(0)
+    page.keyboard.press("G")  # the playhead unfolds the turn that it comes to
+    expect(rows.locator("[data-step='127']")).to_be_visible()
+    expect(rows.locator("[data-step='127']")).to_have_attribute("aria-current", "step")
     page.get_by_role("button", name="Unfold all").click()
-    expect(page.locator("#rows [data-step='126']")).to_be_visible()
+    expect(rows.locator("[data-step='124']")).to_be_visible()
 
 
-def test_rows_that_an_agent_adds_belong_to_their_turn(page: Page, project: Project, session: Session) -> None:
-    change_session(project, session.pk, {"status": "live"})
-    page.goto(page_of(session, "?step=126"))
-    append(project, session.pk, [act("ls"), failed(), ask("fourth"), act(), ok()])
-    expect(page.locator("#rows .turn[data-turn='4']")).to_be_visible(timeout=10_000)
-    expect(page.locator("#rows .turn[data-turn='3']")).to_contain_text("1 failed")
+def test_rows_that_an_agent_adds_belong_to_their_turn(page: Page, project: Project) -> None:
+    session = create_session(project)
+    append(project, session.pk, [ask("first"), act(), ok(), act(), ok()])
+    page.goto(page_of(session, "?step=1"))
+    append(project, session.pk, [act("ls"), failed(), ask("second"), act(), ok()])
+    expect(page.locator("#rows .turn[data-turn='2']")).to_be_visible()
+    expect(page.locator("#rows .turn[data-turn='1']")).to_contain_text("1 failed")
     expect(page.locator("#rows .turn")).to_have_count(2)
