@@ -19,51 +19,41 @@ def open_narrow(page: Page, session: Session, query: str = "") -> None:
     page.goto(page_of(session, query))
 
 
+def choose_tab(page: Page, name: str) -> None:
+    page.get_by_text(name, exact=True).first.click()
+
+
 def expect_only(page: Page, name: str) -> None:
     for other, pane in PANES.items():
         expect(page.locator(pane)).to_be_visible(visible=other == name)
 
 
-def test_one_pane_at_a_time_is_shown_on_a_narrow_screen(page: Page, session: Session) -> None:
+def test_one_pane_at_a_time_is_shown_on_a_narrow_screen_above_controls_in_one_row(
+    page: Page, session: Session
+) -> None:
     open_narrow(page, session)
     expect_only(page, "Step")
-    for name in ("Steps", "Context", "Step"):
-        page.get_by_text(name, exact=True).first.click()
-        expect_only(page, name)
-
-
-def test_the_list_shows_the_step_under_the_playhead_when_it_opens(page: Page, session: Session) -> None:
-    open_narrow(page, session, "?step=5")
-    page.locator("[data-jump] input[name=step]").fill("40")
-    page.keyboard.press("Enter")
-    page.locator("[data-at='40']").wait_for()
-    page.get_by_text("Steps", exact=True).click()
-    expect(page.locator("#rows [data-step='40']")).to_be_in_viewport()
-
-
-def test_a_row_of_the_list_leads_to_the_tab_of_the_step(page: Page, session: Session) -> None:
-    open_narrow(page, session)
-    page.get_by_text("Steps", exact=True).click()
-    page.locator("#rows [data-step='3']").click()
-    page.locator("[data-at='3']").wait_for()
-    expect_only(page, "Step")
-
-
-def test_the_other_tabs_stay_while_the_playhead_moves(page: Page, session: Session) -> None:
-    open_narrow(page, session)
-    page.get_by_text("Context", exact=True).click()
-    page.get_by_role("link", name="Next step").click()
-    expect(page.locator("[data-at='2']")).to_be_attached()
-    expect_only(page, "Context")
-
-
-def test_the_controls_stand_in_one_row(page: Page, session: Session) -> None:
-    open_narrow(page, session)
     names = ("Previous step", "Next step", "Next error")
     boxes = [page.get_by_role("link", name=name).bounding_box() for name in names]
     boxes.append(page.get_by_role("button", name="Play").bounding_box())
     assert len({round(box["y"]) for box in boxes if box}) == 1
     assert all(box and box["x"] + box["width"] <= 360 for box in boxes)
+
+    choose_tab(page, "Context")
+    expect_only(page, "Context")
+    page.locator("[data-jump] input[name=step]").fill("40")
+    page.keyboard.press("Enter")
+    expect(page.locator("[data-at='40']")).to_be_attached()
+    expect_only(page, "Context")  # also while the playhead moves
+    choose_tab(page, "Steps")
+    expect_only(page, "Steps")
+    expect(page.locator("#rows [data-step='40']")).to_be_in_viewport()
+    page.locator("#rows [data-step='39']").click()  # a row leads to the tab of the step
+    expect(page.locator("[data-at='39']")).to_be_attached()
+    expect_only(page, "Step")
+    choose_tab(page, "Context")
+    choose_tab(page, "Step")
+    expect_only(page, "Step")
 
 
 @pytest.mark.thorough
@@ -85,7 +75,7 @@ def test_a_wide_screen_shows_all_panes_and_each_kind_of_control_in_one_row(
 def test_the_tabs_work_without_scripts(plain: Page, server: str) -> None:
     session = record_session(sign_in(plain.context, server), 20)
     open_narrow(plain, session)
-    plain.get_by_text("Steps", exact=True).click()
+    choose_tab(plain, "Steps")
     expect_only(plain, "Steps")
     plain.locator("#rows [data-step='7']").click()
     expect_only(plain, "Step")

@@ -27,26 +27,26 @@ def drag(page: Page, start: float, end: float) -> None:
     page.mouse.up()
 
 
-def test_dragging_zooms_in_and_the_address_holds_it(page: Page, session: Session) -> None:
-    page.goto(page_of(session, "?step=50"))
-    drag(page, 0.252, 0.748)
-    expect(page).to_have_url(re.compile(r"step=50&zoom=31-90$"))
-    expect(page.locator("[data-bars] > a")).to_have_count(60)
-    page.keyboard.press("ArrowRight")
-    expect(page.locator("#step h2").first).to_have_text("Step 51")
-    expect(page).to_have_url(re.compile(r"step=51&zoom=31-90$"))
-    page.get_by_role("group", name="Zoom").get_by_role("link", name="all").click()
-    expect(page.locator("[data-bars] > a")).to_have_count(120)
-    assert step_in_view(page) == 51
-
-
-def test_a_click_between_bars_is_not_a_drag(page: Page, session: Session) -> None:
+def test_a_click_jumps_dragging_zooms_in_and_outside_of_a_zoom_the_playhead_is_hidden(
+    page: Page, session: Session
+) -> None:
     page.goto(page_of(session))
     box = page.locator(".timeline-chart").bounding_box()
     assert box
-    page.mouse.click(box["x"] + 0.5 * box["width"] + 3, box["y"] + 40)
+    page.mouse.click(box["x"] + 0.5 * box["width"] + 3, box["y"] + 40)  # between bars
     expect(page.locator("#step h2").first).to_have_text("Step 61")
     assert "zoom" not in page.url
+    drag(page, 0.252, 0.748)
+    expect(page).to_have_url(re.compile(r"step=61&zoom=31-90$"))
+    expect(page.locator("[data-bars] > a")).to_have_count(60)
+    expect(page.locator("[data-cursor]")).not_to_have_attribute("display", "none")
+    page.keyboard.press("G")
+    expect(page.locator("#step h2").first).to_have_text("Step 120")
+    expect(page).to_have_url(re.compile(r"step=120&zoom=31-90$"))
+    expect(page.locator("[data-cursor]")).to_have_attribute("display", "none")
+    page.get_by_role("group", name="Zoom").get_by_role("link", name="all").click()
+    expect(page.locator("[data-bars] > a")).to_have_count(120)
+    assert step_in_view(page) == 120
 
 
 @pytest.mark.parametrize("axis", [thorough("step"), "time"])
@@ -63,11 +63,3 @@ def test_the_playhead_stands_over_the_bar_of_its_step(page: Page, session: Sessi
     expect(page.locator("#step h2").first).to_have_text("Step 3")
     back = cursor.get_attribute("x") or ""
     assert float(back.rstrip("%")) == pytest.approx(float(place.rstrip("%")), abs=0.2)
-
-
-def test_outside_of_a_zoom_the_playhead_is_hidden(page: Page, session: Session) -> None:
-    page.goto(page_of(session, "?step=50&zoom=31-90"))
-    expect(page.locator("[data-cursor]")).not_to_have_attribute("display", "none")
-    page.keyboard.press("G")
-    expect(page.locator("#step h2").first).to_have_text("Step 120")
-    expect(page.locator("[data-cursor]")).to_have_attribute("display", "none")

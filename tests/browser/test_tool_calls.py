@@ -32,40 +32,34 @@ def session(project: Project) -> Session:
     return session
 
 
-def test_a_diff_is_copied_without_its_line_numbers(page: Page, session: Session) -> None:
+def test_a_diff_keeps_its_spaces_is_copied_without_line_numbers_and_stays_side_by_side(
+    page: Page, session: Session
+) -> None:
     page.goto(page_of(session, "?step=1"))
+    assert page.locator("#step ins").inner_text().strip() == "if x not in y:"
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.locator(".block-head").get_by_role("button", name="Copy").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == "if x in y:\nif x not in y:\n    a()\n"
-
-
-def test_the_words_of_a_line_keep_the_spaces_between_them(page: Page, session: Session) -> None:
-    page.goto(page_of(session, "?step=1"))
-    assert page.locator("#step ins").inner_text().strip() == "if x not in y:"
-
-
-def test_side_by_side_stays_chosen(page: Page, session: Session) -> None:
-    page.goto(page_of(session, "?step=1"))
+    split = page.locator("#step table.split")
     page.get_by_role("link", name="Side by side").click()
-    expect(page.locator("#step table.split")).to_be_visible()
-    page.reload()
-    expect(page.locator("#step table.split")).to_be_visible()
+    expect(split).to_be_visible()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".step-head h2")).to_contain_text("2")
+    page.keyboard.press("ArrowLeft")
+    expect(split).to_be_visible()
     page.get_by_role("link", name="Unified").click()
-    expect(page.locator("#step table.split")).to_have_count(0)
+    expect(split).to_have_count(0)
 
 
-def test_a_terminal_is_dark_in_both_schemes(page: Page, session: Session) -> None:
+def test_a_terminal_is_dark_in_both_schemes_and_an_image_is_drawn(page: Page, session: Session) -> None:
     page.goto(page_of(session, "?step=2"))
     ground = "getComputedStyle(document.querySelector('#step .screen')).backgroundColor"
     page.emulate_media(color_scheme="light")
     light = page.evaluate(ground)
     page.emulate_media(color_scheme="dark")
     assert page.evaluate(ground) == light == "rgb(15, 20, 27)"
-
-
-def test_an_image_is_drawn(page: Page, session: Session) -> None:
-    page.goto(page_of(session, "?step=3"))
+    page.keyboard.press("ArrowRight")
     image = page.get_by_role("img", name="Image, image/gif, 0.0 KB")
     expect(image).to_be_visible()
     assert image.evaluate("image => image.decode().then(() => image.naturalWidth)") == 1
