@@ -1,6 +1,6 @@
 """What an action with its result costs here and in another checkout: `… -m bench.append_before ../before`.
 
-Both servers run at once and answer by turns, so whatever disturbs the machine disturbs both.
+Both servers run at the same time and get requests alternately, so a disturbance affects both.
 """
 
 import os

@@ -1,6 +1,6 @@
 """What an action with its result costs on PostgreSQL, here and in another checkout: `… ../before`.
 
-Both servers run at once, on databases of one PostgreSQL, and record by turns. Processor time is that of a
+Both servers run at once, on databases of one PostgreSQL, and record alternately. Processor time is that of a
 server and its backends. Others may use the machine: the difference is the median of those of 240 turns.
 """
 
@@ -100,7 +100,7 @@ def _turn(sides: list[Side], number: int) -> list[tuple[float, float]]:
 
 
 def _median(values: list[float]) -> tuple[float, float, float]:
-    """The median within the interval that holds the true one in 95 of 100 cases."""
+    """The median, with its 95 % interval."""
     chance = random.Random(1)
     many = sorted(statistics.median(chance.choices(values, k=len(values))) for _ in range(2000))
     return many[50], statistics.median(values), many[1949]

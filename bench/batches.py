@@ -1,7 +1,7 @@
 """What one POST costs: with one step, and with 100 steps, compared with bare endpoints for the same JSON.
 
 The bare bulk endpoint inserts as many rows as Playhead: the entries, a row for each step, and the session.
-Processor time is that of the servers. It can be compared also while others use the machine.
+Processor time is that of the servers. It can also be compared while other programs use the machine.
 """
 
 import sys

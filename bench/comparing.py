@@ -1,7 +1,7 @@
 """Time of comparing two runs: 500 steps against 500 others, and forks of 100,000 steps with their parent.
 
-``python -m bench.comparing [sqlite|postgres] [STEPS…]``. The first page of 50 pairs is made, too, as the API
-and the page do. The cases take turns, so that a disturbance affects all.
+``python -m bench.comparing [sqlite|postgres] [STEPS…]``. The first page of 50 pairs is made as well, as the
+API and the page do. The cases take turns, so that a disturbance affects all.
 """
 
 import os
@@ -70,7 +70,7 @@ def measure(lengths: list[int]) -> None:
 
 
 def _other_run(session: Any) -> Any:
-    """A session of as many steps, of which every tenth calls something else."""
+    """A session with this many steps, of which every tenth makes a different call."""
     from bench.fill import step
     from historyapp.services.append import append
     from historyapp.services.sessions import create_session

@@ -1,6 +1,6 @@
 """The time of a compression run, compared with the time that its model calls need, with one worker and two.
 
-The model is a local server that takes 200 ms for an answer. The broker is Redis. Workers are processes.
+The model is a local server that responds after 200 ms. The broker is Redis. Workers are processes.
 """
 
 import json

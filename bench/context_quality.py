@@ -1,7 +1,7 @@
-"""How many of the identifiers that the next action needs a policy's context contains, and its price.
+"""The share of the identifiers of the next action that a policy's context contains, and its price.
 
 No model is called. Run it with a folder of transcripts in any format that can be imported:
-``python -m bench.context_quality FOLDER``. docs/context-quality.md says what the figures mean.
+``python -m bench.context_quality FOLDER``. docs/context-quality.md explains the figures.
 
 A third of the projects, chosen by a hash of their names, are left out unless ``--untouched`` asks for them
 alone: look at these once a policy is finished, and never to choose between two.

@@ -16,7 +16,7 @@ from historyapp.core.policies import POLICIES
 BUDGET = 2048
 ROUNDS = 100
 COLD_ROUNDS = 20
-"""For the slower measurements."""
+"""Rounds of the slower measurements."""
 MEASURE = """
 from bench.contexts import measure
 measure({ids})

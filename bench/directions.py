@@ -79,7 +79,7 @@ def _measure(fill: Callable[..., UUID], short: int, long: int) -> list[tuple[str
 
 
 def _bytes() -> int:
-    """The size of the database, with what its write-ahead log adds."""
+    """The size of the database, including its write-ahead log."""
     from django.db import connection
 
     with connection.cursor() as cursor:

@@ -104,7 +104,7 @@ def _table(title: str, cases: list[Case]) -> None:
 
 
 def recall(cases: Iterable[Case], write: Write, budget: int) -> tuple[Found, Found]:
-    """How many of the identifiers that each step takes from the past are in the texts of the steps before it.
+    """How many of the earlier identifiers that each step uses are in the texts of the previous steps.
 
     The first tally counts all identifiers, the second only those that appear in no input.
     """

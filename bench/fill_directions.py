@@ -37,7 +37,7 @@ def _go_on(project: Project, session: UUID, steps: int, first: int = 0) -> None:
 
 
 def rewinds(project: Project, amount: int, total: int) -> UUID:
-    """Each rewind takes back one step, and the session goes on after it: one more span each."""
+    """Each rewind cuts off one step, and the session continues after it, which adds one span."""
     session = _begin(project, f"{amount} rewinds")
     for number in range(amount):
         _go_on(project, session, total // amount + 1, number * (total // amount))
@@ -46,7 +46,7 @@ def rewinds(project: Project, amount: int, total: int) -> UUID:
 
 
 def takes(project: Project, amount: int, total: int) -> UUID:
-    """Step 6 is tried again and again before the session goes on: many takes with the same step numbers."""
+    """Step 6 is repeated before the session continues: many takes with the same step numbers."""
     session = _begin(project, f"{amount} takes of one step", 5)
     for _ in range(amount):
         _go_on(project, session, 1)
@@ -56,7 +56,7 @@ def takes(project: Project, amount: int, total: int) -> UUID:
 
 
 def forks(project: Project, amount: int, total: int) -> UUID:
-    """Each fork is a fork of the one before and goes on by a few steps."""
+    """Each fork is a fork of the previous one and adds a few steps."""
     session = _begin(project, "the first", STEPS // amount)
     for number in range(1, amount):
         session = fork(project, session).pk
@@ -67,7 +67,7 @@ def forks(project: Project, amount: int, total: int) -> UUID:
 
 
 def tags(project: Project, amount: int, total: int) -> UUID:
-    """A session with many tags, as a transcript may bring, in a project with many sessions of many tags."""
+    """A session with many tags, as in some transcripts, in a project with many such sessions."""
     numbers = count()
     for _ in range(200):
         some = [f"tag {next(numbers) % amount}" for _ in range(50)]
@@ -101,7 +101,7 @@ def summaries(project: Project, amount: int, total: int) -> UUID:
 
 
 def calls(project: Project, amount: int, total: int) -> UUID:
-    """The step in the middle has many tool calls, each with a result of its own entry."""
+    """The step in the middle has many tool calls, each with its result in a separate entry."""
     session = _begin(project, f"a step of {amount} calls", STEPS // 2 - 1)
     ids = [f"call {number}" for number in range(amount)]
     made = tuple(ToolCall(id=id, name="read", arguments={"path": id}) for id in ids)
@@ -132,7 +132,7 @@ DIRECTIONS: dict[str, tuple[Fill, int, int]] = {
     "calls": (calls, 10, 1_000),
     "open_calls": (open_calls, 20, 1_000),
 }
-"""For each direction how it is filled, and the short and the long amount."""
+"""For each direction: the function that fills it, the short amount and the long amount."""
 
 
 def numbered_steps() -> Iterator[tuple[dict[str, object], dict[str, object]]]:

@@ -1,7 +1,7 @@
 """Time and disk of finding a text in sessions of 100, 10,000 and 100,000 steps.
 
-The results are lines of this repository's own code. Each step has a name that no other has, so that rare and
-common texts can be asked for. ``python -m bench.finding [sqlite|postgres] [STEPS…]``.
+The results are lines of this repository's own code. Each step has a unique name, so both rare and common
+texts can be searched. ``python -m bench.finding [sqlite|postgres] [STEPS…]``.
 """
 
 import os

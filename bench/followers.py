@@ -1,4 +1,4 @@
-"""A reader of the project's events that goes on while servers are killed, and what it received."""
+"""A reader that follows the project's events while servers are killed, and the events that it received."""
 
 import threading
 import time
@@ -46,7 +46,7 @@ class Follower:
             return  # the client is closed
 
     def lost(self, expected: set[Place], seconds: float) -> int:
-        """How many entries no event has announced; waits for the last ones."""
+        """The number of entries that no event has announced. Waits for the last events."""
         end = time.monotonic() + seconds
         while (missing := expected - self.received.keys()) and not self.failed and time.monotonic() < end:
             time.sleep(0.05)

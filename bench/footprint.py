@@ -31,7 +31,7 @@ def _repeated() -> Iterator[tuple[Any, Any]]:
 
 
 def _natural() -> Iterator[tuple[Any, Any]]:
-    """Steps of the same sizes with text from this project's files, which seldom repeats."""
+    """Steps of the same sizes with text from this project's files, which rarely repeats."""
     files = [
         path
         for source in SOURCES

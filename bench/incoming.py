@@ -1,6 +1,7 @@
 """Records many steps while the worker of ``playhead up`` compresses them, and counts stalls and failures.
 
-Sessions compress automatically by extracts, so runs follow each other, and each wakes workers by the queue.
+Sessions are compressed automatically by extracts, so runs follow each other, and each wakes workers through
+the queue.
 """
 
 import re
@@ -35,7 +36,7 @@ class Incoming:
     uncompressed: int = 0
     """Steps without a summary, except those that stay detailed."""
     messages: int = 0
-    """Left in the queue."""
+    """Messages left in the queue."""
     log: str = ""
     files: set[str] = field(default_factory=set)
 
@@ -92,7 +93,7 @@ def _until_idle(ours: Installation, seconds: float = 300) -> None:
     end = time.monotonic() + seconds
     while ours.rows(_ACTIVE) or ours.rows(_DUE) or ours.rows(_QUEUED) != [(0,)]:
         if time.monotonic() > end:
-            break  # the report tells what is left
+            break  # the report shows what is left
         time.sleep(0.2)
 
 

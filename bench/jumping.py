@@ -1,7 +1,7 @@
 """Time on the server of jumps in long sessions, and of the palette in a project of many sessions.
 
-In each session only the last steps are of a kind, so that a jump from the middle passes all others, and one
-backwards finds nothing. ``python -m bench.jumping``.
+In each session only the last steps are of the searched kind, so a jump from the middle passes all others, and
+a jump backwards finds nothing. ``python -m bench.jumping``.
 """
 
 import os

@@ -1,8 +1,8 @@
 """Kills processes while ten writers append, and compares the log with what was acknowledged.
 
 The victims are the web process, ``playhead up`` alone, a worker and, with PostgreSQL, Redis and a backend of
-PostgreSQL. What is killed, and when, follows from the seed. In the end every acknowledged entry must be there
-once, at the position that was acknowledged, a reader of the events must have been told of each entry once,
+PostgreSQL. The seed determines which process is killed, and when. In the end every acknowledged entry must be
+there once, at the position that was acknowledged, a reader of the events must have received each entry once,
 and a rebuild of all projections must find no difference.
 """
 
@@ -39,7 +39,7 @@ from tests.redis import Redis, redis_server
 
 WRITERS = 10
 PATIENCE = 120
-"""Seconds in which the servers must answer again after a kill."""
+"""Seconds in which the servers must respond again after a kill."""
 HEADERS = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
 
 
@@ -55,7 +55,7 @@ class Writer:
     repeated: int = 0
     """Requests that were sent more than once."""
     refused: str = ""
-    """An answer that no kill explains."""
+    """A response that no kill explains."""
     session: str = ""
 
     def run(self, stopping: threading.Event) -> None:
@@ -93,7 +93,7 @@ def step(text: str) -> list[dict[str, Any]]:
 
 
 def request(port: int, method: str, path: str, body: object = None, key: str = "") -> tuple[int, Any]:
-    """Status and answer; 0 where no whole answer came."""
+    """Status and response; 0 if no complete response arrived."""
     client = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     headers = HEADERS | ({"Idempotency-Key": key} if key else {})
     try:
@@ -108,11 +108,11 @@ def request(port: int, method: str, path: str, body: object = None, key: str = "
 
 
 class Server:
-    """``playhead up``, which is started again at once."""
+    """``playhead up``, which is restarted at once."""
 
     def __init__(self, at: Installation, port: int) -> None:
         self.failed_starts: list[str] = []
-        """What each one printed."""
+        """The output of each process."""
         self._at, self._port = at, port
         self._logs = (at.home.with_name(f"up-{number}.log") for number in itertools.count())
         self._log = next(self._logs)
@@ -145,7 +145,7 @@ class Server:
         self.start()
 
     def wait(self) -> None:
-        """Returns when it answers. One that ended instead is counted and started again."""
+        """Returns when the server responds. A server that ended instead is counted and restarted."""
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
             assert self._process is not None
@@ -211,7 +211,7 @@ def kill_backend(url: str, chance: random.Random) -> None:
 
 @dataclass
 class Outcome:
-    """What was killed, and what the log lacks or has too often."""
+    """The killed processes, and entries that are missing in the log or stored twice."""
 
     by_part: Counter[str] = field(default_factory=Counter)
     acknowledged: int = 0
@@ -229,7 +229,7 @@ class Outcome:
     events_lost: int = 0
 
     def compare(self, writer: Writer, stored: list[dict[str, Any]]) -> None:
-        """Compares a session's entries with what its writer was told."""
+        """Compares a session's entries with the responses that its writer received."""
         found: dict[str, list[int]] = {}
         for entry in stored:
             (part,) = entry.get("tool_calls") or entry["results"]
@@ -310,7 +310,7 @@ def installation(folder: Path, url: str, redis: Redis | None) -> Installation:
 
 
 def compare_all(outcome: Outcome, writers: Sequence[Writer]) -> None:
-    """Compares what is stored with what was acknowledged, and with what the events announced."""
+    """Compares the stored entries with the acknowledged ones, and with the events."""
     stored = set()
     for writer in writers:
         entries = entries_of(writer.port, writer.session)
@@ -320,7 +320,7 @@ def compare_all(outcome: Outcome, writers: Sequence[Writer]) -> None:
 
 
 def wait_for_progress(server: Server, writers: Sequence[Writer]) -> None:
-    """Waits until something is acknowledged again, so that kills meet writers at work."""
+    """Waits until an append is acknowledged again, so that each kill happens while writers append."""
     server.wait()
     before = sum(len(writer.acknowledged) for writer in writers)
     end = time.monotonic() + PATIENCE

@@ -1,4 +1,4 @@
-"""What Lighthouse says of the signed-in session, overview and list pages.
+"""Lighthouse's scores of the session, overview and list pages, signed in.
 
 ``python -m bench.lighthouse [STEPS]`` starts a server with a session of 1,000 steps, or of another number.
 Lighthouse is not part of this project: install it with ``npm install -g lighthouse``, or name the program:

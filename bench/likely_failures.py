@@ -26,14 +26,14 @@ _Z = 1.96
 
 
 class Judged(NamedTuple):
-    """A labelled result, and what the rules say of it."""
+    """A labelled result, and the finding of the rules."""
 
     recorded: Recorded
     failed: bool
     reason: str
     finding: Finding | None
     weight: float | None
-    """For how many results it stands; None: the sample was not drawn with known shares."""
+    """The number of results that it represents; None if the sample was not drawn with known shares."""
 
     @property
     def is_set_aside(self) -> bool:

@@ -60,7 +60,7 @@ def main(database: str = "sqlite") -> None:
 
 
 def measure() -> None:
-    """Fills the project and gets the pages by turns. Runs inside Django."""
+    """Fills the project and requests the pages alternately. Runs inside Django."""
     client = fill()
     paths = [*(f"/?sort=-{name}" for name in SORTS), *(f"/?{query}" for query in FACETS)]
     cases: dict[str, Callable[[], Any]] = {path: partial(client.get, path) for path in paths}

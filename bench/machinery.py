@@ -114,7 +114,7 @@ def playhead(folder: Path, application: str = "historyapp.asgi:application") -> 
 
 
 def alternate(*jobs: Callable[[], object], rounds: int) -> list[float]:
-    """The median time of each job in milliseconds. Jobs run by turns, so a disturbance affects all."""
+    """The median time of each job in milliseconds. Jobs run alternately, so a disturbance affects all."""
     times: list[list[float]] = [[] for _ in jobs]
     for _ in range(rounds):
         for job, taken in zip(jobs, times, strict=True):

@@ -32,7 +32,7 @@ QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 class Machine:
     address: str
     prefix: tuple[str, ...] = ()
-    """What runs a command on it."""
+    """The prefix that runs a command on it."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Part:
         return total
 
     def memory(self) -> float:
-        """MB that only it and its children have, which one more of it takes."""
+        """Private memory of it and its children in MB: what an additional process takes."""
         assert self.process
         root = psutil.Process(self.process.pid)
         found = [each.memory_full_info().uss for each in (root, *root.children(recursive=True))]

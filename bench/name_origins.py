@@ -3,8 +3,9 @@
     python -m bench.name_origins [FOLDER] [--half "held back"]
 
 Each label names a file, the position of an action in it and the hash of a name, and says where the name first
-stood: in what the agent was given, in its own earlier words, or nowhere. Precision is the share of names for
-which the place that is shown is the labelled one; recall the share of names that stood somewhere for which a
+appeared: in what the agent was given, in its own earlier words, or nowhere. Precision is the share of names
+for which the place that is shown is the labelled one; recall the share of names that stood somewhere for
+which a
 right place is shown.
 """
 
@@ -74,7 +75,7 @@ def read(path: Path) -> tuple[list[Entry], Places]:
 
 
 def origin(places: Places, name: str, position: int) -> int | None:
-    """The position at which a name first stood before an action; None: nowhere."""
+    """The position at which a name first appeared before an action; None if it did not."""
     keys = {key for way in lookups(name) for key in way.keys}
     firsts = {key: places[key][0] for key in keys if key in places and places[key][0] < position}
     way = best_lookup(name, firsts)

@@ -45,7 +45,7 @@ def main(database: str = "sqlite", *lengths: str) -> None:
 
 
 def measure(length: int) -> None:
-    """Fills a session, makes its index and asks for the origins of some steps. Runs inside Django."""
+    """Fills a session, makes its index and reads the origins of some steps. Runs inside Django."""
     from historyapp.models import NameRun, Session
     from historyapp.models.history import History
     from historyapp.services.names.index import catch_up

@@ -58,7 +58,7 @@ def _page(person: Client, session: Session) -> tuple[float, float]:
 
 
 def _sessions(project: Project, length: int) -> Iterator[tuple[str, Session]]:
-    """A plain session, one with a take in each batch, and a fork of this one that goes on."""
+    """A plain session, one with a take in each batch, and a fork of the latter with further steps."""
     yield "plain", _filled(project, length, cut=0)
     taken = _filled(project, length, cut=CUT)
     yield "with takes", taken

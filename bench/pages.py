@@ -1,7 +1,7 @@
 """What a browser shows of sessions of 100, 10,000 and 100,000 steps, and when.
 
 ``python -m bench.pages [STEPS…]`` starts a server and a headless Chromium on this machine. Each visit has a
-cache of its own; the lengths take turns, so that a disturbance affects all. The longest length is compared
+cache of its own; the lengths alternate, so that a disturbance affects all. The longest length is compared
 with the shortest.
 """
 

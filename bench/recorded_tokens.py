@@ -38,7 +38,7 @@ class Miss(NamedTuple):
     reported: int
     expected: int
     unseen_changes: int
-    """Tokens that joined or left unseen since the first request of the window, as later ones showed."""
+    """Tokens added or removed without a record since the window's first request, as later requests showed."""
     unnamed_changes: int
     """Those of them since the newest event that the log names."""
 
@@ -48,12 +48,12 @@ class Miss(NamedTuple):
 
     @property
     def strict_share(self) -> float:
-        """The same if the unseen part were never fixed again within a window."""
+        """The same if the unseen part were never computed again within a window."""
         return abs(self.reported - self.expected + self.unseen_changes) / self.reported
 
     @property
     def named_share(self) -> float:
-        """The same if it were fixed again only at events that the log names."""
+        """The same if it were computed again only at events that the log names."""
         return abs(self.reported - self.expected + self.unnamed_changes) / self.reported
 
 

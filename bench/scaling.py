@@ -1,4 +1,4 @@
-"""Several web processes and workers over one PostgreSQL and one Redis: what one more costs.
+"""Several web processes and workers with one PostgreSQL and one Redis: the cost of one more process.
 
 Two cores show no speed-up. What is measured is processor time: of web processes, PostgreSQL, Redis and
 workers for each request, and how long requests wait for locks. Then parts are killed while agents record.
@@ -66,7 +66,7 @@ class Installation:
 
     @contextmanager
     def processes(self, webs: int, workers: int) -> Iterator[None]:
-        """So many web processes and workers, each on a machine of its own."""
+        """This many web processes and workers, each on a machine of its own."""
         machines = iter(self.network.machines)
         self.webs = [web(next(machines), self.folder, self.environment) for _ in range(webs)]
         self.workers = [worker(next(machines), self.folder, self.environment) for _ in range(workers)]
@@ -75,7 +75,7 @@ class Installation:
                 part.start()
             for address in self.addresses:
                 wait_for(address, WEB_PORT)
-            time.sleep(len(self.workers))  # they load spaCy, which is none of the requests' cost
+            time.sleep(len(self.workers))  # workers load spaCy, which is not a cost of requests
             yield
         finally:
             for part in (*self.webs, *self.workers):
@@ -246,7 +246,7 @@ def _sample(installed: Installation, waits: Counter[str], stop: threading.Event)
 
 
 def idle(installed: Installation, seconds: float) -> list[tuple[str, str, str]]:
-    """What the processes take while nobody asks them for anything."""
+    """The cost of the processes while they get no requests."""
     time.sleep(1)
     before = installed.used()
     time.sleep(seconds)
@@ -260,7 +260,8 @@ def idle(installed: Installation, seconds: float) -> list[tuple[str, str, str]]:
 
 
 def survive(installed: Installation, seconds: float, chance: random.Random) -> list[tuple[str, str, str]]:
-    """Parts are killed and started again while agents record; then every acknowledged entry is looked for."""
+    """Parts are killed and started again while agents record; then every acknowledged entry must be in the
+    log."""
     done, stop = Counter[str](), threading.Event()
     killer = threading.Thread(target=_kill_parts, args=(installed, chance, done, stop))
     agents = _agents(installed, seconds, "faults", compress=True)

@@ -43,7 +43,7 @@ REFUSED = (
     "e " * 20,
     "-the",
 )
-"""What nobody should send: each gets an answer within bounded time."""
+"""Hostile queries: each must get a response within bounded time."""
 
 
 @contextmanager
@@ -107,7 +107,7 @@ def _prepare(steps: int) -> list[tuple[str, str, str]]:
 
 
 def _settle() -> None:
-    """Brings the database's figures about its tables up to date, as its own chores do."""
+    """Updates the database's statistics about its tables, as its maintenance does."""
     from django.db import connection
 
     with connection.cursor() as cursor:
