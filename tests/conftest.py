@@ -14,7 +14,7 @@ from historyapp.core import language
 from historyapp.models import changes
 from historyapp.static import StaticFilesMiddleware
 from tests.examples import register_profiles
-from tests.installation import migrated
+from tests.installation import light_processes, migrated
 
 MADE_BY_MIGRATIONS = ("django_content_type", "auth_permission", "historyapp_release")
 
@@ -94,6 +94,13 @@ def _the_log_can_be_emptied_after_a_test(request: pytest.FixtureRequest) -> Iter
         cursor.execute("INSERT INTO historyapp_retentionpass (opened_at) VALUES (CURRENT_TIMESTAMP)")
         cursor.execute("DELETE FROM historyapp_entry")
         cursor.execute("DELETE FROM historyapp_retentionpass")
+
+
+@pytest.fixture(scope="module")
+def light() -> Iterator[None]:
+    """The processes that a module's tests start load no spaCy, which takes longest."""
+    with light_processes():
+        yield
 
 
 @pytest.fixture

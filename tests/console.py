@@ -23,7 +23,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests.forking import forked_playhead
-from tests.installation import copy_migrated
+from tests.installation import copy_migrated, light_processes
 
 ROOT = Path(__file__).parents[1]
 WIDTH = 100
@@ -31,6 +31,8 @@ SECONDS = 120
 ELLIPSIS = "…"
 """A line of its own that stands for any number of lines."""
 
+_PROGRAMS = ".bin"
+"""The folder in a reader's home folder that holds ``playhead``."""
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _PROGRAM = re.compile(r"^```python\n(# (\w+\.py)\n.*?)^```$", re.MULTILINE | re.DOTALL)
 _SECRET = re.compile(r"(\bph_|\bwhsec_|/sign-in/)[\w+/=-]{40,}")
@@ -135,15 +137,16 @@ class Reader:
         return [readable(text) for text in printed.split(f"{mark}\n")[: len(commands)]]
 
 
-def _save_demo(folder: Path) -> None:
-    """Saves what the first start of Playhead leaves in a home folder."""
-    database = copy_migrated(folder / ".playhead") / "playhead.sqlite3"
-    with _started(_environment(folder)):
+def _save_demo(home: Path, demo: Path) -> None:
+    """Saves in a folder what the first start of Playhead leaves in a home folder."""
+    database = home / ".playhead" / "playhead.sqlite3"
+    with _started(home):
         end = time.monotonic() + SECONDS
         # Otherwise every server on a copy of the folder starts a worker for the runs that are left.
         while _under_way(database):
             assert time.monotonic() < end, "the runs of the demo do not end"
             time.sleep(0.1)
+    shutil.copytree(home, demo, dirs_exist_ok=True, ignore=shutil.ignore_patterns(_PROGRAMS))
 
 
 def _under_way(database: Path) -> int:
@@ -164,12 +167,14 @@ def readers() -> Iterator[NewReader]:
     To load that process takes as long as all commands of a page.
     """
     with (
+        light_processes(),
         TemporaryDirectory(prefix="playhead-docs-") as demo,
         TemporaryDirectory(prefix="playhead-docs-") as folder,
     ):
         home = Path(folder).resolve()
-        _save_demo(Path(demo))
-        with forked_playhead(home / ".bin", _environment(home)):
+        copy_migrated(home / ".playhead")
+        with forked_playhead(home / _PROGRAMS, _environment(home)):
+            _save_demo(home, Path(demo))
             yield partial(_reader, Path(demo), home)
 
 
@@ -179,19 +184,19 @@ def _reader(demo: Path, home: Path) -> Iterator[Reader]:
     shutil.copytree(demo, home, dirs_exist_ok=True)
     environment = _environment(home)
     _write_transcript(home / ".claude" / "projects" / "-home-me-shop")
-    with _started(environment) as printed:
+    with _started(home) as printed:
         address, key = re.findall(r"ready at (\S+)|API key +(\S+)", printed)
         own = {"PLAYHEAD": f"{address[0]}/api/v1", "KEY": key[1]}
-        own["PATH"] = f"{home / '.bin'}{os.pathsep}{environment['PATH']}"
+        own["PATH"] = f"{home / _PROGRAMS}{os.pathsep}{environment['PATH']}"
         yield Reader(address[0], home, environment | own)
 
 
 def _empty(home: Path) -> None:
     """Deletes what an earlier reader left in the home folder."""
     for path in home.iterdir():
-        if path.is_dir() and path.name != ".bin":
+        if path.is_dir() and path.name != _PROGRAMS:
             shutil.rmtree(path)
-        elif path.name != ".bin":
+        elif path.name != _PROGRAMS:
             path.unlink()
 
 
@@ -207,10 +212,10 @@ def _environment(home: Path) -> dict[str, str]:
 
 
 @contextmanager
-def _started(environment: dict[str, str]) -> Iterator[str]:
+def _started(home: Path) -> Iterator[str]:
     """What ``playhead up`` prints until it serves; it is stopped afterwards."""
-    command = [sys.executable, str(ROOT / "manage.py"), "up", "--port", "0"]
-    server = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    command = [str(home / _PROGRAMS / "playhead"), "up", "--port", "0"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert server.stdout
         yield "".join(iter(server.stdout.readline, "  Ctrl-C stops it.\n"))

@@ -1,15 +1,16 @@
 """A program ``playhead`` that starts quickly: a process that has loaded all modules forks for each command.
 
 To load Playhead takes 0.5 to 1.5 seconds of processor time, for each command of a page of the documentation.
+The web process of ``playhead up`` is a fork too, of its supervisor, and so has all modules from its start.
 """
 
 import os
-import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -19,9 +20,23 @@ signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 with socket.socket(socket.AF_UNIX) as server:
     server.connect({address!r})
     socket.send_fds(server, ["\\0".join([os.getcwd(), *sys.argv]).encode()], [0, 1, 2])
+    forked = int.from_bytes(server.recv(4), "big")
+    signal.signal(signal.SIGTERM, lambda number, frame: os.kill(forked, number))
     code = server.recv(1)
 sys.exit(code[0] if code else "playhead: the process that ran the command has crashed")
 """
+
+_LOADED = (
+    "historyapp.asgi",
+    "historyapp.celery",
+    "historyapp.management.commands.import",
+    "historyapp.terminal.command_line",
+    "historyapp.terminal.local",
+    "historyapp.urls",
+    "httpx",
+    "rich.table",
+)
+"""What takes long to load. The first one sets Django up."""
 
 
 @contextmanager
@@ -48,19 +63,24 @@ def forked_playhead(folder: Path, environment: Mapping[str, str]) -> Iterator[No
 
 
 def _fork_for_each(listening: socket.socket) -> None:
-    from historyapp import wsgi  # noqa: F401 it is what takes long
+    for module in _LOADED:
+        import_module(module)
     from historyapp.core.vocabularies import tokenizer
-    from historyapp.urls import urlpatterns  # noqa: F401
+    from historyapp.management.commands import up
+    from historyapp.supervisor import supervise
 
     tokenizer("o200k_base")
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them: their programs get the exit codes
+    vars(up)["become_supervisor"] = supervise  # without exec, which would drop the modules
+    running: set[int] = set()
     while True:
         program, _ = listening.accept()
-        if os.fork() == 0:
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        running -= {pid for pid in running if os.waitpid(pid, os.WNOHANG) != (0, 0)}
+        if (pid := os.fork()) == 0:
             listening.close()
+            program.sendall(os.getpid().to_bytes(4, "big"))
             program.sendall(bytes([_run(program)]))
             os._exit(0)
+        running.add(pid)
         program.close()
 
 

@@ -134,6 +134,20 @@ def migrated() -> Path:
 
 
 @contextmanager
+def light_processes() -> Iterator[None]:
+    """The processes that start meanwhile have ``tests/light/spacy.py`` instead of spaCy."""
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "tests" / "light"), before]))
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before
+
+
+@contextmanager
 def installation(folder: Path, *, migrated: bool = False, **settings: str) -> Iterator[Installation]:
     """Has no tables unless it is ``migrated``. Processes that still run at the end are killed."""
     if migrated and not os.environ.get("DATABASE_URL"):
