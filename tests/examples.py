@@ -1,6 +1,7 @@
 """What ``make test`` leaves to ``make test-all``: most examples of properties, and some parameters.
 
-The profile ``ci`` is the default; ``--hypothesis-profile all`` chooses the other one.
+The profile ``ci`` is the default, and ``--hypothesis-profile all`` chooses all examples. ``few`` is for a
+test that runs other tests.
 """
 
 from typing import Any
@@ -13,15 +14,23 @@ _PART = 8
 
 
 def register_profiles() -> None:
-    """Both profiles. They have no deadline: the machine may be busy with other things."""
+    """The profiles. They have no deadline: the machine may be busy with other things."""
     settings.register_profile("all", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.register_profile("ci", settings.get_profile("all"), max_examples=100 // _PART)
+    settings.register_profile("few", settings.get_profile("all"), max_examples=_PART)
+
+
+def all_are_tried() -> bool:
+    """Whether this run is that of ``make test-all``."""
+    return settings.get_current_profile_name() == "all"
 
 
 def examples(maximum: int, *, minimum: int = _PART, part: int = _PART) -> int:
-    """The number of examples for the loaded profile: one in ``part`` of ``all``'s, or all of them."""
-    if settings.get_current_profile_name() == "all":
+    """The number of examples for the loaded profile: all of them, one in ``part``, or the minimum."""
+    if all_are_tried():
         return maximum
+    if settings.get_current_profile_name() == "few":
+        return min(maximum, minimum)
     return max(maximum // part, min(maximum, minimum))
 
 

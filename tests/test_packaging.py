@@ -141,6 +141,12 @@ def test_the_wheel_holds_templates_and_static_files(wheel: Path) -> None:
 
 
 @pytest.mark.slow
+def test_the_wheel_says_that_it_has_types(wheel: Path) -> None:
+    assert "historyapp/py.typed" in zipfile.ZipFile(wheel).namelist()
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_users_type_checker_sees_the_types_of_the_client(wheel: Path, tmp_path: Path) -> None:
     """In an environment of its own, where the wheel is installed as any package."""
     venv.create(tmp_path / "env", with_pip=False)
