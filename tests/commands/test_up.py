@@ -24,7 +24,7 @@ from django.core.management import CommandError, call_command
 
 from historyapp.supervisor import STOP_SECONDS
 from tests.examples import thorough
-from tests.installation import copy_migrated
+from tests.installation import copy_migrated, light_processes
 
 pytestmark = pytest.mark.slow
 
@@ -91,10 +91,20 @@ def up(home: Path) -> Iterator[Up]:
 
 @pytest.fixture(scope="module")
 def shared_up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    """A server for tests that leave it running, because a start takes 1.5 seconds."""
-    home = copy_migrated(tmp_path_factory.mktemp("shared") / "home")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PLAYHEAD_IDLE_SECONDS", "1")
+    """The first start with an empty folder, for several tests. The last of them kills it."""
+    folder = tmp_path_factory.mktemp("shared")
+    with pytest.MonkeyPatch.context() as patch, light_processes():
+        patch.setenv("PLAYHEAD_IDLE_SECONDS", "2")
+        home = folder / "option"
+        up = Up(folder / "variable", "--no-demo", "--home", str(home), "--host", "localhost")
+    up.home = home
+    yield from _until_killed(up)
+
+
+@pytest.fixture(scope="module")
+def up_under_nohup(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    home = copy_migrated(tmp_path_factory.mktemp("nohup") / "home")
+    with hangup(signal.SIG_IGN):
         up = Up(home, "--no-demo")
     yield from _until_killed(up)
 
@@ -115,27 +125,6 @@ def hangup(handler: signal.Handlers) -> Iterator[None]:
         signal.signal(signal.SIGHUP, before)
 
 
-def test_a_first_start_makes_its_folder_and_a_second_one_keeps_its_key(tmp_path: Path) -> None:
-    """The folder is that of the option, which wins over the variable. The link to sign in is always new."""
-    folder = tmp_path / "option"
-    with hangup(signal.SIG_DFL):  # these tests may run under nohup
-        first, second = (
-            Up(tmp_path / "variable", "--no-demo", "--home", str(folder), "--host", host)
-            for host in ("localhost", "0.0.0.0")
-        )
-    assert re.search(rf"Sign in +http://localhost:{first.port}/sign-in/\S{{20,}}\n", first.printed)
-    for up, how in ((first, signal.SIGTERM), (second, signal.SIGHUP)):
-        assert up.get("/readyz") == 200
-        assert up.stop(how) == 0
-        assert f"Data      {folder}\n" in up.printed
-        assert up.printed.endswith("Ctrl-C stops it.\n")
-    keys = [re.findall(r"API key +(ph_\S{20,})\n", up.printed) for up in (first, second)]
-    links = [re.findall(r"/sign-in/(\S+)", up.printed) for up in (first, second)]
-    assert keys[0] == keys[1] != []
-    assert links[0] != links[1]
-    assert [path.name for path in tmp_path.iterdir()] == ["option"]
-
-
 @pytest.mark.thorough
 def test_it_listens_on_the_default_host_and_ctrl_c_stops_it_cleanly(home: Path) -> None:
     up = Up(home, "--no-demo", "--host", "127.0.0.1")
@@ -144,11 +133,19 @@ def test_it_listens_on_the_default_host_and_ctrl_c_stops_it_cleanly(home: Path) 
     assert up.printed.endswith("Ctrl-C stops it.\n")
 
 
+def test_it_loads_no_more_than_it_needs(up_under_nohup: Up) -> None:
+    """Django is in the web process alone; spaCy, the SDKs and Celery are nowhere before they are needed."""
+    parent, (web,) = psutil.Process(up_under_nohup.process.pid), up_under_nohup.family
+    loaded = {process.pid: [map.path for map in process.memory_maps()] for process in (parent, web)}
+    assert not [path for path in loaded[parent.pid] if "pydantic_core" in path]
+    assert not [path for path in loaded[web.pid] if "/spacy/" in path or "/numpy/" in path]
+    assert sum(process.memory_info().rss for process in (parent, web)) < 150_000_000
+
+
 def test_under_nohup_it_outlives_its_terminal_and_ctrl_c_for_the_whole_group_stops_it_cleanly(
-    home: Path,
+    up_under_nohup: Up,
 ) -> None:
-    with hangup(signal.SIG_IGN):
-        up = Up(home, "--no-demo")
+    up = up_under_nohup
     up.process.send_signal(signal.SIGHUP)
     with pytest.raises(subprocess.TimeoutExpired):
         up.process.wait(timeout=1)
@@ -158,13 +155,13 @@ def test_under_nohup_it_outlives_its_terminal_and_ctrl_c_for_the_whole_group_sto
     assert up.wait() == 0
 
 
-def test_it_loads_no_more_than_it_needs(shared_up: Up) -> None:
-    """Django is in the web process alone; spaCy, the SDKs and Celery are nowhere before they are needed."""
-    parent, (web,) = psutil.Process(shared_up.process.pid), shared_up.family
-    loaded = {process.pid: [map.path for map in process.memory_maps()] for process in (parent, web)}
-    assert not [path for path in loaded[parent.pid] if "pydantic_core" in path]
-    assert not [path for path in loaded[web.pid] if "/spacy/" in path or "/numpy/" in path]
-    assert sum(process.memory_info().rss for process in (parent, web)) < 150_000_000
+def test_a_first_start_makes_the_folder_of_the_option_which_wins_over_the_variable(shared_up: Up) -> None:
+    link = rf"Sign in +http://localhost:{shared_up.port}/sign-in/\S{{20,}}\n"
+    assert re.search(link, shared_up.printed)
+    assert re.search(r"API key +ph_\S{20,}\n", shared_up.printed)
+    assert f"Data      {shared_up.home}\n" in shared_up.printed
+    assert [path.name for path in shared_up.home.parent.iterdir()] == ["option"]
+    assert shared_up.get("/readyz") == 200
 
 
 @pytest.mark.parametrize("times", [2, thorough(3)])
@@ -187,7 +184,7 @@ def record_with_contexts(up: Up) -> None:
     text = "The parser drops the last line when the file does not end in a newline. " * 40
     with api_of(up) as api:
         session = api.post("/sessions", json={"settings": {"compress_automatically": False}}).json()["id"]
-        for number in range(20):
+        for number in range(6):
             steps = [
                 {"kind": "model_output", "use_tool": {"name": "read", "arguments": {"path": f"{number}.py"}}},
                 {"kind": "tool_results", "results": [{"status": "success", "outputs": f"{number} {text}"}]},
@@ -200,22 +197,6 @@ def api_of(up: Up) -> httpx.Client:
     key = re.findall(r"API key +(\S+)", up.printed)[0]
     headers = {"Authorization": f"Bearer {key}"}
     return httpx.Client(base_url=f"http://127.0.0.1:{up.port}/api/v1", headers=headers, timeout=30)
-
-
-def test_a_worker_is_started_for_a_run_ends_once_it_is_idle_and_is_replaced_once_it_is_killed(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PLAYHEAD_IDLE_SECONDS", "2")
-    up = Up(home, "--no-demo")
-    idle = compress(up)
-    idle.wait(20)
-    assert up.get("/readyz") == 200
-    killed = compress(up)
-    assert killed.pid != idle.pid
-    killed.kill()
-    killed.wait(5)
-    up.family.append(compress(up))
-    assert up.stop(signal.SIGTERM) == 0
 
 
 def compress(up: Up) -> psutil.Process:
@@ -238,20 +219,6 @@ def compress(up: Up) -> psutil.Process:
     web, *_ = up.family
     (worker,) = [child for child in psutil.Process(up.process.pid).children() if child.pid != web.pid]
     return worker
-
-
-@pytest.mark.parametrize("_", [0, *map(thorough, range(1, 10))])
-def test_neither_web_process_nor_worker_outlives_a_kill_and_a_start_right_after_it_works(
-    up: Up, home: Path, _: int
-) -> None:
-    up.family.append(compress(up))
-    up.process.kill()
-    up.process.wait()
-    again = Up(home, "--no-demo", "--port", str(up.port))
-    assert again.port == up.port, again.printed
-    assert again.get("/readyz") == 200
-    assert again.stop(signal.SIGTERM) == 0
-    assert up.wait() == -signal.SIGKILL
 
 
 ORPHAN = """
@@ -316,11 +283,54 @@ def playhead(home: Path, *arguments: str) -> str:
 
 def test_a_sign_in_link_made_later_leads_to_the_running_server(shared_up: Up, home: Path) -> None:
     link = playhead(shared_up.home, "sign-in")
-    assert link.startswith(f"http://127.0.0.1:{shared_up.port}/sign-in/")
+    assert link.startswith(f"http://localhost:{shared_up.port}/sign-in/")
     assert shared_up.get(urlsplit(link.strip()).path) == 200
     (left,) = shared_up.home.glob("server-*.json")
     shutil.copy(left, home)  # as a killed server leaves it
     assert playhead(home, "sign-in").startswith("http://127.0.0.1:8000/sign-in/")
+
+
+def test_workers_start_for_runs_and_end_when_idle_and_a_kill_of_the_server_leaves_no_process(
+    shared_up: Up,
+) -> None:
+    """The next start, right after the kill, has the same key and a new link to sign in."""
+    idle = compress(shared_up)
+    idle.wait(20)
+    assert shared_up.get("/readyz") == 200
+    killed = compress(shared_up)
+    assert killed.pid != idle.pid
+    killed.kill()
+    killed.wait(5)
+    again = kill_with_worker_and_start(shared_up)
+    keys, links = (
+        [re.findall(pattern, up.printed) for up in (shared_up, again)]
+        for pattern in (r"API key +(ph_\S{20,})\n", r"/sign-in/(\S+)")
+    )
+    assert keys[0] == keys[1] != []
+    assert links[0] != links[1]
+    assert again.stop(signal.SIGHUP) == 0
+    assert again.printed.endswith("Ctrl-C stops it.\n")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("_", range(9))
+def test_neither_web_process_nor_worker_outlives_a_kill_and_a_start_right_after_it_works(
+    up: Up, _: int
+) -> None:
+    assert kill_with_worker_and_start(up).stop(signal.SIGTERM) == 0
+
+
+def kill_with_worker_and_start(up: Up) -> Up:
+    """Kills a server that has a worker, and starts another one with its folder and port."""
+    up.family.append(compress(up))
+    up.process.kill()
+    up.process.wait()
+    with hangup(signal.SIG_DFL):  # these tests may run under nohup
+        again = Up(up.home, "--no-demo", "--host", "0.0.0.0", "--port", str(up.port))
+    assert again.port == up.port, again.printed
+    assert again.get("/readyz") == 200
+    assert up.wait() == -signal.SIGKILL
+    return again
 
 
 def refused(home: Path, *options: str, **variables: str) -> str:
