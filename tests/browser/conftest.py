@@ -14,20 +14,18 @@ from playwright.sync_api import (
     ConsoleMessage,
     Error,
     Page,
-    ViewportSize,
     expect,
     sync_playwright,
 )
 
 from historyapp.models import Project
 from tests.browser.chromium import FLAGS, find
-from tests.browser.visits import PATIENCE, sign_in
+from tests.browser.visits import PATIENCE, VIEWPORT, sign_in
 
 # playwright's synchronous API keeps an event loop in this thread, which Django takes for asynchronous code.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 
 expect.set_options(timeout=PATIENCE)
-VIEWPORT: ViewportSize = {"width": 1280, "height": 720}
 
 
 @pytest.fixture(scope="package")

@@ -11,7 +11,7 @@ from historyapp.models import Project, Session
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, rewind
 from historyapp.services.sessions import create_session
-from tests.browser.visits import page_of, sign_in
+from tests.browser.visits import VIEWPORT, page_of, sign_in, skim
 from tests.services.drafts import act, ask, draft, failed, ok
 
 
@@ -79,41 +79,40 @@ def bookmarked(page: Page) -> None:
     expect(page.locator("#rows .bookmark-6")).to_be_visible()
 
 
+def finds(page: Page) -> None:
+    expect(page.locator("[data-search]")).to_be_focused()
+
+
+def helps(page: Page) -> None:
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
+
+
 DOES: dict[str, Callable[[Page], None]] = {
     "play": play,
     "slower": lambda page: speed_is(page, "×1"),
     "faster": lambda page: speed_is(page, "×4"),
     "bookmark": bookmarked,
-    "find": lambda page: expect(page.locator("[data-search]")).to_be_focused(),
-    "help": lambda page: expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible(),
+    "find": finds,
+    "help": helps,
 }
 
 
-def test_every_key_of_the_table_leads_where_it_says(page: Page, session: Session) -> None:
+def test_every_key_of_the_table_does_what_it_says(page: Page, session: Session) -> None:
     page.goto(page_of(session, "?step=6&find=needle"))
-    for key in (key for row in KEYS for key in row.keys if key.action in LEADS):
-        page.keyboard.press(key.key)
-        step_is(page, LEADS[key.action])
-        page.locator("#rows [data-step='6']").click()
-        step_is(page, 6)
+    skim(page)
+    for key in (key for row in KEYS for key in row.keys):
+        if key.action in LEADS:
+            page.keyboard.press(key.key)
+            step_is(page, LEADS[key.action])
+            page.evaluate("send('go', { step: 6 })")
+        else:
+            page.get_by_label("Speed").select_option("2")
+            page.keyboard.press("Space" if key.key == " " else key.key)
+            DOES[key.action](page)
+            page.keyboard.press("Space" if key.action == "play" else "Escape")
 
 
-def test_every_other_key_of_the_table_does_what_it_says(page: Page, session: Session) -> None:
-    for key in (key for row in KEYS for key in row.keys if key.action not in LEADS):
-        page.goto(page_of(session, "?step=6&find=needle"))
-        page.get_by_label("Speed").select_option("2")
-        page.keyboard.press("Space" if key.key == " " else key.key)
-        DOES[key.action](page)
-
-
-def test_a_jump_to_nowhere_says_so_and_stays(page: Page, session: Session) -> None:
-    page.goto(page_of(session, "?step=12"))
-    page.keyboard.press("c")
-    expect(page.locator("#jump-note")).to_have_text("There is no later compaction by the agent.")
-    step_is(page, 12)
-
-
-def test_jumps_that_are_pressed_quickly_follow_each_other(page: Page, session: Session) -> None:
+def test_keys_follow_each_other_and_a_jump_to_nowhere_says_so(page: Page, session: Session) -> None:
     page.goto(page_of(session, "?step=1"))
     for key in "eu":
         page.keyboard.press(key)
@@ -121,19 +120,11 @@ def test_jumps_that_are_pressed_quickly_follow_each_other(page: Page, session: S
     page.keyboard.press("e")
     page.keyboard.press("g")
     step_is(page, 1)
-
-
-def test_keys_do_nothing_while_a_modifier_is_held_or_a_field_has_the_focus(
-    page: Page, session: Session
-) -> None:
-    page.goto(page_of(session, "?step=6"))
-    for modifier in ("Control", "Alt", "Meta"):
-        page.keyboard.press(f"{modifier}+e")
-        page.keyboard.press(f"{modifier}+j")
-    page.locator("[data-search]").press("j")
-    page.keyboard.press("Escape")
-    page.keyboard.press("k")
-    step_is(page, 5)
+    page.keyboard.press("G")
+    step_is(page, 12)
+    page.keyboard.press("c")
+    expect(page.locator("#jump-note")).to_have_text("There is no later compaction by the agent.")
+    step_is(page, 12)
 
 
 def press(page: Page, key: str, code: str, *, shift: bool = False) -> None:
@@ -142,10 +133,18 @@ def press(page: Page, key: str, code: str, *, shift: bool = False) -> None:
     page.locator("body").dispatch_event("keydown", detail)
 
 
-def test_on_a_keyboard_with_other_letters_the_keys_are_where_the_latin_ones_are(
+def test_other_layouts_have_the_keys_at_their_places_and_modifiers_and_fields_keep_theirs(
     page: Page, session: Session
 ) -> None:
     page.goto(page_of(session, "?step=6"))
+    skim(page)
+    for modifier in ("Control", "Alt", "Meta"):
+        page.keyboard.press(f"{modifier}+e")
+        page.keyboard.press(f"{modifier}+j")
+    page.locator("[data-search]").press("j")
+    page.keyboard.press("Escape")
+    page.keyboard.press("k")
+    step_is(page, 5)
     press(page, "у", "KeyE")
     step_is(page, 8)
     press(page, "У", "KeyE", shift=True)
@@ -153,12 +152,16 @@ def test_on_a_keyboard_with_other_letters_the_keys_are_where_the_latin_ones_are(
     press(page, "п", "KeyG")
     step_is(page, 1)
     press(page, "/", "Digit7", shift=True)  # German
-    expect(page.locator("[data-search]")).to_be_focused()
+    finds(page)
 
 
-def test_keys_can_be_turned_off_and_stay_so(page: Page, session: Session) -> None:
+def test_keys_are_turned_off_in_their_list_which_opens_at_its_beginning(page: Page, session: Session) -> None:
     page.goto(page_of(session, "?step=6"))
+    page.set_viewport_size({"width": 360, "height": 600})
     page.keyboard.press("?")
+    expect(page.get_by_role("heading", name="Keyboard shortcuts")).to_be_in_viewport()
+    assert page.evaluate("document.getElementById('help').scrollTop") == 0
+    page.set_viewport_size(VIEWPORT)
     page.get_by_label("Use single-key shortcuts on this page").uncheck()
     page.keyboard.press("Escape")
     page.keyboard.press("j")
@@ -172,14 +175,6 @@ def test_keys_can_be_turned_off_and_stay_so(page: Page, session: Session) -> Non
     page.keyboard.press("Escape")
     page.keyboard.press("j")
     step_is(page, 7)
-
-
-def test_the_list_of_keys_opens_at_its_beginning(page: Page, session: Session) -> None:
-    page.set_viewport_size({"width": 360, "height": 600})
-    page.goto(page_of(session))
-    page.keyboard.press("?")
-    expect(page.get_by_role("heading", name="Keyboard shortcuts")).to_be_in_viewport()
-    assert page.evaluate("document.getElementById('help').scrollTop") == 0
 
 
 @pytest.mark.thorough
