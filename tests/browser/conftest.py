@@ -122,6 +122,7 @@ def plain(_tab_without_scripts: Page, server: str) -> Iterator[Page]:
 
 def _clean(page: Page) -> None:
     """Makes a page as a new one is. A page of the same server keeps the process that draws it."""
+    page.context.set_offline(False)
     page.unroute_all(behavior="ignoreErrors")
     page.goto("/healthz")
     page.context.clear_cookies()

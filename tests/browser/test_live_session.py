@@ -11,7 +11,7 @@ from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.start import start_run
 from historyapp.services.rewinds import Target, rewind
 from historyapp.services.sessions import change_session, create_session
-from tests.browser.visits import choose, page_of, record_session
+from tests.browser.visits import choose, hide, page_of, record_session
 from tests.services.drafts import act, ask, failed, ok
 
 
@@ -48,16 +48,6 @@ def asked(page: Page) -> list[str]:
 
     page.on("request", note)
     return found
-
-
-def hide(page: Page, hidden: bool) -> None:
-    page.evaluate(
-        """hidden => {
-            Object.defineProperty(document, "hidden", { configurable: true, value: hidden });
-            document.dispatchEvent(new Event("visibilitychange"));
-        }""",
-        hidden,
-    )
 
 
 def test_a_playhead_at_the_newest_step_follows(page: Page, project: Project, session: Session) -> None:

@@ -68,8 +68,19 @@ SKIM = """() => {
 
 
 def skim(page: Page) -> None:
-    """From now on a move shows only the number of its step. To load steps takes most of the time of a move."""
+    """From now on a move shows only the number of its step. To load steps takes most of a move's time."""
     page.evaluate(SKIM)
+
+
+def hide(page: Page, hidden: bool) -> None:
+    """Lets the page believe that its tab is in the background."""
+    page.evaluate(
+        """hidden => {
+            Object.defineProperty(document, "hidden", { configurable: true, value: hidden });
+            document.dispatchEvent(new Event("visibilitychange"));
+        }""",
+        hidden,
+    )
 
 
 def choose(page: Page, name: str) -> None:

@@ -1,9 +1,11 @@
 """How long a replay shows a step."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from django.test import Client
 
 from dashboard.pace import MAX_PAUSE, MIN, SHORTENED, Pace, StepTimes, Writing, pace_of, replay_time
 from historyapp.core.dates import UNDATED
@@ -12,6 +14,7 @@ from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.sessions import create_session
 from tests.dashboard.long_sessions import long_session
+from tests.dashboard.pages import html
 from tests.services.drafts import act, draft, ok
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -163,11 +166,18 @@ def test_the_time_of_a_replay_counts_shortened_stretches(project: Project) -> No
     assert replay_time(history) == (1, [0, last, last + middle, last + middle + first])
 
 
-def test_a_run_without_times_has_no_time_of_a_replay(project: Project) -> None:
+def test_a_run_without_times_has_no_time_of_a_replay_and_goes_one_step_a_beat(
+    alice: Client, project: Project
+) -> None:
     session = create_session(project)
     append(project, session.pk, [draft(act("ls").body, UNDATED), draft(ok().body, UNDATED)])
     session.refresh_from_db()
     assert replay_time(History(session)).times == []
+    page = html(alice.get(f"/sessions/{session.pk}"))
+    assert 'title="Pace of the replay. This run has no times."' in page
+    assert '<option value="recorded" disabled>no times recorded</option>' in page
+    assert '<option value="step" selected>' in page
+    assert re.search(r'class="clock[^>]*>\s*undated', page)
 
 
 def test_the_time_of_a_long_replay_is_estimated_from_some_steps(project: Project) -> None:
