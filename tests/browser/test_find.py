@@ -23,7 +23,7 @@ def record(project: Project) -> Session:
     drafts = []
     for number in range(1, 13):
         drafts.append(act("grep", pattern="EnsureSetup" if number % 4 == 3 else "other"))
-        long = "\n".join(f"line {line}" for line in range(900)) + "\nensureSetup()"
+        long = "\n".join(f"line {line}" for line in range(300)) + "\nensureSetup()"
         drafts.append(ok(outputs=long if number == 7 else "nothing here"))
     append(project, session.pk, drafts)
     session.refresh_from_db()
@@ -54,34 +54,44 @@ def step_is(page: Page, number: int) -> None:
     expect(page.locator("#step [data-at]").first).to_have_attribute("data-at", str(number))
 
 
-def test_keys_lead_from_hit_to_hit_and_the_address_holds_the_search(page: Page, session: Session) -> None:
+def test_keys_lead_from_hit_to_hit_which_are_marked_and_the_address_holds_the_search(
+    page: Page, session: Session
+) -> None:
     page.goto(page_of(session, "?step=4"))
     find(page, "ensuresetup")
     step_is(page, 7)
     expect(page.locator("[data-found]")).to_contain_text("2 of 3")
+    expect_marks_on_the_timeline(page, 3, 7, 11)
+    expect_marks_in_folded_text_once_it_is_open(page)
     page.keyboard.press("n")
     step_is(page, 11)
     expect(page.locator("[data-found]")).to_contain_text("3 of 3")
     page.keyboard.press("n")
     step_is(page, 3)
-    page.keyboard.press("N")
-    step_is(page, 11)
-    expect(page).to_have_url(re.compile(r"\?step=11&find=ensuresetup$"))
-    page.keyboard.press("ArrowLeft")
-    step_is(page, 10)
+    expect(page).to_have_url(re.compile(r"\?step=3&find=ensuresetup$"))
+    page.keyboard.press("ArrowRight")
+    step_is(page, 4)
     expect(page.locator("[data-found]")).to_contain_text("3 steps")
-    expect(page).to_have_url(re.compile(r"\?step=10&find=ensuresetup$"))
+    wait_for_marks(page, 0, 0)
+    expect(page).to_have_url(re.compile(r"\?step=4&find=ensuresetup$"))
     page.reload()
     page.keyboard.press("N")
-    step_is(page, 7)
+    step_is(page, 3)
+    page.keyboard.press("N")
+    step_is(page, 11)
+    page.locator("[data-find-clear]").click()
+    expect_marks_on_the_timeline(page)
+    expect(page).to_have_url(re.compile(r"\?step=11$"))
 
 
-def test_matches_are_marked_in_the_step_and_in_folded_text_once_it_is_open(
-    page: Page, session: Session
-) -> None:
-    page.goto(page_of(session, "?step=3&find=ensuresetup"))
-    wait_for_marks(page, 1)
-    page.goto(page_of(session, "?step=7&find=ensuresetup"))
+def expect_marks_on_the_timeline(page: Page, *steps: int) -> None:
+    marks = page.locator("#timeline [data-hits] rect")
+    expect(marks).to_have_count(len(steps))
+    places = [float((mark.get_attribute("x") or "").rstrip("%")) for mark in marks.all()]
+    assert places == pytest.approx([100 * (step - 0.5) / 12 for step in steps], abs=0.5)
+
+
+def expect_marks_in_folded_text_once_it_is_open(page: Page) -> None:
     wait_for_marks(page, 1)
     before = marked(page)
     unfold = page.locator("#step a.unfold")
@@ -90,20 +100,6 @@ def test_matches_are_marked_in_the_step_and_in_folded_text_once_it_is_open(
         unfold.first.click()
         expect(page.locator(f"#step a.unfold[href='{address}']")).to_have_count(0)
     wait_for_marks(page, before + 1)
-    page.keyboard.press("ArrowRight")
-    step_is(page, 8)
-    wait_for_marks(page, 0, 0)
-
-
-def test_the_timeline_has_a_mark_for_each_step_with_the_text(page: Page, session: Session) -> None:
-    page.goto(page_of(session, "?step=1&find=ensuresetup"))
-    marks = page.locator("#timeline [data-hits] rect")
-    expect(marks).to_have_count(3)
-    places = [float((mark.get_attribute("x") or "").rstrip("%")) for mark in marks.all()]
-    assert places == pytest.approx([100 * (step - 0.5) / 12 for step in (3, 7, 11)], abs=0.5)
-    page.locator("[data-find-clear]").click()
-    expect(marks).to_have_count(0)
-    expect(page).to_have_url(re.compile(r"\?step=1$"))
 
 
 @pytest.mark.thorough

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import Page, Request, Route, expect
+from playwright.sync_api import Page, Request, expect
 
 from historyapp.models import Project, Session
 from historyapp.services.append import append
@@ -50,37 +50,62 @@ def asked(page: Page) -> list[str]:
     return found
 
 
-def test_a_playhead_at_the_newest_step_follows(page: Page, project: Project, session: Session) -> None:
-    page.goto(page_of(session, "?step=6"))
-    expect(page.locator("[data-following]")).to_have_count(1)
-    for number in (7, 8, 9):
-        append(project, session.pk, [ask("go on"), act("look"), ok()])
-        expect_step(page, number)
-        expect_steps(page, number)
-    expect(page.locator("#rows .input-row", has_text="go on")).to_have_count(3)
-    expect(page.locator(".bar-news")).to_be_hidden()
-
-
-def test_elsewhere_a_bar_counts_and_leads_to_what_is_new(
+def test_a_playhead_at_the_newest_step_follows_except_under_an_open_dialog(
     page: Page, project: Project, session: Session
 ) -> None:
-    page.goto(page_of(session, "?step=2"))
+    page.goto(page_of(session, "?step=6"))
+    expect(page.locator("[data-following]")).to_have_count(1)
+    for number in (7, 8):
+        append(project, session.pk, [ask("again"), act("look"), ok()])
+        expect_step(page, number)
+        expect_steps(page, number)
+    expect(page.locator("#rows .input-row", has_text="again")).to_have_count(2)
+    expect(page.locator(".bar-news")).to_be_hidden()
+    choose(page, "Rewind…")
+    expect(page.get_by_role("dialog", name="Rewind")).to_be_visible()
+    append(project, session.pk, [act("look"), ok()])
+    expect_steps(page, 9)
+    expect(page.locator("#step h2").first).to_have_text("Step 8")
+    page.get_by_role("dialog").get_by_role("link", name="Cancel").click()
+    page.get_by_role("link", name="Show the newest step").click()
+    expect_step(page, 9)
+    expect_a_rewind_to_be_followed(page, project, session)
+
+
+def expect_a_rewind_to_be_followed(page: Page, project: Project, session: Session) -> None:
+    """As the agent makes it. The playhead is at step 9."""
+    rewind(project, session.pk, Target(to_step=2))
+    expect_step(page, 2)
+    expect(page.locator("#rows [data-step]")).to_have_count(2)
+    expect(page.locator("#bars")).to_contain_text("Rewound: 7 steps cut off")
+    append(project, session.pk, [act("another_way"), ok()])
+    expect_step(page, 3)
+    expect(page.locator("#bars")).not_to_contain_text("Rewound")
+
+
+def test_elsewhere_a_bar_counts_new_steps_and_the_next_error_is_known_once_it_has_happened(
+    page: Page, project: Project, session: Session
+) -> None:
+    page.goto(page_of(session, "?step=6"))
+    page.keyboard.press("ArrowLeft")
+    expect_step(page, 5)
     append(project, session.pk, [act("look"), ok()])
     expect(page.get_by_text("1 new step.")).to_be_visible()
     append(project, session.pk, [act("look"), ok(), act("look"), failed()])
     expect(page.get_by_text("3 new steps.")).to_be_visible()
-    expect_step(page, 2)
+    expect_step(page, 5)
     expect_steps(page, 9)
-    page.get_by_role("link", name="Show the newest step").click()
-    expect_step(page, 9)
+    for step in (6, 9):
+        page.keyboard.press("e")
+        expect_step(page, step)
     expect(page.get_by_text("new steps.")).to_be_hidden()
-    append(project, session.pk, [act("look"), ok()])
-    expect_step(page, 10)
-
-
-def test_a_result_comes_to_the_step_in_view(page: Page, project: Project, session: Session) -> None:
     append(project, session.pk, [act("slow_tool")])
-    page.goto(page_of(session, "?step=7"))
+    expect_step(page, 10)
+    expect_a_result_to_come(page, project, session)
+
+
+def expect_a_result_to_come(page: Page, project: Project, session: Session) -> None:
+    """To the step in view, whose tool runs."""
     expect(page.locator("#step")).to_contain_text("Proposed; no result yet.")
     expect(page.locator("#step .facts")).to_contain_text(re.compile(r"Running for [1-9]\d* s"))
     expect(page.locator("#rows [aria-current] .took")).to_have_text(re.compile(r"^[1-9]\d* s$"))
@@ -92,47 +117,13 @@ def test_a_result_comes_to_the_step_in_view(page: Page, project: Project, sessio
     expect(page.locator("#step .facts")).not_to_contain_text("Running")
 
 
-def test_the_next_error_is_known_once_it_has_happened(page: Page, project: Project, session: Session) -> None:
-    page.goto(page_of(session, "?step=5"))
-    append(project, session.pk, [act("look"), ok(), act("look"), failed()])
-    expect_steps(page, 8)
-    page.keyboard.press("e")
-    expect_step(page, 6)
-    page.keyboard.press("e")
-    expect_step(page, 8)
-
-
-def test_a_rewind_by_the_agent_is_followed(page: Page, project: Project, session: Session) -> None:
-    page.goto(page_of(session, "?step=6"))
-    rewind(project, session.pk, Target(to_step=2))
-    expect_step(page, 2)
-    expect(page.locator("#rows [data-step]")).to_have_count(2)
-    expect(page.locator("#bars")).to_contain_text("Rewound: 4 steps cut off")
-    append(project, session.pk, [act("another_way"), ok()])
-    expect_step(page, 3)
-    expect(page.locator("#bars")).not_to_contain_text("Rewound")
-
-
-def test_nothing_moves_under_an_open_dialog(page: Page, project: Project, session: Session) -> None:
-    page.goto(page_of(session, "?step=6"))
-    choose(page, "Rewind…")
-    expect(page.get_by_role("dialog", name="Rewind")).to_be_visible()
-    append(project, session.pk, [act("look"), ok()])
-    expect_steps(page, 7)
-    expect(page.locator("#step h2").first).to_have_text("Step 6")
-    page.get_by_role("dialog").get_by_role("link", name="Cancel").click()
-    page.get_by_role("link", name="Show the newest step").click()
-    expect_step(page, 7)
-
-
 def test_the_first_step_appears_on_an_empty_page(page: Page, project: Project) -> None:
     session = create_session(project, names={"title": "Begun"})
     page.goto(page_of(session))
     expect(page.get_by_role("heading", name="No steps yet")).to_be_visible()
     append(project, session.pk, [act("look"), ok()])
     expect(page.locator("#step h2").first).to_have_text("Step 1")
-    append(project, session.pk, [act("look"), ok()])
-    expect_step(page, 2)
+    expect(page.locator("[data-following]")).to_have_count(1)
 
 
 @pytest.mark.thorough
@@ -143,7 +134,9 @@ def test_a_rewind_of_everything_leaves_an_empty_page(page: Page, project: Projec
     expect(page.locator(".take")).to_contain_text("Take: 6 steps")
 
 
-def test_a_hidden_page_does_not_ask(page: Page, project: Project, session: Session) -> None:
+def test_a_hidden_page_does_not_ask_and_what_changed_in_an_outage_is_loaded_after_it(
+    page: Page, project: Project, session: Session
+) -> None:
     page.goto(page_of(session, "?step=6"))
     hide(page, hidden=True)
     questions = asked(page)
@@ -152,10 +145,21 @@ def test_a_hidden_page_does_not_ask(page: Page, project: Project, session: Sessi
     assert questions == []
     hide(page, hidden=False)
     expect_step(page, 7)
+    page.route("**/news?*", lambda route: route.abort())
+    append(project, session.pk, [act("look"), ok()])
+    expect(page.get_by_text("The server cannot be reached.")).to_be_visible()
+    page.unroute("**/news?*")
+    expect_step(page, 8)
+    expect(page.get_by_text("The server cannot be reached.")).to_be_hidden()
 
 
-def test_a_finished_session_is_polled_no_more(page: Page, project: Project, session: Session) -> None:
+def test_a_page_without_a_stream_asks_every_three_seconds_until_the_session_is_finished(
+    page: Page, project: Project, session: Session
+) -> None:
+    page.route("**/events", lambda route: route.fulfill(status=404))
     page.goto(page_of(session, "?step=6"))
+    append(project, session.pk, [act("look"), ok()])
+    expect_step(page, 7)
     change_session(project, session.pk, {"status": "finished"})
     expect(page.locator("#facts")).to_contain_text("finished")
     questions = asked(page)
@@ -163,41 +167,23 @@ def test_a_finished_session_is_polled_no_more(page: Page, project: Project, sess
     assert len(questions) < 2, "one may have been under way"
 
 
-def test_what_changed_in_an_outage_is_loaded_after_it(page: Page, project: Project, session: Session) -> None:
-    page.goto(page_of(session, "?step=6"))
-
-    def refuse(route: Route) -> None:
-        route.abort()
-
-    page.route("**/news?*", refuse)
-    append(project, session.pk, [act("look"), ok()])
-    expect(page.get_by_text("The server cannot be reached.")).to_be_visible()
-    page.unroute("**/news?*")
-    expect_step(page, 7)
-    expect(page.get_by_text("The server cannot be reached.")).to_be_hidden()
-
-
-def test_the_overview_grows(page: Page, project: Project, session: Session) -> None:
+def test_the_overview_grows_except_while_a_part_of_it_is_unfolded(
+    page: Page, project: Project, session: Session
+) -> None:
     page.goto(f"/sessions/{session.pk}/overview")
     expect(page.locator("#facts")).to_contain_text("6 steps")
     append(project, session.pk, [act("another_way"), failed()])
     expect(page.locator("#facts")).to_contain_text("7 steps")
     expect(page.locator("#overview")).to_contain_text("another_way")
-
-
-def test_the_overview_stays_while_a_part_of_it_is_unfolded(
-    page: Page, project: Project, session: Session
-) -> None:
-    page.goto(f"/sessions/{session.pk}/overview")
     part = page.locator("#overview details").first
     part.locator("summary").click()
     append(project, session.pk, [act("look"), ok()])
     page.wait_for_timeout(2_000)
     expect(part).to_have_attribute("open", "")
-    expect(page.locator("#facts")).to_contain_text("6 steps")
+    expect(page.locator("#facts")).to_contain_text("7 steps")
     part.locator("summary").click()
     page.locator("h1").click()
-    expect(page.locator("#facts")).to_contain_text("7 steps")
+    expect(page.locator("#facts")).to_contain_text("8 steps")
 
 
 @pytest.mark.thorough
@@ -206,12 +192,3 @@ def test_a_run_appears_among_the_compressions(page: Page, project: Project, sess
     expect(page.get_by_role("heading", name="No compressions yet")).to_be_visible()
     start_run(project, session.pk, RunRequest(from_step=1, to_step=1))
     expect(page.locator(".run")).to_have_count(1)
-
-
-def test_a_page_without_a_stream_asks_every_three_seconds(
-    page: Page, project: Project, session: Session
-) -> None:
-    page.route("**/events", lambda route: route.fulfill(status=404))
-    page.goto(page_of(session, "?step=6"))
-    append(project, session.pk, [act("look"), ok()])
-    expect_step(page, 7)

@@ -4,12 +4,11 @@ import re
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
+from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Locator, Page, expect
 
 from historyapp.models import Project, Session
 from tests.browser.visits import page_of, record_session, sign_in
-from tests.examples import thorough
 
 HOSTILE = '<img src=x onerror="document.title=1"> "quoted" totals'
 
@@ -39,80 +38,32 @@ def step_is(page: Page, number: int) -> None:
     expect(page.locator("#step h2").first).to_have_text(f"Step {number}")
 
 
-def test_a_number_moves_the_playhead_without_loading_the_page(page: Page, session: Session) -> None:
+def test_it_opens_and_closes_by_key_and_what_is_typed_in_it_moves_the_playhead(
+    page: Page, session: Session
+) -> None:
     page.goto(page_of(session))
     page.evaluate("window.stayed = true")
-    dialog = search(page, "5", "Step 5")
-    page.keyboard.press("Enter")
-    expect(dialog).to_be_hidden()
-    step_is(page, 5)
-    assert page.evaluate("window.stayed")
-    search(page, "previous error", "Go to the previous error or likely failure")
-    page.keyboard.press("Enter")
-    step_is(page, 3)
-    assert page.evaluate("window.stayed")
-
-
-def test_enter_waits_for_the_results_of_what_was_typed(page: Page, session: Session) -> None:
-    page.goto(page_of(session))
-    palette(page)
-    page.keyboard.type("4")
-    page.keyboard.press("Enter")
-    step_is(page, 4)
-
-
-def test_arrows_choose_and_go_round(page: Page, session: Session) -> None:
-    page.goto("/")
-    dialog = palette(page)
-    field, options = dialog.get_by_role("combobox"), dialog.get_by_role("option")
-    last = options.count() - 1
-    for key, chosen in (("ArrowDown", 1), ("ArrowUp", 0), ("ArrowUp", last), ("ArrowDown", 0)):
-        page.keyboard.press(key)
-        expect(options.nth(chosen)).to_have_attribute("aria-selected", "true")
-        expect(dialog.locator("[aria-selected=true]")).to_have_count(1)
-        expect(field).to_have_attribute(
-            "aria-activedescendant", options.nth(chosen).get_attribute("id") or ""
-        )
-        expect(field).to_be_focused()
-
-
-def test_escape_and_a_second_press_close_it_and_the_focus_returns(page: Page, session: Session) -> None:
-    page.goto(page_of(session))
     page.locator("#step").focus()
-    for key in ("Escape", "Control+k"):
-        dialog = palette(page)
-        page.keyboard.press(key)
-        expect(dialog).to_be_hidden()
-        expect(page.locator("#step")).to_be_focused()
-
-
-def test_keys_of_the_page_are_letters_in_the_palette(page: Page, session: Session) -> None:
-    page.goto(page_of(session))
     dialog = palette(page)
     page.keyboard.type("jeG?")
     expect(dialog.get_by_role("combobox")).to_have_value("jeG?")
-    page.keyboard.press("Escape")
-    step_is(page, 1)
-
-
-def test_the_button_opens_it_and_a_session_is_opened(page: Page, project: Project, session: Session) -> None:
-    other = record_session(project, title=HOSTILE)
-    page.goto(page_of(session))
-    page.locator("[data-palette]").click()
-    page.keyboard.type("quoted totals")
-    option = page.get_by_role("option", name=HOSTILE)
-    expect(option).to_be_visible()
-    assert page.locator("#palette img").count() == 0
-    option.click()
-    expect(page).to_have_url(re.compile(str(other.pk)))
-
-
-def test_an_action_opens_its_dialog_in_place(page: Page, session: Session) -> None:
-    page.goto(page_of(session, "?step=4"))
+    for key in ("Escape", "Control+k"):
+        page.keyboard.press(key)
+        expect(dialog).to_be_hidden()
+        expect(page.locator("#step")).to_be_focused()
+        step_is(page, 1)
+        palette(page)
+    page.keyboard.type("4")
+    page.keyboard.press("Enter")  # before the results have come
+    expect(dialog).to_be_hidden()
+    step_is(page, 4)
+    search(page, "previous error", "Go to the previous error or likely failure")
+    page.keyboard.press("Enter")
+    step_is(page, 3)
     search(page, "rewind…", "Rewind…")
     page.keyboard.press("Enter")
-    dialog = page.get_by_role("dialog", name="Rewind")
-    expect(dialog.get_by_label("Continue after step")).to_have_value("4")
+    expect(page.get_by_role("dialog", name="Rewind").get_by_label("Continue after step")).to_have_value("3")
+    assert page.evaluate("window.stayed")
 
 
 @pytest.mark.thorough
@@ -124,23 +75,24 @@ def test_a_theme_is_posted(page: Page, session: Session) -> None:
     expect(page).to_have_url(re.compile(r"step=4"))
 
 
-def test_a_fork_is_posted_from_the_step_in_view(page: Page, session: Session) -> None:
-    page.goto(page_of(session, "?step=1"))
-    page.keyboard.press("G")
-    step_is(page, 6)
-    search(page, "fork here", "after step 6")
-    page.keyboard.press("Enter")
-    expect(page).not_to_have_url(re.compile(str(session.pk)))
-    expect(page.locator(".facts").first).to_contain_text("after step 6")
-
-
-def test_what_it_does_not_find_is_searched_in_all_steps(page: Page, project: Project) -> None:
+def test_its_button_opens_it_a_session_is_opened_and_a_fork_is_posted_from_the_step_in_view(
+    page: Page, project: Project
+) -> None:
+    other = record_session(project, 3, title=HOSTILE)
     page.goto("/")
-    dialog = palette(page)
-    page.keyboard.type("nothing-like-this")
-    expect(dialog.get_by_role("status")).to_have_text("1 result")
+    page.locator("[data-palette]").click()
+    page.keyboard.type("quoted totals")
+    option = page.get_by_role("option", name=HOSTILE)
+    expect(option).to_be_visible()
+    assert page.locator("#palette img").count() == 0
+    option.click()
+    expect(page).to_have_url(re.compile(str(other.pk)))
+    page.keyboard.press("G")
+    step_is(page, 3)
+    search(page, "fork here", "after step 3")
     page.keyboard.press("Enter")
-    expect(page).to_have_url(re.compile(r"/search\?q=nothing-like-this$"))
+    expect(page).not_to_have_url(re.compile(str(other.pk)))
+    expect(page.locator(".facts").first).to_contain_text("after step 3")
 
 
 HOLD_RESPONSES = """() => {
@@ -161,34 +113,54 @@ TYPE_ON = """field => {
 }"""
 
 
-def test_enter_never_opens_a_result_of_an_older_text(page: Page, project: Project) -> None:
+def test_arrows_choose_and_go_round_and_enter_never_opens_a_result_of_an_older_text(
+    page: Page, project: Project
+) -> None:
     page.goto("/")
     dialog = palette(page)
-    expect(dialog.get_by_role("option").first).to_be_visible()
+    field, options = dialog.get_by_role("combobox"), dialog.get_by_role("option")
+    last = options.count() - 1
+    for key, chosen in (("ArrowDown", 1), ("ArrowUp", 0), ("ArrowUp", last), ("ArrowDown", 0)):
+        page.keyboard.press(key)
+        expect(options.nth(chosen)).to_have_attribute("aria-selected", "true")
+        expect(dialog.locator("[aria-selected=true]")).to_have_count(1)
+        expect(field).to_have_attribute(
+            "aria-activedescendant", options.nth(chosen).get_attribute("id") or ""
+        )
+        expect(field).to_be_focused()
     page.evaluate(HOLD_RESPONSES)
     page.keyboard.type("nothing")
     expect(page.locator("body[data-held]")).to_have_count(1)
-    dialog.get_by_role("combobox").evaluate(TYPE_ON)
+    field.evaluate(TYPE_ON)
     expect(page).to_have_url(re.compile(r"/search\?q=nothing-like-this$"))
 
 
-def test_axe_finds_no_barrier_in_it(page: Page, session: Session) -> None:
-    page.goto(page_of(session))
+RUN_AXE = """async (options) => {
+  const { violations } = await axe.run("#palette", { resultTypes: ["violations"], ...options });
+  return violations;
+}"""
+
+
+def test_axe_finds_no_barrier_in_it_and_what_it_does_not_find_is_searched_in_all_steps(
+    page: Page, project: Project
+) -> None:
+    record_session(project, 1)
+    page.goto("/")
+    page.evaluate(AXE_SCRIPT)
     palette(page)
     assert _barriers(page) == []
-    page.goto("/")
-    palette(page)
     page.keyboard.type("nothing-like-this")
     expect(page.locator("#palette [role=status]")).to_have_text("1 result")
     assert _barriers(page) == []
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"/search\?q=nothing-like-this$"))
 
 
 def _barriers(page: Page) -> list[Any]:
     """What axe finds in the light scheme; in the dark one it only measures contrast."""
-    found: list[Any] = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+    found: list[Any] = page.evaluate(RUN_AXE, {})
     page.emulate_media(color_scheme="dark")
-    dark = {"resultTypes": ["violations"], "runOnly": ["color-contrast"]}
-    found += Axe().run(page, options=dark).response["violations"]
+    found += page.evaluate(RUN_AXE, {"runOnly": ["color-contrast"]})
     page.emulate_media(color_scheme="light")
     return found
 
@@ -205,22 +177,3 @@ def test_without_scripts_its_button_leads_to_a_page(plain: Page, server: str) ->
     plain.goto(f"/palette?session={session.pk}&step=5&q=fork+here")
     plain.get_by_role("button", name="Fork here").click()
     expect(plain.locator(".facts").first).to_contain_text("after step 5")
-
-
-@pytest.mark.parametrize("width", [1440, thorough(360)])
-def test_the_step_is_reached_from_the_top_with_five_tabs_at_most(
-    page: Page, session: Session, width: int
-) -> None:
-    page.set_viewport_size({"width": width, "height": 800})
-    page.goto(page_of(session, "?step=2"), wait_until="networkidle")
-    presses = 0
-    while not page.evaluate("document.activeElement.getAttribute('href') === '#step'"):
-        presses += 1
-        assert presses < 5
-        page.keyboard.press("Tab")
-    page.keyboard.press("Enter")
-    presses += 1
-    expect(page.locator("#step")).to_be_focused()
-    page.keyboard.press("Tab")
-    expect(page.locator("#step :focus")).to_have_count(1)
-    assert presses <= 5

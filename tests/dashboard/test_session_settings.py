@@ -120,6 +120,7 @@ def test_an_error_is_shown_at_its_field_and_nothing_is_saved(
     response = alice.post(form(session), {name: value, "llm_name": "local"})
     assert response.status_code == 422
     assert "Nothing was saved. Correct 1 field." in text(response)
+    assert " novalidate>" in html(response)  # the browser lets the server name the error
     help = html(response).partition(f'id="{name}-help"')[2]
     assert sentence in help[: help.index("</p>")]
     assert 'value="local"' in html(response)
