@@ -147,12 +147,19 @@ if (panel) {
 
   /** Marks the step's row, and fetches the rows around it when the list holds others. */
   async function markRow(at) {
-    const row = () => root.querySelector(`#rows [data-step="${at}"]`);
-    if (!row() && !filter) await loadInto("#rows", rowsUrl(at)); // a filtered list need not hold the step
-    root.querySelector("#rows [aria-current]")?.removeAttribute("aria-current");
-    row()?.setAttribute("aria-current", "step");
-    row()?.dispatchEvent(new CustomEvent("playhead:marked", { bubbles: true }));
-    reveal(row());
+    const isListed = () => root.querySelector(`#rows [data-step="${at}"]`);
+    if (!isListed() && !filter) await loadInto("#rows", rowsUrl(at)); // a filtered list need not hold the step
+    const row = markOnly(at);
+    row?.dispatchEvent(new CustomEvent("playhead:marked", { bubbles: true }));
+    reveal(row);
+  }
+
+  /** Marks the step's row. New rows carry the mark of the step that was in view when they were requested. */
+  function markOnly(at) {
+    for (const row of root.querySelectorAll("#rows [aria-current]")) row.removeAttribute("aria-current");
+    const row = root.querySelector(`#rows [data-step="${at}"]`);
+    row?.setAttribute("aria-current", "step");
+    return row;
   }
 
   /** Scrolls the list, and only the list, so that a row is well inside it. */
@@ -238,6 +245,7 @@ if (panel) {
     if (before.head === now.head) return;
     if (wasRewound || filter) await loadInto("#rows", rowsUrl(within(at)));
     else extend(Number(before.steps), rows);
+    markOnly(number("at"));
     if (wasNewest && !isPlaying() && !isReading()) await go(number("steps"), { remember: false });
     else if (wasRewound) await go(at, { remember: false });
     await updateTabs(number("at"), { reload: true });

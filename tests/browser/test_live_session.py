@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import Page, Request, expect
+from playwright.sync_api import Page, Request, Route, expect
 
 from historyapp.models import Project, Session
 from historyapp.services.append import append
@@ -86,14 +86,24 @@ def expect_a_rewind_to_be_followed(page: Page, project: Project, session: Sessio
 def test_elsewhere_a_bar_counts_new_steps_and_the_next_error_is_known_once_it_has_happened(
     page: Page, project: Project, session: Session
 ) -> None:
-    page.goto(page_of(session, "?step=6"))
+    held: list[Route] = []
+
+    def hold_the_first(route: Route) -> None:
+        held.append(route)
+        if len(held) > 1:
+            route.continue_()
+
+    page.route("**/news?*", hold_the_first)
+    with page.expect_request("**/news?*"):
+        page.goto(page_of(session, "?step=6"))
     page.keyboard.press("ArrowLeft")
     expect_step(page, 5)
     append(project, session.pk, [act("look"), ok()])
+    held[0].continue_()  # it was sent at step 6: its rows have the mark there
     expect(page.get_by_text("1 new step.")).to_be_visible()
+    expect_step(page, 5)
     append(project, session.pk, [act("look"), ok(), act("look"), failed()])
     expect(page.get_by_text("3 new steps.")).to_be_visible()
-    expect_step(page, 5)
     expect_steps(page, 9)
     for step in (6, 9):
         page.keyboard.press("e")
