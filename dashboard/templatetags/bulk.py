@@ -60,5 +60,5 @@ def bulk_sentence(progress: BulkProgress) -> str:
 def item_state(item: ItemProgress, action: BulkAction) -> str:
     """The outcome for one session."""
     if item.state == "waiting" and action.state == BulkAction.State.CANCELLED:
-        return "not begun"
+        return "not started"
     return _STATES.get(item.state) or _DONE[action.kind]

@@ -143,7 +143,7 @@ def _growing_batches(spans: Iterable[Span], entries: int) -> Iterator[list[Span]
 
 
 class EpisodeQuerySet(models.QuerySet["Episode"]):
-    """Takes reuse step numbers. If few rows have the wanted numbers, :func:`live_rows` drops the rows that
+    """Takes reuse step numbers. If few rows have the requested numbers, :func:`live_rows` drops the rows that
     are not live. If many have them, the positions of the steps are found first.
     """
 

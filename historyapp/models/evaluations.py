@@ -84,7 +84,7 @@ class EvaluatedQuerySet(models.QuerySet["EvaluatedSession"]):
 
 
 class EvaluatedSession(models.Model):
-    """One session of an evaluation: what was measured so far, step by step."""
+    """One session of an evaluation: the figures of the measured steps."""
 
     class State(models.TextChoices):
         WAITING = "waiting", "waiting"
@@ -96,7 +96,7 @@ class EvaluatedSession(models.Model):
     number = models.PositiveSmallIntegerField()
     """1, 2, 3 … within the evaluation."""
     session_id = models.UUIDField()
-    """Not a foreign key: the session may be deleted meanwhile."""
+    """Not a foreign key: the session may be deleted."""
     state = models.CharField(max_length=9, choices=State, default=State.WAITING)
     """``waiting`` until all its steps are measured."""
     reason = models.CharField(max_length=1000, blank=True)

@@ -247,7 +247,7 @@ def key_places(spans: Spans, keys: Collection[int], unsaved: Unsaved | None = No
     by_key: dict[int, KeyPlaces] = {}
     pairs = [(key, group) for key in keys for group in GROUPS]
     for reader, own in _readers(spans, unsaved):
-        # The groups of a key are next to each other, mostly in one page.
+        # The groups of a key are next to each other, usually in one page.
         reader.load(place_of(key, group, own[0].first) for key in keys for group in GROUPS[::2])
         firsts, lasts = (_ends(reader, pairs, own, newest=newest) for newest in (False, True))
         for key in {key for key, _ in firsts}:

@@ -20,7 +20,7 @@ class Project(models.Model):
     allowed_models = JSONText(default=list)
     """The allowed models, with or without the provider prefix. Empty: all."""
     summary_instruction = JSONText(default=str)
-    """What ``ai_summary`` asks of the model in sessions without their own. Empty: the default."""
+    """The instruction of ``ai_summary`` in sessions without their own. Empty: the default."""
 
     def __str__(self) -> str:
         return self.name

@@ -1,4 +1,4 @@
-"""The filters of the list of sessions, and the number of sessions that each further filter would leave."""
+"""The filters of the list of sessions, and the number of sessions that each other filter would leave."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -78,12 +78,12 @@ class SessionCriteria:
 
 
 class FacetCounts(NamedTuple):
-    """The number of sessions of a list, and with each further value of a facet."""
+    """The number of sessions of a list, and with each other value of a facet."""
 
     total: int
     facets: Mapping[str, Counter[str]]
-    """By facet and value. Errors and likely failures have ``true`` and ``false``. A further tag narrows the
-    list. A further agent or model widens it, so agents and models are counted as if none was chosen. So are
+    """By facet and value. Errors and likely failures have ``true`` and ``false``. Another tag narrows the
+    list. Another agent or model widens it, so agents and models are counted as if none was chosen. So are
     the date ranges of ``DAYS`` and undated runs in ``date``.
     """
 

@@ -189,12 +189,12 @@ class TextSearch:
         for part in (unread, in_blocks) if newest_first else (in_blocks, unread):
             if part is None or self._has_reached_limits:
                 continue
-            read_part = self._read_blocks if part is in_blocks else self._read_entries
-            yield from read_part(session, part, result, newest_first=newest_first)
+            if part is in_blocks:
+                yield from self._read_blocks(session, part, newest_first=newest_first)
+            else:
+                yield from self._read_entries(session, part, result, newest_first=newest_first)
 
-    def _read_blocks(
-        self, session: UUID, within: Span, result: TextMatches, *, newest_first: bool
-    ) -> Iterator[ReadPassages]:
+    def _read_blocks(self, session: UUID, within: Span, *, newest_first: bool) -> Iterator[ReadPassages]:
         blocks = self.history.blocks_of(session)
         starts = blocks.candidates(within.first, within.last, self.trigrams, newest_first=newest_first)
         for read in blocks.read_texts(starts, self.needle, self.blocks_left, newest_first=newest_first):

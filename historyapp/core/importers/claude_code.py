@@ -15,12 +15,12 @@ from typing import Any, BinaryIO
 from historyapp.core.entries import text_of
 from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers.base import Head, Operation, Skipped, Source
-from historyapp.core.importers.claude_code_places import Places
+from historyapp.core.importers.claude_code_index import RecordIndex
 from historyapp.core.importers.claude_code_queue import PromptQueue
 from historyapp.core.importers.claude_code_records import blocks_of, current_form, missing_fields
 from historyapp.core.importers.claude_code_session import FORMAT, ClaudeCodeSession
 from historyapp.core.importers.exchanges import require_entries
-from historyapp.core.importers.growing import Recording
+from historyapp.core.importers.recording import Recording
 from historyapp.core.importers.records import SourceRecord, present_fields, read_document, read_lines, records
 from historyapp.core.json import mapping, text
 from historyapp.core.text import preview
@@ -107,7 +107,7 @@ class _SessionFile:
         """The conversations of sub-agents without an id, and their numbers."""
         self._numbered: list[ClaudeCodeSession] = []
         self._newest_thread = 0
-        self._thread_of = Places()
+        self._thread_of = RecordIndex()
         self._copies: dict[str, ClaudeCodeSession] = {}
 
     def add(self, line: int, record: dict[str, Any]) -> Iterator[Operation]:
@@ -139,7 +139,7 @@ class _SessionFile:
         """Removes the temporary databases."""
         self._thread_of.close()
         for conversation in self._conversations():
-            conversation.places.close()
+            conversation.positions.close()
 
     def _conversations(self) -> Iterator[ClaudeCodeSession]:
         return filter(None, (self._main, *self._agents.values(), *self._copies.values()))
@@ -168,7 +168,7 @@ class _SessionFile:
     def _thread(self, record: dict[str, Any]) -> ClaudeCodeSession | None:
         """The sub-agent of a line without an agent id: the one of its parent, or None for a new one."""
         parent = record.get("parentUuid")
-        if not isinstance(parent, str) or (self._main and parent in self._main.places):
+        if not isinstance(parent, str) or (self._main and parent in self._main.positions):
             return None
         number = self._thread_of.get(parent)
         return self._numbered[self._newest_thread if number is None else number] if self._numbered else None

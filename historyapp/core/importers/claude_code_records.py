@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from historyapp.core.entries import DebugLog, ModelInput, ToolResult, text_of
-from historyapp.core.importers.growing import OutputParts
 from historyapp.core.importers.messages import CallMatcher, SourceCall, tool_result
+from historyapp.core.importers.recording import OutputParts
 from historyapp.core.importers.records import present_fields
 from historyapp.core.json import dump_json, listing, mapping, text
 

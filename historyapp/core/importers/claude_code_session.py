@@ -9,7 +9,7 @@ from typing import Any
 from historyapp.core.entries import Body, DebugLog, ModelInput, ToolResults, text_of
 from historyapp.core.importers.base import Operation, Skipped
 from historyapp.core.importers.claude_code_branches import OTHER, OUTPUT, PROMPT, RESULTS, Branches
-from historyapp.core.importers.claude_code_places import NOWHERE, Places
+from historyapp.core.importers.claude_code_index import NOWHERE, RecordIndex
 from historyapp.core.importers.claude_code_queue import PromptQueue
 from historyapp.core.importers.claude_code_records import (
     attachment_of,
@@ -22,8 +22,8 @@ from historyapp.core.importers.claude_code_records import (
     starts_new_context,
     system_log,
 )
-from historyapp.core.importers.growing import Recording
 from historyapp.core.importers.messages import moment, title_of
+from historyapp.core.importers.recording import Recording
 from historyapp.core.json import mapping, text
 from historyapp.core.scanning import enclosed
 from historyapp.core.text import preview
@@ -113,7 +113,7 @@ class ClaudeCodeSession:
         self.tasks: dict[str, str] = {}
         """The prompts of the newest sub-agents, and the ids of the tool calls that started them."""
         self._branches = Branches()
-        self.places = Places()
+        self.positions = RecordIndex()
         """The positions of the conversation's records."""
         self._message: _Message | None = None
         self._waiting: list[tuple[int, dict[str, Any], _Blocks]] = []
@@ -124,7 +124,7 @@ class ClaudeCodeSession:
     def add(self, line: int, record: dict[str, Any]) -> Iterator[Operation]:
         """The operations of a record."""
         uuid = text(record.get("uuid"))
-        if len(uuid) == _UUID_LENGTH and uuid in self.places:
+        if len(uuid) == _UUID_LENGTH and uuid in self.positions:
             yield Skipped(line, f"repeats the record {uuid}", damaged=False)
             return
         blocks = blocks_of(record)
@@ -136,8 +136,8 @@ class ClaudeCodeSession:
         else:
             yield from self._complete()
             yield from self._handle(line, record, blocks)
-        if uuid and uuid not in self.places:
-            self.places[uuid] = NOWHERE
+        if uuid and uuid not in self.positions:
+            self.positions[uuid] = NOWHERE
 
     def close(self) -> Iterator[Operation]:
         """The remaining operations at the end of the file."""
@@ -187,7 +187,7 @@ class ClaudeCodeSession:
             metadata = {"source": metadata["source"]}
             yield from self._append(ToolResults(results=results), message.first, metadata, RESULTS)
         for uuid in message.uuids:
-            self.places[uuid] = self.recording.position
+            self.positions[uuid] = self.recording.position
 
     def _handle(self, line: int, record: dict[str, Any], blocks: _Blocks) -> Iterator[Operation]:
         before = self.recording.position
@@ -209,7 +209,7 @@ class ClaudeCodeSession:
         if record["type"] != "progress":
             yield Skipped(line, f"{record['type']} without content", damaged=False)
         if uuid := text(record.get("uuid")):
-            self.places[uuid] = before if parent is None else parent
+            self.positions[uuid] = before if parent is None else parent
 
     def _attach(
         self, body: ModelInput | DebugLog, record: dict[str, Any], source: dict[str, Any]
@@ -273,12 +273,12 @@ class ClaudeCodeSession:
         yield from self.recording.append(body, moment(record.get("timestamp")), metadata)
         # A sibling of an earlier record has the position of its parent, so that its children do not rewind.
         if uuid := text(record.get("uuid")):
-            self.places[uuid] = parent if has_sibling and parent is not None else self.recording.position
+            self.positions[uuid] = parent if has_sibling and parent is not None else self.recording.position
 
     def _parent_position(self, record: dict[str, Any]) -> int | None:
         """The position of the record's parent, or None if it is unknown."""
         parent = record.get("parentUuid")
-        position = self.places.get(parent) if isinstance(parent, str) else None
+        position = self.positions.get(parent) if isinstance(parent, str) else None
         return None if position == NOWHERE else position
 
     def _branch(self, record: dict[str, Any], by_user: bool, restart: bool = False) -> Iterator[Operation]:

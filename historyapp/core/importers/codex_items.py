@@ -4,8 +4,8 @@ import re
 from typing import Any
 
 from historyapp.core.entries import ToolResult, text_of
-from historyapp.core.importers.growing import OutputParts
 from historyapp.core.importers.messages import CallMatcher, SourceCall, tool_result
+from historyapp.core.importers.recording import OutputParts
 from historyapp.core.json import listing, mapping, parse_embedded, text
 
 RESULT_ITEMS = ("function_call_output", "custom_tool_call_output", "tool_search_output", "function_result")

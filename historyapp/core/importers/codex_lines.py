@@ -4,8 +4,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from historyapp.core.importers.base import Skipped
-from historyapp.core.importers.growing import Recording
 from historyapp.core.importers.messages import moment
+from historyapp.core.importers.recording import Recording
 from historyapp.core.importers.records import present_fields
 from historyapp.core.json import mapping, text
 

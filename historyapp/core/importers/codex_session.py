@@ -26,8 +26,8 @@ from historyapp.core.importers.codex_items import (
     result_of,
 )
 from historyapp.core.importers.codex_lines import RolloutLine, as_item, recording_of, unwrap
-from historyapp.core.importers.growing import OutputParts, Recording
 from historyapp.core.importers.messages import title_of
+from historyapp.core.importers.recording import OutputParts, Recording
 from historyapp.core.importers.records import present_fields
 from historyapp.core.json import dump_json, listing, mapping, text
 from historyapp.core.text import preview

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from historyapp.core.errors import UnreadableTranscript
-from historyapp.core.importers import claude_code_places
+from historyapp.core.importers import claude_code_index
 from historyapp.core.importers.base import Head, SessionStart, Skipped, Source
 from historyapp.core.importers.claude_code import CLAUDE_CODE
 from tests.core.importers.claude_lines import S, answer, assistant, call, read, record, says, user, uuid
@@ -261,7 +261,7 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
 
 
 def test_memory_does_not_grow_with_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claude_code_places, "_NEWEST", 100)
+    monkeypatch.setattr(claude_code_index, "_NEWEST", 100)
 
     def turns(count: int) -> bytes:
         lines = []

@@ -1,21 +1,22 @@
-"""The positions of the entries that records became, in a fixed amount of memory."""
+"""Numbers by record id, in a fixed amount of memory."""
 
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 NOWHERE = -1
-"""The place of a record that follows no entry."""
+"""The position of a record that follows no entry."""
 
 _NEWEST = 2_000
 _SLOTS = 1 << 21
 
 
-class Places:
-    """Positions by record id. The newest are in memory, because nearly every record follows a recent one.
+class RecordIndex:
+    """A number for each record id, such as the position of its entry.
 
-    The others are in a temporary database, which SQLite writes to a file once it exceeds the cache and
-    removes on closing. A table of hashes shows for most other ids that the database does not contain them.
+    The newest are in memory, because nearly every record follows a recent one. The others are in a temporary
+    database, which SQLite writes to a file once it exceeds the cache and removes on closing. A table of
+    hashes shows for most other ids that the database does not contain them.
     """
 
     def __init__(self) -> None:
@@ -23,15 +24,15 @@ class Places:
         self._older: sqlite3.Connection | None = None
         self._older_hashes = bytearray()
 
-    def __setitem__(self, id: str, place: int) -> None:
-        self._newest[id] = place
+    def __setitem__(self, id: str, number: int) -> None:
+        self._newest[id] = number
         if len(self._newest) < 2 * _NEWEST:
             return
         with _disk_errors():
             if self._older is None:
                 self._older = sqlite3.connect("", isolation_level=None, check_same_thread=False)
                 self._older.execute("PRAGMA journal_mode = OFF")
-                self._older.execute("CREATE TABLE places (id BLOB PRIMARY KEY, place INTEGER) WITHOUT ROWID")
+                self._older.execute("CREATE TABLE numbers (id BLOB PRIMARY KEY, n INTEGER) WITHOUT ROWID")
                 self._older_hashes = bytearray(_SLOTS)
             ids = list(self._newest)[:_NEWEST]
             for id in ids:
@@ -39,7 +40,7 @@ class Places:
             rows = [(_key(id), self._newest.pop(id)) for id in ids]
             with closing(self._older.cursor()) as cursor:
                 cursor.execute("BEGIN")
-                cursor.executemany("INSERT OR REPLACE INTO places VALUES (?, ?)", sorted(rows))
+                cursor.executemany("INSERT OR REPLACE INTO numbers VALUES (?, ?)", sorted(rows))
                 cursor.execute("COMMIT")
 
     def __contains__(self, id: str) -> bool:
@@ -51,17 +52,17 @@ class Places:
             self._older.close()
 
     def get(self, id: str) -> int | None:
-        """The position of a record, NOWHERE, or None for an unknown record.
+        """The number of a record, or None for an unknown record.
 
         Raises:
-            OSError: if the temporary folder cannot be used. Setting a position raises it, too.
+            OSError: if the temporary folder cannot be used. Setting a number raises it, too.
         """
-        place = self._newest.get(id)
-        if place is None and self._older is not None and self._older_hashes[hash(id) % _SLOTS]:
+        number = self._newest.get(id)
+        if number is None and self._older is not None and self._older_hashes[hash(id) % _SLOTS]:
             with _disk_errors():
-                row = self._older.execute("SELECT place FROM places WHERE id = ?", (_key(id),)).fetchone()
+                row = self._older.execute("SELECT n FROM numbers WHERE id = ?", (_key(id),)).fetchone()
             return int(row[0]) if row else None
-        return place
+        return number
 
 
 @contextmanager

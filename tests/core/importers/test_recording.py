@@ -1,7 +1,7 @@
 from historyapp.core.entries import ModelInput
 from historyapp.core.importers.base import Append, RewindTo, SessionStart
-from historyapp.core.importers.growing import OutputParts, Recording
 from historyapp.core.importers.messages import CallMatcher, SourceCall
+from historyapp.core.importers.recording import OutputParts, Recording
 
 
 def recording() -> Recording:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from historyapp.core.importers import claude_code_places
-from historyapp.core.importers.claude_code_places import NOWHERE, Places
+from historyapp.core.importers import claude_code_index
+from historyapp.core.importers.claude_code_index import NOWHERE, RecordIndex
 
 IDS = st.sampled_from([*"abcdefghij", "", "\ud800", "\0", "é", "x" * 5_000])
 
@@ -13,36 +13,36 @@ IDS = st.sampled_from([*"abcdefghij", "", "\ud800", "\0", "é", "x" * 5_000])
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Holds few positions in memory, and many ids have the same hash."""
-    monkeypatch.setattr(claude_code_places, "_NEWEST", 3)
-    monkeypatch.setattr(claude_code_places, "_SLOTS", 4)
+    monkeypatch.setattr(claude_code_index, "_NEWEST", 3)
+    monkeypatch.setattr(claude_code_index, "_SLOTS", 4)
 
 
 @given(st.lists(st.tuples(IDS, st.integers(NOWHERE, 2**40)), max_size=60))
 def test_it_holds_what_a_dictionary_would(records: list[tuple[str, int]]) -> None:
-    places, plain = Places(), dict[str, int]()
+    index, plain = RecordIndex(), dict[str, int]()
     for id, place in records:
-        places[id] = plain[id] = place
-        assert places.get(id) == place
+        index[id] = plain[id] = place
+        assert index.get(id) == place
     for id in (*plain, "never seen"):
-        assert places.get(id) == plain.get(id)
-        assert (id in places) == (id in plain)
-    places.close()
+        assert index.get(id) == plain.get(id)
+        assert (id in index) == (id in plain)
+    index.close()
 
 
 def test_only_the_newest_are_held_in_memory() -> None:
-    places = Places()
+    index = RecordIndex()
     for number in range(100):
-        places[str(number)] = number
-    assert len(places._newest) < 6
-    assert [places.get(str(number)) for number in range(100)] == list(range(100))
+        index[str(number)] = number
+    assert len(index._newest) < 6
+    assert [index.get(str(number)) for number in range(100)] == list(range(100))
 
 
 def test_a_temporary_folder_without_room_is_told_as_such() -> None:
-    places = Places()
+    index = RecordIndex()
     for number in range(10):
-        places[str(number)] = number
-    assert places._older
-    places._older.execute("PRAGMA query_only = ON")
-    places._newest = {str(number): number for number in range(10, 20)}
+        index[str(number)] = number
+    assert index._older
+    index._older.execute("PRAGMA query_only = ON")
+    index._newest = {str(number): number for number in range(10, 20)}
     with pytest.raises(OSError, match="The temporary folder cannot be used"):
-        places["20"] = 20
+        index["20"] = 20
