@@ -1,27 +1,60 @@
-"""The administration works under the content security policy, without other hosts."""
+"""The administration in a browser: its policy, its colours, and no barrier that axe finds."""
 
+from typing import Any, Literal
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, Request, expect
 
 from historyapp.models import Session
 from tests.browser.visits import record_session, sign_in
 
+Scheme = Literal["light", "dark"]
 
-def test_a_session_is_selected_confirmed_and_rewound(page: Page, server: str) -> None:
+COLOURS: dict[Scheme, tuple[str, str]] = {
+    "light": ("rgb(246, 247, 249)", "rgb(61, 90, 254)"),
+    "dark": ("rgb(14, 17, 22)", "rgb(142, 162, 255)"),
+}
+"""The dashboard's colours of the page and of its links."""
+RULES: dict[Scheme, dict[str, Any]] = {"light": {}, "dark": {"runOnly": ["color-contrast"]}}
+"""Options of axe-core. Only contrast depends on the scheme."""
+
+
+@pytest.fixture
+def session(page: Page, server: str) -> Session:
+    session = record_session(sign_in(page.context, server), 6)  # the sixth fails
+    User.objects.update(is_staff=True, is_superuser=True)
+    return session
+
+
+def look(page: Page, scheme: Scheme, address: str) -> None:
+    """Opens a page anew: the administration fades from colour to colour."""
+    page.emulate_media(color_scheme=scheme)
+    page.goto(f"/admin/{address}")
+    ground, accent = COLOURS[scheme]
+    expect(page.locator("body")).to_have_css("background-color", ground)
+    expect(page.locator("#content-main th a[href*='/session/']").first).to_have_css("color", accent)
+
+
+def barriers(page: Page, scheme: Scheme) -> list[tuple[str, list[str]]]:
+    found = Axe().run(page, options={"resultTypes": ["violations"], **RULES[scheme]}).response["violations"]
+    return [(barrier["id"], [node["html"][:200] for node in barrier["nodes"]]) for barrier in found]
+
+
+def test_a_session_is_rewound_in_the_dashboards_colours_without_another_host(
+    page: Page, server: str, session: Session
+) -> None:
     requested: list[str] = []
 
     def note(request: Request) -> None:
         requested.append(request.url)
 
     page.on("request", note)
-    project = sign_in(page.context, server)
-    User.objects.update(is_staff=True, is_superuser=True)
-    session = record_session(project, 6)  # the sixth fails
-    page.goto("/")
-    page.locator(".masthead [data-menu] summary").last.click()
-    page.get_by_role("link", name="Administration").click()
-    page.get_by_role("link", name="Sessions", exact=True).first.click()
-    expect(page.get_by_role("row").filter(has_text="Repair the totals")).to_be_visible()
+    look(page, "dark", "")
+    assert barriers(page, "dark") == []
+    look(page, "light", "historyapp/session/")
+    assert barriers(page, "light") == []
     page.locator("tr input.action-select").check()
     expect(page.locator(".action-counter").first).to_have_text("1 of 1 selected")  # its script runs
     page.get_by_label("Action:").select_option("rewind_to_the_last_good_step")
@@ -32,6 +65,17 @@ def test_a_session_is_selected_confirmed_and_rewound(page: Page, server: str) ->
     assert Session.objects.get(pk=session.pk).steps == 5
     page.get_by_role("link", name=str(session.pk)).click()
     expect(page.get_by_role("link", name="Open")).to_be_visible()
-    page.get_by_role("link", name="View site").click()
-    expect(page.get_by_role("heading", name="Sessions")).to_be_visible()
+    page.remove_listener("request", note)
     assert [url for url in requested if not url.startswith((server, "data:"))] == []
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("scheme", list(COLOURS))
+def test_the_administration_has_no_barrier_in_either_scheme(
+    page: Page, session: Session, scheme: Scheme
+) -> None:
+    for address in ("", "historyapp/session/"):
+        look(page, scheme, address)
+        assert barriers(page, scheme) == [], address
+    page.goto("/admin/historyapp/auditrecord/")
+    assert barriers(page, scheme) == []

@@ -24,6 +24,10 @@ def test_a_fork_before_a_step_is_continued_with_the_lines_of_its_page(
     expect(page.get_by_role("heading", name="Continue this session")).to_be_visible()
     child = Session.objects.exclude(pk=session.pk).get()
     expect(page.locator("#session-id")).to_have_text(str(child.pk))
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.locator('[data-copy="session-id"]').click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == str(child.pk)
 
     _, key = create_key(project, "agent")
     environment = {
@@ -42,12 +46,3 @@ def test_a_fork_before_a_step_is_continued_with_the_lines_of_its_page(
     assert "Repair the totals, please." in done.stdout, done.stderr  # the whole history, not its newest steps
     child.refresh_from_db()
     assert child.steps == 4
-
-
-def test_the_id_is_copied(page: Page, project: Project) -> None:
-    session = record_session(project, 2)
-    page.goto(f"/sessions/{session.pk}/connect")
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.locator('[data-copy="session-id"]').click()
-    expect(page.get_by_role("button", name="Copied")).to_be_visible()
-    assert page.evaluate("navigator.clipboard.readText()") == str(session.pk)

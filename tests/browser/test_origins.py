@@ -1,5 +1,7 @@
 """Names in a step's calls lead to where they first stood, with scripts and without."""
 
+import re
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -24,44 +26,33 @@ def _with_names(session: Session) -> Session:
 def test_marks_come_with_each_step_and_open_a_box_that_leads_to_the_first_place(
     page: Page, session: Session
 ) -> None:
-    page.goto(page_of(session, "?step=8"))
-    expect(page.locator(".origin-mark")).to_have_count(0)
-    page.get_by_text("Where do these names come from?").click()
-    expect(page.locator(".origin-mark").first).to_have_text("src/app.py")
-    page.keyboard.press("Escape")
-    page.keyboard.press("ArrowRight")  # the next step is marked without another click
-    expect(page.locator(".origin-mark.is-nowhere").first).to_have_text("src/guess.py")
-    expect(page.locator(".origins")).not_to_have_attribute("open", "")
-    page.keyboard.press("ArrowLeft")
-    mark = page.locator(".origin-mark", has_text="src/app.py").first
-    mark.click()
-    box = page.locator("#origin-box")
-    expect(box).to_contain_text("First in a result of step 7, line 2")
-    box.get_by_text("Every place").click()
-    expect(box.locator(".origin-places li")).to_have_count(2)
-    box.get_by_role("link", name="step 7").first.click()
-    expect(page.locator(".step-head h2")).to_contain_text("7")
-
-
-def test_a_name_in_colours_is_one_mark_and_one_that_was_compacted_away_is_marked_as_such(
-    page: Page, session: Session
-) -> None:
     change = {"old_str": "points = 1\n", "new_str": "points = contact.playerClass + 1\n"}
     summary = draft(ModelInput(channel="compaction", content="Nothing of note so far."))
     edit = [act("edit_file", path="src/app.py", **change), ok()]
     append(session.project, session.pk, [*edit, summary, act("read_file", path="src/app.py"), ok()])
-    page.goto(page_of(session, "?step=10"))
+    mark, box = page.locator(".origin-mark"), page.locator("#origin-box")
+    page.goto(page_of(session, "?step=8"))
+    expect(mark).to_have_count(0)
     page.get_by_text("Where do these names come from?").click()
-    mark = page.locator(".origin-mark[data-of='contact.playerClass']")
-    expect(mark).to_have_text("contact.playerClass")
-    assert mark.locator("*").count() > 1
-    mark.click()
-    box = page.locator("#origin-box")
+    mark.filter(has_text="src/app.py").first.click()
+    expect(box).to_contain_text("First in a result of step 7, line 2")
+    page.keyboard.press("Escape")
+    page.keyboard.press("ArrowRight")  # the next step is marked without another click
+    expect(page.locator(".origin-mark.is-nowhere").first).to_have_text("src/guess.py")
+    expect(page.locator(".origins")).not_to_have_attribute("open", "")
+    page.keyboard.press("ArrowRight")
+    coloured = page.locator(".origin-mark[data-of='contact.playerClass']")
+    expect(coloured).to_have_text("contact.playerClass")
+    assert coloured.locator("*").count() > 1
+    coloured.click()
     expect(box).to_contain_text("from nowhere")
     page.keyboard.press("Escape")
     page.keyboard.press("ArrowRight")
     page.locator(".origin-mark.is-gone").click()
     expect(box).to_contain_text("The model could no longer see it: it had been compacted away")
+    box.get_by_text("Every place").click()
+    expect(box.locator(".origin-places li")).to_have_count(4)
+    expect(box.get_by_role("link", name="step 7").first).to_have_attribute("href", re.compile("step=7"))
 
 
 @pytest.mark.thorough

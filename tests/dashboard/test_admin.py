@@ -66,6 +66,13 @@ def test_only_staff_come_in(client: Client, alice: Client, staff: Client, sessio
         assert staff.get(path).status_code == 200
 
 
+def test_the_dashboard_and_the_administration_lead_to_each_other(staff: Client, alice: Client) -> None:
+    link = '<a class="menu-item" href="/admin/">Administration</a>'
+    assert link in html(staff.get("/"))
+    assert link not in html(alice.get("/"))
+    assert '<a href="/">View site</a>' in html(staff.get("/admin/"))
+
+
 def test_staff_see_the_sessions_of_every_project(staff: Client, project: Project, session: Session) -> None:
     create_session(Project.objects.create(name="Charlie's"), names={"title": "His own"})
     page = text(staff.get(SESSIONS))
