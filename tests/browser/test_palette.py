@@ -27,9 +27,9 @@ def palette(page: Page) -> Locator:
 
 
 def search(page: Page, text: str, result: str) -> Locator:
-    """Types a text into the palette and waits until a result is selected."""
+    """Puts a text into the palette and waits until a result is selected."""
     dialog = palette(page)
-    page.keyboard.type(text)
+    page.keyboard.insert_text(text)
     expect(dialog.locator("[aria-selected=true]")).to_contain_text(result)
     return dialog
 
@@ -81,7 +81,7 @@ def test_its_button_opens_it_a_session_is_opened_and_a_fork_is_posted_from_the_s
     other = record_session(project, 3, title=HOSTILE)
     page.goto("/")
     page.locator("[data-palette]").click()
-    page.keyboard.type("quoted totals")
+    page.keyboard.insert_text("quoted totals")
     option = page.get_by_role("option", name=HOSTILE)
     expect(option).to_be_visible()
     assert page.locator("#palette img").count() == 0
@@ -149,7 +149,7 @@ def test_axe_finds_no_barrier_in_it_and_what_it_does_not_find_is_searched_in_all
     page.evaluate(AXE_SCRIPT)
     palette(page)
     assert _barriers(page) == []
-    page.keyboard.type("nothing-like-this")
+    page.keyboard.insert_text("nothing-like-this")
     expect(page.locator("#palette [role=status]")).to_have_text("1 result")
     assert _barriers(page) == []
     page.keyboard.press("Enter")

@@ -52,9 +52,7 @@ def test_moving_keeps_the_filter_in_the_address_and_a_live_list_gains_what_match
     append(project, session.pk, [act("ls"), failed(), act("ls")])
     expect(page.locator("#rows [data-step='8']")).to_be_visible()
     assert steps(page) == ["3", "6", "8"]
-    page.get_by_role("link", name="all 9").click()
-    expect(page.locator("#rows [data-step]")).to_have_count(9)
-    expect(page.locator("#step h2").first).to_have_text("Step 6")
+    expect(page.get_by_role("link", name="all 9")).to_have_attribute("href", re.compile(r"step=6\b"))
     page.keyboard.press("ArrowRight")
     expect(page.locator("#step h2").first).to_have_text("Step 7")
     page.locator(".facts a", has_text="likely failed").click()
