@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from uuid import UUID
 
 import pytest
+from django.db import connection
 from playwright.sync_api import Locator, Page, expect
 
 from historyapp import enqueue
 from historyapp.models import CompressionRun, Project, Session, Summary
 from historyapp.services.compression.request import RunRequest
-from historyapp.services.compression.run import process_run
 from historyapp.services.compression.start import start_run
 from historyapp.services.summaries import SummaryText, summarise
 from tests.api.compressing import carry_out
@@ -20,8 +20,15 @@ from tests.browser.visits import PRESS, page_of, record_session, sign_in
 EXTRACT = RunRequest("simple_extract", 1, 6)
 
 
+def _carry_out(run: UUID) -> None:
+    try:
+        carry_out(run)
+    finally:
+        connection.close()
+
+
 class Worker:
-    """Carries out runs in threads, as those of a Celery worker are, once it is told to begin."""
+    """Carries out runs in threads, as those of a Celery worker are. It loads no strategy, nor spaCy."""
 
     def __init__(self) -> None:
         self._threads: list[threading.Thread] = []
@@ -29,7 +36,7 @@ class Worker:
 
     def wake(self, run: UUID) -> None:
         if self.begins:
-            self._threads.append(threading.Thread(target=process_run, args=(run,)))
+            self._threads.append(threading.Thread(target=_carry_out, args=(run,)))
             self._threads[-1].start()
 
     def join(self) -> None:
