@@ -170,8 +170,12 @@ def test_other_layouts_have_the_keys_at_their_places_and_modifiers_and_fields_ke
     finds(page)
 
 
-def test_keys_are_turned_off_in_their_list_which_opens_at_its_beginning(page: Page, session: Session) -> None:
+def test_keys_are_turned_off_in_their_list_which_opens_at_its_beginning_and_choices_stay(
+    page: Page, session: Session
+) -> None:
     page.goto(page_of(session, "?step=6"))
+    page.keyboard.press(">")
+    page.get_by_label("Pace", exact=True).select_option("turn by turn")
     page.set_viewport_size({"width": 360, "height": 600})
     page.keyboard.press("?")
     expect(page.get_by_role("heading", name="Keyboard shortcuts")).to_be_in_viewport()
@@ -181,6 +185,8 @@ def test_keys_are_turned_off_in_their_list_which_opens_at_its_beginning(page: Pa
     page.keyboard.press("Escape")
     page.keyboard.press("j")
     page.reload()
+    speed_is(page, "×2")
+    expect(page.get_by_label("Pace", exact=True)).to_have_value("turn")
     page.keyboard.press("e")
     page.keyboard.press("/")
     expect(page.locator("[data-search]")).not_to_be_focused()
