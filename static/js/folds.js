@@ -29,20 +29,21 @@ if (root && list) {
     foldAll.title = `${foldAll.ariaLabel} turns`;
   }
 
-  function setFolded(turn, folded) {
+  function setFolded(turn, folded, byReader = false) {
     others = others.filter((other) => other !== turn);
     if (folded !== all) others.push(turn);
     keep();
     show();
-    if (!folded) complete(turn);
+    if (!folded) complete(turn, byReader);
   }
 
-  /** Loads the rows of an unfolded turn if they were left out while it was folded. */
-  function complete(turn) {
+  /** Loads the rows of an unfolded turn if they were left out while it was folded. Where the playhead has unfolded it,
+   * its rows around the playhead are there already. */
+  function complete(turn, byReader) {
     const head = list.querySelector(`:scope > .turn[data-turn="${turn}"]`);
     const last = rowsOf(turn).at(-1);
     if (!head || !last) return;
-    if (skipped.delete(turn)) return void load(head.dataset.first);
+    if (byReader && skipped.delete(turn)) return void load(head.dataset.first);
     if (last.nextElementSibling?.matches(".more")) return;
     if (last.querySelector(`[data-step="${head.dataset.last}"]`) || last.matches(".take")) return;
     load(head.dataset.first);
@@ -54,7 +55,7 @@ if (root && list) {
 
   list.addEventListener("click", (event) => {
     const turn = event.target.closest("[data-fold]")?.closest(".turn").dataset.turn;
-    if (turn) setFolded(turn, !isFolded(turn));
+    if (turn) setFolded(turn, !isFolded(turn), true);
   });
 
   foldAll?.addEventListener("click", () => {

@@ -45,13 +45,18 @@ def test_a_folded_turn_stays_folded_and_its_rows_are_loaded_when_it_unfolds(
     expect(rows.locator("[data-step='4']")).to_be_attached()
     assert rows.locator("[data-step='60']").count() == 0, "earlier rows are skipped up to its head"
     expect(rows.locator("[data-step='122']")).to_be_hidden()
+    page.locator("[data-jump] input[name=step]").fill("110")
+    page.keyboard.press("Enter")  # the playhead unfolds the turn that it comes to
+    expect(rows.locator("[data-step='110']")).to_be_visible()
+    expect(rows.locator("[data-step='110']")).to_have_attribute("aria-current", "step")
+    fold_button(page, 2)
     fold_button(page, 2)
     expect(rows.locator("[data-step='29']")).to_be_visible()
 
     page.get_by_role("button", name="Fold all").click()
     expect(rows.locator(".turn")).to_have_count(3)
     expect(rows.locator(".row:visible")).to_have_count(0)
-    page.keyboard.press("G")  # the playhead unfolds the turn that it comes to
+    page.keyboard.press("G")
     expect(rows.locator("[data-step='127']")).to_be_visible()
     expect(rows.locator("[data-step='127']")).to_have_attribute("aria-current", "step")
     page.get_by_role("button", name="Unfold all").click()
