@@ -20,7 +20,8 @@ STEPS = 40
 
 def main() -> None:
     with home() as folder:
-        process, key, port = _up(folder)
+        process, printed = start_up(folder, IDLE_SECONDS, "--no-demo")
+        port, key = port_and_key(printed)
         try:
             figures = _measure(psutil.Process(process.pid), Client(port, _headers(key)))
         finally:
@@ -32,18 +33,23 @@ def main() -> None:
     report("Memory of all processes of `playhead up`", rows)
 
 
-def _up(folder: Path) -> tuple[subprocess.Popen[str], str, int]:
-    environment = os.environ | {"PLAYHEAD_HOME": str(folder), "PLAYHEAD_IDLE_SECONDS": str(IDLE_SECONDS)}
-    command = [sys.executable, "manage.py", "up", "--port", "0", "--no-demo"]
+def start_up(folder: Path, idle_seconds: int, *options: str) -> tuple[subprocess.Popen[str], str]:
+    """The process of ``playhead up``, and what it printed until it was ready."""
+    environment = os.environ | {"PLAYHEAD_HOME": str(folder), "PLAYHEAD_IDLE_SECONDS": str(idle_seconds)}
+    command = [sys.executable, "manage.py", "up", "--port", "0", *options]
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
     assert process.stdout
     printed = ""
     while "Ctrl-C" not in printed:
         printed += process.stdout.readline()
+    return process, printed
+
+
+def port_and_key(printed: str) -> tuple[int, str]:
     key, port = re.search(r"API key +(\S+)", printed), re.search(r"http://\S+?:(\d+)", printed)
     assert key
     assert port
-    return process, key[1], int(port[1])
+    return int(port[1]), key[1]
 
 
 def _headers(key: str) -> dict[str, str]:
@@ -52,12 +58,12 @@ def _headers(key: str) -> dict[str, str]:
 
 def _measure(parent: psutil.Process, client: Client) -> list[tuple[str, tuple[int, str], str]]:
     time.sleep(10)
-    idle = _memory(parent)
+    idle = memory_of(parent)
     session = client.json("POST", "/api/v1/sessions", {})["id"]
     for number in range(STEPS):
         client.send("POST", f"/api/v1/sessions/{session}/actions", action(number))
         client.send("POST", f"/api/v1/sessions/{session}/results", result(number))
-    recording = _memory(parent)
+    recording = memory_of(parent)
     body = {"strategy": "simple_extract"}
     run = client.json("POST", f"/api/v1/sessions/{session}/compressions", body)["id"]
     while json.loads(client.send("GET", f"/api/v1/sessions/{session}/compressions/{run}"))["state"] in (
@@ -65,17 +71,17 @@ def _measure(parent: psutil.Process, client: Client) -> list[tuple[str, tuple[in
         "running",
     ):
         time.sleep(0.1)
-    compressing = _memory(parent)
+    compressing = memory_of(parent)
     time.sleep(IDLE_SECONDS * 2 + 5)
     return [
         ("10 s after the start", idle, "150"),
         (f"after {STEPS} steps were recorded", recording, ""),
         ("at the end of a run with the local summariser", compressing, ""),
-        (f"idle for {IDLE_SECONDS * 2 + 5} s (limit: {IDLE_SECONDS} s)", _memory(parent), "150"),
+        (f"idle for {IDLE_SECONDS * 2 + 5} s (limit: {IDLE_SECONDS} s)", memory_of(parent), "150"),
     ]
 
 
-def _memory(parent: psutil.Process) -> tuple[int, str]:
+def memory_of(parent: psutil.Process) -> tuple[int, str]:
     """Megabytes of all processes together, each shared page counted once, and the resident ones of each."""
     processes = [parent, *parent.children(recursive=True)]
     own, files = 0, Counter[str]()

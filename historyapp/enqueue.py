@@ -1,24 +1,27 @@
 """Puts messages for the workers into the queue. Without a broker, workers find the work at their next sweep.
 
-Celery takes 12 MB, so it is loaded by the first message and not at the server's start.
+Celery takes 12 MB. It is loaded only if Redis is used, by the first message.
 """
 
 import logging
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from uuid import UUID
 
 from django.conf import settings
 from django.db import DatabaseError
 
 from historyapp.core.origins import VERSION as NAMES_VERSION
+from historyapp.lag import QUEUE
 from historyapp.models.history import History
 from historyapp.models.text_blocks import BLOCK_ENTRIES
 from historyapp.services.imports.reports import FileReport
 from historyapp.services.names.index import catch_up, indexed_up_to
-from historyapp.services.transactions import waiting_briefly, writing
+from historyapp.services.queue import put
+from historyapp.services.transactions import waiting_briefly
+from historyapp.task_message import task_message
 from historyapp.wire.problems import StorageFailed
 
 log = logging.getLogger(__name__)
@@ -90,18 +93,34 @@ def send(task: str, ids: Iterable[UUID], consequence: str) -> None:
         task: the task's name.
         consequence: the consequence if the messages cannot be sent, for the log.
     """
+    arguments = [str(id) for id in ids]
+    if not arguments:
+        return
+    try:
+        if settings.REDIS_URL:
+            _send_to_redis(task, arguments)
+        else:
+            put(QUEUE, *[task_message(task, one, QUEUE) for one in arguments])
+    except (OSError, DatabaseError, StorageFailed) as error:
+        log.warning("The broker cannot be reached; %s: %s", consequence, error)
+
+
+def _send_to_redis(task: str, arguments: Iterable[str]) -> None:
+    """Sends a message for each argument.
+
+    Raises:
+        OSError: when Redis does not answer.
+    """
     from kombu.exceptions import OperationalError
 
     from historyapp.celery import app
 
-    arguments = [(str(id),) for id in ids]
-    one_commit = nullcontext() if len(arguments) < 2 else writing()
     try:
-        with _redis_turn() if settings.REDIS_URL else one_commit:
+        with _redis_turn():
             for one in arguments:
-                app.send_task(task, one)
-    except (OperationalError, OSError, DatabaseError, StorageFailed) as error:
-        log.warning("The broker cannot be reached; %s: %s", consequence, error)
+                app.send_task(task, (one,))
+    except OperationalError as error:
+        raise OSError(*error.args) from error
 
 
 @contextmanager

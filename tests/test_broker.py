@@ -55,6 +55,24 @@ def test_messages_for_several_workers_are_sent_in_one_commit(channel: broker.Cha
     assert [body[0] for body in arrived(channel)] == [[str(run)]] * enqueue.WORKERS_PER_RUN
 
 
+def test_messages_are_like_those_of_celery() -> None:
+    """They are written without Celery, which the web process does not load."""
+    run = uuid4()
+    enqueue.wake(run, workers=1)
+    app.send_task("compress", (str(run),))
+    ours, theirs = (
+        json.loads(payload)
+        for payload in QueuedMessage.objects.order_by("id").values_list("payload", flat=True)
+    )
+    id, tag = ours["headers"]["id"], ours["properties"]["delivery_tag"]
+    same = theirs["headers"] | {"id": id, "root_id": id, "origin": ours["headers"]["origin"]}
+    del theirs["properties"]["reply_to"]  # tasks send no results
+    theirs["properties"] |= {"correlation_id": id, "delivery_tag": tag}
+    bodies = [json.loads(base64.b64decode(message.pop("body"))) for message in (ours, theirs)]
+    assert bodies[0] == bodies[1]
+    assert ours == theirs | {"headers": same}
+
+
 def test_a_message_that_was_not_begun_goes_back_when_the_worker_stops(channel: broker.Channel) -> None:
     app.send_task("compress", ["a run"])
     channel.basic_consume("playhead", no_ack=False, callback=lambda message: None, consumer_tag="t")

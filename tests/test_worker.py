@@ -6,7 +6,7 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 import pytest
-from celery import Celery, Task
+from celery import Task
 from django.conf import settings
 
 from historyapp import enqueue, tasks, worker
@@ -21,13 +21,20 @@ from tests.services.drafts import act, ok
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+def messages_to_workers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The arguments of the messages that are sent from now on, which are not put into the queue."""
+    sent: list[str] = []
+    monkeypatch.setattr(enqueue, "task_message", lambda task, argument, queue: argument)
+    monkeypatch.setattr(enqueue, "put", lambda queue, *arguments: sent.extend(arguments))
+    return sent
+
+
 def test_a_due_session_sends_its_messages_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     project = Project.objects.create(name="ours")
     session = create_session(project)
     append(project, session.pk, [draft for _ in range(8) for draft in (act("read", path="a.py"), ok())])
-    sent: list[str] = []
-    monkeypatch.setattr(Celery, "send_task", lambda app, task, arguments: sent.append(*arguments))
+    sent = messages_to_workers(monkeypatch)
     for _ in range(3):
         tasks.start_due_runs()
     (run,) = CompressionRun.objects.filter(session=session)
@@ -37,8 +44,7 @@ def test_a_due_session_sends_its_messages_once(monkeypatch: pytest.MonkeyPatch) 
 def test_a_run_yields_to_a_waiting_run_after_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     project = Project.objects.create(name="ours")
     long, short = (_wanted(project) for _ in range(2))
-    sent: list[str] = []
-    monkeypatch.setattr(Celery, "send_task", lambda app, task, arguments: sent.append(*arguments))
+    sent = messages_to_workers(monkeypatch)
     monkeypatch.setattr(tasks, "TURN_SECONDS", 0)
     monkeypatch.setattr(tasks, "runs_waiting", threading.Event())
     tasks.find_waiting_runs()
@@ -122,7 +128,7 @@ def _state(run: CompressionRun) -> str:
 def test_a_worker_on_demand_stops_when_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     stopped: list[bool] = []
     monkeypatch.setattr(worker, "stop_worker", lambda: stopped.append(True))
-    monkeypatch.setattr(Celery, "send_task", lambda app, task, arguments: None)
+    messages_to_workers(monkeypatch)
     run = _wanted(Project.objects.create(name="ours"))
     look = worker._look(idle_seconds=0)
     look()

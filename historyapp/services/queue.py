@@ -16,10 +16,10 @@ _KEPT = timedelta(days=7)
 """Unreadable messages are kept for this time."""
 
 
-def put(queue: str, payload: str) -> None:
-    """Adds a message at the end of a queue."""
+def put(queue: str, *payloads: str) -> None:
+    """Adds messages at the end of a queue, in one commit."""
     with writing():
-        QueuedMessage.objects.create(queue=queue, payload=payload)
+        QueuedMessage.objects.bulk_create(QueuedMessage(queue=queue, payload=one) for one in payloads)
 
 
 def take(queue: str) -> str | None:
