@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection
 from django.utils import timezone
 
+from historyapp.core.process_memory import empty_unused_caches, return_free_memory, unmap_file_pages
 from historyapp.core.vocabularies import release_unused
 from historyapp.models import Webhook
 from historyapp.models.workers import BEAT_SECONDS
@@ -26,6 +27,8 @@ from historyapp.wire.problems import StorageFailed
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
+BUSY_SHARE = 0.1
+"""A process that uses less of a core than this is idle."""
 COUNT_SECONDS = 15.0
 """Seconds between two searches for sessions whose figures a worker should count in advance."""
 FOLLOW_SECONDS = 0.1
@@ -65,14 +68,37 @@ def run_clock(worker_id: UUID, look: Callable[[], None], stopping: threading.Eve
     connection.close()
 
 
+class IdleMemory:
+    """Releases memory that the process has not used for some seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._looked_at, self._used = time.monotonic(), time.process_time()
+        self._next_unmap = self._looked_at + seconds
+
+    def release(self) -> None:
+        """Call it every second."""
+        emptied = empty_unused_caches(self._seconds)
+        if release_unused(self._seconds) or emptied:
+            return_free_memory()
+        now, used = time.monotonic(), time.process_time()
+        if used - self._used > BUSY_SHARE * (now - self._looked_at):
+            self._next_unmap = now + self._seconds
+        self._looked_at, self._used = now, used
+        if now >= self._next_unmap:
+            unmap_file_pages()
+            self._next_unmap = now + self._seconds
+
+
 def watch_for_work(request_worker: Callable[[], None], worker_id: str) -> None:
     """Requests a worker process when there is work and none is running; see :mod:`historyapp.supervisor`.
 
     It registers the worker even while no worker process runs, because one can be started at any time. It also
     updates projects' figures, because starting a worker for each append would cost more. If the web process
-    is idle, it releases the tokenizer's tables.
+    is idle, it releases memory.
     """
 
+    idle_memory = IdleMemory(settings.PLAYHEAD_IDLE_SECONDS)
     next_count = 0.0
     requested_at: dict[UUID, float] = {}
 
@@ -88,7 +114,7 @@ def watch_for_work(request_worker: Callable[[], None], worker_id: str) -> None:
         return bool(session_ids)
 
     def look() -> None:
-        release_unused(settings.PLAYHEAD_IDLE_SECONDS)
+        idle_memory.release()
         due = Webhook.objects.due(timezone.now())
         if (
             due

@@ -145,3 +145,24 @@ def test_the_tokenizers_tables_are_released_when_unused(monkeypatch: pytest.Monk
     assert vocabularies.release_unused(60)
     assert not vocabularies.release_unused(60)
     assert count_tokens("two words") == 2
+
+
+def test_a_process_that_is_idle_unmaps_pages_and_a_busy_one_keeps_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, used, unmapped = [0.0], [0.0], list[float]()
+    monkeypatch.setattr("historyapp.clock.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("historyapp.clock.time.process_time", lambda: used[0])
+    monkeypatch.setattr(clock, "unmap_file_pages", lambda: unmapped.append(now[0]))
+    memory = clock.IdleMemory(60)
+
+    def run(seconds: int, share: float) -> None:
+        for _ in range(seconds):
+            now[0] += 1
+            used[0] += share
+            memory.release()
+
+    run(100, share=0.5)
+    assert unmapped == []
+    run(150, share=0.01)
+    assert unmapped == [160, 220]

@@ -8,8 +8,9 @@ lose them.
 import re
 import string
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import Any
+
+from historyapp.core.process_memory import cached_while_busy
 
 MAX_IDENTIFIER = 200
 """Characters; longer runs are encoded data rather than names."""
@@ -80,7 +81,7 @@ def _blanked(text: str) -> str | None:
     return text.encode("ascii").translate(_BLANKED).decode("ascii")
 
 
-@lru_cache(1 << 15)
+@cached_while_busy(1 << 15)
 def _name_in(run: str) -> str:
     """The identifier in a run of characters without blanks; empty if there is none.
 

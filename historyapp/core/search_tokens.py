@@ -9,8 +9,10 @@ and Japanese are, give a token for each character. Names that are written in one
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from functools import cache, lru_cache
+from functools import cache
 from typing import NamedTuple
+
+from historyapp.core.process_memory import cached_while_busy
 
 MAX_TOKEN = 40
 """Characters of a token. Longer ones are cut."""
@@ -62,7 +64,7 @@ def compound_names(text: str) -> Iterator[str]:
             yield run.lower()
 
 
-@lru_cache(1 << 15)
+@cached_while_busy(1 << 15)
 def parts_of(run: str) -> tuple[str, ...]:
     """The tokens of a run of letters and digits; encoded data stays one token."""
     if not run.isascii():

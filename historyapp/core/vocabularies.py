@@ -8,8 +8,6 @@ import time
 from threading import Lock
 from typing import Any, Literal
 
-from historyapp.core.process_memory import return_free_memory
-
 EncodingName = Literal["o200k_base", "cl100k_base"]
 
 _loaded: dict[EncodingName, Any] = {}
@@ -35,9 +33,8 @@ def tokenizer(encoding: EncodingName) -> Any:
 
 
 def release_unused(seconds: float) -> bool:
-    """Releases the memory of tables that were not used for this long. Returns whether there were any."""
+    """Deletes tables that were not used for this long. Returns whether there were any."""
     if not _loaded or time.monotonic() < _last_use + seconds:
         return False
     _loaded.clear()
-    return_free_memory()
     return True

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from historyapp.core.excerpts import ExcerptLine, one_line
 from historyapp.core.identifiers import contains_name, identifiers
 from historyapp.core.policies.base import StepOutline
+from historyapp.core.process_memory import cached_while_busy
 
 NAMES = 0.4
 """Share of a note's room for bare names, which follow the lines."""
@@ -289,7 +290,7 @@ class Notes:
                 yield from line.names
 
 
-@lru_cache(1 << 15)
+@cached_while_busy(1 << 15)
 def _words(name: str) -> frozenset[str]:
     """The words of a name. Cached, because the names of a session recur in each context."""
     return frozenset(_WORD.findall(name))

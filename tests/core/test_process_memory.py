@@ -1,0 +1,74 @@
+"""What an idle process gives back, and that it works as before."""
+
+import mmap
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from historyapp.core import process_memory
+from historyapp.core.identifiers import identifiers
+from historyapp.core.process_memory import cached_while_busy, empty_unused_caches, unmap_file_pages
+
+PAGES = bytes(range(256)) * 16 * 50
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [1000.0]
+    monkeypatch.setattr(process_memory, "_caches", [])
+    monkeypatch.setattr("historyapp.core.process_memory.time.monotonic", lambda: now[0])
+    return now
+
+
+def test_a_cache_is_emptied_when_it_was_not_used_for_some_seconds(clock: list[float]) -> None:
+    computed: list[int] = []
+
+    @cached_while_busy(10)
+    def double(number: int) -> int:
+        computed.append(number)
+        return 2 * number
+
+    def looks(seconds: float) -> bool:
+        clock[0] += seconds
+        return empty_unused_caches(60)
+
+    assert not looks(0), "it is empty"
+    assert [double(1), double(1)] == [2, 2]
+    assert [looks(0), looks(59)] == [False, False]
+    assert double(1) == 2
+    assert [looks(1), looks(59)] == [False, False], "a hit is a use too"
+    assert [looks(1), looks(61)] == [True, False]
+    assert double(1) == 2
+    assert computed == [1, 1]
+
+
+def test_the_caches_of_words_can_be_emptied() -> None:
+    names = list(identifiers("see src/app/main.py and parse_line"))
+    for cache in process_memory._caches:
+        cache.clear()
+    assert list(identifiers("see src/app/main.py and parse_line")) == names
+    assert len(process_memory._caches) >= 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has the list of mappings")
+def test_pages_of_files_are_unmapped_unless_they_were_changed(tmp_path: Path) -> None:
+    path = tmp_path / "database"
+    path.write_bytes(PAGES)
+    with path.open("rb") as file:
+        shared = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+        changed = mmap.mmap(file.fileno(), 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+    changed[:4] = b"mine"
+    assert (shared[:], changed[4:]) == (PAGES, PAGES[4:])
+    assert sorted(resident(path)) == [len(PAGES), len(PAGES)]
+    unmap_file_pages()
+    assert sorted(resident(path)) == [0, len(PAGES)]
+    assert (shared[:], changed[:]) == (PAGES, b"mine" + PAGES[4:])
+
+
+def resident(path: Path) -> list[int]:
+    """The bytes of each mapping of the file that are in memory."""
+    mappings = re.split(r"(?m)^(?=[0-9a-f]+-)", Path("/proc/self/smaps").read_text())
+    found = [re.search(r"Rss: +(\d+)", mapping) for mapping in mappings if str(path) in mapping]
+    return [int(match[1]) * 1024 for match in found if match]
