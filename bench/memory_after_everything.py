@@ -35,6 +35,7 @@ KEPT_SECONDS = 10
 FILES = 8
 VISITS = 2
 """Visits of each kind of page, with different sessions, steps and options."""
+MAX_PAGES = 600
 RUNNING = ("queued", "running")
 _LINK = re.compile(r'(href|hx-get|src)="(/[^"#]*)')
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|\b\d+\b")
@@ -137,7 +138,7 @@ def _record(visitor: Visitor, steps: int) -> str:
 def _visit_pages(visitor: Visitor, visits: int) -> Counter[str]:
     """Follows links from the first page, to each kind of page a few times."""
     seen, kinds, waiting = {"/"}, Counter[str](), deque([("/", False)])
-    while waiting:
+    while waiting and kinds.total() < MAX_PAGES:
         path, fragment = waiting.popleft()
         for attribute, link in _LINK.findall(visitor.get(path, fragment=fragment)):
             target = urljoin(path, unescape(link))

@@ -6,7 +6,6 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from celery import Celery
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
@@ -25,11 +24,12 @@ def asked(db: None, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     monkeypatch.setattr(enqueue, "_asked", {})
 
-    def send_task(app: Celery, task: str, arguments: tuple[str, ...]) -> None:
+    def task_message(task: str, argument: str, queue: str) -> str:
         if task == "index_text":
-            found.extend(arguments)
+            found.append(argument)
+        return ""
 
-    monkeypatch.setattr(Celery, "send_task", send_task)
+    monkeypatch.setattr(enqueue, "task_message", task_message)
     return found
 
 

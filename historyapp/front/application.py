@@ -21,6 +21,7 @@ from historyapp.core.errors import PlayheadError
 from historyapp.core.process_memory import return_free_memory
 from historyapp.event_streams import Subscription
 from historyapp.front.bodies import BodyRoom, Receive, max_bytes, read_body
+from historyapp.front.connections import renew_connection
 from historyapp.front.deadlines import Deadlines
 from historyapp.front.environ import Scope, environ_of, headers_of
 from historyapp.front.limits import Clients, Limits, Projects, client_of
@@ -312,7 +313,7 @@ class Front:
 
 
 def _make_pools(threads: int, max_wait: float) -> dict[str, Pool]:
-    kept = partial(Pool, max_wait=max_wait, keeps_thread=True)
+    kept = partial(Pool, max_wait=max_wait, keeps_thread=True, on_idle=renew_connection)
     ending = partial(Pool, max_wait=max_wait, keeps_thread=False)
     return {
         "reads": kept("reads", threads, spare=threads),

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from historyapp.wire.problems import ServerUnavailable
 
 IDLE_SECONDS = 60
-"""An idle thread ends after this time and closes its database connection, which holds up to a megabyte."""
+"""An idle thread ends after this time and closes its database connection, which holds up to 10 MB."""
 MAX_WAITING = 2000
 """The maximum length of a pool's queue. One address may have fewer open requests, so it cannot fill it."""
 
@@ -51,6 +51,7 @@ class Pool:
         max_wait: the longest wait for a thread, in seconds.
         keeps_thread: one idle thread is kept, so that a request after a pause need not connect to the
             database.
+        on_idle: the kept thread calls it once it has been idle for a minute.
         spare: threads beyond ``threads``, at most one for each project that has none.
         spacing: seconds between the starts of two jobs. Python runs one thread at a time, so many jobs that
             start together would slow each other.
@@ -63,6 +64,7 @@ class Pool:
         *,
         max_wait: float,
         keeps_thread: bool,
+        on_idle: Callable[[], None] | None = None,
         spare: int = 0,
         spacing: float = 0,
     ) -> None:
@@ -70,6 +72,7 @@ class Pool:
         self._max_threads, self._spare = threads, spare
         self._max_wait = max_wait
         self._keeps_thread = keeps_thread
+        self._on_idle = on_idle
         self._jobs: dict[bytes, deque[PoolJob]] = {}
         """Waiting jobs by client. The client whose turn is next comes first."""
         self._pending = 0
@@ -178,16 +181,22 @@ class Pool:
 
     def _next_job(self, jobs: "queue.SimpleQueue[PoolJob]") -> PoolJob | None:
         """The next job for this thread, or None if the thread should end."""
+        on_idle = self._on_idle
         while True:
             try:
-                return jobs.get(timeout=None if self._keeps_last() else IDLE_SECONDS)
+                waits = self._keeps_last() and on_idle is None
+                return jobs.get(timeout=None if waits else IDLE_SECONDS)
             except queue.Empty:
                 with self._lock:
-                    # If the thread no longer counts as idle, a job has been put into its queue.
-                    if jobs in self._idle and not self._keeps_last():
+                    if jobs not in self._idle:  # a job has been put into its queue
+                        continue
+                    if not self._keeps_last():
                         self._idle.remove(jobs)
                         self._threads -= 1
                         return None
+                if on_idle:
+                    on_idle()
+                    on_idle = None
 
     def _keeps_last(self) -> bool:
         return self._keeps_thread and self._threads <= 1

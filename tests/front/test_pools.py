@@ -183,6 +183,30 @@ def test_idle_threads_end_except_for_one(monkeypatch: pytest.MonkeyPatch) -> Non
     assert asyncio.run(asyncio.wait_for(run(), 10)) == (3, 1)
 
 
+def test_the_kept_thread_is_notified_once_when_it_is_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("historyapp.front.pools.IDLE_SECONDS", 0.05)
+
+    async def run() -> tuple[list[int], list[int]]:
+        notified, ran = list[int](), list[int]()
+        pool = Pool(
+            "reads",
+            2,
+            max_wait=5,
+            keeps_thread=True,
+            on_idle=lambda: notified.append(threading.get_ident()),
+        )
+        for number in (1, 2):
+            pool.submit(ANN, lambda waited: ran.append(threading.get_ident()), _never)
+            while len(notified) < number:
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.2)
+        return notified, ran
+
+    notified, ran = asyncio.run(asyncio.wait_for(run(), 10))
+    assert notified == ran
+    assert len(set(ran)) == 1
+
+
 def _note(ran: list[str], name: str, waited: float) -> None:
     ran.append(name)
 
