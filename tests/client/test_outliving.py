@@ -68,16 +68,16 @@ blocking() if kind == "blocking" else asyncio.run(awaiting())
 """
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    with ServerProcess(tmp_path / "home") as server:
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with ServerProcess(tmp_path_factory.mktemp("server") / "home") as server:
         yield server
 
 
 @pytest.mark.parametrize(
     ("kind", "on_outage", "kills"),
     [
-        ("blocking", "spool", 2),
+        ("blocking", "spool", 1),
         ("awaiting", "wait", 1),
         *(thorough(kind, how, 3) for kind in ("blocking", "awaiting") for how in ("spool", "wait")),
     ],

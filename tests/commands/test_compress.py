@@ -1,5 +1,6 @@
 """``playhead compress``: does the work itself if no worker is running, and prints totals."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NoReturn
 from uuid import UUID
@@ -14,13 +15,20 @@ from historyapp.core.strategies import STRATEGIES
 from historyapp.models import CompressionRun, Project, Summary
 from historyapp.services.append import append
 from historyapp.services.bootstrap import default_project
-from historyapp.services.compression.writers import InlineWriter
+from historyapp.services.compression.writers import WRITER, InlineWriter
 from historyapp.services.sessions import create_session
 from historyapp.services.workers import note_worker
 from tests.commands.conftest import Run
 
 STEP = StepIn(analysis_result="find it", execution_result="changed a.py", supervision_result="fine")
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _light_writer(light: None) -> Iterator[None]:
+    WRITER.stop()
+    yield
+    WRITER.stop()
 
 
 @pytest.fixture

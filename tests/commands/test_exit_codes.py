@@ -141,7 +141,7 @@ def test_a_reader_that_has_seen_enough_causes_no_traceback(home: str) -> None:
         thorough(["--home", "HOME", "keys", "create", "x"]),
         thorough(["keys", "create", "--home", "HOME", "x"]),
         thorough(["keys", "create", "x", "--home=HOME"]),
-        ["keys", "--project", "Default", "create", "x", "--home=HOME"],
+        thorough(["keys", "--project", "Default", "create", "x", "--home=HOME"]),
     ],
     ids=name_of,
 )
