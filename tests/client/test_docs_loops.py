@@ -12,9 +12,9 @@ from tests.client.test_docs import EXAMPLES, reader
 from tests.llm.loopback import Answer, Call, Loopback, Recorded
 
 __all__ = ["reader"]
-STEPS = 12
+STEPS = 7
 NOTES = "milk, bread\n" * 700
-"""Too much to be sent twelve times within a budget of 8,000 tokens."""
+"""Too much to be sent seven times within a budget of 8,000 tokens."""
 TASKS = {
     "openai_agent.py": "What is on my list?",
     "anthropic_agent.py": "What is on my list, and on the other one?",
