@@ -23,7 +23,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests.forking import forked_playhead
-from tests.installation import copy_migrated, light_processes
+from tests.installation import copy_migrated
 
 ROOT = Path(__file__).parents[1]
 WIDTH = 100
@@ -167,7 +167,6 @@ def readers() -> Iterator[NewReader]:
     To load that process takes as long as all commands of a page.
     """
     with (
-        light_processes(),
         TemporaryDirectory(prefix="playhead-docs-") as demo,
         TemporaryDirectory(prefix="playhead-docs-") as folder,
     ):

@@ -226,7 +226,7 @@ def test_the_table_of_counts_is_what_the_import_prints(capsys: pytest.CaptureFix
 
 
 @pytest.fixture(scope="module")
-def reader() -> Iterator[NewReader]:
+def reader(light: None) -> Iterator[NewReader]:
     with readers() as reader:
         yield reader
 
