@@ -125,6 +125,37 @@ def test_every_key_of_the_table_does_what_it_says(page: Page, session: Session) 
         page.keyboard.press("Space" if key.key == " " else key.key)
         DOES[key.action](page)
         page.keyboard.press("Space" if key.action == "play" else "Escape")
+    expect_modifiers_and_fields_to_keep_their_keys(page)
+    expect_other_layouts_to_have_the_keys_at_their_places(page)
+
+
+def press(page: Page, key: str, code: str, *, shift: bool = False) -> None:
+    """A key of a keyboard with another layout."""
+    detail = {"key": key, "code": code, "shiftKey": shift, "bubbles": True}
+    page.locator("body").dispatch_event("keydown", detail)
+
+
+def expect_modifiers_and_fields_to_keep_their_keys(page: Page) -> None:
+    """From step 6 to step 5."""
+    for modifier in ("Control", "Alt", "Meta"):
+        page.keyboard.press(f"{modifier}+e")
+        page.keyboard.press(f"{modifier}+j")
+    page.locator("[data-search]").press("j")
+    page.keyboard.press("Escape")
+    page.keyboard.press("k")
+    step_is(page, 5)
+
+
+def expect_other_layouts_to_have_the_keys_at_their_places(page: Page) -> None:
+    """From step 5."""
+    press(page, "у", "KeyE")
+    step_is(page, 8)
+    press(page, "У", "KeyE", shift=True)
+    step_is(page, 2)
+    press(page, "п", "KeyG")
+    step_is(page, 1)
+    press(page, "/", "Digit7", shift=True)  # German
+    finds(page)
 
 
 def test_keys_follow_each_other_and_a_jump_to_nowhere_says_so(page: Page, session: Session) -> None:
@@ -140,34 +171,6 @@ def test_keys_follow_each_other_and_a_jump_to_nowhere_says_so(page: Page, sessio
     page.keyboard.press("c")
     expect(page.locator("#jump-note")).to_have_text("There is no later compaction by the agent.")
     step_is(page, 12)
-
-
-def press(page: Page, key: str, code: str, *, shift: bool = False) -> None:
-    """A key of a keyboard with another layout."""
-    detail = {"key": key, "code": code, "shiftKey": shift, "bubbles": True}
-    page.locator("body").dispatch_event("keydown", detail)
-
-
-def test_other_layouts_have_the_keys_at_their_places_and_modifiers_and_fields_keep_theirs(
-    page: Page, session: Session
-) -> None:
-    page.goto(page_of(session, "?step=6"))
-    skim(page)
-    for modifier in ("Control", "Alt", "Meta"):
-        page.keyboard.press(f"{modifier}+e")
-        page.keyboard.press(f"{modifier}+j")
-    page.locator("[data-search]").press("j")
-    page.keyboard.press("Escape")
-    page.keyboard.press("k")
-    step_is(page, 5)
-    press(page, "у", "KeyE")
-    step_is(page, 8)
-    press(page, "У", "KeyE", shift=True)
-    step_is(page, 2)
-    press(page, "п", "KeyG")
-    step_is(page, 1)
-    press(page, "/", "Digit7", shift=True)  # German
-    finds(page)
 
 
 def test_keys_are_turned_off_in_their_list_which_opens_at_its_beginning_and_choices_stay(
