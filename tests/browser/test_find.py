@@ -23,7 +23,7 @@ def record(project: Project) -> Session:
     drafts = []
     for number in range(1, 13):
         drafts.append(act("grep", pattern="EnsureSetup" if number % 4 == 3 else "other"))
-        long = "\n".join(f"line {line}" for line in range(300)) + "\nensureSetup()"
+        long = "\n".join(f"line {line}" for line in range(80)) + "\nensureSetup()"
         drafts.append(ok(outputs=long if number == 7 else "nothing here"))
     append(project, session.pk, drafts)
     session.refresh_from_db()
