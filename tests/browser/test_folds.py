@@ -1,7 +1,7 @@
 """Turns of the step list fold, stay folded in the tab, and further rows of theirs are not loaded."""
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Request, expect
 
 from historyapp.models import Project, Session
 from historyapp.services.append import append
@@ -40,6 +40,12 @@ def test_a_folded_turn_stays_folded_and_its_rows_are_loaded_when_it_unfolds(
     expect(rows.locator("[data-step='4']")).to_be_visible()
     expect(rows.locator("[data-step='127']")).to_be_attached()
     assert rows.locator("[data-step='60']").count() == 0, "its other rows are not needed"
+    requested: list[str] = []
+
+    def note(request: Request) -> None:
+        requested.append(request.url)
+
+    page.on("request", note)
     page.goto(page_of(session, "?step=126"))
     expect(rows.locator(".turn[data-turn='2']")).to_be_attached()
     expect(rows.locator("[data-step='4']")).to_be_attached()
@@ -49,6 +55,8 @@ def test_a_folded_turn_stays_folded_and_its_rows_are_loaded_when_it_unfolds(
     page.keyboard.press("Enter")  # the playhead unfolds the turn that it comes to
     expect(rows.locator("[data-step='110']")).to_be_visible()
     expect(rows.locator("[data-step='110']")).to_have_attribute("aria-current", "step")
+    assert not [url for url in requested if "around=" in url], "the rows around it are there already"
+    page.remove_listener("request", note)
     fold_button(page, 2)
     fold_button(page, 2)
     expect(rows.locator("[data-step='29']")).to_be_visible()
