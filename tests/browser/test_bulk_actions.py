@@ -49,6 +49,7 @@ def test_all_none_and_ranges_are_chosen_two_are_compared_and_the_chosen_are_one_
     expect(compare).to_be_visible()
     page.get_by_role("link", name="1 fork").click()  # opens its row below
     expect(page.locator(".sessions .title").nth(5)).to_have_text("its fork")
+    expect(page.locator("input[name=session]:checked")).to_have_count(2)  # after the new rows settle
     assert boxes(page) == [False, True, False, False, True, False]
     page.get_by_label("Export format").select_option("Markdown")
     with page.expect_download() as download:
@@ -71,6 +72,7 @@ def test_the_choice_stays_while_the_list_grows_and_what_is_done_is_shown(
     page.locator("h1").click()  # the list waits while it has the focus
     append(project, create_session(project, names={"title": "new"}).pk, [act()])
     expect(titles).to_have_text(["new", "older", "other", "old"])
+    expect(page.locator("input[name=session]:checked")).to_have_count(2)  # after the new rows settle
     assert boxes(page) == [False, True, False, True]
     expect(bar).to_contain_text("2 selected")
 
