@@ -216,7 +216,7 @@ def test_a_replay_moves_nothing_follows_a_live_run_and_stops_when_a_reader_takes
 
 def expect_to_reach_a_new_end(page: Page, session: Session) -> None:
     """Plays on while the session grows, whatever else the page waits for."""
-    choose_pace(page, speed="0.5", pace="step")
+    choose_pace(page, speed="0.5")  # the step stays for 40 s: the news come before its end
     page.keyboard.press("Space")
     append(session.project, session.pk, step_at(3, 3.1, 3.2))
     expect(page.locator("[data-total]")).to_have_text("3")
