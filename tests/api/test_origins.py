@@ -51,7 +51,7 @@ def test_a_result_lists_the_steps_that_used_it(searched: Agent) -> None:
 def test_a_long_session_is_reported_as_not_indexed_yet(
     searched: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(name_index.catch_up, "__kwdefaults__", {"at_most": 4})
+    monkeypatch.setattr(name_index.catch_up, "__kwdefaults__", {"limit": 4})
     asked: list[UUID] = []
     monkeypatch.setattr(enqueue, "request_name_index", asked.append)
     found = searched.get("/episodes/2/origins").body
@@ -80,7 +80,7 @@ def test_an_answer_is_made_again_when_the_rules_of_names_have_changed(
 def test_an_answer_is_made_again_when_more_of_the_log_is_in_the_index(
     searched: Agent, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    monkeypatch.setattr(name_index.catch_up, "__kwdefaults__", {"at_most": 0})
+    monkeypatch.setattr(name_index.catch_up, "__kwdefaults__", {"limit": 0})
     monkeypatch.setattr(name_index, "CHUNK_ENTRIES", 2)
     monkeypatch.setattr(name_index, "SECONDS_AT_ONCE", 0)
     monkeypatch.setattr(enqueue, "request_name_index", lambda _: None)

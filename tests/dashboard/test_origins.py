@@ -88,7 +88,7 @@ def test_without_htmx_it_is_a_page(alice: Client, named: Session) -> None:
 def test_a_long_session_is_left_to_a_worker(
     alice: Client, named: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catch_up, "__kwdefaults__", {"at_most": 3})
+    monkeypatch.setattr(catch_up, "__kwdefaults__", {"limit": 3})
     asked: list[object] = []
     monkeypatch.setattr(enqueue, "request_name_index", asked.append)
     shown = text(fragment(alice, page(named, 8)))
