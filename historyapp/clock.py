@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection
 from django.utils import timezone
 
-from historyapp.core.process_memory import empty_unused_caches, return_free_memory, unmap_file_pages
+from historyapp.core.process_memory import empty_unused_caches, return_free_memory, unmap_code
 from historyapp.core.vocabularies import release_unused
 from historyapp.models import Webhook
 from historyapp.models.workers import BEAT_SECONDS
@@ -86,8 +86,8 @@ class IdleMemory:
             self._next_unmap = now + self._seconds
         self._looked_at, self._used = now, used
         if now >= self._next_unmap:
-            unmap_file_pages()
             self._next_unmap = now + self._seconds
+            unmap_code()
 
 
 def watch_for_work(request_worker: Callable[[], None], worker_id: str) -> None:

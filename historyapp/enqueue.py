@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from uuid import UUID
 
 from django.conf import settings
-from django.db import DatabaseError
+from django.db import Error
 
 from historyapp.core.origins import VERSION as NAMES_VERSION
 from historyapp.lag import QUEUE
@@ -101,7 +101,7 @@ def send(task: str, ids: Iterable[UUID], consequence: str) -> None:
             _send_to_redis(task, arguments)
         else:
             put(QUEUE, *[task_message(task, one, QUEUE) for one in arguments])
-    except (OSError, DatabaseError, StorageFailed) as error:
+    except (OSError, Error, StorageFailed) as error:
         log.warning("The broker cannot be reached; %s: %s", consequence, error)
 
 
@@ -152,7 +152,7 @@ def index_names_of(history: History) -> bool:
     try:
         with waiting_briefly(READ_WAIT_SECONDS):
             is_complete = catch_up(history.lineage)
-    except (DatabaseError, StorageFailed) as error:
+    except (Error, StorageFailed) as error:
         log.warning("The index of names cannot be stored: %s", error)
         return False
     if not is_complete:

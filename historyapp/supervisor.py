@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from historyapp.core.process_memory import unmap_file_pages
+from historyapp.core.process_memory import unmap_code
 from historyapp.management.exit_codes import FAILED, INTERRUPTED
 from historyapp.running import announced
 from historyapp.server import Running, serve
@@ -156,7 +156,7 @@ def _welcome(plan: ServerPlan, running: Running) -> None:
     problem = _record_demo(plan, running) if plan.demo_key else ""
     if running():
         print("\n".join([*filter(None, [problem]), *plan.welcome]), flush=True)  # noqa: T201 the user reads it
-        unmap_file_pages()
+        unmap_code()
 
 
 def _record_demo(plan: ServerPlan, running: Running) -> str:

@@ -153,7 +153,7 @@ def test_a_process_that_is_idle_unmaps_pages_and_a_busy_one_keeps_them(
     now, used, unmapped = [0.0], [0.0], list[float]()
     monkeypatch.setattr("historyapp.clock.time.monotonic", lambda: now[0])
     monkeypatch.setattr("historyapp.clock.time.process_time", lambda: used[0])
-    monkeypatch.setattr(clock, "unmap_file_pages", lambda: unmapped.append(now[0]))
+    monkeypatch.setattr(clock, "unmap_code", lambda: unmapped.append(now[0]))
     memory = clock.IdleMemory(60)
 
     def run(seconds: int, share: float) -> None:

@@ -1,10 +1,10 @@
-"""Memory that an idle process gives back: caches, free memory of the heap, and pages of files."""
+"""Memory that an idle process gives back: caches, free memory of the heap, and pages of program code."""
 
 import ctypes
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
@@ -12,8 +12,7 @@ from typing import TypeVar
 F = TypeVar("F", bound=Callable[..., object])
 
 _MAPPINGS = Path("/proc/self/smaps")
-_MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) r-.. \S+ \S+ [1-9]")
-"""A mapping of a file that is not writable."""
+_MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ ([0-9]+)")
 _DONTNEED = 4
 """``MADV_DONTNEED`` of Linux."""
 
@@ -30,7 +29,7 @@ _caches: list[_Cache] = []
 
 
 def cached_while_busy(size: int) -> Callable[[F], F]:
-    """Caches a function like ``lru_cache``. An idle process empties the cache."""
+    """Caches a function like ``lru_cache``. ``empty_unused_caches`` empties the cache."""
 
     def decorate(function: F) -> F:
         cached = lru_cache(size)(function)
@@ -71,31 +70,45 @@ def return_free_memory() -> None:
         trim(0)
 
 
-def unmap_file_pages() -> None:
-    """Removes pages of programs and databases that were only read from the process.
+def unmap_code() -> None:
+    """Removes pages of program code from the process.
 
     The system keeps them in its own cache and maps them again, 16 at a time, when they are used. While they
     are mapped, it counts all of them as memory of the process, and reclaims them later than others.
+
+    Other files are left out: the loader changes data of libraries after it has mapped them, and SQLite may
+    unmap a database at any moment. Python never unloads a library.
     """
     if sys.platform != "linux":
         return
     advise = ctypes.CDLL(None).madvise
     advise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    for start, end in _unchanged_mappings():
+    for start, end in _code():
         advise(start, end - start, _DONTNEED)
 
 
-def _unchanged_mappings() -> Iterator[tuple[int, int]]:
-    """The addresses of the mappings of files that are not writable and contain no changed pages."""
-    mapping: tuple[int, int] | None = None
+def _code() -> Iterator[tuple[int, int]]:
     try:
-        lines = _MAPPINGS.read_text().splitlines()
+        with _MAPPINGS.open(errors="replace", newline="\n") as lines:
+            yield from list(unchanged_code(lines))
     except OSError:  # a system that hides it
         return
+
+
+def unchanged_code(lines: Iterable[str]) -> Iterator[tuple[int, int]]:
+    """The addresses of mapped program code without pages that were changed, in memory or in swap.
+
+    Args:
+        lines: those of ``/proc/self/smaps``.
+    """
+    mapping: tuple[int, int] | None = None
     for line in lines:
+        if header := _MAPPING.match(line):
+            is_code = header[3] == "r-xp" and header[4] != "0"
+            mapping = (int(header[1], 16), int(header[2], 16)) if is_code else None
+            continue
         name, _, value = line.partition(":")
-        if name == "Anonymous" and mapping and value.split()[0] == "0":
+        if name == "Anonymous" and value.split() != ["0", "kB"]:
+            mapping = None
+        elif name == "Swap" and mapping and value.split() == ["0", "kB"]:  # it follows Anonymous
             yield mapping
-        elif "-" in name.partition(" ")[0]:
-            found = _MAPPING.match(line)
-            mapping = (int(found[1], 16), int(found[2], 16)) if found else None

@@ -1,6 +1,7 @@
 """Pools of threads that run the WSGI application. Long requests never take the threads of short ones."""
 
 import asyncio
+import logging
 import queue
 import threading
 import time
@@ -11,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from historyapp.wire.problems import ServerUnavailable
+
+log = logging.getLogger(__name__)
 
 IDLE_SECONDS = 60
 """An idle thread ends after this time and closes its database connection, which holds up to 10 MB."""
@@ -194,9 +197,20 @@ class Pool:
                         self._idle.remove(jobs)
                         self._threads -= 1
                         return None
+                    if on_idle:
+                        self._idle.remove(jobs)  # meanwhile, other threads take the jobs
                 if on_idle:
-                    on_idle()
+                    self._notify(on_idle)
                     on_idle = None
+                    with self._lock:
+                        self._idle.append(jobs)
+                        self._dispatch()
+
+    def _notify(self, on_idle: Callable[[], None]) -> None:
+        try:
+            on_idle()
+        except Exception:  # the thread must stay, because jobs may wait for it
+            log.exception("A thread for %s continues after an unexpected error", self.name)
 
     def _keeps_last(self) -> bool:
         return self._keeps_thread and self._threads <= 1

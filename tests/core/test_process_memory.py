@@ -3,13 +3,19 @@
 import mmap
 import re
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from historyapp.core import process_memory
 from historyapp.core.identifiers import identifiers
-from historyapp.core.process_memory import cached_while_busy, empty_unused_caches, unmap_file_pages
+from historyapp.core.process_memory import (
+    cached_while_busy,
+    empty_unused_caches,
+    unchanged_code,
+    unmap_code,
+)
 
 PAGES = bytes(range(256)) * 16 * 50
 
@@ -53,18 +59,37 @@ def test_the_caches_of_words_can_be_emptied() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has the list of mappings")
-def test_pages_of_files_are_unmapped_unless_they_were_changed(tmp_path: Path) -> None:
-    path = tmp_path / "database"
+def test_code_is_unmapped_and_can_be_used_again_while_data_stays(tmp_path: Path) -> None:
+    path = tmp_path / "library"
     path.write_bytes(PAGES)
     with path.open("rb") as file:
-        shared = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
-        changed = mmap.mmap(file.fileno(), 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
-    changed[:4] = b"mine"
-    assert (shared[:], changed[4:]) == (PAGES, PAGES[4:])
+        map_file = partial(mmap.mmap, file.fileno(), 0, flags=mmap.MAP_PRIVATE)
+        code = map_file(prot=mmap.PROT_READ | mmap.PROT_EXEC)
+        data = map_file(prot=mmap.PROT_READ)
+    assert code[:] == data[:] == PAGES
     assert sorted(resident(path)) == [len(PAGES), len(PAGES)]
-    unmap_file_pages()
+    unmap_code()
     assert sorted(resident(path)) == [0, len(PAGES)]
-    assert (shared[:], changed[:]) == (PAGES, b"mine" + PAGES[4:])
+    assert code[:] == PAGES
+
+
+@pytest.mark.parametrize(
+    ("header", "anonymous", "swap", "is_unmapped"),
+    [
+        ("7f00-7f10 r-xp 00000000 08:01 77 /lib/a\x85.so", 0, 0, True),
+        ("7f00-7f10 r-xp 00000000 08:01 77 /lib/changed.so", 4, 0, False),
+        ("7f00-7f10 r-xp 00000000 08:01 77 /lib/changed_and_swapped.so", 0, 4, False),
+        ("7f00-7f10 r--p 00000000 08:01 77 /lib/relocated_data.so", 0, 0, False),
+        ("7f00-7f10 r--s 00000000 08:01 77 /home/database", 0, 0, False),
+        ("7f00-7f10 r-xp 00000000 00:00 0 [vdso]", 0, 0, False),
+    ],
+)
+def test_only_unchanged_code_of_files_is_unmapped(
+    header: str, anonymous: int, swap: int, is_unmapped: bool
+) -> None:
+    other = ["0001-0002 rw-p 00000000 08:01 78 /lib/other.so", "Anonymous: 8 kB", "Swap: 0 kB"]
+    lines = [*other, header, "Rss: 64 kB", f"Anonymous: {anonymous} kB", f"Swap: {swap} kB", *other]
+    assert list(unchanged_code(lines)) == ([(0x7F00, 0x7F10)] if is_unmapped else [])
 
 
 def resident(path: Path) -> list[int]:

@@ -8,6 +8,7 @@ from functools import partial
 
 import pytest
 
+from historyapp.front import pools
 from historyapp.front.pools import MAX_WAITING, Client, Pool
 from historyapp.wire.problems import ServerUnavailable
 
@@ -205,6 +206,34 @@ def test_the_kept_thread_is_notified_once_when_it_is_idle(monkeypatch: pytest.Mo
     notified, ran = asyncio.run(asyncio.wait_for(run(), 10))
     assert notified == ran
     assert len(set(ran)) == 1
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_jobs_do_not_wait_for_an_idle_thread_that_is_notified(
+    monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    monkeypatch.setattr(pools, "IDLE_SECONDS", 0.02)
+    notified, ended, ran = threading.Event(), threading.Event(), list[str]()
+
+    def on_idle() -> None:
+        notified.set()
+        ended.wait(10)
+        if fails:
+            raise KeyError("unexpected")
+
+    async def run() -> None:
+        pool = Pool("requests", 1, max_wait=5, keeps_thread=True, on_idle=on_idle)
+        for name in ("first", "while it is notified", "afterwards"):
+            pool.submit(ANN, partial(_note, ran, name), _never)
+            while name not in ran:
+                await asyncio.sleep(0.01)
+            if name == "first":
+                await asyncio.to_thread(notified.wait)
+            else:
+                ended.set()
+
+    asyncio.run(asyncio.wait_for(run(), 10))
+    assert ran == ["first", "while it is notified", "afterwards"]
 
 
 def _note(ran: list[str], name: str, waited: float) -> None:
