@@ -150,10 +150,11 @@ def _save_demo(home: Path, demo: Path) -> None:
 
 
 def _under_way(database: Path) -> int:
-    """How many compression runs have not ended."""
+    """How many compression runs have not ended, and how many sessions wait for one."""
+    runs = "SELECT COUNT(*) FROM historyapp_compressionrun WHERE state IN ('queued', 'running')"
+    due = "SELECT COUNT(*) FROM historyapp_session WHERE compression_due"
     with closing(sqlite3.connect(database)) as file:
-        statement = "SELECT COUNT(*) FROM historyapp_compressionrun WHERE state IN ('queued', 'running')"
-        return int(file.execute(statement).fetchone()[0])
+        return int(file.execute(f"SELECT ({due}) + ({runs})").fetchone()[0])
 
 
 NewReader = Callable[[], AbstractContextManager[Reader]]
