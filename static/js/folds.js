@@ -37,20 +37,23 @@ if (root && list) {
     if (!folded) complete(turn, byReader);
   }
 
-  /** Loads the rows of an unfolded turn if they were left out while it was folded. Where the playhead has unfolded it,
-   * its rows around the playhead are there already. */
+  /** Loads the rows of an unfolded turn if they were left out while it was folded: from its beginning, or around the
+   * playhead if that has unfolded it. */
   function complete(turn, byReader) {
     const head = list.querySelector(`:scope > .turn[data-turn="${turn}"]`);
     const last = rowsOf(turn).at(-1);
     if (!head || !last) return;
-    if (byReader && skipped.delete(turn)) return void load(head.dataset.first);
+    const marked = list.querySelector("[aria-current=step]")?.dataset.step;
+    const step = byReader || !marked ? head.dataset.first : marked;
+    if (skipped.has(turn)) return load(step);
     if (last.nextElementSibling?.matches(".more")) return;
     if (last.querySelector(`[data-step="${head.dataset.last}"]`) || last.matches(".take")) return;
-    load(head.dataset.first);
+    load(step);
   }
 
   function load(step) {
-    loadInto(list, `${root.dataset.page}/steps?around=${step}${root.dataset.asOf}`);
+    skipped.clear();
+    loadInto(list, `${root.dataset.page}/steps?around=${step}${root.dataset.asOf}${root.dataset.filter}`);
   }
 
   list.addEventListener("click", (event) => {

@@ -154,7 +154,7 @@ if (panel) {
     reveal(row);
   }
 
-  /** Marks the step's row. New rows carry the mark of the step that was in view when they were requested. */
+  /** Marks the step's row. New rows carry no mark, or that of the step that was in view when they were requested. */
   function markOnly(at) {
     for (const row of root.querySelectorAll("#rows [aria-current]")) row.removeAttribute("aria-current");
     const row = root.querySelector(`#rows [data-step="${at}"]`);
@@ -270,6 +270,7 @@ if (panel) {
   });
   root.addEventListener("htmx:afterSwap", (event) => {
     if (event.target.matches(".tab-body")) showInLedger(number("at"));
+    if (event.target.matches("#rows")) markOnly(number("at"));
   });
 
   window.addEventListener("popstate", (event) => {
