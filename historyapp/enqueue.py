@@ -1,6 +1,6 @@
 """Puts messages for the workers into the queue. Without a broker, workers find the work at their next sweep.
 
-Celery takes 12 MB. It is loaded only if Redis is used, by the first message.
+Celery takes 8 MB. Only the first message to Redis loads it.
 """
 
 import logging

@@ -1,6 +1,6 @@
 """A message for the queue in the database, as Celery writes it.
 
-The web process sends only such messages. With this module it need not load Celery, which takes 6 MB.
+Without Redis, the web process sends only such messages, so it need not load Celery, which takes 8 MB.
 Celery's documentation defines their form ("Message Protocol", version 2); the envelope is kombu's.
 """
 

@@ -118,6 +118,7 @@ def test_each_message_reaches_one_of_several_workers_and_none_stops_a_worker(our
     assert all(printed)
     log = "".join(log for _, log in results)
     assert "The worker has stopped" not in log
+    assert "Traceback" not in log
     assert "cannot be read and is set aside" in log
     assert "unregistered task" in log
 
