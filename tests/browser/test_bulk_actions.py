@@ -20,7 +20,7 @@ def boxes(page: Page) -> list[bool]:
     return found
 
 
-def test_all_none_and_ranges_are_chosen_two_are_compared_and_the_chosen_are_one_file(
+def test_all_none_and_ranges_are_chosen_two_can_be_compared_and_the_chosen_are_one_file(
     page: Page, project: Project
 ) -> None:
     parent, *_ = [record_session(project, 1, title=f"run {number}") for number in range(5)]

@@ -1,4 +1,4 @@
-"""What an idle process gives back, and that it works as before."""
+"""An idle process gives memory back, and works as before."""
 
 import mmap
 import re

@@ -1,8 +1,7 @@
 """Replaces spaCy in processes that a test starts: a sentence ends at a full stop, and there are no names.
 
-Workers and their writer processes take twice as much processor time with spaCy. What they do with messages,
-signals or a database does not depend on how they find sentences. See ``light_processes`` in
-``tests/installation.py``.
+Loading spaCy costs processor time in each worker and writer process. What they do with messages, signals or
+a database does not depend on how they find sentences. See ``light_processes`` in ``tests/installation.py``.
 """
 
 import re

@@ -30,7 +30,7 @@ def session_of(source: Source) -> str:
 def moment(value: Any, zone: tzinfo | None = None) -> datetime | None:
     """A time in UTC from seconds or milliseconds since 1970 or from ISO 8601, or None if it is invalid.
 
-    A time without a zone is in ``zone``, or invalid if that is None.
+    ``zone`` is the zone of times that name none. If it is None, such times are invalid.
     """
     try:
         if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
