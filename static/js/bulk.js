@@ -54,8 +54,9 @@ document.addEventListener("click", (event) => {
   }
 });
 
+// A new list has no selected rows: selects them again in the same task as the swap, so that no click comes between.
 // If the filters change, sessions that are no longer listed are no longer selected.
-document.addEventListener("htmx:afterSettle", ({ target }) => {
+document.addEventListener("htmx:afterSwap", ({ target }) => {
   if (!target.closest?.("#results") && !target.querySelector?.("#results")) return;
   const all = boxes();
   for (const box of all) box.checked = chosen.has(box.value);
