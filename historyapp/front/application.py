@@ -51,8 +51,8 @@ LONG = ("calls", "transfers")
 """Pools of long requests. A lower limit applies to how many of them a client may have open."""
 SHORT = ("reads", "writes")
 SWITCH_SECONDS = 0.001
-"""A computing thread lets others run after this time. An append waits for the disk many times. With Python's
-default, each wait would take 5 ms longer while an export is written.
+"""A computing thread lets other threads run after this time. An append waits for the disk many times. With
+Python's default, each wait would take 5 ms longer while an export is written.
 """
 COLLECT_AFTER = 2000
 """The garbage collector runs after this many new objects. Cycles of garbage can hold long bodies.
@@ -152,7 +152,7 @@ class Front:
             max_length = max_bytes(scope["path"], headers.get(b"content-type", b""), self._limits)
             with (
                 self.clients.admitted(client, network, size=length, is_long=name in LONG),
-                self._bodies.keep(length if length <= max_length else 0) as in_memory,
+                self._bodies.reserve(length if length <= max_length else 0) as in_memory,
             ):
                 body: IO[bytes] = BytesIO()
                 if length:
@@ -165,10 +165,10 @@ class Front:
                 environ = environ_of(scope, headers, body)
                 run = partial(self._run, environ, outbox, send, name == "transfers")
                 pool.submit(holder, run, outbox.refuse)
-                opened = await self._respond(outbox, scope, receive, send)
-            if opened is not None:
+                stream_start = await self._respond(outbox, scope, receive, send)
+            if stream_start is not None:
                 with self.clients.streaming(client, network):
-                    await self._send_events(opened, scope, receive, send)
+                    await self._send_events(stream_start, scope, receive, send)
         except PlayheadError as error:
             head, content = error_response(scope["path"], headers, error)
             count_request(scope["method"], REFUSED, head[0], time.perf_counter() - started)
@@ -224,8 +224,8 @@ class Front:
         started: list[Head] = []
 
         def start_response(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> None:
-            coded = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
-            started[:] = [(int(status[:3]), coded)]
+            encoded = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+            started[:] = [(int(status[:3]), encoded)]
 
         response: Iterable[bytes] = ()
         body: bytes | None = None
@@ -236,7 +236,7 @@ class Front:
             response = self._application(environ, start_response)
             if getattr(response, "streaming", False):
                 outbox.begin(started[0])
-                for piece in _joined(response) if is_transfer else response:
+                for piece in _join_chunks(response) if is_transfer else response:
                     outbox.write(piece)
                     if is_transfer:
                         outbox.wait_for_loop(MAX_PAUSE)
@@ -262,7 +262,7 @@ class Front:
             with suppress(Exception):
                 getattr(response, "close", lambda: None)()
             environ["wsgi.input"].close()
-            self._projects.learn(outbox.client, key_project.get())
+            self._projects.remember(outbox.client, key_project.get())
         # The event loop is woken once, at the end. Earlier it would compete with this thread.
         outbox.end(started[0] if started else None, body)
 
@@ -326,7 +326,7 @@ def _make_pools(threads: int, max_wait: float) -> dict[str, Pool]:
 
 
 def tune_interpreter() -> None:
-    """Prepares Python for serving. Called when everything is imported."""
+    """Prepares Python for serving. Called after all modules are imported."""
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.collect()
     return_free_memory()  # importing leaves 5 MB
@@ -341,8 +341,8 @@ def _send_at_once(send: Send, head: Head, body: bytes) -> None:
     send({"type": "http.response.body", "body": body})
 
 
-def _joined(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Joins small chunks, because each one that is sent wakes the event loop."""
+def _join_chunks(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Joins small chunks, because each sent chunk wakes the event loop."""
     gathered: list[bytes] = []
     size = 0
     for chunk in chunks:

@@ -46,7 +46,7 @@ class BodyRoom:
         self._in_memory = self._in_files = 0
 
     @contextmanager
-    def keep(self, length: int) -> Iterator[bool]:
+    def reserve(self, length: int) -> Iterator[bool]:
         """Reserves room for a body while the block runs. Yields True for memory, False for a file.
 
         Raises:

@@ -9,14 +9,14 @@ from historyapp.wire.problems import StorageFailed
 
 
 def renew_connection() -> None:
-    """Connects to SQLite again, so that the next request need not.
+    """Reconnects to SQLite, so that the next request need not connect.
 
-    An old connection holds up to 10 MB, most of it for prepared statements.
+    An old connection takes up to 10 MB of memory, most of it for prepared statements.
     """
     if connection.vendor != "sqlite" or connection.connection is None:
         return
-    with suppress(Error, StorageFailed):  # then the next request connects
+    with suppress(Error, StorageFailed):  # the next request will connect
         connection.close()
         with connection.cursor() as cursor:
-            cursor.execute("SELECT 1 FROM django_migrations LIMIT 1")  # it reads the tables' definitions
+            cursor.execute("SELECT 1 FROM django_migrations LIMIT 1")  # loads the tables' definitions
     return_free_memory()

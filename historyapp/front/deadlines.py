@@ -28,7 +28,7 @@ class Deadlines:
         self.stopping = False
 
     def begin(self, seconds: float) -> ClientWait:
-        """Starts the limit of the current task, which waits for its client. ``end`` stops it."""
+        """Limits the time for which the current task waits for its client, until ``end``."""
         loop = asyncio.get_running_loop()
         if self._loop is None:
             self._loop = loop
@@ -43,7 +43,7 @@ class Deadlines:
         self._waits.pop(wait.task, None)
 
     def stop(self) -> None:
-        """Cancels all waiting tasks, and from now on every task that begins to wait."""
+        """Cancels all waiting tasks, and from now on every task that starts to wait."""
         self.stopping = True
         self._cancel(float("inf"))
 

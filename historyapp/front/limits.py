@@ -9,9 +9,9 @@ from uuid import UUID
 from historyapp.wire.problems import TooManyRequests
 
 PER_ADDRESS = 4
-"""An address may use this many times as much as a key: a proxy sends the requests of many keys."""
+"""An address may use this many times as much as a key, because a proxy sends the requests of many keys."""
 CALLS_PER_ADDRESS = 3
-"""The same factor for model calls. It is smaller, so that one address cannot use all of their threads."""
+"""The same for model calls, exports and imports. Smaller, so that an address cannot use all their threads."""
 RETRY_SECONDS = 1
 MAX_KEYS = 10_000
 """The maximum number of clients whose project is cached."""
@@ -34,17 +34,17 @@ class Limits:
     client_calls: int
     """Concurrent model calls, exports and imports of one client."""
     client_bytes: int
-    """Bytes of the bodies of one client's open requests."""
+    """Bytes in the bodies of one client's open requests."""
     client_streams: int
     """Open streams of events of one client."""
     client_connections: int
     """Open connections of one address."""
     min_free_disk: int
-    """Free disk space that temporary files of bodies and responses must leave."""
+    """Bytes of the disk that temporary files of bodies and responses must leave free."""
     client_unread: int
-    """Unread responses of one client in temporary files."""
+    """Bytes of one client's unread responses in temporary files."""
     all_unread: int
-    """Unread responses of all clients in temporary files."""
+    """Bytes of all clients' unread responses in temporary files."""
 
 
 class Clients:
@@ -68,23 +68,23 @@ class Clients:
         Raises:
             TooManyRequests: if the client has reached one of its limits.
         """
-        clients = [(address.encode(), PER_ADDRESS), (client, 1)]
-        for one, factor in clients:
-            self._check(one, factor, size, is_long)
+        holders = [(address.encode(), PER_ADDRESS), (client, 1)]
+        for holder, factor in holders:
+            self._check(holder, factor, size, is_long)
         used = [(self._requests, 1), (self._calls, int(is_long)), (self._bytes, size)]
-        for client, _ in clients:
+        for holder, _ in holders:
             for counter, amount in used:
                 if amount:
-                    counter[client] = counter.get(client, 0) + amount
+                    counter[holder] = counter.get(holder, 0) + amount
         try:
             yield
         finally:
-            for client, _ in clients:
+            for holder, _ in holders:
                 for counter, amount in used:
                     if amount:
-                        counter[client] -= amount
-                        if not counter[client]:
-                            del counter[client]
+                        counter[holder] -= amount
+                        if not counter[holder]:
+                            del counter[holder]
 
     @contextmanager
     def streaming(self, client: bytes, address: str) -> Iterator[None]:
@@ -93,24 +93,24 @@ class Clients:
         Raises:
             TooManyRequests: if the client has too many streams open.
         """
-        clients = [(address.encode(), PER_ADDRESS), (client, 1)]
-        for one, factor in clients:
+        holders = [(address.encode(), PER_ADDRESS), (client, 1)]
+        for holder, factor in holders:
             limit = factor * self._limits.client_streams
-            if self._streams.get(one, 0) >= limit:
+            if self._streams.get(holder, 0) >= limit:
                 raise TooManyRequests(
                     f"A client can keep at most {limit:,} event streams open "
                     "(PLAYHEAD_CLIENT_STREAMS). Close some of them, then retry.",
                     retry_after=RETRY_SECONDS,
                 )
-        for one, _ in clients:
-            self._streams[one] = self._streams.get(one, 0) + 1
+        for holder, _ in holders:
+            self._streams[holder] = self._streams.get(holder, 0) + 1
         try:
             yield
         finally:
-            for one, _ in clients:
-                self._streams[one] -= 1
-                if not self._streams[one]:
-                    del self._streams[one]
+            for holder, _ in holders:
+                self._streams[holder] -= 1
+                if not self._streams[holder]:
+                    del self._streams[holder]
 
     def _check(self, client: bytes, factor: int, size: int, is_long: bool) -> None:
         limits = self._limits
@@ -144,7 +144,7 @@ class Projects:
         """The project of the client's key. The client's id if it has no key or the project is not cached."""
         return self._known.get(client, client)
 
-    def learn(self, client: bytes, project: UUID | None) -> None:
+    def remember(self, client: bytes, project: UUID | None) -> None:
         """Caches the project of a request's key, if it had a key. May be called in any thread."""
         if project is not None and client not in self._known:
             if len(self._known) >= MAX_KEYS:
@@ -155,7 +155,7 @@ class Projects:
 def client_of(path: str, authorization: bytes, address: str) -> bytes:
     """The client that sends a request: an API key or, without one, an IP address.
 
-    Pages ignore keys. Otherwise one signed-in person could invent keys and count as many clients.
+    Pages ignore keys. Otherwise a signed-in person could invent keys and count as many clients.
     """
     if not path.startswith("/api/"):
         authorization = b""

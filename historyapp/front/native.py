@@ -40,15 +40,15 @@ NATIVE: dict[str, NativeRoute] = {"/healthz": health}
 
 def error_response(path: str, headers: dict[bytes, bytes], error: PlayheadError) -> tuple[Head, bytes]:
     """A problem document for the API, plain text for pages. Closes the connection: the body may be unread."""
-    sent = [(b"connection", b"close"), (b"x-content-type-options", b"nosniff"), _request_id(headers)]
+    head = [(b"connection", b"close"), (b"x-content-type-options", b"nosniff"), _request_id(headers)]
     if (seconds := error.fields.get("retry_after")) is not None:
-        sent.append((b"retry-after", str(seconds).encode()))
+        head.append((b"retry-after", str(seconds).encode()))
     if path.startswith("/api/"):
         body, media_type = dump_json(problem(error)).encode(), MEDIA_TYPE
     else:
         body, media_type = f"{error.detail}\n".encode(), "text/plain; charset=utf-8"
-    sent += [(b"content-type", media_type.encode()), (b"content-length", str(len(body)).encode())]
-    return (problem_type(error).status, sent), body
+    head += [(b"content-type", media_type.encode()), (b"content-length", str(len(body)).encode())]
+    return (problem_type(error).status, head), body
 
 
 def _request_id(headers: dict[bytes, bytes]) -> tuple[bytes, bytes]:

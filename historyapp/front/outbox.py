@@ -17,6 +17,7 @@ from historyapp.wire.problems import ServerFailed
 log = logging.getLogger(__name__)
 
 IN_MEMORY = 1 << 18
+"""The maximum number of unsent bytes in memory."""
 PIECE = 1 << 16
 """Bytes of one send. A client must read them within the time limit."""
 FILE = 1 << 23
@@ -84,7 +85,7 @@ class Outbox:
         self._ended = self._abandoned = False
         self._waiter: asyncio.Future[None] | None = None
         self.head: asyncio.Future[Head | None] = loop.create_future()
-        """None if the thread has sent the response itself."""
+        """The status and headers, or None if the thread has sent the whole response."""
         self.failed = False
         """The application failed during a stream."""
         self.sent = False
@@ -151,7 +152,7 @@ class Outbox:
         raise ClientGone
 
     def end(self, head: Head | None, body: bytes | None) -> None:
-        """Sends a complete response, or ends the one that has begun."""
+        """Sends a complete response, or ends a response that ``begin`` started."""
         self._loop.call_soon_threadsafe(self._finish, head, body)
 
     def wait_for_loop(self, timeout: float) -> None:
@@ -164,7 +165,7 @@ class Outbox:
     # In the event loop:
 
     def refuse(self, error: PlayheadError) -> None:
-        """Raises this error where the head is awaited, unless the response has begun."""
+        """Raises this error where the head is awaited, unless the response has started."""
         if not self.head.done():
             self.head.set_exception(error)
 
@@ -213,7 +214,8 @@ class Outbox:
         if self.sent:
             self._set_head(None)
         elif self.failed or head is None:
-            self.refuse(ServerFailed("The server failed to carry out the request. Its log has the reason."))
+            detail = "The server failed to carry out the request. The reason is in the server's log."
+            self.refuse(ServerFailed(detail))
         elif not self.head.done():
             self.body = body
             self.head.set_result(head)

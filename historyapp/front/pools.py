@@ -26,7 +26,7 @@ class Client(NamedTuple):
 
     id: bytes
     project: bytes
-    """The project, whose keys share a count of threads. The same as ``id`` if the project is not known."""
+    """The project of the key: all its keys count together. Equal to ``id`` if the project is not known."""
 
 
 @dataclass(slots=True)
@@ -40,22 +40,22 @@ class PoolJob:
     expiry: asyncio.TimerHandle | None = None
     """The timer that refuses a waiting job."""
     waiting_since: float = 0.0
-    """The time at which the job began to wait."""
+    """The monotonic time at which the job started to wait, or 0."""
 
 
 class Pool:
     """Starts a thread if a job finds none free. ``submit()`` must be called in the event loop.
 
     If jobs wait, clients get threads in turn, whatever the number of their jobs. Two rules keep long jobs
-    from blocking other clients: a client gets another thread only while it has fewer than are free, and a
-    project that has no thread gets a spare one.
+    from blocking other clients: a client gets another thread only while it uses fewer threads than are free,
+    and a project that has no thread gets a spare thread.
 
     Args:
         max_wait: the longest wait for a thread, in seconds.
-        keeps_thread: one idle thread is kept, so that a request after a pause need not connect to the
-            database.
-        on_idle: the kept thread calls it once it has been idle for a minute.
-        spare: threads beyond ``threads``, at most one for each project that has none.
+        keeps_thread: whether one idle thread is kept, so that a request after a pause need not connect to
+            the database.
+        on_idle: called by the kept thread after it has been idle for a minute.
+        spare: the number of threads beyond ``threads``, for projects that have no thread.
         spacing: seconds between the starts of two jobs. Python runs one thread at a time, so many jobs that
             start together would slow each other.
     """
@@ -82,17 +82,17 @@ class Pool:
         """Waiting and running jobs."""
         self._threads = 0
         self._idle: list[queue.SimpleQueue[PoolJob]] = []
-        """The queue of each idle thread. The last belongs to the thread that worked last. It gets the next
-        job, because SQLite drops the pages that a thread has cached when another thread has written."""
+        """The queue of each idle thread. The last queue is that of the thread that worked last, which gets
+        the next job: SQLite drops the pages that a thread has cached after another thread has written."""
         self._busy = 0
         """Jobs that have a thread. Here and below, jobs that wait for their client are not counted."""
-        self._running: Counter[bytes] = Counter()
+        self._busy_by_client: Counter[bytes] = Counter()
         """Busy threads by client."""
-        self._of_project: Counter[bytes] = Counter()
+        self._busy_by_project: Counter[bytes] = Counter()
         """Busy threads by project."""
         self._lock = threading.Lock()
         self._spacing = spacing
-        self._begin = threading.Lock()
+        self._spacing_lock = threading.Lock()
 
     @property
     def is_busy(self) -> bool:
@@ -116,7 +116,7 @@ class Pool:
             self._pending += 1
             self._jobs.setdefault(client.id, deque()).append(job)
             self._dispatch()
-            if client.id in self._jobs:  # it waits
+            if client.id in self._jobs:  # the job waits
                 job.waiting_since = time.monotonic()
                 job.expiry = job.loop.call_later(self._max_wait, self._expire, job)
 
@@ -151,13 +151,13 @@ class Pool:
 
     def _may_run(self, client: Client) -> bool:
         free = self._max_threads - self._busy
-        if self._running[client.id] < free:
+        if self._busy_by_client[client.id] < free:
             return True
-        return free + self._spare > 0 and not self._of_project[client.project]
+        return free + self._spare > 0 and not self._busy_by_project[client.project]
 
     def _count(self, client: Client, threads: int) -> None:
         self._busy += threads
-        for counter, key in ((self._running, client.id), (self._of_project, client.project)):
+        for counter, key in ((self._busy_by_client, client.id), (self._busy_by_project, client.project)):
             counter[key] += threads
             if not counter[key]:
                 del counter[key]
@@ -168,7 +168,7 @@ class Pool:
         job: PoolJob | None = first
         while job is not None:
             if self._spacing:
-                with self._begin:
+                with self._spacing_lock:
                     time.sleep(self._spacing)
             if job.claim.acquire(blocking=False):
                 job.run(time.monotonic() - job.waiting_since if job.waiting_since else 0.0)
@@ -217,8 +217,8 @@ class Pool:
 
     def _expire(self, job: PoolJob) -> None:
         if job.claim.acquire(blocking=False):
-            waited = f"{self._max_wait:g} seconds (PLAYHEAD_QUEUE_SECONDS)"
-            job.refuse(self._busy_error(f"All threads for {self.name} were busy for {waited}."))
+            limit = f"{self._max_wait:g} seconds (PLAYHEAD_QUEUE_SECONDS)"
+            job.refuse(self._busy_error(f"All threads for {self.name} were busy for {limit}."))
 
     def _busy_error(self, reason: str) -> ServerUnavailable:
         return ServerUnavailable(f"{reason} Try again in a moment.", retry_after=2)

@@ -1,4 +1,4 @@
-"""Closes granian's connections that stall, and those beyond the limit of an address. granian does neither."""
+"""Closes stalled connections, and connections beyond the limit of an address. granian closes neither."""
 
 import asyncio
 import os
@@ -22,7 +22,7 @@ Peer = tuple[str, int]
 
 
 class Connections:
-    """Closes connections that granian keeps. Used in the event loop; created when the server listens."""
+    """Closes connections that granian keeps open. Used in the event loop; created when the server listens."""
 
     def __init__(self, stall_seconds: float, max_connections: int) -> None:
         """Starts counting connections.
@@ -49,10 +49,10 @@ class Connections:
 
     def _close_batch(self) -> None:
         clients, self._to_close = self._to_close, set()
-        for opened in open_sockets():
+        for sock in open_sockets():
             with suppress(OSError):  # closed meanwhile, or not connected
-                if opened.getpeername()[:2] in clients:
-                    opened.shutdown(socket.SHUT_RDWR)
+                if sock.getpeername()[:2] in clients:
+                    sock.shutdown(socket.SHUT_RDWR)
 
     def _close_surplus(self) -> None:
         self._loop.call_later(COUNT_SECONDS, self._close_surplus)
@@ -76,19 +76,19 @@ def peer_of(scope: Scope) -> Peer:
 def peers_by_address(ports: Set[int]) -> dict[str, list[tuple[int, Peer]]]:
     """The clients that are connected to these ports, with the milliseconds since each last sent data."""
     by_address: dict[str, list[tuple[int, Peer]]] = defaultdict(list)
-    for opened in open_sockets():
+    for sock in open_sockets():
         with suppress(OSError):  # not connected
-            client = opened.getpeername()[:2]
-            if opened.getsockname()[1] in ports:
-                by_address[network_of(client[0])].append((silent_milliseconds(opened), client))
+            client = sock.getpeername()[:2]
+            if sock.getsockname()[1] in ports:
+                by_address[network_of(client[0])].append((silent_milliseconds(sock), client))
     return by_address
 
 
 def surplus(by_address: dict[str, list[tuple[int, Peer]]], limit: int, busy: Set[Peer]) -> list[Peer]:
     """The connections to close so that no address has more than ``limit``.
 
-    Connections without a request come first, in the order of their silence, the longest first: a client that
-    has just connected is about to send its request.
+    Connections without a request are closed first, those with the longest silence before others: a client
+    that has just connected is about to send its request.
     """
     closed: list[Peer] = []
     for peers in by_address.values():
@@ -97,30 +97,30 @@ def surplus(by_address: dict[str, list[tuple[int, Peer]]], limit: int, busy: Set
     return closed
 
 
-def silent_milliseconds(opened: socket.socket) -> int:
-    """The time since the peer connected or last sent data. 0 on other systems than Linux."""
+def silent_milliseconds(sock: socket.socket) -> int:
+    """The time since the peer connected or last sent data. 0 on systems other than Linux."""
     if not hasattr(socket, "TCP_INFO"):
         return 0
-    info = opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 56)
+    info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 56)
     return int.from_bytes(info[52:56], sys.byteorder)  # tcpi_last_data_recv in linux/tcp.h
 
 
 def limit_unread(seconds: float) -> set[int]:
     """Makes the kernel close a connection if its client reads nothing for this long.
 
-    New connections inherit the option from the listening socket. granian opens it in Rust and does not expose
-    it, so it is looked up among the open files of this process.
+    New connections inherit the option from the listening socket. granian opens that socket in Rust and does
+    not expose it, so this function finds it among the open files of the process.
 
     Returns:
         The ports that this process listens on.
     """
     ports = set()
-    for opened in open_sockets():
+    for sock in open_sockets():
         with suppress(OSError):  # closed meanwhile
-            if opened.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-                ports.add(opened.getsockname()[1])
+            if sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                ports.add(sock.getsockname()[1])
                 if hasattr(socket, "TCP_USER_TIMEOUT"):  # not on macOS
-                    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(seconds * 1000))
+                    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(seconds * 1000))
     return ports
 
 
@@ -135,9 +135,9 @@ def open_sockets() -> Iterator[socket.socket]:
         with suppress(OSError):  # closed meanwhile
             if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
                 continue
-            opened = socket.socket(fileno=descriptor)
+            sock = socket.socket(fileno=descriptor)
             try:
-                if opened.family in (socket.AF_INET, socket.AF_INET6):
-                    yield opened
+                if sock.family in (socket.AF_INET, socket.AF_INET6):
+                    yield sock
             finally:
-                opened.detach()
+                sock.detach()

@@ -1,4 +1,4 @@
-"""Open streams of events. All of them wait in the event loop; one thread reads the database for all.
+"""Open streams of events. They wait in the event loop, and one thread reads the database for all of them.
 
 A feed follows one project and passes each change to the streams that subscribe to it. A stream that is new or
 has fallen behind reads the missed changes in another thread. The connection is closed if a client stops
@@ -30,7 +30,7 @@ BATCH_SECONDS = 0.01
 """Changes within this time are read together."""
 HEARTBEAT_SECONDS = 15.0
 MAX_WAITING = 1000
-"""The maximum number of events that wait for one reader. Later ones are read from the database."""
+"""The maximum number of events that wait for one reader. Later events are read from the database."""
 RETRY_SECONDS = 1.0
 """Seconds before the database is polled again after an error."""
 
@@ -69,7 +69,7 @@ class OpenStream:
         self._changed.set()
 
     async def next_text(self) -> str:
-        """Waits for the next text to send. After a time without changes it is a heartbeat with the cursor."""
+        """Waits for the next text to send. Without changes for a while, it is a heartbeat with the cursor."""
         if not self.is_behind:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), HEARTBEAT_SECONDS)
@@ -102,13 +102,13 @@ class Feed:
 
     def deliver(self, page: ChangePage) -> None:
         for change in page.changes:
-            of_session = self._streams.get(change.session, set())
-            receivers = [*self._streams.get(None, ()), *of_session]
+            session_streams = self._streams.get(change.session, set())
+            receivers = [*self._streams.get(None, ()), *session_streams]
             text = event_text(change) if receivers else ""
             for stream in receivers:
                 stream.add(change.cursor, text)
             if change.kind == ChangeKind.SESSION_DELETED:
-                for stream in of_session:
+                for stream in session_streams:
                     stream.end()
         self.cursor = page.cursor
 
@@ -201,10 +201,10 @@ class Streams:
         if now >= self._next_check:
             self._next_check = now + HEARTBEAT_SECONDS
             await self._end_forbidden()
-        reached: int = await self._in_thread(self._reader, progress)
-        if reached == self._progress:
+        newest: int = await self._in_thread(self._reader, progress)
+        if newest == self._progress:
             return
-        self._progress = reached
+        self._progress = newest
         for project, feed in list(self._feeds.items()):
             try:
                 await self._read(project, feed)

@@ -10,17 +10,17 @@ from tempfile import gettempdir
 from historyapp.front.limits import Limits
 
 WRITERS = 8
-"""The maximum number of threads that wait for readers. Other threads run in their place."""
+"""The maximum number of threads that wait for readers. While they wait, other threads run in their place."""
 MIN_SHARE = 0.1
-"""The share of the disk to keep free, if that is less than ``spare``."""
+"""The share of the disk that stays free, if that is less than ``min_free``."""
 WaitContext = AbstractContextManager[None]
 
 
 class UnreadBytes:
-    """Divides the room for unread responses among clients. Any thread may use it.
+    """Divides the space for unread responses among clients. Any thread may use it.
 
-    A client may hold at most ``client_unread`` bytes, and never more than the room that is still free. So the
-    next client always finds room, however many clients use their shares.
+    A client may use at most ``client_unread`` bytes, and never more than the space that is still free. So the
+    next client always finds space, however many clients use their shares.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -86,8 +86,8 @@ class UnreadBytes:
         return not is_gone() and self._has_room(client, size)
 
 
-def disk_has_room(size: int, spare: int) -> bool:
-    """Whether the disk of the temporary folder has room for these bytes and ``spare`` more."""
+def disk_has_room(size: int, min_free: int) -> bool:
+    """Whether the temporary folder's disk has room for ``size`` bytes and keeps ``min_free`` bytes free."""
     disk = os.statvfs(gettempdir())
-    free, whole = disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize
-    return free - size >= min(spare, MIN_SHARE * whole)
+    free, total = disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize
+    return free - size >= min(min_free, MIN_SHARE * total)

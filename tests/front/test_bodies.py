@@ -39,11 +39,13 @@ def test_forms_have_a_lower_limit_than_api_bodies(path: str, media_type: bytes, 
 def test_all_bodies_in_memory_together_have_a_limit_and_further_ones_go_to_files() -> None:
     room = BodyRoom(small_limits())
     with ExitStack() as requests:
-        kept = [requests.enter_context(room.keep(IN_MEMORY)) for _ in range(ALL_IN_MEMORY // IN_MEMORY + 3)]
+        kept = [
+            requests.enter_context(room.reserve(IN_MEMORY)) for _ in range(ALL_IN_MEMORY // IN_MEMORY + 3)
+        ]
         assert kept == [True] * (len(kept) - 3) + [False] * 3
-    with room.keep(IN_MEMORY) as in_memory:
+    with room.reserve(IN_MEMORY) as in_memory:
         assert in_memory
-    with room.keep(IN_MEMORY + 1) as in_memory:
+    with room.reserve(IN_MEMORY + 1) as in_memory:
         assert not in_memory
 
 
@@ -52,12 +54,12 @@ def test_bodies_that_would_fill_the_disk_are_refused(monkeypatch: pytest.MonkeyP
     fields = (MB, MB, 9000, 20, 20, 0, 0, 0, 0, 255)
     monkeypatch.setattr("historyapp.front.unread.os.statvfs", lambda _: os.statvfs_result(fields))
     room = BodyRoom(small_limits(min_free_disk=10 * MB))
-    with room.keep(6 * MB):
-        with pytest.raises(ServerUnavailable, match="too little free disk space"), room.keep(6 * MB):
+    with room.reserve(6 * MB):
+        with pytest.raises(ServerUnavailable, match="too little free disk space"), room.reserve(6 * MB):
             pass
-        with room.keep(4 * MB), room.keep(1000) as in_memory:
+        with room.reserve(4 * MB), room.reserve(1000) as in_memory:
             assert in_memory
-    with room.keep(6 * MB):
+    with room.reserve(6 * MB):
         pass
 
 

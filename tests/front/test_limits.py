@@ -33,7 +33,7 @@ def test_keys_of_one_project_are_known_as_such_after_their_first_request() -> No
     projects, project = Projects(), uuid4()
     assert projects.of(b"key") == b"key"
     for client, of in ((b"key", project), (b"other key", project), (b"no key", None)):
-        projects.learn(client, of)
+        projects.remember(client, of)
     assert projects.of(b"key") == projects.of(b"other key") == project.bytes
     assert projects.of(b"no key") == b"no key"
 
@@ -41,7 +41,7 @@ def test_keys_of_one_project_are_known_as_such_after_their_first_request() -> No
 def test_the_projects_of_a_limited_number_of_keys_are_remembered() -> None:
     projects = Projects()
     for number in range(MAX_KEYS + 1):
-        projects.learn(b"%d" % number, uuid4())
+        projects.remember(b"%d" % number, uuid4())
     assert projects.of(b"0") == b"0"
     assert projects.of(b"%d" % MAX_KEYS) != b"%d" % MAX_KEYS
 

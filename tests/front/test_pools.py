@@ -115,8 +115,8 @@ def _hold(threads: int, spare: int, clients: str) -> list[str]:
         while len(ended) < len(clients):
             await asyncio.sleep(0.005)
         await asyncio.sleep(0.02)
-        assert not pool._running
-        assert not pool._of_project
+        assert not pool._busy_by_client
+        assert not pool._busy_by_project
         assert not pool.is_busy
         return held
 
