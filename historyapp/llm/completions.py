@@ -26,7 +26,7 @@ class Completion:
     started: StartedDelta
     finished: FinishedDelta
     usage: UsageDelta | None
-    """Null if the provider did not report it."""
+    """None if the provider did not report usage."""
 
     @property
     def tokens(self) -> Usage:

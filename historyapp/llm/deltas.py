@@ -1,4 +1,4 @@
-"""The parts of a streamed response: frozen dataclasses with a ``kind``."""
+"""The parts of a streamed response: frozen models with a ``kind``."""
 
 from typing import Annotated, Any, Literal
 
@@ -12,7 +12,7 @@ FinishReason = Literal["stop", "tool_calls", "length", "refusal", "paused", "oth
 
 
 class StartedDelta(StoredModel):
-    """The start of the response. The model and the id are the provider's."""
+    """The start of the response. ``model`` and ``id`` are as the provider returned them."""
 
     kind: Literal["started"] = "started"
     provider: Text
@@ -62,7 +62,7 @@ class FinishedDelta(StoredModel):
     kind: Literal["finished"] = "finished"
     reason: FinishReason
     provider_reason: Text
-    """The reason as the provider named it."""
+    """The provider's name of the reason."""
     message: dict[Text, Any]
     """The whole response, as the provider would have sent it without streaming."""
 

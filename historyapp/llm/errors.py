@@ -25,7 +25,7 @@ _TAG = re.compile(r"<[^<>]*>")
 
 
 class ModelCallError(PlayheadError):
-    """The base class. ``retryable``: whether the same request may succeed later."""
+    """Base of these errors. ``retryable``: whether the same request may succeed later."""
 
     code = "model-call-failed"
     reason: ClassVar[str] = "failed"
@@ -49,10 +49,10 @@ class ModelCallError(PlayheadError):
         self.provider_message = provider_message
         self.retryable = retryable
         self.retry_after = retry_after
-        """Seconds that the provider asks to wait, or null."""
+        """Seconds that the provider asks to wait, or None."""
         self.attempts = 1
         self.never_sent = False
-        """Whether the connection failed before the request was sent. The provider then bills nothing."""
+        """Whether the connection failed before the request was sent, so that the provider bills nothing."""
         self._set_detail()
 
     def add_target(self, model: str, address: str) -> None:
@@ -61,7 +61,7 @@ class ModelCallError(PlayheadError):
         self._set_detail(f"Model {model} at {address}, {self.attempts} attempt{'s' * (self.attempts != 1)}.")
 
     def _set_detail(self, target: str = "") -> None:
-        quoted = f"It said: {self.provider_message}" if self.provider_message else ""
+        quoted = f"Provider message: {self.provider_message}" if self.provider_message else ""
         self.detail = " ".join(filter(None, (self._summary, target, quoted)))
         self.args = (self.detail,)
 
@@ -91,7 +91,7 @@ class ProviderFailed(ModelCallError):
 
 
 class ProviderUnreachable(ModelCallError):
-    """The connection failed, or it broke before the response began."""
+    """The connection failed, or it broke before the response started."""
 
     reason = "provider-unreachable"
 
@@ -137,7 +137,7 @@ _STATUS_OF_TYPE = {
     "request_too_large": 413,
     "timeout_error": 504,
 }
-# These have status 429 too, but waiting does not help.
+# These errors also have the status 429, but a retry does not help.
 _SPENT = {
     "billing_hard_limit_reached",
     "contract_spend_limit_reached",
@@ -168,10 +168,12 @@ def error_from(
     headers: Mapping[str, str] = MappingProxyType({}),
     secret: str = "",
 ) -> ModelCallError:
-    """Makes an exception from a provider's error object.
+    """Creates an exception from a provider's error object.
 
-    ``status`` is the HTTP status, or None inside a stream. The ``headers`` of the response may say whether
-    and when to retry. ``secret`` is the API key, which is removed from the message.
+    Args:
+        status: the HTTP status, or None inside a stream.
+        headers: the response's headers, which may say whether and when to retry.
+        secret: the API key, which is removed from the message.
     """
     error = body.get("error", body) if isinstance(body, Mapping) else body
     fields = error if isinstance(error, Mapping) else {}
@@ -180,9 +182,9 @@ def error_from(
     names = {name for name in (fields.get("type"), fields.get("code"), code) if isinstance(name, str)}
     if status is None:
         status = next((_STATUS_OF_TYPE[name] for name in sorted(names) if name in _STATUS_OF_TYPE), 500)
-    kind, detail, retryable = _classify(status, spent=bool(names & _SPENT))
+    error_class, detail, retryable = _classify(status, is_spent=bool(names & _SPENT))
     should_retry = headers.get("x-should-retry")
-    return kind(
+    return error_class(
         f"{detail.format(provider=provider)} ({status}).",
         provider=provider,
         status=status,
@@ -207,16 +209,16 @@ def _message(error: Any) -> str:
         return ""
 
 
-def _classify(status: int, *, spent: bool) -> tuple[type[ModelCallError], str, bool]:
-    """Exception class, message and whether to retry. Like the SDKs, retries 408, 409, 429 and 5xx."""
+def _classify(status: int, *, is_spent: bool) -> tuple[type[ModelCallError], str, bool]:
+    """The exception's class and message, and whether to retry: 408, 409, 429 and 5xx, like the SDKs."""
     if status in (401, 403):
-        return KeyRefused, "{provider} does not accept the key for this", False
-    if status == 402 or spent:
+        return KeyRefused, "{provider} does not accept the API key for this request", False
+    if status == 402 or is_spent:
         return LimitReached, "The account's spending limit at {provider} is reached", False
     if status == 429:
         return LimitReached, "The rate limit at {provider} is reached", True
     if status in (408, 504):
         return TimedOut, "{provider} took too long", True
     if status == 409 or status >= 500:
-        return ProviderFailed, "{provider} could not answer", True
+        return ProviderFailed, "{provider} could not process the request", True
     return RequestRefused, "{provider} refuses the request", False

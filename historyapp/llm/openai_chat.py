@@ -74,14 +74,14 @@ class ChatStreamReader:
         index = self._index(part)
         function = part.get("function") or {}
         arguments = function.get("arguments") or ""
-        call = self._tool_calls[index]
-        call["id"] = call["id"] or part.get("id") or ""
-        call["function"]["name"] = call["function"]["name"] or function.get("name") or ""
-        call["function"]["arguments"].append(arguments)
+        tool_call = self._tool_calls[index]
+        tool_call["id"] = tool_call["id"] or part.get("id") or ""
+        tool_call["function"]["name"] = tool_call["function"]["name"] or function.get("name") or ""
+        tool_call["function"]["arguments"].append(arguments)
         return ToolCallDelta(index=index, id=part.get("id"), name=function.get("name"), arguments=arguments)
 
     def _index(self, part: dict[str, Any]) -> int:
-        """The index of the part's tool call. If the server sends none, the index is found by the id."""
+        """The index of the part's tool call. If the server sends no index, it follows from the id."""
         key = part.get("index")
         if key is None:
             key = part.get("id") or next(reversed(self._indexes), None)
@@ -105,8 +105,8 @@ class ChatStreamReader:
         texts = {name: "".join(parts) for name, parts in self._parts.items()}
         message = {"role": "assistant", "content": None, "refusal": None, **texts, **self._other}
         if self._tool_calls:
-            for call in self._tool_calls:
-                call["function"]["arguments"] = "".join(call["function"]["arguments"])
+            for tool_call in self._tool_calls:
+                tool_call["function"]["arguments"] = "".join(tool_call["function"]["arguments"])
             message["tool_calls"] = self._tool_calls
             message["content"] = message["content"] or None
         return message

@@ -21,11 +21,11 @@ from historyapp.llm.transport import Event
 
 TITLE = "OpenAI"
 _TOOL_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
-_SENT_AGAIN = ("message", *_TOOL_CALLS)
+_RESENT = ("message", *_TOOL_CALLS)
 """Items that the next request repeats. Items of OpenAI's own tools are only in the raw message."""
 _INCOMPLETE: dict[str, FinishReason] = {"max_output_tokens": "length", "content_filter": "refusal"}
-_KEPT = ("id", "object", "created_at", "model", "status", "incomplete_details", "output")
-"""The fields of a response that are stored. The others repeat the request with its instructions and tools."""
+_STORED_FIELDS = ("id", "object", "created_at", "model", "status", "incomplete_details", "output")
+"""The fields of a response that are stored. Other fields repeat the request's instructions and tools."""
 
 
 class ResponsesReader:
@@ -57,7 +57,7 @@ class ResponsesReader:
             case "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta":
                 yield self._arguments(event["output_index"], event["delta"])
             case "response.output_item.done":
-                yield from self._done(event["output_index"], event["item"])
+                yield from self._finish_item(event["output_index"], event["item"])
             case "response.completed" | "response.incomplete":
                 yield from self._complete(event["response"])
             case "response.failed":
@@ -84,8 +84,8 @@ class ResponsesReader:
         self._streamed[index] += len(text)
         return ToolCallDelta(index=self._tool_calls[index], arguments=text)
 
-    def _done(self, index: int, item: dict[str, Any]) -> Iterator[ModelOutputDelta]:
-        """Stores the item and sends the part that was not streamed: not every server streams everything."""
+    def _finish_item(self, index: int, item: dict[str, Any]) -> Iterator[ModelOutputDelta]:
+        """Stores the item, and yields what was not streamed: some servers do not stream everything."""
         if index not in self._streamed:
             yield from self._add_item(index, item)
         self._items[index] = item
@@ -94,27 +94,27 @@ class ResponsesReader:
         if kind == "message":
             parts = item["content"]
             self._refused = self._refused or any("refusal" in part for part in parts)
-            whole = "".join(part.get("text") or part.get("refusal") or "" for part in parts)
-            yield from self._text(index, whole[streamed:])
-        elif kind in _TOOL_CALLS and (rest := (item.get(_TOOL_CALLS[kind]) or "")[streamed:]):
-            yield self._arguments(index, rest)
+            text = "".join(part.get("text") or part.get("refusal") or "" for part in parts)
+            yield from self._text(index, text[streamed:])
+        elif kind in _TOOL_CALLS and (missing := (item.get(_TOOL_CALLS[kind]) or "")[streamed:]):
+            yield self._arguments(index, missing)
 
     def _complete(self, response: dict[str, Any]) -> Iterator[ModelOutputDelta]:
         self._response = response
         for index, item in enumerate(response.get("output") or ()):
             if index not in self._items:
-                yield from self._done(index, item)
+                yield from self._finish_item(index, item)
         yield from self._reasoning()
         if usage := response.get("usage"):
             yield UsageDelta(usage=usage_of({"usage": usage, "usage_convention": "openai"}), raw=usage)
 
     def _reasoning(self) -> Iterator[ThoughtDelta]:
         """Reasoning can only be sent back with the item after it. Web search items are not sent back."""
-        sent, blocks = True, list[dict[str, Any]]()
+        next_is_resent, blocks = True, list[dict[str, Any]]()
         for _, item in sorted(self._items.items(), reverse=True):
             if item["type"] != "reasoning":
-                sent = item["type"] in _SENT_AGAIN
-            elif sent:
+                next_is_resent = item["type"] in _RESENT
+            elif next_is_resent:
                 blocks.append(item)
         yield from (ThoughtDelta(block=item) for item in reversed(blocks))
 
@@ -122,15 +122,15 @@ class ResponsesReader:
         response = self._response
         if response is None:
             return None
-        message = {name: response[name] for name in _KEPT if response.get(name) is not None}
+        message = {name: response[name] for name in _STORED_FIELDS if response.get(name) is not None}
         message["output"] = response.get("output") or [self._items[index] for index in sorted(self._items)]
-        why = (response.get("incomplete_details") or {}).get("reason") or response["status"]
+        provider_reason = (response.get("incomplete_details") or {}).get("reason") or response["status"]
         reason: FinishReason = "refusal" if self._refused else "stop"
-        if why != "completed":
-            reason = _INCOMPLETE.get(why, "other")
+        if provider_reason != "completed":
+            reason = _INCOMPLETE.get(provider_reason, "other")
         elif self._tool_calls:
             reason = "tool_calls"
-        return FinishedDelta(reason=reason, provider_reason=why, message=message)
+        return FinishedDelta(reason=reason, provider_reason=provider_reason, message=message)
 
 
 PROVIDER = Provider(
@@ -142,7 +142,7 @@ PROVIDER = Provider(
     context_fields=("tools", "instructions", "input"),
     limit_field="max_output_tokens",
     reserved=("background", "conversation", "previous_response_id"),
-    # Nothing is stored at OpenAI, so reasoning is requested encrypted and sent back.
+    # OpenAI stores nothing, so encrypted reasoning is requested and sent back.
     defaults={"store": False, "include": ["reasoning.encrypted_content"]},
     reader=ResponsesReader,
     count_path="/responses/input_tokens",

@@ -67,16 +67,16 @@ class Provider:
         try:
             for event in events:
                 yield from (SilentDelta(),) if event is None else reader.read(event)
-            last = reader.finish()
-            if last is not None:
-                dump_json(last.message)
+            finished = reader.finish()
+            if finished is not None:
+                dump_json(finished.message)
         except (KeyError, TypeError, IndexError, ValueError, AttributeError):
             raise self._response_broken("sent an event that does not follow its API") from None
         finally:
             events.close()
-        if last is None:
+        if finished is None:
             raise self._response_broken("ended the response before it was complete")
-        yield last
+        yield finished
 
     def count(self, request: ModelRequest, model: str, deadline: Deadline) -> int:
         """The request's tokens, as counted by the provider.
@@ -88,8 +88,8 @@ class Provider:
         if self.count_path is None:
             raise Invalid(f"{self.title} does not count the tokens of requests for `{self.name}:` models.")
         body = self.body(request, model)
-        counted = {name: value for name, value in body.items() if name in self.count_fields}
-        response = Connection(self.sdk(), self.title, deadline).post(self.count_path, counted)
+        count_body = {name: value for name, value in body.items() if name in self.count_fields}
+        response = Connection(self.sdk(), self.title, deadline).post(self.count_path, count_body)
         tokens = response.get("input_tokens")
         if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
             raise self._response_broken("did not report the number of tokens")
@@ -105,9 +105,9 @@ class Provider:
         Raises:
             Invalid: if the context belongs to another format, or an option cannot be set.
         """
-        if foreign := sorted(set(request.context) - set(self.context_fields)):
-            own = _listed(self.context_fields)
-            raise Invalid(f"{model} takes {own}; {_listed(foreign)} belong to another format.")
+        if unknown := sorted(set(request.context) - set(self.context_fields)):
+            allowed = _listed(self.context_fields)
+            raise Invalid(f"{model} takes {allowed}; {_listed(unknown)} belong to another format.")
         reserved = {"model", "stream", self.limit_field, *self.context_fields, *self.reserved}
         if refused := sorted(reserved & set(request.options)):
             raise Invalid(f"{_listed(refused)} cannot be set through options.")
@@ -121,7 +121,7 @@ class Provider:
         try:
             dump_json(body)
         except DUMP_ERRORS:
-            raise Invalid("The request is not representable in JSON, or is nested too deep.") from None
+            raise Invalid("The request is not representable in JSON, or is nested too deeply.") from None
         return body
 
     def _response_broken(self, fault: str) -> ResponseBroken:

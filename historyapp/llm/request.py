@@ -15,7 +15,7 @@ class ModelRequest:
     ``messages``; and ``tools``.
     """
     max_output_tokens: int | None = None
-    """Null: the provider's limit, or our default if the provider requires a number."""
+    """None: the provider's limit, or our default if the provider requires a number."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Other fields of the provider's request, unchanged: ``temperature``, ``thinking`` …"""
 

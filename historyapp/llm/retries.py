@@ -24,9 +24,9 @@ class RetryPolicy:
     attempts: int = 4
     """The maximum number of attempts, including the first."""
     first_wait: float = 0.5
-    """The first wait if the provider does not ask for one. Doubles with each attempt, up to 8."""
+    """The first wait if the provider does not ask for a wait. Doubles with each attempt, up to 8 seconds."""
     longest_wait: float = 60
-    """The longest wait. A model call is not retried if the provider asks for a longer one."""
+    """The longest wait. A model call is not retried if the provider asks for a longer wait."""
     restarts: int = 1
     """The maximum number of retries after a response broke off. Each of them is billed again."""
     sleep: Callable[[float], None] = time.sleep

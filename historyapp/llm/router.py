@@ -16,7 +16,7 @@ PROVIDERS: Mapping[str, Provider] = MappingProxyType(
     }
 )
 LOCAL = "local"
-"""The extractive summariser, which runs without a provider."""
+"""The name of the extractive summariser, which needs no provider."""
 
 _NAMES = (
     (re.compile(r"(ft:)?(gpt|chatgpt|codex)-.+|(ft:)?o\d.*", re.IGNORECASE), "openai"),
@@ -42,11 +42,11 @@ class ProviderRouter:
         """The provider of a model.
 
         Raises:
-            Invalid: if no provider serves it. The message lists the providers.
+            Invalid: if no provider serves the model. The message lists the providers.
         """
         prefix, colon, name = model.partition(":")
         if prefix == LOCAL:
-            raise self._unserved("`local` makes summaries without a model; it cannot be called.")
+            raise self._unserved("`local` summarises without a model and cannot be called.")
         if colon and prefix in self._providers:
             if not name.strip():
                 raise Invalid(f"`{prefix}:` must be followed by the name of a model.")

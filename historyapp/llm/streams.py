@@ -1,4 +1,4 @@
-"""Reads a stream that may pause for long, without blocking the reader.
+"""Reads a stream that may pause for a long time, without blocking the reader.
 
 A generator cannot be closed while it waits for bytes, so another thread reads it. After every few seconds
 without data the reader gets None, and can check whether its own client has disconnected.
@@ -15,7 +15,7 @@ T = TypeVar("T")
 PAUSE = 5.0
 """Seconds without data after which the reader gets None."""
 JOIN_SECONDS = 5.0
-"""Seconds to wait for the thread to end. It ends at the latest when its connection is closed."""
+"""Seconds to wait for the thread to end. It ends when its connection is closed, or earlier."""
 
 _END = object()
 

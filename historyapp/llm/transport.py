@@ -66,10 +66,10 @@ class Connection:
             ModelCallError: if there is no response, or the stream breaks. A stream can also end early without
                 an error, so the caller must check that the response is complete.
         """
-        kind = self._sdk.module.Stream[object]
+        stream_class = self._sdk.module.Stream[object]
         with self._failures():
             stream = self._sdk.client.post(
-                path, cast_to=object, body=body, options=self._options(), stream=True, stream_cls=kind
+                path, cast_to=object, body=body, options=self._options(), stream=True, stream_cls=stream_class
             )
         with closing(stream), self._failures():
             self._response = stream.response
@@ -101,16 +101,17 @@ class Connection:
         if not isinstance(event, dict):
             raise self._response_broken("sent something that is not a JSON object", retryable=True)
         if depth_exceeds(event, MAX_RECORD_DEPTH):
-            raise self._response_broken("sent JSON that is nested too deep", retryable=False)
+            raise self._response_broken("sent JSON that is nested too deeply", retryable=False)
         return event
 
     def _expect_events(self, response: "httpx2.Response") -> None:
-        kind = response.headers.get("content-type", "")
-        if "text/event-stream" in kind.lower():
+        media_type = response.headers.get("content-type", "")
+        if "text/event-stream" in media_type.lower():
             return
-        head = next(response.iter_bytes(2048), b"")
-        message = without_keys(head.decode("utf-8", "replace"), self._sdk.key)
-        raise self._response_broken(f"answered with {kind[:100] or 'nothing'!r} instead of a stream", message)
+        first_bytes = next(response.iter_bytes(2048), b"")
+        message = without_keys(first_bytes.decode("utf-8", "replace"), self._sdk.key)
+        fault = f"sent {media_type[:100] or 'a response without a type'!r} instead of an event stream"
+        raise self._response_broken(fault, message)
 
     def _bounded(self, stream: Any) -> Any:
         """Limits the size and the time of a response. Pings do not extend the time."""
@@ -156,13 +157,14 @@ class Connection:
         except (ValueError, RecursionError):
             raise self._response_broken("sent something that is not JSON", retryable=True) from None
         except Exception as error:
-            failure = self._translated(error)
+            failure = self._translate(error)
             if failure is None:
                 raise
-            failure.never_sent = _is_unconnected(error)
+            failure.never_sent = _never_connected(error)
             raise failure from None
 
-    def _translated(self, error: Exception) -> ModelCallError | None:
+    def _translate(self, error: Exception) -> ModelCallError | None:
+        """The error of this project for an error of the SDK or the network; None for any other error."""
         import httpx2
 
         sdk, provider = self._sdk.module, self._provider
@@ -192,7 +194,7 @@ class Connection:
         return None
 
 
-def _is_unconnected(error: Exception) -> bool:
+def _never_connected(error: Exception) -> bool:
     """Whether the request failed before a connection was open."""
     import httpx2
 

@@ -213,6 +213,6 @@ def test_a_provider_that_cannot_count_is_a_502(
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-wrong-0123456789")
     refused = three.post("/contexts", {"model": "claude-opus-4-5", "count": True})
-    assert_problem(refused, 502, "does not accept the key")
+    assert_problem(refused, 502, "does not accept the API key")
     assert "sk-wrong" not in json.dumps(refused.body)
     assert not Snapshot.objects.exists()

@@ -138,7 +138,7 @@ def test_a_failed_model_call_leaves_only_a_debug_log(
 def test_a_failure_before_the_response_is_a_problem_document(ready: Agent, loopback: Loopback) -> None:
     loopback.steps.append(Refusal(400, "max_tokens is too large", "invalid_request_error"))
     refused = ready.post("/calls", {"model": "gpt-5"})
-    assert_problem(refused, 502, "refuses the request", "It said: max_tokens is too large")
+    assert_problem(refused, 502, "refuses the request", "Provider message: max_tokens is too large")
     (note,) = ready.get("/entries?after=2")["items"]
     assert "max_tokens is too large" in note["message"]
 
@@ -150,7 +150,8 @@ def test_a_failed_call_is_in_the_servers_log_with_its_cause(
     answer = ready.post("/calls", {"model": "gpt-5", "policy": "live", "max_tokens": 5000})
     assert_problem(answer, 502)
     address = loopback.environment["ANTHROPIC_BASE_URL"]
-    cause = f"OpenAI could not answer (502). Model gpt-5 at {address}, 4 attempts. It said: Bad Gateway"
+    cause = "OpenAI could not process the request (502)."
+    cause += f" Model gpt-5 at {address}, 4 attempts. Provider message: Bad Gateway"
     assert answer["detail"] == cause
     (told,) = [record.getMessage() for record in caplog.records if record.name == "historyapp.api.problems"]
     assert told.endswith(f"/calls: {cause}")
@@ -298,7 +299,7 @@ def test_a_wrong_key_is_a_502_that_does_not_repeat_it(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-0123456789")
     refused = ready.post("/calls", {"model": "gpt-5"})
-    assert_problem(refused, 502, "does not accept the key")
+    assert_problem(refused, 502, "does not accept the API key")
     assert "sk-wrong" not in json.dumps(refused.body)
     assert "sk-wrong" not in "".join(entry.body.get("message", "") for entry in Entry.objects.all())
 

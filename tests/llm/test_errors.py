@@ -148,7 +148,8 @@ def test_should_retry_overrides_the_status(wish: str, retryable: bool) -> None:
 def test_the_message_is_found_in_any_error_object(body: object, words: str) -> None:
     error = error_from(body, provider="P", status=502)
     assert error.provider_message == words
-    assert error.detail == f"P could not answer (502).{f' It said: {words}' if words else ''}"
+    quoted = f" Provider message: {words}" if words else ""
+    assert error.detail == f"P could not process the request (502).{quoted}"
 
 
 def test_a_long_html_page_is_read_quickly() -> None:

@@ -28,7 +28,10 @@ def test_an_error_names_model_address_attempts_status_and_message(
     address = loopback.environment["ANTHROPIC_BASE_URL"]
     provider = caught.value.provider
     called = f"Model {api.model} at {address}, 3 attempts."
-    assert str(caught.value) == f"{provider} could not answer (529). {called} It said: Overloaded"
+    assert (
+        str(caught.value)
+        == f"{provider} could not process the request (529). {called} Provider message: Overloaded"
+    )
     assert caught.value.detail == str(caught.value)
     known = {"model": api.model, "address": address, "attempts": 3, "provider_status": 529}
     assert caught.value.fields.items() >= known.items()
@@ -36,13 +39,13 @@ def test_an_error_names_model_address_attempts_status_and_message(
 
 def test_an_error_without_retry_has_one_attempt(loopback: Loopback, api: Api, caller: Caller) -> None:
     loopback.steps.append(Refusal(400, "No.", "invalid_request_error"))
-    with pytest.raises(RequestRefused, match=r", 1 attempt\. It said: No"):
+    with pytest.raises(RequestRefused, match=r", 1 attempt\. Provider message: No"):
         caller.collected(api.request())
 
 
 def test_the_text_of_a_proxys_html_page_is_kept(loopback: Loopback, api: Api, caller: Caller) -> None:
     loopback.default = lambda _: Raw(PAGE, "text/html", status=502)
-    with pytest.raises(ProviderFailed, match=r"\(502\).* It said: 502 Bad Gateway nginx$"):
+    with pytest.raises(ProviderFailed, match=r"\(502\).* Provider message: 502 Bad Gateway nginx$"):
         caller.collected(api.request())
 
 

@@ -224,6 +224,6 @@ def test_an_invalid_body_is_a_broken_response(
 def test_json_nested_too_deep_is_a_broken_response(loopback: Loopback, api: Api, caller: Caller) -> None:
     deep = b'{"c":' * 200 + b"1" + b"}" * 200
     loopback.steps.append(Raw(b'event: x\ndata: {"type": "x", "deep": ' + deep + b"}\n\n"))
-    with pytest.raises(ResponseBroken, match="nested too deep"):
+    with pytest.raises(ResponseBroken, match="nested too deeply"):
         caller.deltas(api.request())
     assert len(loopback.requests) == 1

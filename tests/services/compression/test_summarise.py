@@ -116,7 +116,7 @@ def test_a_refusal_is_no_summary(loopback: Loopback) -> None:
 @pytest.mark.parametrize(
     ("step", "says"),
     [
-        (Refusal(500), "could not answer"),
+        (Refusal(500), "could not process the request"),
         (Refusal(429, "Wait.", "rate_limit_error", headers={"retry-after": "4000"}), "rate limit"),
         (Broken("cut", after=2), ""),
         (Broken("garbage", after=2), ""),
@@ -146,7 +146,7 @@ def test_a_provider_that_fails_is_logged_once_a_run_with_its_cause(
     address = loopback.environment["ANTHROPIC_BASE_URL"]
     cause = (
         f"OpenAI refuses the request (400). Model openai:gpt-5-mini at {address}, 1 attempt. "
-        "It said: The context is too long."
+        "Provider message: The context is too long."
     )
     assert set(run.items.values_list("error", flat=True)) == {cause}
     assert cause in run.note

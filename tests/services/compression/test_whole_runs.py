@@ -136,7 +136,7 @@ def test_a_wrong_key_ends_the_run_after_the_first_answers(
     run = compress(record(100))
     assert (run.state, run.done, run.failed) == ("failed", 0, 96)
     assert len(loopback.requests) <= 16
-    assert "does not accept the key" in run.note
+    assert "does not accept the API key" in run.note
 
 
 def test_a_run_without_a_key_for_its_model_is_refused(
