@@ -9,7 +9,7 @@ from pathlib import Path
 from historyapp.terminal.errors import CommandFailed
 from historyapp.terminal.output import Output, note
 from historyapp.terminal.safe_text import safe_line
-from historyapp.terminal.server import Server, at
+from historyapp.terminal.server import Server, api_path
 from historyapp.terminal.sessions import find_session
 
 
@@ -18,21 +18,22 @@ def rewind(server: Server, output: Output, options: Namespace) -> None:
     step = options.to_step if options.to_step >= 0 else max(0, session["steps"] + 1 + options.to_step)
     target = f"step {step}" if step else "its beginning"
     title = safe_line(session["title"]) or session["id"]
-    ask(f"Rewind {title!r} ({session['steps']:,} steps) to {target}?", options.yes)
+    confirm(f"Rewind {title!r} ({session['steps']:,} steps) to {target}?", options.yes)
     body = {"to_step": options.to_step, "reason": options.reason, "expected_position": session["head"]}
-    done = server.post(at("sessions", session["id"], "rewinds"), body)
+    response = server.post(api_path("sessions", session["id"], "rewinds"), body)
     if options.json:
-        output.json(done)
+        output.json(response)
         return
-    stay = " They stay readable as a take." if done["steps_cut"] else ""
-    output.line(f"Rewound to {target}. Steps cut off: {done['steps_cut']:,}.{stay}")
+    steps_cut = response["steps_cut"]
+    hint = " They stay readable as a take." if steps_cut else ""
+    output.line(f"Rewound to {target}. Steps cut off: {steps_cut:,}.{hint}")
 
 
 def fork(server: Server, output: Output, options: Namespace) -> None:
     session = find_session(server, options.session)
     body = {"at_step": options.at_step, "title": options.title}
-    made = server.post(at("sessions", session["id"], "forks"), body)
-    output.json(made) if options.json else output.line(made["id"])
+    created = server.post(api_path("sessions", session["id"], "forks"), body)
+    output.json(created) if options.json else output.line(created["id"])
 
 
 def export(server: Server, output: Output, options: Namespace) -> None:
@@ -41,16 +42,16 @@ def export(server: Server, output: Output, options: Namespace) -> None:
             "Text from agents can contain terminal control sequences. Add --out FILE, or use a pipe."
         )
     if options.out is not None and options.out.exists():
-        ask(f"Replace {options.out}?", options.yes)
+        confirm(f"Replace {options.out}?", options.yes)
     session = find_session(server, options.session)
-    path = at("sessions", session["id"], "export")
+    path = api_path("sessions", session["id"], "export")
     with server.download(path, format=options.format) as chunks:
         if options.out is None:
             for chunk in chunks:
                 sys.stdout.buffer.write(chunk)
             sys.stdout.buffer.flush()
             return
-        draft = _draft_beside(options.out)
+        draft = _create_draft(options.out)
         try:
             with draft.open("wb") as file:
                 for chunk in chunks:
@@ -63,8 +64,8 @@ def export(server: Server, output: Output, options: Namespace) -> None:
     note(f"Written: {options.out}")
 
 
-def _draft_beside(path: Path) -> Path:
-    """An empty file in the folder of ``path``. An existing file stays until the new one is complete."""
+def _create_draft(path: Path) -> Path:
+    """Creates an empty file next to ``path``. It replaces ``path`` only when it is complete."""
     try:
         descriptor, draft = tempfile.mkstemp(prefix=f".{path.name[:100]}-", dir=path.parent)
     except OSError as error:
@@ -73,11 +74,11 @@ def _draft_beside(path: Path) -> Path:
     return Path(draft)
 
 
-def ask(question: str, yes: bool) -> None:
+def confirm(question: str, yes: bool) -> None:
     """Asks the user for confirmation, unless ``yes`` is set.
 
     Raises:
-        CommandFailed: when the user's answer is not yes, or standard input is not a terminal.
+        CommandFailed: when the user does not type yes, or standard input is not a terminal.
     """
     if yes:
         return

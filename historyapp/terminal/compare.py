@@ -9,9 +9,9 @@ from historyapp.terminal.safe_text import safe_line
 from historyapp.terminal.server import MAX_ITEMS, JsonObject, Server
 from historyapp.terminal.sessions import find_session
 
-SHOWN = 20
+PAIRS_SHOWN = 20
 """The number of pairs shown from the first difference on, without ``--all``."""
-BEFORE = 2
+PAIRS_BEFORE = 2
 """The number of pairs shown before the first difference."""
 MAX_PAIRS = 100_000
 TOTALS = (
@@ -38,24 +38,24 @@ _COUNTS = {
     "only_a": "only A",
     "only_b": "only B",
 }
-_PLACE = re.compile("[@/]")
+_SUFFIX = re.compile("[@/]")
 _CHANGE = {"same": "", "different": "different", "only_a": "only A", "only_b": "only B"}
 
 
 def compare(server: Server, output: Output, options: Namespace) -> int:
     """Prints the comparison. The exit code is 1 if the runs differ."""
     sides = {}
-    for side, name in (("a", options.a), ("b", options.b)):
-        # The rest of the reference (``@12``, ``/takes/40``) is not changed.
-        id = _PLACE.split(name, maxsplit=1)[0]
-        sides[side] = f"{find_session(server, id)['id']}{name[len(id) :]}"
+    for side, reference in (("a", options.a), ("b", options.b)):
+        # Only the session is resolved; a suffix (``@12``, ``/takes/40``) stays.
+        session = _SUFFIX.split(reference, maxsplit=1)[0]
+        sides[side] = f"{find_session(server, session)['id']}{reference[len(session) :]}"
     comparison = server.get("/compare", **sides, limit=MAX_ITEMS)
     pairs = comparison["pairs"]["items"]
     if options.all and comparison["pairs"]["next"]:
         cursor = comparison["pairs"]["next"]
-        rest = server.listed("/compare/pairs", MAX_PAIRS, a=sides["a"], b=sides["b"], cursor=cursor)
-        pairs = [*pairs, *rest["items"]]
-        comparison["pairs"] = {"items": pairs, "next": rest["next"]}
+        more = server.get_list("/compare/pairs", MAX_PAIRS, a=sides["a"], b=sides["b"], cursor=cursor)
+        pairs = [*pairs, *more["items"]]
+        comparison["pairs"] = {"items": pairs, "next": more["next"]}
     if options.json:
         output.json(comparison)
     else:
@@ -85,8 +85,9 @@ def _print_comparison(
     ]
     output.line((f"{heading} at {' and '.join(steps)}.", "bold"))
     output.line()
-    first = next((n for n, pair in enumerate(pairs) if pair["change"] != "same"), 0)
-    shown = pairs if options.all else pairs[max(0, first - BEFORE) : first + SHOWN]
+    first_different = next((index for index, pair in enumerate(pairs) if pair["change"] != "same"), 0)
+    nearby = slice(max(0, first_different - PAIRS_BEFORE), first_different + PAIRS_SHOWN)
+    shown = pairs if options.all else pairs[nearby]
     shown = [*shown, *(pair for pair in pairs if pair not in shown and _is_at(pair, divergence))]
     output.table(PAIRS, [_pair(pair) for pair in shown])
     if len(shown) < len(pairs) or comparison["pairs"]["next"]:
@@ -94,7 +95,7 @@ def _print_comparison(
 
 
 def _is_at(pair: JsonObject, place: JsonObject) -> bool:
-    """Whether a run continues with this pair. Steps that only A has come before those that only B has."""
+    """Whether the pair has a step of ``place``. These can be two pairs: one with a step of A, one of B."""
     return any(pair[side] is not None and pair[side]["number"] == place[side] for side in ("a", "b"))
 
 

@@ -1,4 +1,4 @@
-"""``playhead completion``, and the completions that a shell requests when a person presses Tab."""
+"""``playhead completion``, and the completions that a shell requests when the user presses Tab."""
 
 import sys
 from argparse import Action, ArgumentParser, Namespace
@@ -24,11 +24,10 @@ def print_script(shell: str) -> None:
 
 
 def complete(parser: ArgumentParser, server_of: Callable[[Namespace], Server]) -> None:
-    """Prints the completions and ends the process."""
+    """Prints the completions, and exits."""
 
     def sessions(prefix: str, parsed_args: Namespace, **_: Any) -> Mapping[str, str]:
-        """The session ids with this prefix, the newest first, with their titles; empty if the server
-        fails."""
+        """The titles of sessions by id, for ids with this prefix, newest first. Empty if the server fails."""
         with suppress(Exception):
             page = server_of(parsed_args).get(
                 "/sessions", id=prefix or None, status="all", limit=MAX_SESSIONS

@@ -1,4 +1,4 @@
-"""Errors that end a command with one sentence and an exit code."""
+"""Errors that end a command with a message and an exit code."""
 
 from historyapp.management.exit_codes import FAILED, UNREACHABLE, WRONG_USAGE
 

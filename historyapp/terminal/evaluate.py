@@ -1,4 +1,4 @@
-"""``playhead evaluate``: how much contexts have of what the next actions used, by policy and budget."""
+"""``playhead evaluate``: measures how much of what the next actions used is in contexts."""
 
 import time
 from argparse import ArgumentTypeError, Namespace
@@ -8,16 +8,16 @@ from historyapp.management.exit_codes import FAILED
 from historyapp.terminal.errors import CommandFailed, WrongUsage
 from historyapp.terminal.output import Column, Output, dollars_text, note, progress_bar
 from historyapp.terminal.safe_text import safe_line
-from historyapp.terminal.server import JsonObject, Server, at
+from historyapp.terminal.server import JsonObject, Server, api_path
 from historyapp.terminal.sessions import find_session
 
 AGENT_SESSIONS = 20
-"""The number of sessions of an agent that are evaluated."""
+"""The maximum number of an agent's sessions that are evaluated."""
 _WAIT_SECONDS = 1.0
 _MAX_NAMED = 5
-_LIMITS = (
+_CAUTION = (
     "Recall says how much of what the next action used was in the context, not whether the agent would have "
-    "done better. docs/evaluate.md says what else it cannot tell."
+    "done better. docs/evaluate.md lists further limits."
 )
 COLUMNS = (
     Column("Policy"),
@@ -51,7 +51,7 @@ def evaluate(server: Server, output: Output, options: Namespace) -> int | None:
 
 
 def number_list(text: str) -> list[int]:
-    """Numbers of tokens, separated by commas."""
+    """Parses budgets in tokens, separated by commas."""
     try:
         numbers = [int(part.replace("_", "")) for part in text.split(",")]
     except ValueError:
@@ -68,7 +68,7 @@ def _start(server: Server, options: Namespace) -> JsonObject:
         page = server.get("/sessions", agent=options.agent, limit=AGENT_SESSIONS)
         ids = [item["id"] for item in page["items"]]
         if not ids:
-            raise CommandFailed(f"No session is of the agent {safe_line(options.agent)}.")
+            raise CommandFailed(f"There is no session of the agent {safe_line(options.agent)}.")
     else:
         ids = [find_session(server, name)["id"] for name in options.sessions]
     policies = options.policies.split(",") if options.policies else None
@@ -77,16 +77,16 @@ def _start(server: Server, options: Namespace) -> JsonObject:
 
 
 def _read(server: Server, id: str) -> JsonObject:
-    return server.get(at("evaluations", id))
+    return server.get(api_path("evaluations", id))
 
 
 def _wait(server: Server, evaluation: JsonObject) -> JsonObject:
-    """The evaluation when it has ended. On the data folder, this process works on it, too."""
+    """Waits until the evaluation ends, and returns it. On a local data folder, this process does the work."""
     id, pause = evaluation["id"], 0.1
     try:
-        with progress_bar("Evaluating") as show:
+        with progress_bar("Evaluating") as set_share:
             while evaluation["state"] == "running":
-                show(evaluation["progress"])
+                set_share(evaluation["progress"])
                 if server.work is None or not server.work(id, _WAIT_SECONDS):
                     time.sleep(pause)
                     pause = min(2 * pause, _WAIT_SECONDS)
@@ -111,12 +111,12 @@ def _print_results(output: Output, evaluation: JsonObject) -> None:
         _print_recommendation(output, evaluation)
         for caution in results["cautions"]:
             note(caution)
-        note(_LIMITS)
-    others = [item for item in evaluation["items"] if item["state"] in ("skipped", "failed")]
-    for item in others[:_MAX_NAMED]:
+        note(_CAUTION)
+    unmeasured = [item for item in evaluation["items"] if item["state"] in ("skipped", "failed")]
+    for item in unmeasured[:_MAX_NAMED]:
         note(f"{item['session'][:13]} {item['title'][:60]}: {item['state']}. {item['reason']}")
-    if len(others) > _MAX_NAMED:
-        note(f"{len(others) - _MAX_NAMED} more sessions were skipped or failed. --json names them.")
+    if len(unmeasured) > _MAX_NAMED:
+        note(f"{len(unmeasured) - _MAX_NAMED} more sessions were skipped or failed. --json names them.")
 
 
 def _print_recommendation(output: Output, evaluation: JsonObject) -> None:

@@ -40,9 +40,9 @@ def local_server(project: str | None) -> Server:
             refuse_newer_database()
             key = ApiKey(project=chosen_project(project), name=ACTOR, prefix="", scopes=SCOPES)
     except CommandError as error:
-        kind = WrongUsage if error.returncode == WrongUsage.code else CommandFailed
-        raise kind(str(error)) from error
-    import httpx  # after terminal.server, which keeps httpx from loading its command line
+        error_class = WrongUsage if error.returncode == WrongUsage.code else CommandFailed
+        raise error_class(str(error)) from error
+    import httpx  # after terminal.server, which prevents httpx from loading its command line
 
     transport = httpx.WSGITransport(partial(_with_key, application, {LOCAL_KEY: key}))
     server = Server(ADDRESS, "local", transport)
@@ -51,7 +51,7 @@ def local_server(project: str | None) -> Server:
 
 
 def _work(evaluation: str, seconds: float) -> bool:
-    """Works on an evaluation, as a worker does: there may be none while no server runs."""
+    """Works on an evaluation as a worker does, because without a server there may be no worker."""
     from historyapp.services.evaluations.work import process_evaluation
 
     end = time.monotonic() + seconds

@@ -53,7 +53,7 @@ class Output:
         )
 
     def json(self, value: Any, *, lines: bool = False) -> None:
-        """Prints a value as JSON, indented unless each value must be one of several ``lines``."""
+        """Prints a value as JSON: indented, or with ``lines`` on one line."""
         print(safe_json(value, None if lines else 2), flush=lines)  # noqa: T201
 
     def line(self, *parts: str | tuple[str, str]) -> None:
@@ -80,7 +80,10 @@ def note(sentence: str) -> None:
 
 @contextmanager
 def progress_bar(title: str) -> Iterator[Callable[[float], None]]:
-    """A bar on standard error while the block runs, if that is a terminal. Yields what sets its share."""
+    """Shows a progress bar while the block runs, if standard error is a terminal.
+
+    Yields a function that sets the completed share, from 0 to 1.
+    """
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
     console = Console(stderr=True, highlight=False)
@@ -99,7 +102,7 @@ def short_ids(ids: Sequence[str]) -> list[str]:
 
 
 def time_text(text: str | None) -> str:
-    """A time of the API, rounded down to the second, in UTC; empty if there is none."""
+    """A time of the API, rounded down to the second, in UTC; empty if there is no time."""
     return f"{text[:19]}Z" if text else ""
 
 

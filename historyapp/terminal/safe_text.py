@@ -17,7 +17,7 @@ _TABLE: dict[int, str] = {
     **dict.fromkeys(range(0xE0000, 0xE0080), "\ufffd"),
     0x09: "    ",
 }
-_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+_UNSAFE = re.compile("[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
 
 
 def safe_text(text: str) -> str:
@@ -31,14 +31,14 @@ def safe_text(text: str) -> str:
 
 
 def safe_line(text: str) -> str:
-    """The same on one line."""
+    """:func:`safe_text` on one line."""
     return " ".join(safe_text(text).split())
 
 
 def safe_json(value: Any, indent: int | None = None) -> str:
-    """A value as JSON, with characters escaped that a terminal might interpret."""
-    return _IN_JSON.sub(_escaped, json.dumps(value, ensure_ascii=False, indent=indent))
+    """A value as JSON. Characters that a terminal might interpret are escaped."""
+    return _UNSAFE.sub(_escape, json.dumps(value, ensure_ascii=False, indent=indent))
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escape(match: re.Match[str]) -> str:
     return f"\\u{ord(match[0]):04x}"

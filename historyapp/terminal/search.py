@@ -13,7 +13,7 @@ _MAX_TITLE = 80
 
 def search(server: Server, output: Output, options: Namespace) -> None:
     query = " ".join(options.words)
-    page = server.listed("/search", options.limit, at_once=MAX_HITS, q=query, cursor=options.cursor)
+    page = server.get_list("/search", options.limit, at_once=MAX_HITS, q=query, cursor=options.cursor)
     if options.json:
         output.json(page)
         return
@@ -43,17 +43,17 @@ def _print_hit(output: Output, id: str, hit: JsonObject) -> None:
 
 
 def _marked(snippet: str, marks: list[list[int]]) -> list[str | tuple[str, str]]:
-    """The parts of a snippet. The matches have a style."""
+    """The parts of a snippet; matches are highlighted."""
     parts: list[str | tuple[str, str]] = []
     end = 0
-    for first, after in marks:
-        parts += [_part(snippet[end:first]), (_part(snippet[first:after]), "bold yellow")]
+    for start, after in marks:
+        parts += [_part(snippet[end:start]), (_part(snippet[start:after]), "bold yellow")]
         end = after
     return [*parts, _part(snippet[end:])]
 
 
 def _part(text: str) -> str:
-    """Safe text on one line. Spaces at its ends are kept, because they separate it from its neighbours."""
+    """Safe text on one line. Keeps spaces at both ends, because they separate it from the other parts."""
     line = safe_line(text)
     if not line:
         return " " if text else ""

@@ -51,7 +51,8 @@ class Server:
             raise WrongUsage("The API key must be visible ASCII characters without spaces, such as ph_…")
         self._key, self._transport = key, transport
         self.work: Callable[[str, float], bool] | None = None
-        """On the data folder: works on an evaluation for some seconds. Returns whether it did anything."""
+        """On a local data folder: works on an evaluation for at most the given seconds. Returns whether there
+        was work to do."""
         self._http = httpx.Client(
             base_url=self.address + ROOT,
             headers={"Authorization": f"Bearer {key}", "User-Agent": "playhead-terminal"},
@@ -69,7 +70,7 @@ class Server:
         content = {name: value for name, value in body.items() if value is not None}
         return self._request("POST", path, json=content, headers={"Idempotency-Key": uuid4().hex})
 
-    def listed(self, path: str, limit: int, *, at_once: int = MAX_ITEMS, **query: Any) -> JsonObject:
+    def get_list(self, path: str, limit: int, *, at_once: int = MAX_ITEMS, **query: Any) -> JsonObject:
         """The first ``limit`` items of a list as one page. Its ``next`` is the cursor of the following items.
 
         Args:
@@ -77,9 +78,9 @@ class Server:
         """
         page = self.get(path, limit=min(limit, at_once), **query)
         while page["next"] is not None and len(page["items"]) < limit:
-            left = min(limit - len(page["items"]), at_once)
-            more = self.get(path, **{**query, "limit": left, "cursor": page["next"]})
-            page = {**more, "items": [*page["items"], *more["items"]]}
+            page_size = min(limit - len(page["items"]), at_once)
+            next_page = self.get(path, **{**query, "limit": page_size, "cursor": page["next"]})
+            page = {**next_page, "items": [*page["items"], *next_page["items"]]}
         return page
 
     @contextmanager
@@ -89,7 +90,7 @@ class Server:
         """The body of a response in chunks.
 
         Args:
-            media_type: the requested type; None: any.
+            media_type: the requested type, or None for any type.
 
         Raises:
             Unreachable: also during reading, when the connection ends early.
@@ -100,7 +101,7 @@ class Server:
             with self._http.stream("GET", path, params=params, headers=headers) as response:
                 if not response.is_success:
                     response.read()
-                    raise self._refusal(response)
+                    raise self._error_of(response)
                 yield response.iter_bytes()
         except httpx.HTTPError as error:
             raise self._unreachable(error) from error
@@ -117,7 +118,7 @@ class Server:
         except httpx.HTTPError as error:
             raise self._unreachable(error) from error
         if not response.is_success:
-            raise self._refusal(response)
+            raise self._error_of(response)
         content = _read_object(response)
         if content is None:
             raise Unreachable(
@@ -131,7 +132,7 @@ class Server:
             f"{self.address} cannot be reached: {reason}. Check the address, and that Playhead runs there."
         )
 
-    def _refusal(self, response: httpx.Response) -> CommandFailed:
+    def _error_of(self, response: httpx.Response) -> CommandFailed:
         problem = _read_object(response) or {}
         detail = safe_line(str(problem.get("detail") or problem.get("title") or ""))[:_MAX_ERROR]
         if response.status_code in _UNAVAILABLE:
@@ -145,7 +146,7 @@ class Server:
         return WrongUsage(detail) if response.status_code == 422 else CommandFailed(detail)
 
 
-def at(*parts: object) -> str:
+def api_path(*parts: object) -> str:
     """A path of the API, with each part escaped."""
     return "/" + "/".join(quote(str(part), safe="") for part in parts)
 
@@ -162,11 +163,11 @@ def _read_object(response: httpx.Response) -> JsonObject | None:
 def _checked_address(address: str) -> str:
     try:
         parts = urlsplit(address.strip())
-        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        is_valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
         httpx.URL(address.strip())
     except (ValueError, httpx.InvalidURL):
-        usable = False
-    if not usable or parts.query or parts.fragment:
+        is_valid = False
+    if not is_valid or parts.query or parts.fragment:
         raise WrongUsage(
             f"{safe_line(address)!r} is not the address of a server. Use http://HOST:PORT or https://HOST."
         )

@@ -6,12 +6,12 @@ from argparse import Namespace
 from historyapp.terminal.errors import CommandFailed, WrongUsage
 from historyapp.terminal.output import Column, Output, dollars_text, duration_text, note, short_ids, time_text
 from historyapp.terminal.safe_text import safe_line
-from historyapp.terminal.server import JsonObject, Server, at
+from historyapp.terminal.server import JsonObject, Server, api_path
 
 LAST = "last"
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _PREFIX = re.compile(r"[0-9a-f-]{4,36}")
-_NAMED = 5
+_MAX_NAMED = 5
 SORTS = (
     "last_entry", "started", "duration", "steps", "errors", "likely_failures", "tokens", "money", "model",
 )  # fmt: skip
@@ -44,7 +44,7 @@ def list_sessions(server: Server, output: Output, options: Namespace) -> None:
         **{name: "true" for name in ("errors", "likely_failures", "undated") if getattr(options, name)},
     }
     order = options.sort if options.reverse else f"-{options.sort}"
-    page = server.listed("/sessions", options.limit, sort=order, **query)
+    page = server.get_list("/sessions", options.limit, sort=order, **query)
     if options.json:
         output.json(page)
         return
@@ -59,9 +59,9 @@ def list_sessions(server: Server, output: Output, options: Namespace) -> None:
         cost = dollars_text(item["cost"]) if item["cost"] else ""
         ended = item["last_entry_at"]
         is_timed = item["forked_from"] is None and item["created_at"] != ended  # as on the pages
-        spent = duration_text(item["created_at"], ended) if is_timed else ""
+        duration = duration_text(item["created_at"], ended) if is_timed else ""
         texts = [item["title"], item["agent"], item["status"]]
-        rows.append([id, *texts, *figures, cost, time_text(ended), spent])
+        rows.append([id, *texts, *figures, cost, time_text(ended), duration])
     output.table(COLUMNS, rows)
     if page["next"]:
         first = "newest" if order == f"-{SORTS[0]}" else "first"
@@ -79,20 +79,22 @@ def find_session(server: Server, name: str) -> JsonObject:
     """
     name = name.lower()
     if _ID.fullmatch(name):
-        return server.get(at("sessions", name))
+        return server.get(api_path("sessions", name))
     if name != LAST and not _PREFIX.fullmatch(name):
         raise WrongUsage(
             f"{safe_line(name)!r} is not a session. Give its id, at least the first four characters of it, "
             f"or `{LAST}` for the newest one."
         )
     prefix = None if name == LAST else name
-    matches = server.get("/sessions", id=prefix, status="all", limit=_NAMED)["items"]
+    matches = server.get("/sessions", id=prefix, status="all", limit=_MAX_NAMED)["items"]
     if not matches:
         raise CommandFailed(
             "There are no sessions yet." if name == LAST else f"No session begins with {name}."
         )
     if name != LAST and len(matches) > 1:
         ids = short_ids([item["id"] for item in matches])
-        named = "; ".join(f"{id} {item['title'][:60]}" for id, item in zip(ids, matches, strict=True))
-        raise CommandFailed(f"Several sessions begin with {name}: {safe_line(named)}. Give more of the id.")
-    return server.get(at("sessions", matches[0]["id"]))
+        candidates = "; ".join(f"{id} {item['title'][:60]}" for id, item in zip(ids, matches, strict=True))
+        raise CommandFailed(
+            f"Several sessions begin with {name}: {safe_line(candidates)}. Give more of the id."
+        )
+    return server.get(api_path("sessions", matches[0]["id"]))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from historyapp.terminal.errors import WrongUsage
 from historyapp.terminal.output import STYLES, Column, Output, dollars_text, duration_text, note, time_text
 from historyapp.terminal.safe_text import safe_line, safe_text
-from historyapp.terminal.server import JsonObject, Server, at
+from historyapp.terminal.server import JsonObject, Server, api_path
 from historyapp.terminal.sessions import find_session
 
 NEWEST_SHOWN = 20
@@ -30,7 +30,7 @@ class StepRange(NamedTuple):
 
     first: int
     last: int | None
-    """The last step; None: the newest one."""
+    """The last step, or None for the newest step."""
 
 
 def step_range(text: str) -> StepRange:
@@ -38,9 +38,9 @@ def step_range(text: str) -> StepRange:
     match = _RANGE.fullmatch(text)
     if match is None or text == "-":
         raise ArgumentTypeError(f"{text!r} is not a range of steps, such as 3-7, 3-, -7 or 3")
-    first, last, only = match.groups()
-    if only:
-        return StepRange(int(only), int(only))
+    first, last, single = match.groups()
+    if single:
+        return StepRange(int(single), int(single))
     return StepRange(int(first or 1), int(last) if last else None)
 
 
@@ -49,7 +49,7 @@ def show(server: Server, output: Output, options: Namespace) -> None:
     if options.step is not None and options.steps is not None:
         raise WrongUsage("Give a step or --steps, not both.")
     if options.step is not None:
-        step = server.get(at("sessions", session["id"], "episodes", options.step))
+        step = server.get(api_path("sessions", session["id"], "episodes", options.step))
         output.json(step) if options.json else print_step(output, step)
     elif options.json and options.steps is None and not options.full:
         output.json(session)
@@ -58,15 +58,15 @@ def show(server: Server, output: Output, options: Namespace) -> None:
 
 
 def _show_steps(server: Server, output: Output, options: Namespace, session: JsonObject) -> None:
-    chosen = options.steps or StepRange(max(1, session["steps"] - NEWEST_SHOWN + 1), None)
-    if chosen.first > (chosen.last or max(1, session["steps"])) or chosen.first < 1:
+    steps = options.steps or StepRange(max(1, session["steps"] - NEWEST_SHOWN + 1), None)
+    if steps.first > (steps.last or max(1, session["steps"])) or steps.first < 1:
         raise WrongUsage(f"The session has steps 1 to {session['steps']}. Give --steps within them.")
     query: dict[str, Any] = {
-        "from": chosen.first,
-        "to": chosen.last,
+        "from": steps.first,
+        "to": steps.last,
         "full": "true" if options.full else None,
     }
-    page = server.listed(at("sessions", session["id"], "episodes"), MAX_SHOWN, **query)
+    page = server.get_list(api_path("sessions", session["id"], "episodes"), MAX_SHOWN, **query)
     if options.json:
         output.json(page)
         return
@@ -79,7 +79,7 @@ def _show_steps(server: Server, output: Output, options: Namespace, session: Jso
             output.line()
     else:
         output.table(COLUMNS, [step_cells(step) for step in page["items"]])
-    if options.steps is None and chosen.first > 1:
+    if options.steps is None and steps.first > 1:
         note(
             f"These are the newest {len(page['items'])} of {session['steps']:,} steps. --steps shows others."
         )
@@ -105,26 +105,26 @@ def print_head(output: Output, session: JsonObject) -> None:
 
 
 def step_cells(step: JsonObject) -> list[str]:
-    """A step of a list as cells for :data:`COLUMNS`."""
+    """The cells of a step for :data:`COLUMNS`."""
     failure = step["error_line"] if step["likely_failure"] or step["status"] == "error" else ""
     outcome = "likely failure" if step["likely_failure"] else step["status"]
-    call = step["call_preview"] or step["thought_preview"]
-    spent = duration_text(step["started_at"], step["finished_at"])
+    action = step["call_preview"] or step["thought_preview"]
+    duration = duration_text(step["started_at"], step["finished_at"])
     result = failure or step["result_preview"]
-    return [f"{step['number']:,}", outcome, call, result, f"{step['tokens']:,}", spent]
+    return [f"{step['number']:,}", outcome, action, result, f"{step['tokens']:,}", duration]
 
 
 def print_step(output: Output, step: JsonObject) -> None:
     """Prints a complete step: the thoughts, the tool calls and the results."""
     style = STYLES.get(step["status"], "")
-    time, spent = time_text(step["started_at"]), duration_text(step["started_at"], step["finished_at"])
-    facts = "  ".join(filter(None, (f"{step['tokens']:,} tokens", time, spent)))
+    time, duration = time_text(step["started_at"]), duration_text(step["started_at"], step["finished_at"])
+    facts = "  ".join(filter(None, (f"{step['tokens']:,} tokens", time, duration)))
     output.line((f"Step {step['number']}", "bold"), "  ", (step["status"], style), f"  {facts}")
     if step["likely_failure"]:
         output.line(("likely failure: ", "red"), safe_line(step["error_line"]))
     _print_part(output, "Thought", _text_of(step["thoughts"]))
-    calls = step["tool_calls"] or ([step["action"]] if step["action"] else [])
-    for tool_call in calls:
+    tool_calls = step["tool_calls"] or ([step["action"]] if step["action"] else [])
+    for tool_call in tool_calls:
         _print_part(output, f"Call {safe_line(tool_call['name'])}", _arguments_of(tool_call["arguments"]))
     if result := step["result"]:
         parts = (result.get(name) for name in ("outputs", "reason", "feedback"))
@@ -145,7 +145,7 @@ def _print_part(output: Output, title: str, text: str) -> None:
 
 
 def _arguments_of(arguments: Any) -> str:
-    """One argument a line. Long values are below their names."""
+    """The arguments on one line each. Values of several lines are below their names."""
     if not isinstance(arguments, dict):
         return _text_of(arguments)
     lines = []

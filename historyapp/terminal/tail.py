@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 from historyapp.terminal.errors import CommandFailed, Unreachable, WrongUsage
 from historyapp.terminal.output import STYLES, Output, time_text
 from historyapp.terminal.safe_text import safe_line
-from historyapp.terminal.server import MAX_ITEMS, JsonObject, Server, at
+from historyapp.terminal.server import MAX_ITEMS, JsonObject, Server, api_path
 from historyapp.terminal.sessions import find_session
 
 EVENT_STREAM = "text/event-stream"
 _MAX_TEXT = 160
 """The number of characters shown of an entry's text."""
-_SESSION = 13
-"""The number of characters shown of a session's id. Sessions of the same minute have the same first eight."""
+_ID_LENGTH = 13
+"""The number of characters shown of a session's id. Ids of the same minute begin with the same eight."""
 _TITLES = {
     "system_instruction": "system",
     "memory_notebook": "memory",
@@ -56,7 +56,7 @@ class Printer(NamedTuple):
         if self.as_json:
             self.output.json({"session": session, **entry}, lines=True)
             return
-        prefix = f"{self._place(session, entry['created_at'])}  {entry['position']:>5}"
+        prefix = f"{self._prefix(session, entry['created_at'])}  {entry['position']:>5}"
         for part in entry_parts(entry):
             text = safe_line(part.text[: 4 * _MAX_TEXT])
             if len(text) > _MAX_TEXT:
@@ -68,13 +68,13 @@ class Printer(NamedTuple):
         if self.as_json:
             self.output.json(event, lines=True)
             return
-        prefix = f"{self._place(event['session'], event['at'])}{'':7}"
+        prefix = f"{self._prefix(event['session'], event['at'])}{'':7}"
         sentence = _SENTENCES.get(event["kind"], safe_line(event["kind"]))
         self.output.line((prefix, "dim"), "  ", (sentence, "italic"))
 
-    def _place(self, session: str, time: str | None) -> str:
+    def _prefix(self, session: str, time: str | None) -> str:
         text = f"{time_text(time)[11:]:>9}"
-        return f"{text}  {session[:_SESSION]}" if self.with_session else text
+        return f"{text}  {session[:_ID_LENGTH]}" if self.with_session else text
 
 
 def tail(server: Server, output: Output, options: Namespace) -> None:
@@ -93,20 +93,20 @@ def tail(server: Server, output: Output, options: Namespace) -> None:
 
 
 def current_cursor(server: Server) -> str:
-    """The current cursor, which is the first event of a stream."""
+    """The current cursor, which a stream of events sends first."""
     with server.download("/events", media_type=EVENT_STREAM) as chunks:
-        read = b""
+        received = b""
         for chunk in chunks:
-            read += chunk
-            for line in read.split(b"\n")[:-1]:
+            received += chunk
+            for line in received.split(b"\n")[:-1]:
                 if line.startswith(b"id: "):
                     return line[4:].decode("ascii", "replace")
     raise Unreachable(f"{server.address} sends no events. Check the address.")
 
 
 def _newest_entries(server: Server, session: str, limit: int) -> list[JsonObject]:
-    path = at("sessions", session, "entries")
-    return list(reversed(server.listed(path, limit, order="newest")["items"])) if limit else []
+    path = api_path("sessions", session, "entries")
+    return list(reversed(server.get_list(path, limit, order="newest")["items"])) if limit else []
 
 
 def _follow(server: Server, printer: Printer, session: str | None, after: str, printed: int) -> None:
@@ -131,16 +131,16 @@ def _follow(server: Server, printer: Printer, session: str | None, after: str, p
 
 
 def _entries(server: Server, session: str, first: int, last: int) -> Iterator[JsonObject]:
-    """The entries from one position to another, including those that a rewind has cut off since."""
+    """The entries from position ``first`` to ``last``, including those that a rewind has cut off since."""
     query = {"after": first - 1, "before": last + 1, "take": "all"}
-    path, cursor = at("sessions", session, "entries"), None
+    path, cursor = api_path("sessions", session, "entries"), None
     while True:
         try:
             page = server.get(path, limit=MAX_ITEMS, cursor=cursor, **query)
         except Unreachable:
             raise
         except CommandFailed:
-            return  # the session has been deleted; the event follows
+            return  # the session has been deleted, and its event follows
         yield from page["items"]
         cursor = page["next"]
         if cursor is None:
@@ -151,13 +151,13 @@ def entry_parts(entry: JsonObject) -> Iterator[Part]:
     """The lines of an entry: one for each text, tool call and result."""
     kind = entry["kind"]
     if kind == "model_output":
-        calls = entry.get("tool_calls") or ([entry["use_tool"]] if entry.get("use_tool") else [])
+        tool_calls = entry.get("tool_calls") or ([entry["use_tool"]] if entry.get("use_tool") else [])
         if thoughts := _text_of(entry.get("thoughts")):
             yield Part("thought", thoughts, "dim")
-        if entry.get("text") or not calls:
-            yield Part("text" if calls else "answer", _text_of(entry.get("text")))
-        for call in calls:
-            yield Part("call", f"{call['name']} {_arguments_of(call.get('arguments'))}", "cyan")
+        if entry.get("text") or not tool_calls:
+            yield Part("text" if tool_calls else "answer", _text_of(entry.get("text")))
+        for tool_call in tool_calls:
+            yield Part("call", f"{tool_call['name']} {_arguments_of(tool_call.get('arguments'))}", "cyan")
     elif kind == "tool_results":
         for result in entry["results"]:
             yield Part(result["status"], _result_text(result), STYLES.get(result["status"], ""))
@@ -184,7 +184,7 @@ def _arguments_of(arguments: Any) -> str:
 
 
 def _text_of(value: Any) -> str:
-    """The text of a value: a string itself, the texts of message parts, or JSON for other values."""
+    """A value as text: a string unchanged, the texts of message parts, or JSON for other values."""
     if value is None:
         return ""
     if isinstance(value, list) and value and all(isinstance(part, dict) for part in value):

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from historyapp.__main__ import SESSION_COMMANDS
-from historyapp.terminal.command_line import OTHERS, SHELLS, make_parser
+from historyapp.terminal.command_line import MANAGEMENT_COMMANDS, SHELLS, make_parser
 from historyapp.terminal.completion import complete
 from historyapp.terminal.server import Server
 from tests.terminal.conftest import Playhead
@@ -94,5 +94,5 @@ def test_a_server_that_fails_offers_none(offered: Callable[[Server, str], Mappin
 
 
 def test_every_command_is_completed() -> None:
-    (commands,) = [action for action in make_parser(OTHERS)._actions if action.dest == "command"]
-    assert set(commands.choices or ()) == {*SESSION_COMMANDS, *OTHERS}
+    (commands,) = [action for action in make_parser(MANAGEMENT_COMMANDS)._actions if action.dest == "command"]
+    assert set(commands.choices or ()) == {*SESSION_COMMANDS, *MANAGEMENT_COMMANDS}

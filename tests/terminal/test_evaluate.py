@@ -58,7 +58,7 @@ def test_a_worker_can_do_it_and_the_result_is_shown_later(playhead: Playhead, lo
 def test_the_newest_sessions_of_an_agent_are_evaluated(playhead: Playhead, lookups: Session) -> None:
     Session.objects.update(agent="looker")
     assert playhead("evaluate", "--agent", "looker", *OPTIONS, "--json").answer["total"] == 1
-    assert "No session is of the agent other." in playhead("evaluate", "--agent", "other").err
+    assert "There is no session of the agent other." in playhead("evaluate", "--agent", "other").err
 
 
 def test_a_session_with_nothing_to_measure_is_named(playhead: Playhead, session_id: UUID) -> None:
