@@ -1,4 +1,4 @@
-"""Registering actions and results one at a time, and whole steps at once (SEMANTICS A to C)."""
+"""Registers actions and results one at a time, or appends whole steps (SEMANTICS A to C)."""
 
 import sys
 from typing import Annotated, Any, Literal
@@ -35,7 +35,7 @@ from historyapp.core.text import Text
 from historyapp.services.actions import register_action, register_result
 from historyapp.services.append import AppendedEntries, append
 from historyapp.wire import examples
-from historyapp.wire.base import shown
+from historyapp.wire.base import with_example
 from historyapp.wire.entries import RegisteredOut
 
 router = Router(tags=["actions"])
@@ -44,7 +44,7 @@ _SUCCESS = {"status": "success", "outputs": "def parse(text): …"}
 
 
 class ActionIn(RecordRequest, ActionProposal):
-    model_config = shown({"thoughts": "Look at the parser first.", "use_tool": examples.USE_TOOL})
+    model_config = with_example({"thoughts": "Look at the parser first.", "use_tool": examples.USE_TOOL})
 
     raw_message: dict[Text, Any] | None = Field(
         default=None,
@@ -53,19 +53,19 @@ class ActionIn(RecordRequest, ActionProposal):
 
 
 class SuccessIn(RecordRequest, ActionSuccess):
-    model_config = shown(_SUCCESS)
+    model_config = with_example(_SUCCESS)
 
     status: Literal["success"]
 
 
 class ErrorIn(RecordRequest, ActionError):
-    model_config = shown({"status": "error", "reason": "parser.py does not exist."})
+    model_config = with_example({"status": "error", "reason": "parser.py does not exist."})
 
     status: Literal["error"]
 
 
 class InterruptedIn(RecordRequest, ActionInterrupted):
-    model_config = shown({"status": "interrupted_by_human", "feedback": "Read the tests first."})
+    model_config = with_example({"status": "interrupted_by_human", "feedback": "Read the tests first."})
 
     status: Literal["interrupted_by_human"]
 
@@ -74,7 +74,7 @@ ResultIn = Annotated[SuccessIn | ErrorIn | InterruptedIn, Field(discriminator="s
 
 
 class StepIn(RequestBody):
-    model_config = shown(
+    model_config = with_example(
         {
             "analysis_result": "The parser drops the last line.",
             "execution_result": {"changed": ["parser.py"]},
@@ -82,7 +82,7 @@ class StepIn(RequestBody):
         }
     )
 
-    analysis_result: Any = Field(description="What the step set out to do; it becomes the thoughts.")
+    analysis_result: Any = Field(description="The intention of the step. Stored as its thoughts.")
     execution_result: Any = Field(description="The result of the step.")
     supervision_result: Any = Field(
         description="The review of the step. `score` and `passed` are read from it if it is an object."
@@ -99,12 +99,12 @@ def post_action(request: ApiRequest, session_id: SessionId, action: ActionIn) ->
     return _registered(register_action(request.auth.project, session_id, draft, expected_position=expected))
 
 
-@router.post("/sessions/{session_id}/results", response={201: RegisteredOut}, summary="Register its result")
+@router.post("/sessions/{session_id}/results", response={201: RegisteredOut}, summary="Register a result")
 @raises(Conflict)
 def post_result(request: ApiRequest, session_id: SessionId, result: ResultIn) -> HttpResponse:
-    """One result for the whole action in flight, even if it has several tool calls. 409 if none is in
+    """One result for the whole action in flight, even if it has several tool calls. 409 if no action is in
     flight."""
-    fields = result.model_dump(exclude=_RECORDED, exclude_none=True)
+    fields = result.model_dump(exclude=_RECORD_FIELDS, exclude_none=True)
     draft = EntryDraft(ToolResults(results=(ToolResult(**fields),)), result.created_at, result.metadata)
     expected = result.expected_position
     return _registered(register_result(request.auth.project, session_id, draft, expected_position=expected))
@@ -118,7 +118,7 @@ def post_step(request: ApiRequest, session_id: SessionId, step: StepIn) -> HttpR
     return _registered(append(request.auth.project, session_id, drafts))
 
 
-_RECORDED = set(RecordRequest.model_fields)
+_RECORD_FIELDS = set(RecordRequest.model_fields)
 
 
 def _registered(appended: AppendedEntries) -> HttpResponse:
@@ -127,7 +127,7 @@ def _registered(appended: AppendedEntries) -> HttpResponse:
 
 
 def step_bodies(step: StepIn) -> tuple[Body, ...]:
-    """The entries of a step of the sliding-window history."""
+    """The entries of a step: the model's output, its result, and the review."""
     analysis, supervision = step.analysis_result, step.supervision_result
     thoughts: str | Thoughts | None
     if isinstance(analysis, dict):
@@ -135,8 +135,8 @@ def step_bodies(step: StepIn) -> tuple[Body, ...]:
     else:
         thoughts = None if analysis is None else text_or_json(analysis)
     result = ToolResult(tool_name=JUDGED_STEP, status="success", outputs=step.execution_result)
-    judged = supervision if isinstance(supervision, dict) else {}
-    score, passed = judged.get("score"), judged.get("passed")
+    review_fields = supervision if isinstance(supervision, dict) else {}
+    score, passed = review_fields.get("score"), review_fields.get("passed")
     if not isinstance(score, (int, float)) or isinstance(score, bool) or abs(score) > sys.float_info.max:
         score = None
     review = Review(

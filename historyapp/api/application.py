@@ -68,21 +68,21 @@ class PlayheadAPI(NinjaAPI):
 
 
 def guard(view: View) -> View:
-    """Adds a check of the body's length to the view, and turns every exception into a problem document."""
+    """Wraps the view: checks the body's length first, and turns every exception into a problem document."""
 
     @csrf_exempt
     def guarded(request: HttpRequest, **arguments: Any) -> HttpResponseBase:
         try:
             check_length(request)
             response = view(request, **arguments)
-        except Exception as error:  # noqa: BLE001 whatever it is, no one is shown a stack trace
+        except Exception as error:  # noqa: BLE001 clients never get a stack trace
             return problem_response(request, error)
         if response.status_code == 405 and response["Content-Type"] != MEDIA_TYPE:
             methods = set(response["Allow"].split(", "))
             methods |= {"HEAD"} if "GET" in methods else set()
             allow = ", ".join(sorted(methods))
-            refusal = MethodNotAllowed(f"{request.method} is not supported at this address. Use {allow}.")
-            response = problem_response(request, refusal)
+            problem = MethodNotAllowed(f"{request.method} is not supported at this address. Use {allow}.")
+            response = problem_response(request, problem)
             response["Allow"] = allow
         return response
 
@@ -90,7 +90,7 @@ def guard(view: View) -> View:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Django's handler of requests that it refuses before a view runs, as with an unknown ``Host``."""
+    """Handles requests that Django refuses before a view runs, for example because of an unknown ``Host``."""
     if request.path_info.startswith("/api/"):
         return problem_response(request, exception)
     return defaults.bad_request(request, exception)

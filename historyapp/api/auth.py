@@ -1,6 +1,6 @@
-"""Authentication by an API key in the ``Authorization`` header, its scopes, and the sessions that it reaches.
+"""Authenticates requests by an API key, checks the key's scopes, and finds sessions in the key's project.
 
-A browser session does not count here: another site could make the browser send requests (CSRF).
+A browser session is not accepted here: another site could make the browser send requests (CSRF).
 """
 
 import logging
@@ -21,9 +21,9 @@ log = logging.getLogger(__name__)
 SCOPES = {"GET": "read", "POST": "write", "PATCH": "write", "PUT": "write", "DELETE": "admin"}
 """The scope that each method needs."""
 LOCAL_KEY = "playhead.local_key"
-"""In the WSGI environment, the key of a command that runs the API in its own process. It is not stored. No
-client can send it: the variables of headers have other names, and their values are text."""
-_HOW = "Send an API key as Authorization: Bearer ph_…"
+"""The WSGI variable with the key of a command that runs the API in its own process. This key is not stored.
+No client can set the variable: the variables of headers begin with ``HTTP_``, and their values are text."""
+_SEND_A_KEY = "Send an API key as Authorization: Bearer ph_…"
 
 
 class ApiRequest(HttpRequest):
@@ -39,14 +39,14 @@ class BearerKey(AuthBase):
     openapi_scheme = "bearer"
     openapi_description = (
         "An API key of the project. GET needs the scope read, POST, PATCH and PUT write, DELETE admin. "
-        "What calls a provider's model needs spend too."
+        "Requests that call a provider's model also need spend."
     )
 
     def __call__(self, request: HttpRequest) -> ApiKey:
         """The key, with its project loaded.
 
         Raises:
-            Unauthenticated: without a usable key.
+            Unauthenticated: when the request has no valid key.
             Forbidden: when the key lacks the scope for the method.
         """
         local = request.META.get(LOCAL_KEY)
@@ -55,10 +55,10 @@ class BearerKey(AuthBase):
             return local
         token = bearer_token(request)
         if not token:
-            raise Unauthenticated(f"The request has no API key. {_HOW}")
+            raise Unauthenticated(f"The request has no API key. {_SEND_A_KEY}")
         key = find_key(token)
         if key is None:
-            raise Unauthenticated(f"There is no such API key. {_HOW}")
+            raise Unauthenticated(f"There is no such API key. {_SEND_A_KEY}")
         now = timezone.now()
         if key.revoked_at is not None:
             raise Unauthenticated("This API key has been revoked. Use another one.")
@@ -82,7 +82,7 @@ def check_scope(key: ApiKey, scope: str) -> None:
 
 
 def actor(request: ApiRequest) -> str:
-    """The name of the key in audit records."""
+    """The name of the request's key in audit records."""
     return f"key:{request.auth.prefix}" if request.auth.prefix else request.auth.name
 
 
@@ -90,7 +90,7 @@ def find_session(request: ApiRequest, session_id: UUID) -> Session:
     """The project's session.
 
     Raises:
-        NotFound: when the project has no session of this id, even if another project has.
+        NotFound: when the project has no session with this id, even if another project has one.
     """
     session = Session.objects.filter(pk=session_id, project=request.auth.project).first()
     if session is None:
@@ -99,6 +99,6 @@ def find_session(request: ApiRequest, session_id: UUID) -> Session:
 
 
 def bearer_token(request: HttpRequest) -> str:
-    """The token in the ``Authorization`` header; empty without one."""
+    """The bearer token in the ``Authorization`` header, or an empty string."""
     scheme, _, token = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""

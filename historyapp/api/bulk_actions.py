@@ -14,7 +14,7 @@ from historyapp import enqueue
 from historyapp.api.auth import ApiRequest, actor
 from historyapp.api.compression_requests import MODEL, STRATEGY, StrategyName
 from historyapp.api.context_requests import ModelName
-from historyapp.api.fields import UUID_SCHEMA, GivenId, RequestBody, Tag, id_of, money
+from historyapp.api.fields import UUID_SCHEMA, IdField, RequestBody, Tag, id_of, money
 from historyapp.api.idempotency import earlier_response, handles_own_key, once_per_key
 from historyapp.api.problems import raises
 from historyapp.api.responses import fill, json_response
@@ -34,7 +34,7 @@ from historyapp.services.bulk.start import (
 )
 from historyapp.services.bulk.zip_exports import export_zip
 from historyapp.services.spending import Spender
-from historyapp.wire.base import shown
+from historyapp.wire.base import with_example
 from historyapp.wire.bulk_actions import BulkActionOut, BulkEstimateOut, BulkItemOut, RefusedOut
 
 router = Router(tags=["bulk"])
@@ -42,7 +42,7 @@ router = Router(tags=["bulk"])
 _MAX_COST = 1_000_000
 _ZIP = {"application/zip": {"schema": {"type": "string", "format": "binary"}}}
 BulkId = Annotated[UUID, id_of("bulk action"), UUID_SCHEMA]
-SessionIds = Annotated[list[GivenId], Field(min_length=1, max_length=MAX_SESSIONS)]
+SessionIds = Annotated[list[IdField], Field(min_length=1, max_length=MAX_SESSIONS)]
 MaxCost = Annotated[float, Field(ge=0, le=_MAX_COST, allow_inf_nan=False)]
 
 
@@ -55,11 +55,13 @@ class CompressionChoice(RequestBody):
 
 
 class BulkEstimateIn(CompressionChoice):
-    model_config = shown({"sessions": ["0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"], "strategy": "simple_extract"})
+    model_config = with_example(
+        {"sessions": ["0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"], "strategy": "simple_extract"}
+    )
 
 
 class BulkActionIn(CompressionChoice):
-    model_config = shown(
+    model_config = with_example(
         {"action": "add_tag", "tag": "to read", "sessions": ["0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"]}
     )
 
@@ -73,7 +75,7 @@ class BulkActionIn(CompressionChoice):
 
 
 class ExportsIn(RequestBody):
-    model_config = shown({"sessions": ["0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"], "format": "markdown"})
+    model_config = with_example({"sessions": ["0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"], "format": "markdown"})
 
     sessions: SessionIds
     format: ExportFormat = "playhead_jsonl"
@@ -83,14 +85,14 @@ class ExportsIn(RequestBody):
 @raises(Conflict)
 @handles_own_key
 def post_bulk_action(request: ApiRequest, body: BulkActionIn) -> HttpResponseBase:
-    """A worker changes one session after the other. `GET` the action for the outcome of each session. A
+    """A worker changes one session after another. `GET` the action for the outcome of each session. A
     compression that calls a provider's model needs `max_cost`: otherwise the response is 409 with the
     estimate.
     """
     if stored := earlier_response(request):
         return stored
-    bulk_request, spender = _request(body, body.action, body.tag or ""), Spender(request.auth)
-    if body.action == "compress":  # outside the key's transaction: it reads every session
+    bulk_request, spender = _bulk_request(body, body.action, body.tag or ""), Spender(request.auth)
+    if body.action == "compress":  # outside the idempotency transaction, because it reads every session
         accepts_unknown = body.max_cost == "unknown"
         accepted = None if body.max_cost is None or accepts_unknown else round(float(body.max_cost) * MICRO)
         bulk_estimate = estimate_compressions(request.auth.project, bulk_request, spender)
@@ -99,7 +101,7 @@ def post_bulk_action(request: ApiRequest, body: BulkActionIn) -> HttpResponseBas
     def start() -> HttpResponse:
         action = start_bulk_action(request.auth.project, bulk_request, actor=actor(request), spender=spender)
         transaction.on_commit(partial(enqueue.wake_bulk_action, action.pk), robust=True)
-        return json_response(_action(progress_of(action)), 202)
+        return json_response(_bulk_action_out(progress_of(action)), 202)
 
     return once_per_key(request, start)
 
@@ -108,9 +110,9 @@ def post_bulk_action(request: ApiRequest, body: BulkActionIn) -> HttpResponseBas
 @raises(Conflict)
 def post_bulk_estimate(request: ApiRequest, body: BulkEstimateIn) -> HttpResponse:
     """The maximum tokens and cost. Nothing is started."""
-    bulk_request = _request(body, BulkAction.Kind.COMPRESS)
+    bulk_request = _bulk_request(body, BulkAction.Kind.COMPRESS)
     bulk_estimate = estimate_compressions(request.auth.project, bulk_request, Spender(request.auth))
-    refused = [fill(RefusedOut, one) for one in bulk_estimate.refused]
+    refused = [fill(RefusedOut, refusal) for refusal in bulk_estimate.refused]
     return json_response(
         fill(BulkEstimateOut, bulk_estimate, money=money(bulk_estimate.cost), refused=refused)
     )
@@ -119,15 +121,15 @@ def post_bulk_estimate(request: ApiRequest, body: BulkEstimateIn) -> HttpRespons
 @router.get("/bulk-actions/{bulk_id}", response=BulkActionOut, summary="Read a bulk action")
 @raises(NotFound)
 def read_bulk_action(request: ApiRequest, bulk_id: BulkId) -> HttpResponse:
-    return json_response(_action(progress_of(find_bulk_action(request.auth.project, bulk_id))))
+    return json_response(_bulk_action_out(progress_of(find_bulk_action(request.auth.project, bulk_id))))
 
 
 @router.delete("/bulk-actions/{bulk_id}", response={200: BulkActionOut}, summary="Cancel a bulk action")
 @raises(Conflict, NotFound)
 def delete_bulk_action(request: ApiRequest, bulk_id: BulkId) -> HttpResponse:
-    """Completed changes stay. Compressions that the action started are cancelled. 409 if it has ended."""
+    """Completed changes are kept. Compressions that the action started are cancelled. 409 if it has ended."""
     action = find_bulk_action(request.auth.project, bulk_id)
-    return json_response(_action(progress_of(cancel_bulk_action(action, actor=actor(request)))))
+    return json_response(_bulk_action_out(progress_of(cancel_bulk_action(action, actor=actor(request)))))
 
 
 @router.post(
@@ -135,28 +137,28 @@ def delete_bulk_action(request: ApiRequest, bulk_id: BulkId) -> HttpResponse:
 )
 @handles_own_key
 def post_exports(request: ApiRequest, body: ExportsIn) -> StreamingHttpResponse:
-    """One zip file, sent while it is made. `index.json` in it says which session is in which file.
+    """One zip file, sent while it is created. Its `index.json` names the file of each session.
 
-    An `Idempotency-Key` changes nothing: nothing is stored.
+    An `Idempotency-Key` has no effect, because nothing is stored.
     """
-    earlier_response(request)  # refuses a key that is malformed or of another request
+    earlier_response(request)  # refuses a key that is malformed or was used for another request
     export = export_zip(request.auth.project, body.sessions, body.format, actor=actor(request))
     headers = {"Content-Disposition": f'attachment; filename="{export.name}"'}
     return StreamingHttpResponse(export.chunks, content_type="application/zip", headers=headers)
 
 
-def _request(body: CompressionChoice, kind: str, tag: str = "") -> BulkRequest:
+def _bulk_request(body: CompressionChoice, kind: str, tag: str = "") -> BulkRequest:
     return BulkRequest(kind, body.sessions, tag, body.strategy or "", body.model or "")
 
 
-def _action(progress: BulkProgress) -> BulkActionOut:
+def _bulk_action_out(progress: BulkProgress) -> BulkActionOut:
     action, counts = progress.action, progress.counts
     items = [fill(BulkItemOut, item, compression=item.run) for item in progress.items]
-    fields: dict[str, Any] = {name: counts[name] for name in _COUNTED}
+    fields: dict[str, Any] = {name: counts[name] for name in _STATES}
     state = progress.state
     return fill(
         BulkActionOut, action, action=action.kind, total=progress.total, items=items, state=state, **fields
     )
 
 
-_COUNTED = ("done", "unchanged", "failed", "waiting", "under_way", "cancelled")
+_STATES = ("done", "unchanged", "failed", "waiting", "under_way", "cancelled")

@@ -8,8 +8,8 @@ from ninja import Query, Router
 from pydantic import BaseModel, Field
 
 from historyapp.api.auth import ApiRequest, actor, check_scope, find_session
-from historyapp.api.cursors import Cursor, Limit, decode_cursor, first_page
-from historyapp.api.fields import GivenId, Line, RequestBody
+from historyapp.api.cursors import Cursor, Limit, cut_page, decode_cursor
+from historyapp.api.fields import IdField, Line, RequestBody
 from historyapp.api.problems import raises
 from historyapp.api.responses import fill, json_response
 from historyapp.core.errors import Conflict, Invalid, NotFound
@@ -19,7 +19,7 @@ from historyapp.services.caps import Cap, caps_of, set_caps
 from historyapp.services.keys import usable_key
 from historyapp.services.spending import Spender
 from historyapp.services.transactions import writing
-from historyapp.wire.base import shown
+from historyapp.wire.base import with_example
 from historyapp.wire.caps import CapOut, CapPage
 from historyapp.wire.problems import SpendForbidden
 
@@ -30,15 +30,17 @@ Dollars = Annotated[float, Field(ge=0, le=1e9)]
 DailyCap = Annotated[
     Dollars | None,
     Field(
-        description="The most that a day (UTC) may cost; null: no cap. If left out, the cap does not change."
+        description="US dollars that a day (UTC) may cost. Null: no cap. If omitted, the cap does not change."
     ),
 ]
-MonthlyCap = Annotated[Dollars | None, Field(description="The same for a month.")]
+MonthlyCap = Annotated[
+    Dollars | None, Field(description="US dollars that a month (UTC) may cost, like `daily_cap`.")
+]
 KeyName = Annotated[Line, Field(max_length=100)]
 
 
 class CapFilter(BaseModel):
-    session: GivenId | None = Field(default=None, description="Only caps of this session.")
+    session: IdField | None = Field(default=None, description="Only caps of this session.")
     key: KeyName | None = Field(
         default=None, description="Only caps of the API key that begins with this text."
     )
@@ -49,9 +51,9 @@ class CapFilter(BaseModel):
 class CapPatch(RequestBody):
     """New caps of a session or an API key. Without `session` and `key`: of the project."""
 
-    model_config = shown({"session": "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d", "daily_cap": 0.5})
+    model_config = with_example({"session": "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d", "daily_cap": 0.5})
 
-    session: GivenId | None = None
+    session: IdField | None = None
     key: KeyName | None = Field(default=None, description="The first characters of the API key, or its id.")
     daily_cap: DailyCap = None
     monthly_cap: MonthlyCap = None
@@ -66,10 +68,10 @@ def list_caps(request: ApiRequest, filter: Query[CapFilter]) -> HttpResponse:
     if filter.key is not None:
         counters = counters.filter(key__prefix=filter.key)
     if filter.cursor is not None:
-        (last,) = decode_cursor(_LIST, filter.cursor, int)
-        counters = counters.filter(pk__gt=last)
+        (last_id,) = decode_cursor(_LIST, filter.cursor, int)
+        counters = counters.filter(pk__gt=last_id)
     rows = list(counters.select_related("key").order_by("pk")[: filter.limit + 1])
-    page, cursor = first_page(_LIST, rows, filter.limit, lambda counter: (counter.pk,))
+    page, cursor = cut_page(_LIST, rows, filter.limit, lambda counter: (counter.pk,))
     return json_response(CapPage(items=[cap_out(cap) for cap in caps_of(page)], next=cursor))
 
 
@@ -78,7 +80,7 @@ def list_caps(request: ApiRequest, filter: Query[CapFilter]) -> HttpResponse:
 def patch_caps(request: ApiRequest, changes: CapPatch) -> HttpResponse:
     """Sets caps. Needs the scopes `admin` and `spend` in addition to `write`.
 
-    Returns the caps of the changed subject.
+    Returns all caps of the session, key or project that the request names.
     """
     check_scope(request.auth, "admin")
     Spender(request.auth).check("A spending cap")
@@ -88,15 +90,15 @@ def patch_caps(request: ApiRequest, changes: CapPatch) -> HttpResponse:
     with writing():
         session = None if changes.session is None else find_session(request, changes.session)
         key = None if changes.key is None else usable_key(project, changes.key)
-        limits = take_limits(changes.model_dump(include={"daily_cap", "monthly_cap"}, exclude_unset=True))
+        limits = pop_limits(changes.model_dump(include={"daily_cap", "monthly_cap"}, exclude_unset=True))
         set_caps(project, limits, session=session, key=key, actor=actor(request))
     counters = SpendingCounter.objects.capped().filter(project=project, session=session, key=key)
     caps = list(counters.select_related("key").order_by("period"))
     return json_response(CapPage(items=[cap_out(cap) for cap in caps_of(caps)], next=None))
 
 
-def take_limits(fields: dict[str, Any]) -> Mapping[str, int | None]:
-    """Removes the caps from the fields. Returns them by period, in millionths of a dollar."""
+def pop_limits(fields: dict[str, Any]) -> Mapping[str, int | None]:
+    """Removes the caps from the fields, and returns them by period, in millionths of a dollar."""
     limits: dict[str, int | None] = {}
     for name, period in (("daily_cap", "day"), ("monthly_cap", "month")):
         if name in fields:

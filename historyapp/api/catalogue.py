@@ -1,4 +1,4 @@
-"""The page that a problem document's ``type`` leads to. It needs no key, no sign-in and no network."""
+"""The page that a problem document's ``type`` links to. It needs no key, no sign-in and no network."""
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render

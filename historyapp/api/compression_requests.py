@@ -11,13 +11,13 @@ from historyapp.api.parsing import parse_json
 from historyapp.core.strategies import STRATEGIES
 from historyapp.core.text import Text
 from historyapp.services.compression.request import RunRequest
-from historyapp.wire.base import shown
+from historyapp.wire.base import with_example
 from historyapp.wire.problems import Malformed, NotValid
 
 _NAMES = ", ".join(f"`{name}`" for name in STRATEGIES)
 STRATEGY = f"One of {_NAMES}. Default: the session's `compression_strategy`."
 MODEL = "`provider:model`, a model's name, or `local`. Default: the session's `llm_name`."
-STEPS = "Negative numbers count from the end. Without both bounds: all but the newest, which stay in full."
+STEPS = "Negative numbers count from the end. Without either bound: all steps except the newest ones."
 RunId = Annotated[UUID, id_of("compression"), UUID_SCHEMA]
 ComparisonId = Annotated[UUID, id_of("comparison"), UUID_SCHEMA]
 StrategyName = Annotated[Line, Field(max_length=100)]
@@ -32,7 +32,7 @@ class StrategyChoice(RequestBody):
 
 
 class CompressionIn(StrategyChoice):
-    model_config = shown({"strategy": "simple_extract", "from_step": 1, "to_step": -5})
+    model_config = with_example({"strategy": "simple_extract", "from_step": 1, "to_step": -5})
 
     from_step: StepNumber | None = Field(default=None, description=STEPS)
     to_step: StepNumber | None = None
@@ -42,7 +42,7 @@ class CompressionIn(StrategyChoice):
 
 
 class ComparisonIn(RequestBody):
-    model_config = shown(
+    model_config = with_example(
         {"from_step": 1, "to_step": 4, "sides": [{"strategy": "simple_extract"}, {"strategy": "structured"}]}
     )
 

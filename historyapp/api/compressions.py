@@ -1,4 +1,4 @@
-"""Compression: starting runs, watching, cancelling and retrying them; estimates."""
+"""Starts, reads, cancels and retries compressions, and estimates their cost."""
 
 from functools import partial
 from typing import Any, Literal, TypeVar
@@ -16,7 +16,7 @@ from historyapp.api.compression_requests import (
     EstimateFilter,
     RunId,
 )
-from historyapp.api.cursors import PageQuery, decode_cursor, first_page
+from historyapp.api.cursors import PageQuery, cut_page, decode_cursor
 from historyapp.api.fields import AsOf, SessionId, money
 from historyapp.api.problems import raises
 from historyapp.api.responses import fill, json_response, json_value, response_or_304
@@ -41,7 +41,7 @@ router = Router(tags=["compressions"])
 
 _LIST = "compressions"
 MAX_ERRORS = 100
-"""Failed items that are listed with a run."""
+"""The maximum number of failed items in the response for one run."""
 R = TypeVar("R", bound=RunItem)
 
 
@@ -64,7 +64,7 @@ def post_compression(request: ApiRequest, session_id: SessionId, body: Compressi
         request.auth.project, session_id, run_request, actor=actor(request), spender=Spender(request.auth)
     )
     wake(started.run)
-    return json_response(filled_run(StartedOut, started.run, joined=started.joined), 202)
+    return json_response(run_out(StartedOut, started.run, joined=started.joined), 202)
 
 
 @router.get("/sessions/{session_id}/compressions", response=RunPage, summary="List compressions")
@@ -75,11 +75,11 @@ def list_compressions(request: ApiRequest, session_id: SessionId, filter: Query[
     if filter.trial == "false":
         runs = runs.filter(trial=False)
     if filter.cursor is not None:
-        (last,) = decode_cursor(_LIST, filter.cursor, UUID)
-        runs = runs.filter(pk__lt=last)
+        (last_id,) = decode_cursor(_LIST, filter.cursor, UUID)
+        runs = runs.filter(pk__lt=last_id)
     rows = list(runs.newest_first()[: filter.limit + 1])
-    page, cursor = first_page(_LIST, rows, filter.limit, lambda run: (run.pk,))
-    response = RunPage(items=[filled_run(RunItem, run) for run in page], next=cursor)
+    page, cursor = cut_page(_LIST, rows, filter.limit, lambda run: (run.pk,))
+    response = RunPage(items=[run_out(RunItem, run) for run in page], next=cursor)
     return etag_by_content(request, session, response)
 
 
@@ -105,7 +105,7 @@ def read_compression(
     request: ApiRequest, session_id: SessionId, run_id: RunId, as_of: AsOf = None
 ) -> HttpResponse:
     session = find_session(request, session_id)
-    return etag_by_content(request, session, _with_errors(find_run(session, run_id, as_of)))
+    return etag_by_content(request, session, _run_with_errors(find_run(session, run_id, as_of)))
 
 
 @router.delete(
@@ -113,9 +113,9 @@ def read_compression(
 )
 @raises(Conflict)
 def cancel_compression(request: ApiRequest, session_id: SessionId, run_id: RunId) -> HttpResponse:
-    """Running model calls finish, and their summaries are kept. No new ones start. 409 if it has ended."""
+    """Running model calls finish, and their summaries are kept. No new calls start. 409 if it has ended."""
     run = find_run(find_session(request, session_id), run_id)
-    return json_response(_with_errors(cancel_run(run, actor=actor(request))))
+    return json_response(_run_with_errors(cancel_run(run, actor=actor(request))))
 
 
 @router.post(
@@ -129,21 +129,21 @@ def post_retry(request: ApiRequest, session_id: SessionId, run_id: RunId) -> Htt
     run = find_run(find_session(request, session_id), run_id)
     run = retry_run(run, actor=actor(request), spender=Spender(request.auth))
     wake(run)
-    return json_response(_with_errors(run), 202)
+    return json_response(_run_with_errors(run), 202)
 
 
-def filled_run(model: type[R], run: CompressionRun, **fields: Any) -> R:
-    """A run as the API shows it."""
+def run_out(model: type[R], run: CompressionRun, **fields: Any) -> R:
+    """The run as a response, with the further fields of the model."""
     prices = run.prices_as_of or None
     return fill(model, run, money=money(run.cost), prices_as_of=prices, **fields)
 
 
-def _with_errors(run: CompressionRun) -> RunOut:
+def _run_with_errors(run: CompressionRun) -> RunOut:
     failed = run.items.filter(state=CompressionItem.State.FAILED).order_by("number")[:MAX_ERRORS]
     errors = [
         RunError(from_step=item.first_step, to_step=item.last_step, error=item.error) for item in failed
     ]
-    return filled_run(RunOut, run, errors=errors)
+    return run_out(RunOut, run, errors=errors)
 
 
 def etag_by_content(request: ApiRequest, session: Session, response: ResponseModel) -> HttpResponse:

@@ -1,4 +1,4 @@
-"""Requests for contexts, and contexts as JSON."""
+"""The bodies of requests for a context, and the JSON of a context."""
 
 from typing import Annotated, Any
 
@@ -10,7 +10,7 @@ from historyapp.core.policies import POLICIES
 from historyapp.core.text import Text
 from historyapp.services.contexts import RequestedContext
 from historyapp.services.snapshots import ServedContext
-from historyapp.wire.base import shown
+from historyapp.wire.base import with_example
 
 POLICY = "How the context is chosen. Default: the session's setting."
 FORMAT = (
@@ -60,7 +60,7 @@ class ContextBody(RequestBody):
 
 
 class ContextIn(ContextBody):
-    model_config = shown(
+    model_config = with_example(
         {"policy": "budgeted", "format": "openai_chat", "max_tokens": 2048, "tools": [_TOOL]}
     )
 
@@ -69,8 +69,8 @@ class ContextIn(ContextBody):
         default=None,
         description="Build the context of the session as it was when this position was its head.",
     )
-    record: bool = Field(default=True, description="Keep a snapshot of it.")
-    count: bool = Field(default=False, description="Let the model's provider count the tokens too.")
+    record: bool = Field(default=True, description="Store a snapshot of the context.")
+    count: bool = Field(default=False, description="Also let the model's provider count the tokens.")
 
 
 def context_json(
@@ -78,7 +78,7 @@ def context_json(
 ) -> dict[str, Any]:
     """The context as :class:`historyapp.wire.contexts.ContextOut`.
 
-    A plain dictionary, because the request can be of megabytes and is JSON already.
+    A plain dictionary, because the request may have megabytes and already consists of JSON values.
     """
     built, correction = served.built, served.correction
     return {

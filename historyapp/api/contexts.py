@@ -44,9 +44,9 @@ from historyapp.wire.problems import ModelCallFailed, ModelNotAllowed, SpendForb
 router = Router(tags=["contexts"])
 
 MAX_STEPS = 10_000
-"""The maximum number of steps in one text, which is made in memory."""
-INHERITED_BUDGET = 1024
-"""Tokens of `/messages` and compiled progress if neither the request nor the session sets a budget."""
+"""The maximum number of steps in one text, which is built in memory."""
+DEFAULT_BUDGET = 1024
+"""The token budget of `/messages` and compiled progress if neither the request nor the session sets one."""
 _STYLES: dict[str, Callable[[Any], str]] = {"list": as_list, "paragraph": as_paragraphs}
 
 
@@ -108,20 +108,20 @@ def read_history(request: ApiRequest, session_id: SessionId, as_of: AsOf = None)
 def read_messages(
     request: ApiRequest, session_id: SessionId, max_tokens: QueryPosition | None = None, as_of: AsOf = None
 ) -> HttpResponse:
-    """The context that the policy `episodic` chooses, in no provider's format."""
+    """The context that the policy `episodic` chooses, independent of any provider's format."""
     session = find_session(request, session_id)
 
     def make() -> dict[str, Any]:
-        made = episodic_messages(History(session, as_of), _settings(session, max_tokens), count_tokens)
+        context = episodic_messages(History(session, as_of), _settings(session, max_tokens), count_tokens)
         messages = []
-        for message in made.messages:  # each with the fields that its role has
+        for message in context.messages:  # each only with the fields of its role
             fields: dict[str, Any] = {"role": message.role, "content": message.content}
             if message.tool_calls is not None:
                 fields["tool_calls"] = message.tool_calls
             if message.role == "tool":
                 fields |= {"tool_call_id": message.tool_call_id, "is_error": message.is_error}
             messages.append(fields)
-        return {"messages": messages, "manifest": made.manifest.model_dump()}
+        return {"messages": messages, "manifest": context.manifest.model_dump()}
 
     return response_or_304(request, session, make)
 
@@ -136,7 +136,7 @@ class ContextFilter(BaseModel):
 
 @router.get("/sessions/{session_id}/contexts", response=ContextOut, summary="Preview a context")
 def read_context(request: ApiRequest, session_id: SessionId, filter: Query[ContextFilter]) -> HttpResponse:
-    """The context that a model would get next; with `as_of`, the one at that position.
+    """The context for the next model call; with `as_of`, the context at that position.
 
     Nothing is recorded.
     """
@@ -174,10 +174,10 @@ def post_context(request: ApiRequest, session_id: SessionId, body: ContextIn) ->
 
 
 def _settings(session: Session, max_tokens: int | None) -> SessionSettings:
-    """The settings with the budget of these texts: the request's, otherwise the session's, otherwise 1,024
-    tokens.
+    """The session's settings, with the request's budget, otherwise the session's, otherwise
+    ``DEFAULT_BUDGET``.
     """
     settings = load_settings(session.settings)
     if max_tokens is None and settings.max_tokens == "window":
-        max_tokens = INHERITED_BUDGET
+        max_tokens = DEFAULT_BUDGET
     return settings if max_tokens is None else settings.model_copy(update={"max_tokens": max_tokens})

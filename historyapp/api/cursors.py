@@ -1,6 +1,6 @@
 """Pages: ``{items, next}``, where ``next`` is an opaque cursor.
 
-A cursor remembers the head at the time of the first page, so that all pages show one state.
+A cursor contains the head at the time of the first page, so that all pages show the same state.
 """
 
 import json
@@ -25,7 +25,7 @@ Cursor = Annotated[
     Field(max_length=500, description="`next` of the previous page. Keep the other parameters unchanged."),
 ]
 _MAX = 2**31
-"""Larger integers do not fit into the database's columns."""
+"""Integers from here on do not fit into the database's columns."""
 
 
 class PageQuery(BaseModel):
@@ -43,24 +43,24 @@ def encode_cursor(list_name: str, *values: int | str | UUID | datetime) -> str:
 
 
 def decode_cursor(list_name: str, cursor: str, *types: type) -> list[Any]:
-    """The values that :func:`encode_cursor` was given.
+    """The values that were passed to :func:`encode_cursor`.
 
     Args:
-        types: of the values: ``int``, ``str``, ``UUID`` or ``datetime``.
+        types: the types of the values: ``int``, ``str``, ``UUID`` or ``datetime``.
 
     Raises:
-        NotValid: when it is not a cursor of this list.
+        NotValid: when the text is not a cursor of this list.
     """
     try:
         name, *values = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
         if name == list_name:
-            return [_read(value, kind) for value, kind in zip(values, types, strict=True)]
+            return [_parse_value(value, kind) for value, kind in zip(values, types, strict=True)]
     except (ValueError, TypeError, RecursionError):
         pass
     raise NotValid("This cursor belongs to another list. Send next of the previous page, unchanged.")
 
 
-def _read(value: object, kind: type) -> int | str | UUID | datetime:
+def _parse_value(value: object, kind: type) -> int | str | UUID | datetime:
     if kind is int and type(value) is int and 0 <= value < _MAX:
         return value
     if isinstance(value, str):
@@ -73,14 +73,14 @@ def _read(value: object, kind: type) -> int | str | UUID | datetime:
     raise ValueError(f"not a {kind.__name__}")
 
 
-def first_page(
-    list_name: str, rows: Sequence[Row], limit: int, place: Callable[[Row], tuple[Any, ...]]
+def cut_page(
+    list_name: str, rows: Sequence[Row], limit: int, cursor_values: Callable[[Row], tuple[Any, ...]]
 ) -> tuple[Sequence[Row], str | None]:
-    """The rows of a page, and the cursor of the next page, or None.
+    """The rows of a page, and the cursor of the next page, or None if the list ends here.
 
     Args:
-        rows: the page's, and one more if the list continues.
-        place: returns the cursor's values for the page's last row.
+        rows: the rows of the page, and one more if there is a next page.
+        cursor_values: returns the cursor's values for the last row of the page.
     """
     page = rows[:limit]
-    return page, encode_cursor(list_name, *place(page[-1])) if len(rows) > limit else None
+    return page, encode_cursor(list_name, *cursor_values(page[-1])) if len(rows) > limit else None

@@ -1,4 +1,4 @@
-"""The log itself: appending entries of any kind, and reading them by position."""
+"""Appends entries of any kind to the log, and reads them by position."""
 
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,7 +19,7 @@ from historyapp.models import Entry, Session
 from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.wire import examples
-from historyapp.wire.base import shown
+from historyapp.wire.base import with_example
 from historyapp.wire.entries import AppendedOut, UnpairedOut
 
 router = Router(tags=["entries"])
@@ -32,7 +32,7 @@ else:
 
 
 class EntriesIn(AppendRequest):
-    model_config = shown({"entries": [examples.INPUT, examples.OUTPUT, examples.RESULTS]})
+    model_config = with_example({"entries": [examples.INPUT, examples.OUTPUT, examples.RESULTS]})
 
     entries: list[EntryIn] = Field(min_length=1, max_length=1000)
 
@@ -54,7 +54,7 @@ class EntryFilter(PageQuery):
 def append_entries(request: ApiRequest, session_id: SessionId, batch: EntriesIn) -> HttpResponse:
     """Appends all entries or none, in one transaction.
 
-    A `model_output` begins a step. If tool calls of the previous step are still open, that step ends as
+    A `model_output` starts a step. If tool calls of the previous step are still open, that step ends as
     `abandoned`; `expected_position` prevents this. A result that matches no open tool call is recorded and
     listed in `unpaired`."""
     appended = append(
@@ -77,7 +77,7 @@ def list_entries(request: ApiRequest, session_id: SessionId, filter: Query[Entry
             after, before = (position, before) if filter.order == "oldest" else (after, position)
         history = History(session, as_of)
         entries = Entry.objects.live(
-            history.lineage if filter.take == "live" else recorded(session, as_of),
+            history.lineage if filter.take == "live" else recorded_lineage(session, as_of),
             after=after,
             before=before,
             kinds=[filter.kind] if filter.kind else (),
@@ -87,14 +87,14 @@ def list_entries(request: ApiRequest, session_id: SessionId, filter: Query[Entry
         )
         state = session.head if as_of is None else as_of
         live = history.lineage
-        last, cursor, page = 0, None, LargePage()
+        last_position, cursor, page = 0, None, LargePage()
         for row in entries:
             if len(page.items) == filter.limit or page.is_full:
-                cursor = encode_cursor(_LIST, state, last)
+                cursor = encode_cursor(_LIST, state, last_position)
                 break
             is_live = filter.take == "live" or live.contains(str(row.session_id), row.position)
             page.add(entry_json(row, live=is_live))
-            last = row.position
+            last_position = row.position
         return page.json(cursor)
 
     return response_or_304(request, session, make)
@@ -104,12 +104,12 @@ def list_entries(request: ApiRequest, session_id: SessionId, filter: Query[Entry
 def read_entry(
     request: ApiRequest, session_id: SessionId, position: PathPosition, as_of: AsOf = None
 ) -> HttpResponse:
-    """Returns live entries, and entries in takes."""
+    """The entry may be live or in a take."""
     session = find_session(request, session_id)
 
     def make() -> dict[str, Any]:
         live = History(session, as_of).lineage
-        owner = recorded(session, as_of).session_at(position)
+        owner = recorded_lineage(session, as_of).session_at(position)
         if owner is None:
             head = session.head if as_of is None else as_of
             raise NotFound(f"There is no entry at position {position}; the head is {head}.", head=head)
@@ -119,8 +119,8 @@ def read_entry(
     return response_or_304(request, session, make)
 
 
-def recorded(session: Session, as_of: int | None = None) -> Lineage:
-    """Everything that the session shares or has recorded up to a position, takes included."""
+def recorded_lineage(session: Session, as_of: int | None = None) -> Lineage:
+    """All entries that the session shares or has recorded up to a position, takes included."""
     head = session.head if as_of is None else as_of
     shared = session.shared_lineage
     if head <= session.fork_position:

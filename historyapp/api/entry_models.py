@@ -1,7 +1,7 @@
-"""Entries in the OpenAPI document, and reading one from a request.
+"""Entries in requests, in responses and in the OpenAPI document.
 
-The core's models are the only description of the kinds. Here each gains the fields that a request adds
-(``metadata``, ``created_at``) and what the log adds on its way out.
+The core's models define the kinds of entries. This module adds the fields that every kind has in a request
+(``metadata``, ``created_at``) and in a response.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ from historyapp.wire.entries import EntryOut, EntryPage
 
 
 class Envelope(RequestBody):
-    """What an entry carries in addition to the fields of its kind."""
+    """The fields of an entry in a request in addition to the fields of its kind."""
 
     metadata: Metadata = Field(
         default_factory=dict,
@@ -47,10 +47,10 @@ _ENVELOPE = tuple(Envelope.model_fields)
 
 
 _validate = BODY.validator.validate_python
-"""An append calls this for each entry. The adapter's own method takes a tenth longer."""
+"""Called for each entry of an append. The adapter's own method takes 10 % longer."""
 
 
-def _draft(value: Any) -> EntryDraft:
+def _parse_draft(value: Any) -> EntryDraft:
     if not isinstance(value, dict) or value.keys().isdisjoint(_ENVELOPE):
         return EntryDraft(_validate(value))
     fields = dict(value)
@@ -59,10 +59,12 @@ def _draft(value: Any) -> EntryDraft:
     return EntryDraft(_validate(fields), envelope.created_at, envelope.metadata)
 
 
-_APPENDED = [body for body in BODIES if body is not Rewind]
+_APPENDABLE = [body for body in BODIES if body is not Rewind]
 EntryIn = Annotated[
     EntryDraft,
-    PlainValidator(_draft, json_schema_input_type=_variants("In", Envelope, _APPENDED, examples.INPUT)),
+    PlainValidator(
+        _parse_draft, json_schema_input_type=_variants("In", Envelope, _APPENDABLE, examples.INPUT)
+    ),
 ]
 """An entry of a request, parsed to a draft for the log."""
 
@@ -78,7 +80,7 @@ def entry_json(entry: Entry, *, live: bool) -> dict[str, Any]:
     """The row as :class:`EntryOut`.
 
     A plain dictionary, because lists of entries are read often and their bodies are stored as JSON values:
-    to validate them again would cost more than to write them. Fields that hold their default are left out.
+    validating them again would take longer than writing them. Fields with their default are left out.
     """
     return {
         "position": entry.position,

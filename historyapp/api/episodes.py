@@ -1,4 +1,4 @@
-"""Steps: lists with previews, and one with its bodies."""
+"""Lists steps with previews, and reads single steps with their bodies."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
@@ -41,26 +41,27 @@ class EpisodeFilter(PageQuery):
         default=None, description="Only steps with this status, or with a `likely_failure`."
     )
     tool: Annotated[Line, Field(min_length=1, max_length=200)] | None = Field(
-        default=None, description="Only steps that called this tool, as `tool_names` has it."
+        default=None, description="Only steps that called this tool. The name is as in `tool_names`."
     )
     since: Moment | None = Field(default=None, description="Only steps that started then or later.")
     until: Moment | None = Field(default=None, description="Only steps that started before.")
     noted: Literal["true", "false"] = Field(
         default="false", description="`true`: only steps with a bookmark or a note."
     )
-    kind: Kind | None = Field(default=None, description="Only steps whose first call is of this kind.")
+    kind: Kind | None = Field(default=None, description="Only steps whose first tool call is of this kind.")
     turn: Annotated[int, Field(ge=1, le=MAX_POSITIONS), BeforeValidator(whole_number)] | None = Field(
         default=None, description="Only steps of this turn."
     )
     file: Annotated[Line, Field(min_length=1, max_length=MAX_CHARACTERS)] | None = Field(
         default=None,
-        description="Only steps with a call that reads or changes this file: its path, or a beginning or "
-        "end of the path, ignoring case.",
+        description="Only steps with a tool call that reads or changes this file: its path, or the beginning "
+        "or end of the path, ignoring case.",
     )
     names: Literal["unseen", "gone"] | None = Field(
         default=None,
-        description="Only steps that named files that appeared nowhere before, or used names that had been "
-        "compacted away. Covers the part of the session that is in the index of names.",
+        description="`unseen`: only steps that name a file which appeared nowhere before. `gone`: only steps "
+        "that use a name which had been compacted away. Covers the part of the session that is in the index "
+        "of names.",
     )
     text: Annotated[Line, Field(min_length=1, max_length=MAX_CHARACTERS)] | None = Field(
         default=None,
@@ -76,9 +77,9 @@ class EpisodeFilter(PageQuery):
     def step_filter(self) -> StepFilter:
         """The filter of the requested steps."""
         columns = {"status", "tool", "since", "until", "kind", "file", "turn", "names"}
-        named = self.model_dump(include=columns)
+        values = self.model_dump(include=columns)
         text = None if self.text is None else wanted_text(self.text)
-        return StepFilter(**named, noted=self.noted == "true", text=text)
+        return StepFilter(**values, noted=self.noted == "true", text=text)
 
 
 @router.get("/sessions/{session_id}/episodes", response=EpisodePage, summary="List steps")
@@ -90,7 +91,9 @@ def list_episodes(request: ApiRequest, session_id: SessionId, filter: Query[Epis
     step_filter = filter.step_filter
     if step_filter:
         state = name_index_state(History(session, filter.as_of)) if step_filter.names else ""
-        return response_or_304(request, session, lambda: _filtered(session, filter, step_filter), state=state)
+        return response_or_304(
+            request, session, lambda: _filtered_page(session, filter, step_filter), state=state
+        )
     return response_or_304(request, session, lambda: _page(session, filter))
 
 
@@ -114,17 +117,17 @@ def _page(session: Session, filter: EpisodeFilter) -> Content:
     if filter.full == "true":
         large = _large_page(history, rows)
         page = page[: len(large.items)]
-    more = encode_cursor(_LIST, state, numbers[len(page)]) if len(numbers) > len(page) else None
+    next_cursor = encode_cursor(_LIST, state, numbers[len(page)]) if len(numbers) > len(page) else None
     if filter.full == "true":
-        return large.json(more)
-    return {"items": [fill_json(EpisodeItem, row) for row in rows], "next": more}
+        return large.json(next_cursor)
+    return {"items": [fill_json(EpisodeItem, row) for row in rows], "next": next_cursor}
 
 
 def _large_page(history: History, rows: Sequence[Episode]) -> LargePage:
-    """The first of these steps, with their bodies."""
+    """The steps with their bodies, until the page is full."""
     page = LargePage()
-    for begin in range(0, len(rows), AT_ONCE):
-        for step in history.with_bodies(rows[begin : begin + AT_ONCE]):
+    for start in range(0, len(rows), AT_ONCE):
+        for step in history.with_bodies(rows[start : start + AT_ONCE]):
             if page.is_full:
                 return page
             page.add(_with_bodies(*step))
@@ -137,15 +140,15 @@ def _range(history: History, filter: EpisodeFilter) -> range:
     return numbers[::-1] if filter.order == "newest" else numbers
 
 
-def _filtered(session: Session, filter: EpisodeFilter, step_filter: StepFilter) -> dict[str, Any]:
-    as_of, mark = filter.as_of, None
+def _filtered_page(session: Session, filter: EpisodeFilter, step_filter: StepFilter) -> dict[str, Any]:
+    as_of, search_cursor = filter.as_of, None
     if filter.cursor is not None:
         as_of, *cursor_parts = decode_cursor(_FILTERED, filter.cursor, int, int, int, int)
-        mark = SearchCursor(*cursor_parts)
+        search_cursor = SearchCursor(*cursor_parts)
     history = History(session, as_of)
     limit = min(filter.limit, AT_ONCE) if filter.full == "true" else filter.limit
     search = StepSearch(history, step_filter, _range(history, filter))
-    matches = search.find(limit, mark)
+    matches = search.find(limit, search_cursor)
     request_text_index(search.unindexed)
     state = session.head if as_of is None else as_of
     if filter.full == "true":
@@ -173,16 +176,16 @@ def read_episode(
 
 def _with_bodies(row: Episode, episode: core.Episode) -> dict[str, Any]:
     thoughts, action, result = episode.output.thoughts, episode.action, episode.result
-    shown = result.model_dump(exclude_none=True) if result else None
-    if shown and result and result.status == "success":
-        shown["outputs"] = result.outputs
+    result_json = result.model_dump(exclude_none=True) if result else None
+    if result_json and result and result.status == "success":
+        result_json["outputs"] = result.outputs
     return fill_json(
         EpisodeOut,
         row,
         thoughts=thoughts.model_dump() if isinstance(thoughts, Thoughts) else thoughts,
         action={"name": action.name, "arguments": action.arguments} if action else None,
         tool_calls=[call.model_dump() for call in episode.output.tool_calls],
-        result=shown,
+        result=result_json,
         summary=episode.summary,
         formatted=long_form(episode),
         short=short_form(episode),

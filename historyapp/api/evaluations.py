@@ -1,4 +1,4 @@
-"""Evaluations: for each policy and budget, how much the context has of what the next actions used."""
+"""Evaluations: for each policy and budget, the share of what the next actions used that the context has."""
 
 from functools import partial
 from typing import Annotated, Any
@@ -12,8 +12,8 @@ from pydantic import BaseModel, Field
 from historyapp import enqueue
 from historyapp.api.auth import ApiRequest, actor
 from historyapp.api.context_requests import ModelName, PolicyName
-from historyapp.api.cursors import Cursor, Limit, decode_cursor, first_page
-from historyapp.api.fields import UUID_SCHEMA, GivenId, Position, RequestBody, id_of
+from historyapp.api.cursors import Cursor, Limit, cut_page, decode_cursor
+from historyapp.api.fields import UUID_SCHEMA, IdField, Position, RequestBody, id_of
 from historyapp.api.problems import raises
 from historyapp.api.responses import fill, json_response
 from historyapp.core.errors import Conflict, NotFound
@@ -35,7 +35,7 @@ from historyapp.services.evaluations.start import (
     find_evaluation,
     start_evaluation,
 )
-from historyapp.wire.base import shown
+from historyapp.wire.base import with_example
 from historyapp.wire.evaluations import (
     ChoiceFiguresOut,
     ChoiceResultOut,
@@ -55,9 +55,11 @@ EvaluationId = Annotated[UUID, id_of("evaluation"), UUID_SCHEMA]
 
 
 class EvaluationIn(RequestBody):
-    model_config = shown({"sessions": ["0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"], "budgets": [2000, 8000]})
+    model_config = with_example(
+        {"sessions": ["0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"], "budgets": [2000, 8000]}
+    )
 
-    sessions: Annotated[list[GivenId], Field(min_length=1, max_length=MAX_EVALUATED)]
+    sessions: Annotated[list[IdField], Field(min_length=1, max_length=MAX_EVALUATED)]
     budgets: Annotated[list[Position], Field(min_length=1, max_length=MAX_BUDGETS)] = Field(
         default=[*DEFAULT_BUDGETS], description="Tokens of a whole request, like `max_tokens`."
     )
@@ -78,7 +80,7 @@ class EvaluationQuery(BaseModel):
 @router.post("/evaluations", response={202: EvaluationOut}, summary="Evaluate policies and budgets")
 @raises(Conflict)
 def post_evaluation(request: ApiRequest, body: EvaluationIn) -> HttpResponse:
-    """A worker measures the sessions, one after the other. `GET` its address for progress and results. No
+    """A worker measures one session after another. `GET` the evaluation for its progress and results. No
     model is called.
     """
     evaluation_request = EvaluationRequest(body.sessions, body.budgets, body.policies, body.model or "")
@@ -92,10 +94,10 @@ def list_evaluations(request: ApiRequest, filter: Query[EvaluationQuery]) -> Htt
     """Newest first."""
     evaluations = Evaluation.objects.filter(project=request.auth.project_id).with_counts().order_by("-id")
     if filter.cursor is not None:
-        (last,) = decode_cursor(_LIST, filter.cursor, UUID)
-        evaluations = evaluations.filter(pk__lt=last)
+        (last_id,) = decode_cursor(_LIST, filter.cursor, UUID)
+        evaluations = evaluations.filter(pk__lt=last_id)
     rows = list(evaluations.defer("results")[: filter.limit + 1])
-    page, cursor = first_page(_LIST, rows, filter.limit, lambda row: (row.pk,))
+    page, cursor = cut_page(_LIST, rows, filter.limit, lambda row: (row.pk,))
     items = [fill(EvaluationItem, row, prices_as_of=row.prices_as_of or None) for row in page]
     return json_response(EvaluationPage(items=items, next=cursor))
 
@@ -114,7 +116,7 @@ def read_evaluation(request: ApiRequest, evaluation_id: EvaluationId) -> HttpRes
 )
 @raises(Conflict, NotFound)
 def post_cancellation(request: ApiRequest, evaluation_id: EvaluationId) -> HttpResponse:
-    """What was measured until then stays. 409 if the evaluation has ended."""
+    """The results so far are kept. 409 if the evaluation has ended."""
     evaluation = cancel_evaluation(find_evaluation(request.auth.project, evaluation_id))
     return json_response(_evaluation(evaluation_progress(evaluation)))
 
@@ -134,29 +136,31 @@ def _evaluation(progress: EvaluationProgress) -> EvaluationOut:
 
 
 def _results(results: EvaluationResults) -> EvaluationResultsOut:
-    chosen = results.recommended
+    recommended = results.recommended
     choices = [
         ChoiceResultOut(
-            **each.choice._asdict(),
-            **_averages(each.averages),
-            recall=_interval(each.recall),
-            grounded=_interval(each.grounded),
-            behind=_interval(each.behind),
+            **result.choice._asdict(),
+            **_averages(result.averages),
+            recall=_interval(result.recall),
+            grounded=_interval(result.grounded),
+            behind=_interval(result.behind),
         )
-        for each in results.choices
+        for result in results.choices
     ]
     return fill(
         EvaluationResultsOut,
         results,
         choices=choices,
-        recommendation=chosen and RecommendationOut(**chosen._asdict(), reason=results.reason),
+        recommendation=recommended and RecommendationOut(**recommended._asdict(), reason=results.reason),
         cautions=cautions(results.sessions, results.unpriced),
     )
 
 
 def _session(item: SessionProgress) -> EvaluatedSessionOut:
     return fill(
-        EvaluatedSessionOut, item, figures=[_session_figures(choice, each) for choice, each in item.figures]
+        EvaluatedSessionOut,
+        item,
+        figures=[_session_figures(choice, averages) for choice, averages in item.figures],
     )
 
 

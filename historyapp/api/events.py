@@ -1,4 +1,4 @@
-"""The feed of events: pages for those who poll, and streams of server-sent events."""
+"""The feed of events: pages for clients that poll, and streams of server-sent events."""
 
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase

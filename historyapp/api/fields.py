@@ -43,7 +43,7 @@ class RequestBody(BaseModel):
 
 
 def whole_number(value: object) -> object:
-    """Parameters come as text; ``1_000``, ``5.0`` and `` 5`` are not whole numbers."""
+    """Parses a parameter's text; ``1_000``, ``5.0`` and `` 5`` are not whole numbers."""
     if isinstance(value, str) and _WHOLE.fullmatch(value):
         return int(value)
     raise PydanticCustomError("int_type", "must be a whole number")
@@ -54,7 +54,7 @@ def integral(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _moment(value: object) -> datetime:
+def _parse_moment(value: object) -> datetime:
     if isinstance(value, str) and _RFC3339.fullmatch(value):
         try:
             return as_utc(datetime.fromisoformat(value.upper()))
@@ -68,18 +68,18 @@ def uuid_or_none(value: object) -> UUID | None:
     return UUID(value) if isinstance(value, str) and _UUID.fullmatch(value) else None
 
 
-def _uuid(value: object) -> UUID:
+def _parse_uuid(value: object) -> UUID:
     if id := uuid_or_none(value):
         return id
     raise PydanticCustomError("uuid", "must be a UUID such as 0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d")
 
 
-_OF_PROJECT = ("session", "saved What if", "webhook", "bulk action", "evaluation")
+_PROJECT_NOUNS = ("session", "saved What if", "webhook", "bulk action", "evaluation")
 
 
 def not_found(noun: str, id: object) -> NotFound:
     """The same error for ids that are malformed, unknown, or of another project."""
-    where = "" if noun in _OF_PROJECT else " in this session"
+    where = "" if noun in _PROJECT_NOUNS else " in this session"
     return NotFound(f"There is no {noun} {str(id)[:100]}{where}.")
 
 
@@ -96,11 +96,12 @@ def id_of(noun: str) -> PlainValidator:
 
 UUID_SCHEMA = WithJsonSchema({"type": "string", "format": "uuid"})
 SessionId = Annotated[UUID, id_of("session"), UUID_SCHEMA]
-GivenId = Annotated[UUID, PlainValidator(_uuid), UUID_SCHEMA]
+IdField = Annotated[UUID, PlainValidator(_parse_uuid), UUID_SCHEMA]
+"""An id in a body or query. Unlike one in a path, a malformed id is an invalid field, not a 404."""
 Moment = Annotated[
-    datetime, PlainValidator(_moment), WithJsonSchema({"type": "string", "format": "date-time"})
+    datetime, PlainValidator(_parse_moment), WithJsonSchema({"type": "string", "format": "date-time"})
 ]
-"""RFC 3339; one without a zone is taken as UTC."""
+"""An RFC 3339 date and time; without a zone, it is in UTC."""
 
 _POSITION = Field(ge=0, le=MAX_POSITIONS)
 _STEP = Field(ge=-MAX_POSITIONS, le=MAX_POSITIONS)
@@ -112,7 +113,7 @@ QueryStep = Annotated[int, _STEP, BeforeValidator(whole_number)]
 PathPosition = Annotated[int, Field(ge=1, le=MAX_POSITIONS), BeforeValidator(whole_number)]
 
 Line = Annotated[str, Field(pattern=r"^[^\x00]*$")]
-"""Text in columns that people search; unlike text in entries it holds no NUL and no lone surrogates."""
+"""Text in searchable columns. Unlike text in entries, it contains no NUL and no lone surrogates."""
 Title = Annotated[Line, Field(max_length=300)]
 Name = Annotated[Line, Field(max_length=200)]
 Tag = Annotated[str, Field(pattern=r"^[^\x00-\x1f]*$", min_length=1, max_length=100)]
@@ -127,7 +128,7 @@ class AppendRequest(RequestBody):
     """Base of requests that append to a session."""
 
     expected_position: Position | None = Field(
-        default=None, description="The head that you saw; 409 when it has changed. Null: no check."
+        default=None, description="The head that you expect; 409 if it has changed. Null: no check."
     )
 
 
@@ -142,11 +143,11 @@ class RecordRequest(AppendRequest):
 
 
 def iso(moment: datetime | None) -> str | None:
-    """A time in the form of API responses; null if it is not known."""
+    """The time as in API responses, or None if it is unknown."""
     time = known_time(moment)
     return time.isoformat().replace("+00:00", "Z") if time else None
 
 
 def money(micro: int | None) -> float | str:
-    """Millionths of a dollar in the form of API responses: dollars."""
+    """Millionths of a dollar as in API responses: dollars, or ``unknown``."""
     return "unknown" if micro is None else micro / MICRO

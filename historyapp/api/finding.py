@@ -1,4 +1,4 @@
-"""Finding a text in a session."""
+"""Finds a text in a session."""
 
 from typing import Annotated, Any, Literal
 from zlib import crc32
@@ -59,12 +59,12 @@ def _page(session: Session, query: FindQuery) -> dict[str, Any]:
     if len(hits.hits) > len(items):
         more = items[-1].match.position
     state = session.head if as_of is None else as_of
-    shown = []
-    for hit in items:  # until the next step exists, the newest one shows its inputs
+    found_entries = []
+    for hit in items:  # inputs of a step that has not started are shown with the newest step
         step = min(hit.match.step, history.steps) if hit.live else hit.match.step
-        shown.append(fill_json(FoundEntry, hit.match, episode=step, live=hit.live))
+        found_entries.append(fill_json(FoundEntry, hit.match, episode=step, live=hit.live))
     return {
-        "items": shown,
+        "items": found_entries,
         "next": None if more is None else encode_cursor(_LIST, state, more, query_hash),
         "count": len(hits.hits),
         "complete": hits.more is None,

@@ -36,12 +36,12 @@ def with_shared_checks(view: View) -> View:
         unknown = sorted(set(request.GET) - parameters) if request.META.get("QUERY_STRING") else []
         if unknown:
             names = ", ".join(unknown[:5])
-            use = (
+            advice = (
                 f"Use {', '.join(sorted(parameters))}."
                 if parameters
                 else "Remove it: this endpoint has no parameters."
             )
-            raise NotValid(f"There is no query parameter {names} here. {use}")
+            raise NotValid(f"There is no query parameter {names} here. {advice}")
         if request.method != "POST" or view in _HANDLES_OWN_KEY:
             return view(request, **arguments)
         return once_per_key(request, lambda: view(request, **arguments))
@@ -52,22 +52,22 @@ def with_shared_checks(view: View) -> View:
 def handles_own_key(view: View) -> View:
     """Marks a view that handles its ``Idempotency-Key`` itself: it does slow work outside the transaction.
 
-    It asks :func:`earlier_response` first, and writes in :func:`once_per_key` when it has something to write.
+    It calls :func:`earlier_response` first, and does its writes within :func:`once_per_key`.
     """
     _HANDLES_OWN_KEY.add(view)
     return view
 
 
 def earlier_response(request: ApiRequest) -> HttpResponse | None:
-    """The stored response if the same request came before with the same key, otherwise None."""
+    """The stored response to an earlier, equal request with the same key, or None."""
     key = request.META.get(_KEY)
     first = earlier(request.auth.project, key, fingerprint(request)) if key is not None else None
     return stored_response(first) if first else None
 
 
 def once_per_key(request: ApiRequest, make_response: Callable[[], HttpResponseBase]) -> HttpResponseBase:
-    """The response of ``make_response``. If the same request came before with this key, the
-    stored response.
+    """Returns the stored response to an earlier, equal request with the same key. Without one, returns the
+    response of ``make_response``, and stores it if the request has a key.
     """
     key = request.META.get(_KEY)
     if key is None:
@@ -85,7 +85,7 @@ def once_per_key(request: ApiRequest, make_response: Callable[[], HttpResponseBa
 def _sessions(request: ApiRequest, body: str) -> frozenset[UUID]:
     """The ids of the sessions that a request concerns.
 
-    The path names the session, except where the request makes sessions: there the response has their ids.
+    The path names the session, except if the request creates sessions: then the response has their ids.
     """
     assert request.resolver_match
     session = request.resolver_match.kwargs.get("session_id")
@@ -100,7 +100,7 @@ def stored_response(stored: StoredResponse) -> HttpResponse:
 
 
 def fingerprint(request: ApiRequest) -> str:
-    """A hash that equal requests share: of method, path, query and body."""
+    """A hash of the request's method, path, query and body."""
     digest = hashlib.sha256(f"{request.method} {request.get_full_path()}\n".encode())
     if request.content_type != "multipart/form-data":
         digest.update(request.body)

@@ -26,7 +26,7 @@ from historyapp.services.model_calls import ModelCall, ModelCallRequest, Recorde
 from historyapp.services.prices import price_list
 from historyapp.services.spending import Spender
 from historyapp.wire import examples
-from historyapp.wire.base import shown
+from historyapp.wire.base import with_example
 from historyapp.wire.ledger import UsageOut
 from historyapp.wire.model_calls import OutputOut, RecordedResponseOut
 from historyapp.wire.problems import CapReached, ModelCallFailed, ModelNotAllowed, SpendForbidden
@@ -44,14 +44,14 @@ OutputTokens = Annotated[int, Field(ge=1, le=MAX_POSITIONS), BeforeValidator(int
 SILENCE = ": the model is silent\n\n"
 """A comment, which clients ignore. A server notices a closed connection only when it sends."""
 MAX_SILENCES = 5
-"""Pauses, of five seconds each or between attempts, before the response begins without a delta."""
+"""After this many pauses (five seconds each, or between attempts), the response starts without a delta."""
 _NO_CONTENT = (SilentDelta, StartedDelta, UsageDelta, RestartedDelta)
 _UNBUFFERED = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 _STREAM = {"text/event-stream": {"schema": {"type": "string"}, "example": _EVENTS}}
 
 
 class ModelCallIn(ContextBody):
-    model_config = shown({"model": "claude-sonnet-4-5", "policy": "live", "max_tokens": 8000})
+    model_config = with_example({"model": "claude-sonnet-4-5", "policy": "live", "max_tokens": 8000})
 
     model: ModelName | None = Field(default=None, description="Default: the session's `model`.")
     provider: Line | None = Field(
@@ -63,10 +63,10 @@ class ModelCallIn(ContextBody):
         default=None, description="Null: as much as the provider allows."
     )
     options: dict[Text, Any] = Field(
-        default_factory=dict, description="Further fields of the provider's request: `temperature` …"
+        default_factory=dict, description="More fields of the provider's request: `temperature` …"
     )
     expected_position: Position | None = Field(
-        default=None, description="The head that you saw; 409 when it has changed."
+        default=None, description="The head that you expect; 409 if it has changed."
     )
 
     def model_call_request(self) -> ModelCallRequest:
@@ -89,7 +89,7 @@ class ModelCallIn(ContextBody):
 def post_call(request: ApiRequest, session_id: SessionId, body: ModelCallIn) -> HttpResponseBase:
     """Server-sent events: a `delta` for each piece of the response, then `appended` or `error`.
 
-    An error before the model's response begins is returned as a problem document. A comment is sent every
+    An error before the model's response starts is returned as a problem document. A comment is sent every
     five seconds without a delta. Closing the connection cancels the model call.
 
     The key needs the scope `spend`.
@@ -108,20 +108,24 @@ def post_call(request: ApiRequest, session_id: SessionId, body: ModelCallIn) -> 
 
 
 class ModelCallEvents:
-    """The events of a model call. They begin with its response: an earlier error ends the request."""
+    """The server-sent events of a model call.
+
+    The constructor waits until the model's response starts, so that an earlier error becomes a problem
+    document.
+    """
 
     def __init__(self, request: ApiRequest, model_call: ModelCall) -> None:
         self._request = request
         self._appended = ""
-        self._deltas = model_call.deltas(self._keep)
-        self._first = list[ModelOutputDelta]()
+        self._deltas = model_call.deltas(self._record)
+        self._first_deltas = list[ModelOutputDelta]()
         silences = 0
         for delta in self._deltas:
-            self._first.append(delta)
+            self._first_deltas.append(delta)
             silences += isinstance(delta, SilentDelta)
             if silences >= MAX_SILENCES or not isinstance(delta, _NO_CONTENT):
                 break
-        self._events = self._all()
+        self._events = self._stream()
 
     def __iter__(self) -> Iterator[str]:
         return self._events
@@ -131,21 +135,21 @@ class ModelCallEvents:
         self._events.close()
         self._deltas.close()
 
-    def _all(self) -> Generator[str]:
+    def _stream(self) -> Generator[str]:
         with closing(self._deltas):
             try:
-                for delta in chain(self._first, self._deltas):
+                for delta in chain(self._first_deltas, self._deltas):
                     if isinstance(delta, SilentDelta):
                         yield SILENCE
                     else:
-                        # The model's own words are written as they come, and not validated once more.
+                        # Written as received: validating the model's text again would only take time.
                         yield _event("delta", dump_json(delta.model_dump(exclude={"message"})))
-            except Exception as error:  # noqa: BLE001 the status has been sent: any error goes into the stream
+            except Exception as error:  # noqa: BLE001 the status is sent already, so the stream has the error
                 yield _event("error", problem_response(self._request, error).content.decode())
                 return
         yield _event("appended", self._appended)
 
-    def _keep(self, recorded: RecordedCompletion) -> None:
+    def _record(self, recorded: RecordedCompletion) -> None:
         """Runs within the append's transaction, so that response and key are both stored, or neither is."""
         completion, head = recorded.completion, recorded.appended.head
         output = completion.output.model_dump(exclude={"kind", "raw_message", "reasoning"})

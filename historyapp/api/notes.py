@@ -5,7 +5,7 @@ from ninja import Query, Router
 from pydantic import Field
 
 from historyapp.api.auth import ApiRequest, actor, find_session
-from historyapp.api.cursors import PageQuery, decode_cursor, first_page
+from historyapp.api.cursors import PageQuery, cut_page, decode_cursor
 from historyapp.api.fields import AsOf, Line, QueryStep, RequestBody, SessionId
 from historyapp.api.problems import raises
 from historyapp.api.responses import fill, json_response, response_or_304
@@ -13,7 +13,7 @@ from historyapp.core.errors import Conflict
 from historyapp.models import StepNote
 from historyapp.models.notes import MAX_NOTE
 from historyapp.services.notes import delete_note, put_note
-from historyapp.wire.base import shown
+from historyapp.wire.base import with_example
 from historyapp.wire.notes import NoteOut, NotePage
 
 router = Router(tags=["notes"])
@@ -22,7 +22,7 @@ _LIST = "notes"
 
 
 class NoteIn(RequestBody):
-    model_config = shown({"text": "The wrong file: the parser lives in lib/."})
+    model_config = with_example({"text": "The wrong file: the parser lives in lib/."})
 
     text: Line = Field(default="", max_length=MAX_NOTE, description="Empty: only a bookmark.")
 
@@ -59,7 +59,7 @@ def list_notes(request: ApiRequest, session_id: SessionId, filter: Query[PageQue
         (after,) = decode_cursor(_LIST, filter.cursor, int) if filter.cursor is not None else (0,)
         notes = StepNote.objects.live(session.lineage(filter.as_of))
         rows = [note for note in notes if note.number > after][: filter.limit + 1]
-        page, cursor = first_page(_LIST, rows, filter.limit, lambda note: (note.number,))
+        page, cursor = cut_page(_LIST, rows, filter.limit, lambda note: (note.number,))
         return NotePage(items=[fill(NoteOut, note) for note in page], next=cursor)
 
     return response_or_304(request, session, make)

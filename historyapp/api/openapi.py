@@ -33,7 +33,7 @@ from historyapp.wire.problems import (
 
 _FAULTS = (DiskFull, DatabaseCorrupt, DatabaseReadOnly, DatabaseLocked, DatabaseUnreachable)
 _EVERY_ROUTE = (*_FAULTS, Malformed, Unauthenticated, Forbidden, NotValid, ServerUnavailable)
-_OF_A_SESSION = (NotFound, Invalid)
+_WITH_SESSION = (NotFound, Invalid)
 """The session may not exist, and ``as_of`` may be greater than its head."""
 _WITH_BODY = (LengthRequired, TooLarge, UnsupportedMediaType)
 _IDEMPOTENCY_KEY: dict[str, Any] = {
@@ -54,7 +54,7 @@ _IF_NONE_MATCH: dict[str, Any] = {
 
 
 class Document(OpenAPISchema):
-    """The document of one API."""
+    """The OpenAPI document of one API."""
 
     def __init__(self, api: NinjaAPI, path_prefix: str) -> None:
         super().__init__(api, path_prefix)
@@ -70,12 +70,12 @@ class Document(OpenAPISchema):
         for parameter in parameters:
             parameter["schema"] = _without_null(parameter["schema"])
         headers = [_IDEMPOTENCY_KEY] if "POST" in operation.methods else []
-        return parameters + headers + ([_IF_NONE_MATCH] if _has_tag(operation) else [])
+        return parameters + headers + ([_IF_NONE_MATCH] if _has_etag(operation) else [])
 
     def request_body(self, operation: Operation) -> dict[str, Any]:
         body: dict[str, Any] = super().request_body(operation)
         for media_type, content in body.get("content", {}).items():
-            # `required` says that the body is optional; its default is not listed as well.
+            # `required` already says that the body is optional, so its default is removed.
             (content["schema"],) = content["schema"].get("allOf", [content["schema"]])
             if media_type == "multipart/form-data":
                 # A form accepts only its own fields. Its optional fields are not nullable, as in a query.
@@ -87,7 +87,7 @@ class Document(OpenAPISchema):
 
     def responses(self, operation: Operation) -> dict[Any, Any]:
         responses: dict[Any, Any] = super().responses(operation)
-        if _has_tag(operation):
+        if _has_etag(operation):
             responses[200]["headers"] = {"ETag": {"schema": {"type": "string"}}}
             responses[304] = {"description": "Not modified: the ETag of the request is current."}
         content = {MEDIA_TYPE: {"schema": {"$ref": REF_TEMPLATE.format(model="Problem")}}}
@@ -99,18 +99,18 @@ class Document(OpenAPISchema):
 
 
 def problem_types(operation: Operation) -> list[ProblemType]:
-    """The problems that a route can return: those that it declares, and those of all similar routes."""
+    """The problems that a route can return: those that it declares, and those of all routes of its kind."""
     errors: set[type[PlayheadError]] = {*_EVERY_ROUTE, *DECLARED.get(unwrap(operation.view_func), ())}
     if "{session_id}" in operation.path:
-        errors.update(_OF_A_SESSION)
+        errors.update(_WITH_SESSION)
     if "POST" in operation.methods:
-        errors.add(Invalid)  # an Idempotency-Key that came with another request
+        errors.add(Invalid)  # an Idempotency-Key that was used for another request
     if not {"POST", "PATCH", "PUT"}.isdisjoint(operation.methods):
         errors.update(_WITH_BODY)
     return [type for type in PROBLEM_TYPES if type.error in errors]
 
 
-def _has_tag(operation: Operation) -> bool:
+def _has_etag(operation: Operation) -> bool:
     """Whether the response has an ETag. Every read of a session has one, except exports, which are streamed,
     and share links, which are not part of the history.
     """

@@ -1,4 +1,4 @@
-"""The figures of a run, each with steps."""
+"""The figures of a run, each with the steps that show it."""
 
 from datetime import UTC, datetime
 
@@ -36,14 +36,14 @@ from historyapp.wire.overview import (
 router = Router(tags=["overview"])
 
 MAX_STEPS = 100
-"""The maximum number of steps in a list of steps that named something."""
+"""The maximum number of steps in ``unseen_steps`` and in ``gone_steps``."""
 
 
 @router.get("/sessions/{session_id}/overview", response=OverviewOut, summary="Read a run's overview")
 def read_overview(request: ApiRequest, session_id: SessionId, as_of: AsOf = None) -> HttpResponse:
     """Figures of the live history, each with steps that show it.
 
-    They are computed when they are first read, in parts if the session is long: see `counted_steps`.
+    They are computed on the first read, in parts if the session is long: see `counted_steps`.
     """
     overview = overview_of(History(find_session(request, session_id), as_of))
     return json_response(_overview(overview))
@@ -67,34 +67,34 @@ def _overview(overview: RunOverview) -> OverviewOut:
         ),
         worth_a_look=[
             FindingOut(
-                kind=one.kind,
-                text=one.text,
-                seconds=one.milliseconds / 1000 if one.milliseconds else None,
-                steps=list(one.steps),
+                kind=finding.kind,
+                text=finding.text,
+                seconds=finding.milliseconds / 1000 if finding.milliseconds else None,
+                steps=list(finding.steps),
             )
-            for one in overview.findings
+            for finding in overview.findings
         ],
         names=_names(overview.history),
         context=_context(overview),
         tools=[_tool(figures, name, tool) for name, tool in overview.tools],
         files=[fill(TouchedFileOut, file, path=path, read_again=file.again) for path, file in overview.files],
         commands=[
-            fill(CommandOut, one, command=command, seconds=_seconds(figures, one.milliseconds))
-            for command, one in overview.commands
+            fill(CommandOut, totals, command=command, seconds=_seconds(figures, totals.milliseconds))
+            for command, totals in overview.commands
         ],
         subagents=[_subagent(child) for child in overview.subagents],
         slowest=_slowest(figures),
         dearest=[
             ExpensiveStepOut(
-                **usage_fields(one.figure.usage),
-                step=one.figure.step,
-                tool=one.figure.tool,
-                target=one.figure.target,
-                money=one.micros / MICRO,
+                **usage_fields(step.figure.usage),
+                step=step.figure.step,
+                tool=step.figure.tool,
+                target=step.figure.target,
+                money=step.micros / MICRO,
             )
-            for one in overview.dearest
+            for step in overview.dearest
         ],
-        repeated=[fill(RepeatOut, one, last_step=one.last) for one in figures.repeated.findings()],
+        repeated=[fill(RepeatOut, repeat, last_step=repeat.last) for repeat in figures.repeated.findings()],
     )
 
 
@@ -150,11 +150,11 @@ def _tool(figures: RunFigures, name: str, tool: ToolFigures) -> ToolOut:
 def _slowest(figures: RunFigures) -> list[SlowStepOut]:
     if not figures.is_dated:
         return []
-    return [fill(SlowStepOut, one, seconds=one.score / 1000) for one in figures.slowest]
+    return [fill(SlowStepOut, step, seconds=step.score / 1000) for step in figures.slowest]
 
 
 def _subagent(child: Subagent) -> SubagentOut:
-    session, passed = child.session, child.milliseconds
+    session, milliseconds = child.session, child.milliseconds
     assert session.spawned_by_id is not None
     return fill(
         SubagentOut,
@@ -164,5 +164,5 @@ def _subagent(child: Subagent) -> SubagentOut:
         started_at_step=child.step,
         title=session.title,
         money=child.micros / MICRO,
-        seconds=None if passed is None else passed / 1000,
+        seconds=None if milliseconds is None else milliseconds / 1000,
     )

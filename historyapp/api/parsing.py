@@ -16,13 +16,13 @@ _DRAIN_FACTOR = 4
 
 
 def check_length(request: HttpRequest) -> None:
-    """Refuses a body that is too large before any of it is read."""
+    """Refuses a body that is too large before any of it is parsed."""
     if "chunked" in request.META.get("HTTP_TRANSFER_ENCODING", ""):
         raise LengthRequired("Send the body in one piece with a Content-Length, not chunked.")
     length = request.META.get("CONTENT_LENGTH") or "0"
     if length.isdecimal() and int(length) > settings.PLAYHEAD_MAX_BODY:
-        # Most clients read the response only once they have sent the body, so a refused one is read
-        # and dropped. One many times too large is not read: its sender sees the connection close.
+        # Most clients read the response only after they have sent the body, so a refused body is read
+        # and dropped. A much larger body is not read: its sender sees the connection close.
         if int(length) <= _DRAIN_FACTOR * settings.PLAYHEAD_MAX_BODY:
             while request.read(1 << 20):
                 pass
@@ -41,7 +41,7 @@ def check_media_type(request: HttpRequest, required: str) -> None:
 class StrictParser(Parser):
     """Strict JSON: UTF-8, no NaN, no numbers out of range, and at most ``MAX_DEPTH`` levels.
 
-    Lone surrogates are kept, which most parsers refuse.
+    Unlike in most parsers, lone surrogates are accepted and kept.
     """
 
     def parse_body(self, request: HttpRequest) -> Any:
@@ -66,8 +66,8 @@ def parse_json(body: bytes) -> Any:
     """The value of a JSON text.
 
     Raises:
-        Malformed: when it is not JSON, and where.
-        NotValid: when it is nested too deep, or holds too many values.
+        Malformed: when it is not valid JSON; the error names the place.
+        NotValid: when it is nested too deeply, or contains too many values.
     """
     try:
         return parse_strict(body.decode("utf-8"))
@@ -77,9 +77,9 @@ def parse_json(body: bytes) -> Any:
         where = f"line {error.lineno}, column {error.colno}"
         raise Malformed(f"The body is not valid JSON: {error.msg} at {where}.") from error
     except InvalidNumber as error:
-        raise Malformed(f"The body holds {error}.") from error
+        raise Malformed(f"The body contains {error}.") from error
     except TooManyValues as error:
-        detail = f"The body holds more than {MAX_VALUES:,} JSON values. Send fewer in one request."
+        detail = f"The body contains more than {MAX_VALUES:,} JSON values. Send fewer in one request."
         raise NotValid(detail) from error
     except TooDeep as error:
         raise NotValid(f"The body is nested deeper than {MAX_DEPTH} levels.") from error

@@ -30,11 +30,11 @@ View = TypeVar("View", bound=Callable[..., Any])
 log = logging.getLogger(__name__)
 
 DECLARED: dict[Callable[..., Any], tuple[type[PlayheadError], ...]] = {}
-"""What each view declares with :func:`raises`."""
+"""The errors that each view declares with :func:`raises`."""
 _MAX_DETAIL = 1000
 _MAX_TEXT = 200
 _MAX_LIST = 20
-_OF_DJANGO: dict[type[Exception], tuple[type[PlayheadError], str]] = {
+_DJANGO_ERRORS: dict[type[Exception], tuple[type[PlayheadError], str]] = {
     Http404: (NotFound, "There is nothing at this address. The API calls are listed at /api/v1/docs."),
     RequestDataTooBig: (TooLarge, "The body is too large. Send less in one request."),
     TooManyFilesSent: (Malformed, "The request has too many files. Send fewer in one request."),
@@ -47,7 +47,7 @@ _OF_DJANGO: dict[type[Exception], tuple[type[PlayheadError], str]] = {
     SuspiciousOperation: (Malformed, "The request has too many parameters, or suspicious ones."),
     UnreadablePostError: (Malformed, "The body ended early. Send it again."),
 }
-"""Exceptions of Django, and their problems. A subclass must come before its base class."""
+"""Django's exceptions, and the problems that they become. A subclass must come before its base class."""
 
 
 def raises(*errors: type[PlayheadError]) -> Callable[[View], View]:
@@ -64,7 +64,7 @@ def problem_response(request: HttpRequest, error: BaseException) -> HttpResponse
     """The response to a request that ended in an error."""
     expected = _expected(error)
     if expected is None:
-        # Neither the error's text nor the request's: both can hold what an agent sent. See historyapp.log.
+        # Log neither the error's text nor the body: both can contain an agent's data. See historyapp.log.
         log.error("%s %s failed", request.method, request.path, exc_info=error)
         expected = find_damage() or ServerFailed(
             "The server failed to carry out the request. The reason is in the server's log."
@@ -87,7 +87,7 @@ def problem_response(request: HttpRequest, error: BaseException) -> HttpResponse
 
 
 def problem(error: PlayheadError) -> dict[str, Any]:
-    """The problem document. Texts from the request are shortened in it."""
+    """The problem document of an error, with long texts and lists shortened."""
     type = problem_type(error)
     fields = {name: _clipped(value) for name, value in error.fields.items()}
     detail = _shortened(error.detail, _MAX_DETAIL)
@@ -95,14 +95,18 @@ def problem(error: PlayheadError) -> dict[str, Any]:
 
 
 def _expected(error: BaseException) -> PlayheadError | None:
-    """The expected error that an exception stands for, or None."""
+    """The error of this project that an exception stands for, or None if the exception is unexpected."""
     if isinstance(error, HttpError) and isinstance(error.__cause__, PlayheadError):
         return error.__cause__  # ninja wraps whatever its parser raises
     if isinstance(error, PlayheadError):
         return error
     if fault := unavailable(error):
         return fault
-    problems = (known(detail) for kind, (known, detail) in _OF_DJANGO.items() if isinstance(error, kind))
+    problems = (
+        problem_class(detail)
+        for exception_class, (problem_class, detail) in _DJANGO_ERRORS.items()
+        if isinstance(error, exception_class)
+    )
     return next(problems, None)
 
 

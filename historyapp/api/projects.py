@@ -5,7 +5,7 @@ from ninja import Router
 from pydantic import Field
 
 from historyapp.api.auth import ApiRequest, actor, check_scope
-from historyapp.api.caps import DailyCap, MonthlyCap, cap_out, take_limits
+from historyapp.api.caps import DailyCap, MonthlyCap, cap_out, pop_limits
 from historyapp.api.context_requests import ModelName
 from historyapp.api.fields import RequestBody
 from historyapp.api.problems import raises
@@ -17,7 +17,7 @@ from historyapp.services.caps import project_caps, set_caps
 from historyapp.services.projects import MAX_MODELS, change_project, read_models
 from historyapp.services.spending import Spender
 from historyapp.services.transactions import writing
-from historyapp.wire.base import shown
+from historyapp.wire.base import with_example
 from historyapp.wire.problems import SpendForbidden
 from historyapp.wire.projects import ProjectOut
 
@@ -27,7 +27,7 @@ router = Router(tags=["project"])
 class ProjectPatch(RequestBody):
     """Only the given fields change."""
 
-    model_config = shown({"paid_automatic_compression": True, "daily_cap": 5})
+    model_config = with_example({"paid_automatic_compression": True, "daily_cap": 5})
 
     daily_cap: DailyCap = None
     monthly_cap: MonthlyCap = None
@@ -38,7 +38,7 @@ class ProjectPatch(RequestBody):
     )
     summary_instruction: Instruction | None = Field(
         default=None,
-        description="What `ai_summary` asks of the model in sessions without their own. Null: the default.",
+        description="The instruction of `ai_summary` in sessions without their own. Null: the default.",
     )
     paid_automatic_compression: bool = Field(
         default=False, description="Whether automatic compression may call a provider's model."
@@ -58,7 +58,7 @@ def patch_project(request: ApiRequest, changes: ProjectPatch) -> HttpResponse:
     """
     check_scope(request.auth, "admin")
     fields = changes.model_dump(exclude_unset=True)
-    limits = take_limits(fields)
+    limits = pop_limits(fields)
     if limits:
         Spender(request.auth).check("A spending cap")
     if "allowed_models" in fields:

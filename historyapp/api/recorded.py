@@ -42,7 +42,7 @@ _LIST = "request"
 def read_request(
     request: ApiRequest, session_id: SessionId, number: QueryStep, filter: Query[PageQuery]
 ) -> HttpResponse:
-    """The recorded request that led to the step, its tokens beside the billed ones, and its messages."""
+    """The recorded request that led to the step, its estimated and billed tokens, and its messages."""
     session = find_session(request, session_id)
 
     def make() -> RecordedRequestOut:
@@ -74,7 +74,7 @@ def read_request(
 
 
 def _page(messages: list[RequestMessage]) -> list[RequestMessageOut]:
-    """The first of these messages, up to ``MAX_PAGE_BYTES`` of JSON, and the message that exceeds it."""
+    """The first messages, up to and including the one that exceeds ``MAX_PAGE_BYTES`` of JSON."""
     page: list[RequestMessageOut] = []
     size = 0
     for message in messages:

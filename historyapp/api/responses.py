@@ -1,4 +1,4 @@
-"""Responses: JSON that keeps any text, and 304 if the client already has the response."""
+"""Responses: JSON that preserves any text, and 304 if the client already has the response."""
 
 import hashlib
 from collections.abc import Callable
@@ -17,8 +17,7 @@ from historyapp.wire.base import ResponseModel
 
 A = TypeVar("A", bound=ResponseModel)
 Content = ResponseModel | dict[str, Any] | str
-"""A response model; the same fields as JSON values if they come unchanged from storage; or a text that is
-already JSON."""
+"""A response model, a dictionary of JSON values from storage, or a text that already is JSON."""
 
 REPLAYED = {"Idempotency-Replayed": "true"}
 """Headers of a stored response to a repeated request."""
@@ -31,7 +30,7 @@ def _names(model: type[ResponseModel]) -> tuple[str, ...]:
 
 
 def fill(model: type[A], source: object, /, **fields: Any) -> A:
-    """The response with these fields. The other fields are the source's attributes of the same name."""
+    """A model with these fields. Its other fields are the source's attributes of the same names."""
     values = {name: getattr(source, name) for name in _names(model) if name not in fields}
     return model(**values, **fields)
 
@@ -39,7 +38,7 @@ def fill(model: type[A], source: object, /, **fields: Any) -> A:
 def fill_json(model: type[ResponseModel], source: object, /, **fields: Any) -> dict[str, Any]:
     """As :func:`fill`, but as JSON values and not validated: for long lists that are read often.
 
-    A list of 200 steps took 1.4 times as long when each was made a model first.
+    A list of 200 steps took 1.4 times as long with a model for each step.
     """
     return {
         name: json_value(fields[name] if name in fields else getattr(source, name)) for name in _names(model)
@@ -47,9 +46,9 @@ def fill_json(model: type[ResponseModel], source: object, /, **fields: Any) -> d
 
 
 def json_value(value: Any) -> Any:
-    """The value as a JSON value. Of a response model, only the fields that were set.
+    """Converts a value to a JSON value; a response model, to an object of the fields that were set.
 
-    A ``dict`` holds JSON values already and stays as it is, with all that agents recorded. pydantic's own
+    A ``dict`` already contains JSON values that agents recorded, and is returned unchanged. pydantic's
     ``model_dump_json`` would walk through it, and refuses lone surrogates.
     """
     if type(value) in _JSON_TYPES:
@@ -83,7 +82,7 @@ def response_or_304(
         state: other state that the response depends on, in addition to the session and the query.
     """
     query = hashlib.sha256(f"{request.META.get('QUERY_STRING', '')}{state}".encode()).hexdigest()[:8]
-    # Weak: it names the state from which a response was made, not the bytes of the response.
+    # A weak tag: it identifies the state from which the response was made, not its bytes.
     tag = f'W/"{session.shared_revision}-{query}"'
     client_tags = parse_etags(request.META.get("HTTP_IF_NONE_MATCH", ""))
     response = (
@@ -95,9 +94,9 @@ def response_or_304(
 
 
 AT_ONCE = 10
-"""Rows with bodies that are in memory at the same time while a page is made of them."""
+"""The number of rows with bodies that are in memory at the same time while a page is built."""
 MAX_PAGE_BYTES = 8 * 1024 * 1024
-"""A page ends after as many bytes of JSON: its bodies may be large, and clients may read it slowly."""
+"""A page ends after this many bytes of JSON, because bodies may be large and clients may read slowly."""
 
 
 class LargePage:

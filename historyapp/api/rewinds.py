@@ -5,10 +5,10 @@ from ninja import Query, Router
 from pydantic import Field
 
 from historyapp.api.auth import ApiRequest, actor, find_session
-from historyapp.api.cursors import PageQuery, decode_cursor, first_page
+from historyapp.api.cursors import PageQuery, cut_page, decode_cursor
 from historyapp.api.fields import (
     AppendRequest,
-    GivenId,
+    IdField,
     PathPosition,
     Position,
     RequestBody,
@@ -24,7 +24,7 @@ from historyapp.core.text import Text
 from historyapp.models.history import History
 from historyapp.models.takes import rewinds
 from historyapp.services.rewinds import RewindResult, Target, fork, rewind, undo_rewind
-from historyapp.wire.base import RangeOut, shown
+from historyapp.wire.base import RangeOut, with_example
 from historyapp.wire.rewinds import RewindOut, RewindPage, TakeOut
 from historyapp.wire.sessions import SessionOut
 
@@ -36,7 +36,7 @@ _LIST = "rewinds"
 class RewindIn(AppendRequest):
     """Give one of `episodes`, `to_step`, `to_position`. Without any, only the step in flight is dropped."""
 
-    model_config = shown({"to_step": 3, "reason": "the edit broke other tests"})
+    model_config = with_example({"to_step": 3, "reason": "the edit broke other tests"})
 
     episodes: StepNumber | None = Field(
         default=None, description="Drop the step in flight, then this many finished ones."
@@ -60,7 +60,7 @@ def post_rewind(
     request: ApiRequest, session_id: SessionId, target: RewindIn = _ONLY_IN_FLIGHT
 ) -> HttpResponse:
     """Nothing is deleted: the entries that are cut off stay as a take."""
-    done = rewind(
+    result = rewind(
         request.auth.project,
         session_id,
         Target(target.episodes, target.to_step, target.to_position),
@@ -68,7 +68,7 @@ def post_rewind(
         actor=actor(request),
         expected_position=target.expected_position,
     )
-    return _rewound(done)
+    return _rewind_response(result)
 
 
 @router.post(
@@ -77,7 +77,8 @@ def post_rewind(
 @raises(Conflict)
 def post_undo(request: ApiRequest, session_id: SessionId, position: PathPosition) -> HttpResponse:
     """Appends another rewind, which restores what was live before this one."""
-    return _rewound(undo_rewind(request.auth.project, session_id, position, actor=actor(request)))
+    result = undo_rewind(request.auth.project, session_id, position, actor=actor(request))
+    return _rewind_response(result)
 
 
 @router.get("/sessions/{session_id}/rewinds", response=RewindPage, summary="List rewinds")
@@ -91,7 +92,7 @@ def list_rewinds(request: ApiRequest, session_id: SessionId, filter: Query[PageQ
         if filter.cursor is not None:
             (up_to,) = decode_cursor(_LIST, filter.cursor, int)
         rows = rewinds(session, up_to, filter.limit + 1)[::-1]
-        page, cursor = first_page(_LIST, rows, filter.limit, lambda take: (take[0].position - 1,))
+        page, cursor = cut_page(_LIST, rows, filter.limit, lambda take: (take[0].position - 1,))
         items = [
             TakeOut(
                 position=entry.position,
@@ -108,15 +109,15 @@ def list_rewinds(request: ApiRequest, session_id: SessionId, filter: Query[PageQ
     return response_or_304(request, session, make)
 
 
-def _rewound(done: RewindResult) -> HttpResponse:
-    cut_off = RangeOut.all_of(done.cut_off)
-    return json_response(fill(RewindOut, done, cut_off=cut_off, head=done.session.head), 201)
+def _rewind_response(result: RewindResult) -> HttpResponse:
+    cut_off = RangeOut.all_of(result.cut_off)
+    return json_response(fill(RewindOut, result, cut_off=cut_off, head=result.session.head), 201)
 
 
 class ForkIn(RequestBody):
     """Give `at_step` or `at_position`. Without either, the whole history is shared."""
 
-    model_config = shown({"at_step": 3, "title": "Fix the parser, the other way"})
+    model_config = with_example({"at_step": 3, "title": "Fix the parser, the other way"})
 
     at_step: StepNumber | None = Field(
         default=None,
@@ -124,17 +125,17 @@ class ForkIn(RequestBody):
     )
     at_position: Position | None = Field(default=None, description="Share up to this position.")
     title: Title = ""
-    id: GivenId | None = Field(default=None, description="Null: Playhead generates one.")
+    id: IdField | None = Field(default=None, description="Null: Playhead generates one.")
 
 
-_ANYWHERE = ForkIn()
+_WHOLE_HISTORY = ForkIn()
 
 
 @router.post(
     "/sessions/{session_id}/forks", response={201: SessionOut}, summary="Fork a session", tags=["forks"]
 )
 @raises(Conflict)
-def post_fork(request: ApiRequest, session_id: SessionId, point: ForkIn = _ANYWHERE) -> HttpResponse:
+def post_fork(request: ApiRequest, session_id: SessionId, point: ForkIn = _WHOLE_HISTORY) -> HttpResponse:
     """Copies nothing: the new session refers to the entries that it shares."""
     child = fork(
         request.auth.project,

@@ -68,7 +68,7 @@ class PairQuery(ComparisonQuery):
 def compare(request: ApiRequest, query: Query[ComparisonQuery]) -> HttpResponse:
     """The shared part of two sessions, forks, takes or points in time, the first difference, and the totals
     of each. For forks and takes, the shared part is exact: it comes from the lineages. The later steps are
-    aligned by their calls. The time does not depend on the length of the runs.
+    aligned by their tool calls. The response time does not depend on the length of the runs.
     """
     comparison = compare_runs(*query.references(), partial(find_session, request))
     pairs, more = comparison.steps.page(0, query.limit)
@@ -99,11 +99,11 @@ def list_pairs(request: ApiRequest, query: Query[PairQuery]) -> HttpResponse:
         comparison = compare_runs(*references, find)
         sides, steps = (comparison.a.history, comparison.b.history), comparison.steps
     else:
-        cursor_hash, *states, a, b = decode_cursor(_LIST, query.cursor, *[int] * 5)
+        cursor_hash, *positions, a, b = decode_cursor(_LIST, query.cursor, *[int] * 5)
         if cursor_hash != _hash(query):
             raise NotValid("This cursor belongs to another a or b. Send the same ones with each page.")
-        of_a, of_b = (read_run(reference, find) for reference in references)
-        sides = History(of_a.session, states[0]), History(of_b.session, states[1])
+        run_a, run_b = (read_run(reference, find) for reference in references)
+        sides = History(run_a.session, positions[0]), History(run_b.session, positions[1])
         if not (1 <= a <= sides[0].steps + 1 and 1 <= b <= sides[1].steps + 1):
             raise NotValid("This cursor does not fit these runs. Start again without a cursor.")
         steps = align_steps(*sides, PairPlace(a, b))
@@ -117,9 +117,9 @@ def _hash(query: ComparisonQuery) -> int:
 def _page(
     query: ComparisonQuery, sides: tuple[History, History], pairs: list[StepPair], more: PairPlace | None
 ) -> StepPairPage:
-    states = [side.session.head if side.as_of is None else side.as_of for side in sides]
-    next_page = encode_cursor(_LIST, _hash(query), *states, *more) if more else None
-    return StepPairPage(items=[_pair(pair) for pair in pairs], next=next_page)
+    positions = [side.session.head if side.as_of is None else side.as_of for side in sides]
+    next_cursor = encode_cursor(_LIST, _hash(query), *positions, *more) if more else None
+    return StepPairPage(items=[_pair(pair) for pair in pairs], next=next_cursor)
 
 
 def _run(side: ComparedRun) -> ComparedRunOut:

@@ -1,4 +1,4 @@
-"""Saved searches: saving, listing, renaming and deleting them."""
+"""Saves, lists, renames and deletes searches."""
 
 from typing import Annotated
 from uuid import UUID
@@ -16,7 +16,7 @@ from historyapp.core.search_query import MAX_CHARACTERS
 from historyapp.models import SavedSearch
 from historyapp.models.saved_searches import MAX_NAME
 from historyapp.services.search.saved import delete_search, rename_search, save_search
-from historyapp.wire.base import shown
+from historyapp.wire.base import with_example
 from historyapp.wire.saved_searches import SavedSearchOut, SavedSearchPage
 
 router = Router(tags=["find"])
@@ -26,7 +26,7 @@ SearchName = Annotated[Line, Field(min_length=1, max_length=MAX_NAME)]
 
 
 class SavedSearchIn(RequestBody):
-    model_config = shown({"name": "Failed tests", "query": "command:pytest status:likely_failed"})
+    model_config = with_example({"name": "Failed tests", "query": "command:pytest status:likely_failed"})
 
     name: SearchName = Field(description="Unique among the project's saved searches.")
     query: Annotated[Line, Field(min_length=1, max_length=MAX_CHARACTERS)] = Field(
@@ -35,7 +35,7 @@ class SavedSearchIn(RequestBody):
 
 
 class SavedSearchPatch(RequestBody):
-    model_config = shown({"name": "Failed test runs"})
+    model_config = with_example({"name": "Failed test runs"})
 
     name: SearchName
 

@@ -1,4 +1,4 @@
-"""Searching the steps of all sessions."""
+"""Searches the steps of all sessions."""
 
 from typing import Annotated, Any
 from zlib import crc32
@@ -12,7 +12,7 @@ from historyapp.api.auth import ApiRequest
 from historyapp.api.cursors import Cursor, decode_cursor, encode_cursor
 from historyapp.api.fields import Line, iso
 from historyapp.api.problems import raises
-from historyapp.api.responses import json_response
+from historyapp.api.responses import fill, json_response
 from historyapp.core.errors import Invalid
 from historyapp.core.search_query import MAX_CHARACTERS
 from historyapp.core.search_snippets import Snippet
@@ -31,8 +31,8 @@ _MAX_VALUES = 20
 
 class StepSearchParameters(BaseModel):
     q: Annotated[Line, Field(max_length=MAX_CHARACTERS)] = Field(
-        description='Words, "phrases", prefixes (`Ensur*`) and filters (`tool:bash status:error`), all of '
-        "which a step must have; `-` before one excludes it."
+        description='Words, "phrases", prefixes (`Ensur*`) and filters (`tool:bash status:error`). A step '
+        "must match all of them. `-` before one excludes the steps that match it."
     )
     limit: Annotated[int, Field(ge=1, le=50)] = 20
     cursor: Cursor | None = None
@@ -79,7 +79,7 @@ def suggest_searches(request: ApiRequest, filter: Query[SuggestionParameters]) -
     from the character `start` on.
     """
     start, texts = suggestions(request.auth.project_id, filter.q)
-    items = [SuggestionOut(text=one.text, detail=one.detail) for one in texts]
+    items = [fill(SuggestionOut, suggestion) for suggestion in texts]
     return json_response(SuggestionsOut(start=start, items=items))
 
 

@@ -25,7 +25,7 @@ _SORTS = [sign + name for name in ORDERS for sign in ("", "-")]
 
 
 class SessionFilter(BaseModel):
-    """A session must match all parameters. If a parameter is repeated, one of its values is enough."""
+    """A session must match all parameters. Of a repeated parameter except `tag`, one value is enough."""
 
     q: Annotated[Line, Field(max_length=200)] = Field(
         default="", description="Words; title, agent or tags must contain all of them."
@@ -45,25 +45,27 @@ class SessionFilter(BaseModel):
     status: Literal["live", "finished", "archived", "all"] | None = Field(
         default=None, description="Default: all except archived ones."
     )
-    errors: YesNo | None = Field(default=None, description="With or without failed steps.")
+    errors: YesNo | None = Field(
+        default=None, description="Only sessions with failed steps, or only those without."
+    )
     likely_failures: YesNo | None = Field(
         default=None,
-        description="With or without likely failures: steps that were reported as a success but look like "
-        "a failure.",
+        description="Only sessions with likely failures, or only those without. A likely failure is a step "
+        "that was reported as a success but looks like a failure.",
     )
     first: Day | None = Field(
         default=None, alias="from", description="The first day, in UTC, of the sessions' newest entries."
     )
     last: Day | None = Field(default=None, alias="to", description="The last day, in UTC.")
     undated: YesNo | None = Field(
-        default=None, description="Only runs whose transcript has no times, or only others."
+        default=None, description="Only sessions whose transcript has no times, or only those with times."
     )
 
-    def chosen(self) -> SessionCriteria:
+    def criteria(self) -> SessionCriteria:
         """The criteria for the database query.
 
         Raises:
-            Invalid: when the span ends before it begins.
+            Invalid: when the last day is before the first day.
         """
         if self.first and self.last and self.last < self.first:
             raise Invalid(f"to is {self.last}, which is before from, {self.first}. Swap them.")
@@ -83,7 +85,7 @@ class SessionFilter(BaseModel):
         )
 
     def sessions(self, project: Project) -> SessionQuerySet:
-        """The project's sessions whose ids begin with the given text."""
+        """The project's sessions whose ids begin with ``id``."""
         sessions = Session.objects.filter(project=project)
         return sessions if self.id is None else sessions.with_prefix(self.id)
 
@@ -103,7 +105,7 @@ class SessionListQuery(SessionFilter):
 
 
 def facets_out(counts: FacetCounts) -> SessionFacets:
-    """The counts of facets, the most frequent values first."""
+    """The counts of the facets' values, the most frequent values first."""
     shown: dict[str, list[SessionFacetValue]] = {}
     for facet in FACETS:
         named = [(value, count) for value, count in counts.facets[facet].items() if value]

@@ -1,4 +1,4 @@
-"""Creating, listing, changing and archiving sessions."""
+"""Creates, lists, changes and archives sessions."""
 
 from typing import Annotated, Any, Literal
 
@@ -10,7 +10,7 @@ from historyapp.api.auth import ApiRequest, actor, find_session
 from historyapp.api.cursors import decode_cursor, encode_cursor
 from historyapp.api.fields import (
     AsOf,
-    GivenId,
+    IdField,
     Line,
     Metadata,
     Name,
@@ -42,7 +42,7 @@ from historyapp.models.session_filters import facet_counts
 from historyapp.models.session_lists import Order, page_of
 from historyapp.services.sessions import StartingCall, change_session, create_session
 from historyapp.services.spending import Spender
-from historyapp.wire.base import shown
+from historyapp.wire.base import with_example
 from historyapp.wire.problems import SpendForbidden
 from historyapp.wire.sessions import SessionFacets, SessionItem, SessionOut, SessionPage, SettingsOut
 
@@ -57,7 +57,7 @@ _BIG_COLUMNS = ("closed_spans", "fork_spans", "tail", "settings", "metadata")
 
 
 class SettingsIn(SessionSettings):
-    """Session settings. Omitted ones keep their values."""
+    """Session settings. Omitted settings keep their values."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -89,16 +89,16 @@ class SettingsIn(SessionSettings):
 
 
 class SessionIn(RequestBody):
-    model_config = shown({"title": "Fix the parser", "agent": "fixer", "tags": ["parser"]})
+    model_config = with_example({"title": "Fix the parser", "agent": "fixer", "tags": ["parser"]})
 
-    id: GivenId | None = Field(default=None, description="Null: Playhead generates one.")
+    id: IdField | None = Field(default=None, description="Null: Playhead generates one.")
     title: Title = ""
     agent: Name = ""
     model: Name = ""
     tags: Tags = Field(default_factory=list)
     settings: SettingsIn | None = None
     metadata: Metadata = Field(default_factory=dict)
-    spawned_by: GivenId | None = Field(
+    spawned_by: IdField | None = Field(
         default=None, description="The session of this project whose agent starts this one, a sub-agent."
     )
     spawned_step: StepNumber | None = Field(
@@ -120,7 +120,7 @@ class ExpectedValues(RequestBody):
 class SessionPatch(RequestBody):
     """Only the given fields change."""
 
-    model_config = shown({"title": "Fix the parser for good", "status": "finished"})
+    model_config = with_example({"title": "Fix the parser for good", "status": "finished"})
 
     title: Title = ""
     agent: Name = ""
@@ -146,7 +146,7 @@ class SessionPatch(RequestBody):
 @router.post("/sessions", response={201: SessionOut}, summary="Create a session")
 @raises(Conflict, SpendForbidden)
 def make_session(request: ApiRequest, session: SessionIn) -> HttpResponse:
-    made = create_session(
+    created = create_session(
         request.auth.project,
         id=session.id,
         names={"title": session.title, "agent": session.agent, "model": session.model},
@@ -156,7 +156,7 @@ def make_session(request: ApiRequest, session: SessionIn) -> HttpResponse:
         starter=_starter(request, session),
         spender=Spender(request.auth),
     )
-    return json_response(session_out(History(made)), 201)
+    return json_response(session_out(History(created)), 201)
 
 
 def _starter(request: ApiRequest, session: SessionIn) -> StartingCall | None:
@@ -182,12 +182,12 @@ def _starter(request: ApiRequest, session: SessionIn) -> StartingCall | None:
 @router.get("/sessions", response=SessionPage, summary="List sessions")
 @raises(Invalid)
 def list_sessions(request: ApiRequest, filter: Query[SessionListQuery]) -> HttpResponse:
-    project, chosen = request.auth.project, filter.chosen()
-    sessions = chosen.apply(filter.sessions(project)).select_related("annotation").defer(*_BIG_COLUMNS)
+    project, criteria = request.auth.project, filter.criteria()
+    sessions = criteria.apply(filter.sessions(project)).select_related("annotation").defer(*_BIG_COLUMNS)
     page = page_of(
         sessions,
         Order.parse(filter.sort),
-        f"{project.pk} {filter.id} {chosen}",
+        f"{project.pk} {filter.id} {criteria}",
         cursor=decode_cursor(_LIST, filter.cursor, str)[0] if filter.cursor else "",
         limit=filter.limit,
     )
@@ -198,12 +198,12 @@ def list_sessions(request: ApiRequest, filter: Query[SessionListQuery]) -> HttpR
 @router.get("/facets", response=SessionFacets, summary="Count sessions by facet")
 @raises(Invalid)
 def count_sessions(request: ApiRequest, filter: Query[SessionFilter]) -> HttpResponse:
-    """How many sessions match, and how many would match with one further value of each facet.
+    """How many sessions match, and how many would match with another value of each facet.
 
-    A further tag narrows the list. A further agent, model, repository or folder widens it, and another status
-    replaces the first: their counts ignore the values that were chosen in the same facet.
+    Another tag narrows the list. Another agent, model, repository or folder widens it, and another status
+    replaces the current one: their counts ignore the parameter of the same facet.
     """
-    return json_response(facets_out(facet_counts(filter.sessions(request.auth.project), filter.chosen())))
+    return json_response(facets_out(facet_counts(filter.sessions(request.auth.project), filter.criteria())))
 
 
 @router.get("/sessions/{session_id}", response=SessionOut, summary="Read a session")

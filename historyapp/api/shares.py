@@ -1,4 +1,4 @@
-"""Share links: making, listing and revoking them."""
+"""Creates, lists and revokes share links."""
 
 import json
 from typing import Annotated
@@ -10,7 +10,7 @@ from ninja import Query, Router
 from pydantic import BaseModel, Field
 
 from historyapp.api.auth import ApiRequest, actor, find_session
-from historyapp.api.cursors import Cursor, Limit, decode_cursor, first_page
+from historyapp.api.cursors import Cursor, Limit, cut_page, decode_cursor
 from historyapp.api.fields import UUID_SCHEMA, Moment, Position, RequestBody, SessionId, id_of
 from historyapp.api.idempotency import handles_own_key, once_per_key
 from historyapp.api.problems import raises
@@ -18,7 +18,7 @@ from historyapp.api.responses import fill, json_response
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.models import ShareLink
 from historyapp.services.shares import ShareOptions, create_share, revoke_share, share_path
-from historyapp.wire.base import shown
+from historyapp.wire.base import with_example
 from historyapp.wire.shares import NewShareOut, ShareOut, SharePage
 
 router = Router(tags=["shares"])
@@ -28,7 +28,9 @@ ShareId = Annotated[UUID, id_of("link"), UUID_SCHEMA]
 
 
 class ShareIn(RequestBody):
-    model_config = shown({"as_of": 31, "takes": False, "inputs": True, "expires_at": "2026-12-24T00:00:00Z"})
+    model_config = with_example(
+        {"as_of": 31, "takes": False, "inputs": True, "expires_at": "2026-12-24T00:00:00Z"}
+    )
 
     as_of: Position | None = Field(
         default=None, description="The position to show; null: the whole session, including later entries."
@@ -56,15 +58,15 @@ def post_share(request: ApiRequest, session_id: SessionId, share: ShareIn = _DEF
     options = ShareOptions(share.as_of, share.takes, share.inputs, share.expires_at)
 
     def make() -> HttpResponse:
-        made = create_share(request.auth.project, session_id, options, actor=actor(request))
-        return json_response(_share(made), 201)
+        link = create_share(request.auth.project, session_id, options, actor=actor(request))
+        return json_response(_share(link), 201)
 
-    # The address is added to the stored response: the stored one opens nothing.
+    # The response is stored for the Idempotency-Key without the URL, which gives access to the session.
     response = once_per_key(request, make)
     assert isinstance(response, HttpResponse)
-    made = json.loads(response.content)
+    fields = json.loads(response.content)
     server = settings.PLAYHEAD_BASE_URL or request.build_absolute_uri("/").rstrip("/")
-    response.content = json_response({**made, "url": f"{server}{share_path(UUID(made['id']))}"}).content
+    response.content = json_response({**fields, "url": f"{server}{share_path(UUID(fields['id']))}"}).content
     return response
 
 
@@ -73,9 +75,9 @@ def list_shares(request: ApiRequest, session_id: SessionId, filter: Query[ShareF
     """Share links, newest first. Includes expired and revoked links."""
     shares = ShareLink.objects.filter(session=find_session(request, session_id)).order_by("-pk")
     if filter.cursor is not None:
-        (before,) = decode_cursor(_LIST, filter.cursor, UUID)
-        shares = shares.filter(pk__lt=before)
-    page, cursor = first_page(_LIST, list(shares[: filter.limit + 1]), filter.limit, lambda row: (row.pk,))
+        (last_id,) = decode_cursor(_LIST, filter.cursor, UUID)
+        shares = shares.filter(pk__lt=last_id)
+    page, cursor = cut_page(_LIST, list(shares[: filter.limit + 1]), filter.limit, lambda row: (row.pk,))
     return json_response(SharePage(items=[_share(row) for row in page], next=cursor))
 
 

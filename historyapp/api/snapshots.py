@@ -1,4 +1,4 @@
-"""Snapshots of served contexts: their requests rebuilt from the log, and the difference of two."""
+"""Reads snapshots of served contexts, rebuilds their requests from the log, and compares two snapshots."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -7,7 +7,7 @@ from django.http import HttpResponse
 from ninja import Query, Router
 
 from historyapp.api.auth import ApiRequest, find_session
-from historyapp.api.cursors import PageQuery, decode_cursor, first_page
+from historyapp.api.cursors import PageQuery, cut_page, decode_cursor
 from historyapp.api.fields import UUID_SCHEMA, AsOf, SessionId, id_of, money
 from historyapp.api.responses import fill, json_value, response_or_304
 from historyapp.core.manifest import Manifest
@@ -42,9 +42,9 @@ def list_snapshots(request: ApiRequest, session_id: SessionId, filter: Query[Pag
 
     def make() -> SnapshotPage:
         session.lineage(filter.as_of)  # refuses a position beyond the head
-        before = decode_cursor(_LIST, filter.cursor, UUID)[0] if filter.cursor is not None else None
-        snapshots = Snapshot.objects.page(session, filter.limit + 1, before=before, as_of=filter.as_of)
-        page, cursor = first_page(_LIST, snapshots, filter.limit, lambda row: (row.pk,))
+        last_id = decode_cursor(_LIST, filter.cursor, UUID)[0] if filter.cursor is not None else None
+        snapshots = Snapshot.objects.page(session, filter.limit + 1, before=last_id, as_of=filter.as_of)
+        page, cursor = cut_page(_LIST, snapshots, filter.limit, lambda row: (row.pk,))
         return SnapshotPage(items=[_item(snapshot) for snapshot in page], next=cursor)
 
     return response_or_304(request, session, make)
@@ -54,12 +54,12 @@ def list_snapshots(request: ApiRequest, session_id: SessionId, filter: Query[Pag
 def read_snapshot(
     request: ApiRequest, session_id: SessionId, snapshot_id: SnapshotId, as_of: AsOf = None
 ) -> HttpResponse:
-    """Includes the manifest: the parts of the context with their form and tokens, and what was left out."""
+    """Includes the manifest: the parts of the context with their form and tokens, and the parts left out."""
     session = find_session(request, session_id)
 
     def make() -> dict[str, Any]:
         snapshot = find_snapshot(session, snapshot_id, as_of)
-        # Its bodies are JSON values in storage, and may be large.
+        # These bodies are stored as JSON values and may be large, so they are not made models.
         manifest = Manifest.model_validate(snapshot.manifest).model_dump()
         bodies = {"settings": snapshot.settings, "tools": snapshot.tools, "manifest": manifest}
         return {**json_value(_item(snapshot)), **bodies}
@@ -103,10 +103,10 @@ def read_snapshot_diff(
     session = find_session(request, session_id)
 
     def make() -> SnapshotDiffOut:
-        one, another = (find_snapshot(session, id, as_of) for id in (snapshot_id, other))
-        diff = diff_snapshots(session, one, another)
+        snapshots = (find_snapshot(session, id, as_of) for id in (snapshot_id, other))
+        diff = diff_snapshots(session, *snapshots)
         segments, cache = diff.segments, diff.cache
-        pairs = [(fill(SegmentOut, c.before), fill(SegmentOut, c.after)) for c in segments.changed]
+        pairs = [(fill(SegmentOut, pair.before), fill(SegmentOut, pair.after)) for pair in segments.changed]
         reusable, saved = cache.reusable, money(cache.saved)
         return SnapshotDiffOut(
             earlier=diff.earlier.pk,

@@ -1,4 +1,4 @@
-"""Comparisons of two strategies: started, watched, and read row by row beside the original steps."""
+"""Starts comparisons of two strategies, and reads their progress and their summaries row by row."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from ninja import Query, Router
 
 from historyapp.api.auth import ApiRequest, actor, find_session
 from historyapp.api.compression_requests import ComparisonId, ComparisonIn
-from historyapp.api.compressions import etag_by_content, filled_run, wake
+from historyapp.api.compressions import etag_by_content, run_out, wake
 from historyapp.api.cursors import PageQuery, decode_cursor, encode_cursor
 from historyapp.api.fields import AsOf, SessionId, money
 from historyapp.api.problems import raises
@@ -97,16 +97,16 @@ def list_comparison_rows(
             raise NotValid("This cursor belongs to another comparison. Start again without a cursor.")
     compared = compare_strategies(session, runs, filter.as_of)
     page = compared.page(start, filter.limit)
-    further = encode_cursor(_LIST, comparison_id, page.further) if page.further else None
+    next_cursor = encode_cursor(_LIST, comparison_id, page.further) if page.further else None
     rows = [_row(row, compared.recall) for row in page.rows]
-    return etag_by_content(request, session, StrategyRowsOut(items=rows, next=further))
+    return etag_by_content(request, session, StrategyRowsOut(items=rows, next=next_cursor))
 
 
 def _comparison(comparison: StrategyComparison) -> ComparisonOut:
     first = comparison.runs[0]
     assert first.comparison is not None
     sides = [
-        filled_run(SideOut, run, items=[_trial(item) for item in items])
+        run_out(SideOut, run, items=[_trial(item) for item in items])
         for run, items in zip(comparison.runs, comparison.items, strict=True)
     ]
     recall = None
@@ -132,7 +132,7 @@ def _names(names: Sequence[NeededName], sides: Sequence[SummaryRecall]) -> list[
     return [
         NeededNameOut(
             **name._asdict(),
-            kept_by=[letter for letter, names_kept in zip(_SIDES, kept, strict=True) if name in names_kept],
+            kept_by=[side for side, kept_names in zip(_SIDES, kept, strict=True) if name in kept_names],
         )
         for name in names
     ]
@@ -143,7 +143,7 @@ def _row(row: StrategyRow, recall: StrategyRecall | None) -> StrategyRowOut:
         from_step=row.steps.first,
         to_step=row.steps.last,
         tokens=row.tokens,
-        steps=[fill(OriginalStepOut, each.row) for each in row.originals],
+        steps=[fill(OriginalStepOut, step.row) for step in row.originals],
         names=len(row.names),
         needed=_names(row.needed, recall.sides) if recall else [],
         sides=[_cell(cell) for cell in row.cells],

@@ -1,4 +1,4 @@
-"""Summaries of steps: reading them, and writing them by hand."""
+"""Lists summaries of steps, and stores summaries that clients write."""
 
 from uuid import UUID
 
@@ -7,7 +7,7 @@ from ninja import Query, Router
 from pydantic import Field
 
 from historyapp.api.auth import ApiRequest, actor, find_session
-from historyapp.api.cursors import PageQuery, decode_cursor, first_page
+from historyapp.api.cursors import PageQuery, cut_page, decode_cursor
 from historyapp.api.fields import RequestBody, SessionId, StepNumber, money
 from historyapp.api.problems import raises
 from historyapp.api.responses import fill, json_response, response_or_304
@@ -17,7 +17,7 @@ from historyapp.llm.router import LOCAL
 from historyapp.models import Summary
 from historyapp.models.history import History
 from historyapp.services.summaries import SummaryText, summarise
-from historyapp.wire.base import shown
+from historyapp.wire.base import with_example
 from historyapp.wire.summaries import SummaryOut, SummaryPage
 
 router = Router(tags=["summaries"])
@@ -26,7 +26,9 @@ _LIST = "summaries"
 
 
 class SummaryIn(RequestBody):
-    model_config = shown({"from_step": 1, "to_step": 2, "text": "Found that the parser drops the last line."})
+    model_config = with_example(
+        {"from_step": 1, "to_step": 2, "text": "Found that the parser drops the last line."}
+    )
 
     from_step: StepNumber = Field(description="Negative numbers count from the end.")
     to_step: StepNumber
@@ -38,15 +40,15 @@ class SummaryIn(RequestBody):
 @raises(Conflict)
 def write_summary(request: ApiRequest, session_id: SessionId, summary: SummaryIn) -> HttpResponse:
     """It takes precedence over older summaries of the same steps."""
-    written = SummaryText(summary.text, tuple(summary.key_points))
+    text = SummaryText(summary.text, tuple(summary.key_points))
     steps = (summary.from_step, summary.to_step)
-    made = summarise(request.auth.project, session_id, steps, written, actor=actor(request))
-    return json_response(_summary(made), 201)
+    row = summarise(request.auth.project, session_id, steps, text, actor=actor(request))
+    return json_response(_summary(row), 201)
 
 
 @router.get("/sessions/{session_id}/summaries", response=SummaryPage, summary="List summaries")
 def list_summaries(request: ApiRequest, session_id: SessionId, filter: Query[PageQuery]) -> HttpResponse:
-    """Summaries whose steps are live, in the order of the positions at which they end."""
+    """Summaries of live steps, in the order of their last positions."""
     session = find_session(request, session_id)
 
     def make() -> SummaryPage:
@@ -55,7 +57,7 @@ def list_summaries(request: ApiRequest, session_id: SessionId, filter: Query[Pag
         summaries = Summary.objects.page(
             session, history.lineage, filter.limit + 1, after=after, as_of=filter.as_of
         )
-        page, cursor = first_page(_LIST, summaries, filter.limit, lambda row: (row.last_position, row.pk))
+        page, cursor = cut_page(_LIST, summaries, filter.limit, lambda row: (row.last_position, row.pk))
         return SummaryPage(items=[_summary(row) for row in page], next=cursor)
 
     return response_or_304(request, session, make)

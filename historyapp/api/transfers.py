@@ -1,4 +1,4 @@
-"""Importing transcripts in any supported format, and exporting a session."""
+"""Imports transcripts in any supported format, and exports a session."""
 
 from typing import Annotated, BinaryIO, cast
 
@@ -54,7 +54,8 @@ def post_import(
         raise NotValid(f"There is no form field {unknown[0]} here. Use files and format.")
     if stored := earlier_response(request):
         return stored
-    # Outside the key's transaction: each batch is durable by itself, and other agents write in between.
+    # Outside the idempotency transaction: each batch is committed on its own, so that others can write in
+    # between.
     with PARSERS.lend() as process:
         reports = [
             import_file(
@@ -67,15 +68,15 @@ def post_import(
             for file in files
         ]
     index_imports(reports)
-    later = [report for report in reports if report.retryable]
+    retryable = [report for report in reports if report.retryable]
     changed = any(report.changed for report in reports)
-    if later and not changed:
-        raise Conflict(later[0].error, files=[report.name for report in later])
+    if retryable and not changed:
+        raise Conflict(retryable[0].error, files=[report.name for report in retryable])
     if all(report.error and not report.sessions for report in reports):
         names = [report.name for report in reports]
         raise UnreadableTranscript(reports[0].error, files=names, formats=list(IMPORTERS))
     response = json_response(ImportOut(files=[_file(report) for report in reports]), 201 if changed else 200)
-    return response if later else once_per_key(request, lambda: response)
+    return response if retryable else once_per_key(request, lambda: response)
 
 
 @router.get(
@@ -86,7 +87,7 @@ def post_import(
 def read_export(
     request: ApiRequest, session_id: SessionId, format: ExportFormat = "playhead_jsonl", as_of: AsOf = None
 ) -> StreamingHttpResponse:
-    """Playhead's own format contains everything, takes and forks included; the others contain only live
+    """`playhead_jsonl` contains everything, takes and forks included. The other formats contain only live
     entries.
     """
     session = find_session(request, session_id)

@@ -1,11 +1,11 @@
-"""Validation errors as sentences, which name the field and never repeat its value."""
+"""Turns validation errors into sentences, which name the field and never repeat its value."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from historyapp.wire.problems import MAX_FIELD_ERRORS, NotValid
 
-_WORDS = {
+_MESSAGES = {
     "missing": "is missing",
     "extra_forbidden": "is not a field of this request",
     "string_type": "must be text",
@@ -33,26 +33,26 @@ _WORDS = {
 
 
 _VALIDATORS = ("function-", "json-or-python[")
-"""How pydantic names the choices of a union that are not models."""
+"""How pydantic's names for the members of a union that are not models begin."""
 
 
 def not_valid(errors: Sequence[Mapping[str, Any]]) -> NotValid:
     """The problem for pydantic's errors; it names the first 20."""
     shown: list[dict[str, Any]] = []
     for error in errors[:MAX_FIELD_ERRORS]:
-        # Where, without names that only the code has: of the body, a group of parameters, validators.
+        # Remove what the client did not send: the name of the view's parameter, and names of validators.
         loc: Sequence[str | int] = error["loc"]
-        grouped = loc[:1] == ("body",) or loc[:2] == ("query", "filter")
-        seen = (*loc[:1], *loc[2:]) if grouped else loc
-        path = [part for part in seen if isinstance(part, int) or not part.startswith(_VALIDATORS)]
-        words = _WORDS.get(error["type"])
-        if words is None:
+        has_parameter = loc[:1] == ("body",) or loc[:2] == ("query", "filter")
+        sent = (*loc[:1], *loc[2:]) if has_parameter else loc
+        path = [part for part in sent if isinstance(part, int) or not part.startswith(_VALIDATORS)]
+        template = _MESSAGES.get(error["type"])
+        if template is None:
             message = str(error["msg"]).removeprefix("Value error, ")
             message = message[:1].lower() + message[1:]
         else:
-            message = words.format_map(error.get("ctx", {}))
+            message = template.format_map(error.get("ctx", {}))
         shown.append({"loc": path, "message": message})
-    steps = (f"[{part}]" if isinstance(part, int) else f".{part[:100]}" for part in shown[0]["loc"])
-    first = f"{''.join(steps).lstrip('.')} {shown[0]['message']}"
+    names = (f"[{part}]" if isinstance(part, int) else f".{part[:100]}" for part in shown[0]["loc"])
+    first = f"{''.join(names).lstrip('.')} {shown[0]['message']}"
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     return NotValid(f"{first.removesuffix('.')}{more}.", errors=shown)

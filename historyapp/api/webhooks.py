@@ -1,5 +1,5 @@
-"""Webhooks, their deliveries and their tests. All endpoints need the scope ``admin``, because addresses often
-contain tokens."""
+"""Webhooks, their deliveries and their tests. All endpoints need the scope ``admin``, because webhook URLs
+often contain tokens."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from ninja import Query, Router
 from pydantic import BaseModel, Field, PlainValidator, WithJsonSchema
 
 from historyapp.api.auth import ApiRequest, actor, check_scope
-from historyapp.api.cursors import Cursor, Limit, decode_cursor, first_page
+from historyapp.api.cursors import Cursor, Limit, cut_page, decode_cursor
 from historyapp.api.fields import UUID_SCHEMA, Line, Name, RequestBody, id_of
 from historyapp.api.idempotency import handles_own_key, once_per_key
 from historyapp.api.problems import raises
@@ -35,7 +35,7 @@ from historyapp.services.webhooks.endpoints import (
     waiting_counts,
 )
 from historyapp.services.webhooks.signing import secret_of
-from historyapp.wire.base import shown
+from historyapp.wire.base import with_example
 from historyapp.wire.webhooks import (
     AttemptOut,
     DeliveryOut,
@@ -57,7 +57,7 @@ WebhookUrl = Annotated[Line, Field(max_length=2000)]
 
 
 class WebhookIn(RequestBody):
-    model_config = shown(
+    model_config = with_example(
         {"url": "https://hooks.example.com/playhead", "events": ["session.error", "session.loop"]}
     )
 
@@ -69,15 +69,15 @@ class WebhookIn(RequestBody):
 class WebhookPatch(RequestBody):
     """Only the given fields change."""
 
-    model_config = shown({"state": "active"})
+    model_config = with_example({"state": "active"})
 
     url: WebhookUrl | None = Field(default=None, description="Null: unchanged. This holds for each field.")
     description: Name | None = None
     events: list[EventName] | None = Field(default=None, max_length=50, description="Empty: all.")
     state: Literal["active", "paused"] | None = Field(
         default=None,
-        description="`active` also switches on a webhook that the server switched off. It continues where "
-        "it stopped.",
+        description="`active` also resumes a webhook that the server switched off. It continues where it "
+        "stopped.",
     )
 
 
@@ -100,9 +100,9 @@ def list_webhooks(request: ApiRequest, filter: Query[WebhookFilter]) -> HttpResp
     check_scope(request.auth, "admin")
     webhooks = Webhook.objects.filter(project=request.auth.project).order_by("pk")
     if filter.cursor is not None:
-        (last,) = decode_cursor(_LIST, filter.cursor, UUID)
-        webhooks = webhooks.filter(pk__gt=last)
-    page, cursor = first_page(_LIST, list(webhooks[: filter.limit + 1]), filter.limit, lambda row: (row.pk,))
+        (last_id,) = decode_cursor(_LIST, filter.cursor, UUID)
+        webhooks = webhooks.filter(pk__gt=last_id)
+    page, cursor = cut_page(_LIST, list(webhooks[: filter.limit + 1]), filter.limit, lambda row: (row.pk,))
     waiting = waiting_counts(page)
     return json_response(WebhookPage(items=[_webhook(row, waiting) for row in page], next=cursor))
 
@@ -178,7 +178,7 @@ def list_deliveries(
         (before,) = decode_cursor(_DELIVERIES, filter.cursor, int)
     deliveries = deliveries_of(_find_webhook(request, webhook_id), state=filter.state, before=before)
     rows = list(deliveries[: filter.limit + 1])
-    page, cursor = first_page(_DELIVERIES, rows, filter.limit, lambda row: (row.pk,))
+    page, cursor = cut_page(_DELIVERIES, rows, filter.limit, lambda row: (row.pk,))
     return json_response(DeliveryPage(items=[_delivery(row) for row in page], next=cursor))
 
 
@@ -213,12 +213,12 @@ def _find_webhook(request: ApiRequest, webhook_id: UUID) -> Webhook:
 
 
 def _with_secret(request: ApiRequest, make: Callable[[], Webhook]) -> HttpResponse:
-    """The response with the secret. The stored response does not contain it."""
+    """The response with the secret. It is stored for the Idempotency-Key without the secret."""
     response = once_per_key(request, lambda: _webhook_response(make(), 201))
     assert isinstance(response, HttpResponse)
-    made = json.loads(response.content)
-    secret = secret_of(UUID(made["id"]), made["secret_generation"])
-    response.content = json_response({**made, "secret": secret}).content
+    fields = json.loads(response.content)
+    secret = secret_of(UUID(fields["id"]), fields["secret_generation"])
+    response.content = json_response({**fields, "secret": secret}).content
     return response
 
 
@@ -241,5 +241,5 @@ def _delivery(row: WebhookDelivery) -> DeliveryOut:
 
 
 def _fields(row: WebhookDelivery) -> dict[str, Any]:
-    last = AttemptOut.model_validate(row.log[-1]) if row.log else None
-    return {"id": row.message, "next_attempt_at": next_attempt(row), "last_attempt": last}
+    last_attempt = AttemptOut.model_validate(row.log[-1]) if row.log else None
+    return {"id": row.message, "next_attempt_at": next_attempt(row), "last_attempt": last_attempt}

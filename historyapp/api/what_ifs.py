@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from historyapp.api.auth import ApiRequest, actor
 from historyapp.api.context_requests import FormatName, ModelName, PolicyName
-from historyapp.api.cursors import Cursor, Limit, decode_cursor, first_page
+from historyapp.api.cursors import Cursor, Limit, cut_page, decode_cursor
 from historyapp.api.fields import UUID_SCHEMA, Line, RequestBody, id_of, integral
 from historyapp.api.problems import raises
 from historyapp.api.responses import fill, json_response
@@ -17,7 +17,7 @@ from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.models import WhatIf
 from historyapp.models.what_ifs import MAX_NAME, MAX_TOKENS
 from historyapp.services.what_ifs import WhatIfOptions, delete_what_if, save_what_if
-from historyapp.wire.base import shown
+from historyapp.wire.base import with_example
 from historyapp.wire.what_ifs import WhatIfOut, WhatIfPage
 
 router = Router(tags=["contexts"])
@@ -28,9 +28,9 @@ WhatIfId = Annotated[UUID, id_of("saved What if"), UUID_SCHEMA]
 
 
 class WhatIfIn(RequestBody):
-    """At least one of policy, budget, format and model is required. Null means the session's setting."""
+    """At least one of `policy`, `max_tokens`, `format` and `model` is required. Null: as the session's."""
 
-    model_config = shown({"name": "small and cheap", "policy": "masked", "max_tokens": 4096})
+    model_config = with_example({"name": "small and cheap", "policy": "masked", "max_tokens": 4096})
 
     name: Line = Field(min_length=1, max_length=MAX_NAME)
     policy: PolicyName | None = None
@@ -49,9 +49,9 @@ def list_what_ifs(request: ApiRequest, filter: Query[WhatIfFilter]) -> HttpRespo
     """The What ifs of the key's project, oldest first."""
     what_ifs = WhatIf.objects.filter(project=request.auth.project).order_by("pk")
     if filter.cursor is not None:
-        (after,) = decode_cursor(_LIST, filter.cursor, UUID)
-        what_ifs = what_ifs.filter(pk__gt=after)
-    page, cursor = first_page(_LIST, list(what_ifs[: filter.limit + 1]), filter.limit, lambda row: (row.pk,))
+        (last_id,) = decode_cursor(_LIST, filter.cursor, UUID)
+        what_ifs = what_ifs.filter(pk__gt=last_id)
+    page, cursor = cut_page(_LIST, list(what_ifs[: filter.limit + 1]), filter.limit, lambda row: (row.pk,))
     return json_response(WhatIfPage(items=[_what_if(row) for row in page], next=cursor))
 
 

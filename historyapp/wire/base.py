@@ -1,4 +1,4 @@
-"""The base of all responses of the HTTP API. The server writes these models; the Python client reads them."""
+"""The base of all responses of the HTTP API. The server writes responses; the Python client reads them."""
 
 from typing import Any, Generic, TypeVar
 
@@ -12,15 +12,15 @@ Item = TypeVar("Item")
 MONEY = 'US dollars by the price list; `"unknown"` if the model has no known price.'
 
 
-def shown(example: dict[str, Any]) -> ConfigDict:
+def with_example(example: dict[str, Any]) -> ConfigDict:
     """A model configuration with an example for the OpenAPI document."""
     return ConfigDict(json_schema_extra={"examples": [example]})
 
 
 class ResponseModel(BaseModel):
-    """Base of all responses: frozen. It accepts fields and words that a newer server adds.
+    """Base of all responses. A client accepts fields and enum values that a newer server adds.
 
-    Fields with a fixed set of words are therefore declared as text, with the words as ``enum`` in the OpenAPI
+    So a field with a fixed set of values is declared as text, with the values as ``enum`` in the OpenAPI
     document.
     """
 
@@ -29,13 +29,13 @@ class ResponseModel(BaseModel):
 
 class Page(ResponseModel, Generic[Item]):
     items: list[Item]
-    next: str | None = Field(default=None, description="The cursor of the next page; null on the last one.")
+    next: str | None = Field(default=None, description="The cursor of the next page; null on the last page.")
 
 
 class RangeOut(ResponseModel):
     """Entries of one session, both ends included."""
 
-    model_config = shown(examples.RANGE)
+    model_config = with_example(examples.RANGE)
 
     session: str
     first_position: int

@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import Field
 
 from historyapp.wire import examples
-from historyapp.wire.base import ResponseModel, shown
+from historyapp.wire.base import ResponseModel, with_example
 
 BulkState = Annotated[str, Field(json_schema_extra={"enum": ["running", "finished", "cancelled"]})]
 BulkItemState = Annotated[
@@ -31,19 +31,18 @@ class BulkItemOut(ResponseModel):
 class BulkActionOut(ResponseModel):
     """An action on many sessions, and the outcome for each."""
 
-    model_config = shown(examples.BULK_ACTION)
+    model_config = with_example(examples.BULK_ACTION)
 
     id: UUID
     action: str
     tag: str = Field(description="The tag to add or remove.")
     state: BulkState = Field(description="`running` until all items have ended.")
-    total: int = Field(description="Sessions.")
+    total: int = Field(description="The number of sessions.")
     done: int
     unchanged: int
     failed: int
     waiting: int = Field(
-        description="Sessions that have not been started. If the action is cancelled, they stay in this "
-        "state."
+        description="Sessions that the action has not reached. If it is cancelled, they stay in this state."
     )
     under_way: int = Field(description="Compressions that are running.")
     cancelled: int = Field(description="Compressions that were cancelled.")
@@ -54,7 +53,7 @@ class BulkActionOut(ResponseModel):
 
 
 class RefusedOut(ResponseModel):
-    """A session that would not be compressed."""
+    """A session that cannot be compressed, and why."""
 
     session: UUID
     title: str
@@ -62,9 +61,9 @@ class RefusedOut(ResponseModel):
 
 
 class BulkEstimateOut(ResponseModel):
-    """The most that compressing sessions would do: steps that already have a summary are counted too."""
+    """The maximum work of compressing sessions: steps that already have a summary are counted too."""
 
-    model_config = shown(examples.BULK_ESTIMATE)
+    model_config = with_example(examples.BULK_ESTIMATE)
 
     sessions: int = Field(description="Sessions with something to compress.")
     nothing_to_do: int = Field(description="Sessions without steps to compress.")

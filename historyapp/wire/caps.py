@@ -1,4 +1,4 @@
-"""Spending caps, and what each has left."""
+"""Spending caps, and the amount that each leaves."""
 
 from datetime import datetime
 from uuid import UUID
@@ -6,24 +6,26 @@ from uuid import UUID
 from pydantic import Field
 
 from historyapp.wire import examples
-from historyapp.wire.base import Page, ResponseModel, shown
+from historyapp.wire.base import Page, ResponseModel, with_example
 
 
 class CapOut(ResponseModel):
-    """The most that a project, a session or an API key may spend on model calls in a day or month (UTC)."""
+    """The maximum that a project, session or API key may spend on model calls in a day or month (UTC)."""
 
-    model_config = shown(examples.CAP)
+    model_config = with_example(examples.CAP)
 
     subject: str = Field(json_schema_extra={"enum": ["project", "session", "key"]})
-    session: UUID | None = Field(description="Its forks and sub-agents count too. Null: no session's cap.")
-    key: str | None = Field(description="The beginning of the API key. Null: no key's cap.")
+    session: UUID | None = Field(description="Its forks and sub-agents count too. Null: not a session's cap.")
+    key: str | None = Field(description="The beginning of the API key. Null: not a key's cap.")
     period: str = Field(json_schema_extra={"enum": ["day", "month"]})
     limit: float = Field(description="In US dollars, like the amounts below.")
-    spent: float = Field(description="Spent in this period; calls of unknown cost count with their estimate.")
-    reserved: float = Field(description="The sum of the estimates of running calls.")
+    spent: float = Field(
+        description="Spent in this period. Model calls of unknown cost count with their estimate."
+    )
+    reserved: float = Field(description="The sum of the estimates of running model calls.")
     left: float
     ends_at: datetime = Field(description="When the next period begins.")
 
 
 class CapPage(Page[CapOut]):
-    model_config = shown({"items": [examples.CAP], "next": None})
+    model_config = with_example({"items": [examples.CAP], "next": None})

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from historyapp.core.text import Text
 from historyapp.wire import examples
-from historyapp.wire.base import MONEY, Page, ResponseModel, shown
+from historyapp.wire.base import MONEY, Page, ResponseModel, with_example
 
 _ACTIVE = ("queued", "running")
 RunState = Annotated[
@@ -23,14 +23,14 @@ class RunItem(ResponseModel):
 
     id: UUID
     strategy: str
-    model: str = Field(description="`provider:model`, `local`, or empty where no model is used.")
+    model: str = Field(description="`provider:model`, `local`, or empty if no model is used.")
     options: dict[Text, Any]
     again: bool
     trial: bool = Field(description="Whether it belongs to a comparison; contexts do not use its summaries.")
     comparison: UUID | None
     automatic: bool = Field(description="Whether the session's settings started it.")
     state: RunState
-    note: str = Field(description="What happened and what can be done; may be empty.")
+    note: str = Field(description="What happened, and what you can do; may be empty.")
     head: int = Field(description="The session's head when the run was requested.")
     from_step: int
     to_step: int = Field(description="Less than `from_step` if there was nothing to do.")
@@ -38,11 +38,11 @@ class RunItem(ResponseModel):
     done: int
     failed: int
     calls: int = Field(description="Model calls.")
-    tokens_in: int = Field(description="Spent.")
-    tokens_out: int
+    tokens_in: int = Field(description="Input tokens of these model calls.")
+    tokens_out: int = Field(description="Output tokens of these model calls.")
     money: float | str = Field(description=MONEY)
     prices_as_of: str | None = Field(
-        default=None, description="The date of the price list; null where no model is used."
+        default=None, description="The date of the price list; null if no model is used."
     )
     tokens_before: int = Field(description="Tokens of the steps that have been summarised.")
     tokens_after: int = Field(description="Tokens of their summaries.")
@@ -54,7 +54,7 @@ class RunItem(ResponseModel):
 
     @property
     def active(self) -> bool:
-        """Whether it has not ended."""
+        """Whether the run has not ended."""
         return self.state in _ACTIVE
 
 
@@ -67,31 +67,31 @@ class RunError(ResponseModel):
 class RunOut(RunItem):
     """A compression run with its errors."""
 
-    model_config = shown({**examples.RUN, "errors": []})
+    model_config = with_example({**examples.RUN, "errors": []})
 
     errors: list[RunError] = Field(description="The first 100.")
 
 
 class StartedOut(RunItem):
-    model_config = shown({**examples.RUN, "joined": False})
+    model_config = with_example({**examples.RUN, "joined": False})
 
     joined: bool = Field(
-        description="Whether it was already running: a session has one active run at a time."
+        description="Whether the run was already active: a session has one active run at a time."
     )
 
 
 class RunPage(Page[RunItem]):
-    model_config = shown({"items": [examples.RUN], "next": None})
+    model_config = with_example({"items": [examples.RUN], "next": None})
 
 
 class EstimateOut(ResponseModel):
-    """The most that a run would do: steps that already have a summary are counted too."""
+    """The maximum work of a run: steps that already have a summary are counted too."""
 
-    model_config = shown(examples.ESTIMATE)
+    model_config = with_example(examples.ESTIMATE)
 
     strategy: str
     model: str
-    note: str = Field(description="Why it is not the default model.")
+    note: str = Field(description="Why `model` is not the default model; otherwise empty.")
     from_step: int
     to_step: int
     steps: int
@@ -124,7 +124,7 @@ class SideOut(RunItem):
 
 
 class NeededNameOut(ResponseModel):
-    """A name that a later step wrote in its arguments, and that a compared step had returned."""
+    """A name in the result of a compared step that a later step used in its arguments."""
 
     name: Text
     step: int = Field(description="The first compared step whose result contains it.")
@@ -138,14 +138,16 @@ class NeededNameOut(ResponseModel):
 class StrategyRecallOut(ResponseModel):
     """How well both strategies keep what the run needed next."""
 
-    searched_steps: int = Field(description="Compared steps whose results were searched, from the first on.")
-    later_steps: int = Field(description="Later steps that were searched, at most 50.")
+    searched_steps: int = Field(
+        description="The number of compared steps whose results were searched, from the first step on."
+    )
+    later_steps: int = Field(description="The number of later steps that were searched, at most 50.")
     names: list[NeededNameOut] = Field(description="The first 200.")
     kept: list[int] = Field(description="The number of names that each side keeps.")
 
 
 class OriginalStepOut(ResponseModel):
-    """A compared step as lists show it; `GET …/episodes/{number}` has all of it."""
+    """A compared step with previews. `GET …/episodes/{number}` returns the whole step."""
 
     number: int
     first_position: int
@@ -158,7 +160,7 @@ class OriginalStepOut(ResponseModel):
 
 
 class StrategyCellOut(ResponseModel):
-    """What one side made of the steps of a row."""
+    """One side's summaries of the steps of a row."""
 
     items: list[TrialOut]
     tokens_after: int
@@ -169,7 +171,7 @@ class StrategyCellOut(ResponseModel):
 
 
 class StrategyRowOut(ResponseModel):
-    """The shortest range of steps at whose ends summaries of both sides begin and end."""
+    """A range of steps and both sides' summaries of it. No summary extends beyond the range."""
 
     from_step: int
     to_step: int
@@ -185,13 +187,13 @@ class StrategyRowOut(ResponseModel):
 
 
 class StrategyRowsOut(Page[StrategyRowOut]):
-    model_config = shown({"items": [examples.STRATEGY_ROW], "next": None})
+    model_config = with_example({"items": [examples.STRATEGY_ROW], "next": None})
 
 
 class ComparisonOut(ResponseModel):
     """Two strategies on the same steps. Contexts do not use their summaries."""
 
-    model_config = shown(examples.COMPARISON)
+    model_config = with_example(examples.COMPARISON)
 
     id: UUID
     from_step: int

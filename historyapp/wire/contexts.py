@@ -7,11 +7,11 @@ from pydantic import Field
 
 from historyapp.core.text import Text
 from historyapp.wire import examples
-from historyapp.wire.base import ResponseModel, shown
+from historyapp.wire.base import ResponseModel, with_example
 
 
 class TextOut(ResponseModel):
-    model_config = shown({"text": "1. Executed `read_file(path='parser.py')`: def parse(text): …"})
+    model_config = with_example({"text": "1. Executed `read_file(path='parser.py')`: def parse(text): …"})
 
     text: Text
 
@@ -28,14 +28,14 @@ class SegmentOut(ResponseModel):
         ),
     ]
     step: int | None = Field(
-        default=None, description="With `step`: its number; the first one where a summary covers several."
+        default=None, description="For `step`: the step's number, or the first step of a summary."
     )
     last_step: int | None = None
-    position: int | None = Field(default=None, description="With `input`: the entry's position.")
+    position: int | None = Field(default=None, description="For `input`: the entry's position.")
     form: Annotated[str, Field(json_schema_extra={"enum": ["full", "clipped", "masked", "summarised"]})] = (
         "full"
     )
-    summary: str | None = Field(default=None, description="With the form `summarised`: the summary's id.")
+    summary: str | None = Field(default=None, description="For the form `summarised`: the summary's id.")
     tokens: int
 
 
@@ -45,7 +45,7 @@ class LeftOutRange(ResponseModel):
     first_step: int | None = None
     last_step: int | None = None
     position: int | None = Field(
-        default=None, description="The position of the input, or of the first one of a range."
+        default=None, description="The position of the input, or of the first input of a range."
     )
     last_position: int | None = Field(
         default=None,
@@ -55,7 +55,7 @@ class LeftOutRange(ResponseModel):
 
 
 class ReasoningOut(ResponseModel):
-    """Reasoning blocks of steps in the context that are not sent with them, and why."""
+    """Reasoning blocks that are not sent although their steps are in the context, and why."""
 
     first_step: int
     last_step: int
@@ -64,13 +64,15 @@ class ReasoningOut(ResponseModel):
 
 
 class FullHistoryOut(ResponseModel):
-    """The expected cost of a context, and of all that is live, as the input of one of many requests. The
-    provider's cache serves the beginning that is equal to that of the request before."""
+    """The expected input cost of a request with this context, compared with the full live history. Both
+    assume that the provider's cache serves the beginning that is equal to the previous request's."""
 
     tokens: int = Field(description="Tokens of all live entries.")
     micros: int = Field(description="Millionths of a US dollar for the full history.")
     context_micros: int = Field(description="Millionths of a US dollar for this context.")
-    break_even_tokens: int = Field(description="Tokens of the largest full history that costs no more.")
+    break_even_tokens: int = Field(
+        description="Tokens of the largest full history that costs no more than this context."
+    )
 
 
 class ManifestOut(ResponseModel):
@@ -82,7 +84,8 @@ class ManifestOut(ResponseModel):
     segments: list[SegmentOut] = []
     left_out: list[LeftOutRange] = []
     reasoning_left_out: list[ReasoningOut] = Field(
-        default=[], description="Reasoning of the steps that are messages. That of other steps is never sent."
+        default=[],
+        description="Only of steps that are messages in the context. Other steps never send reasoning.",
     )
     notes: list[Text] = []
     full_history: FullHistoryOut | None = Field(
@@ -91,7 +94,7 @@ class ManifestOut(ResponseModel):
 
 
 class MessageOut(ResponseModel):
-    """One message in no provider's format."""
+    """One message, independent of any provider's format."""
 
     role: Annotated[str, Field(json_schema_extra={"enum": ["system", "user", "assistant", "tool"]})]
     content: Any = Field(description="Text, or a list of parts as in `model_input`.")
@@ -105,7 +108,7 @@ class MessageOut(ResponseModel):
 
 
 class MessagesOut(ResponseModel):
-    model_config = shown({"messages": [examples.MESSAGE], "manifest": examples.MANIFEST})
+    model_config = with_example({"messages": [examples.MESSAGE], "manifest": examples.MANIFEST})
 
     messages: list[MessageOut]
     manifest: ManifestOut
@@ -120,17 +123,17 @@ class ContextTokens(ResponseModel):
     counted: int | None = Field(
         description="Tokens by the provider's count endpoint; null if it was not used."
     )
-    factor: float = Field(description="The factor from our count to the model's tokens, as far as known.")
+    factor: float = Field(description="The factor from our count to the model's tokens.")
     error: float | None = Field(
-        description="Mean error of estimates for this model, as a share of what was billed; null: none yet."
+        description="Mean error of estimates for this model, as a share of the billed tokens; null: unknown."
     )
-    learned_from: int = Field(description="The number of this model's calls whose usage has been reported.")
+    learned_from: int = Field(description="The number of calls of this model whose usage was reported.")
 
 
 class ContextOut(ResponseModel):
     """The context for the next model call."""
 
-    model_config = shown(examples.CONTEXT)
+    model_config = with_example(examples.CONTEXT)
 
     request: dict[Text, Any] = Field(
         description="The part of the provider's request that holds the context, tools included."

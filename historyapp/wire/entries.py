@@ -9,7 +9,7 @@ from pydantic import Field
 from historyapp.core.entries import Body, load_body
 from historyapp.core.text import Text
 from historyapp.wire import examples
-from historyapp.wire.base import Page, ResponseModel, shown
+from historyapp.wire.base import Page, ResponseModel, with_example
 
 Reason = Annotated[
     str, Field(json_schema_extra={"enum": ["answered", "abandoned", "unknown", "no_open_call"]})
@@ -23,17 +23,17 @@ class UnpairedOut(ResponseModel):
     index: int = Field(description="Its index among the results of that entry, from 0.")
     tool_call_id: Text | None
     reason: Reason = Field(
-        description="`answered`: the call already has a result. `abandoned`: the next step began before "
-        "its step had all results. `unknown`: none of the newest 10 steps made such a call. "
-        "`no_open_call`: the result names no call, and none is open."
+        description="`answered`: the tool call already has a result. `abandoned`: the next step started "
+        "before its step had all results. `unknown`: none of the newest 10 steps has such a tool call. "
+        "`no_open_call`: the result names no tool call, and none is open."
     )
-    step: int | None = Field(description="The step that made the call, or null if it is not known.")
+    step: int | None = Field(description="The step of the tool call, or null if it is not known.")
 
 
 class AppendedOut(ResponseModel):
-    model_config = shown({"positions": [1, 2, 3], "head": 3, "unpaired": []})
+    model_config = with_example({"positions": [1, 2, 3], "head": 3, "unpaired": []})
 
-    positions: list[int] = Field(description="The positions of the entries, in their order.")
+    positions: list[int] = Field(description="The positions of the entries, in the order of the request.")
     head: int
     unpaired: list[UnpairedOut] = Field(
         default=[], description="Results among the entries that matched no open tool call."
@@ -41,7 +41,7 @@ class AppendedOut(ResponseModel):
 
 
 class RegisteredOut(ResponseModel):
-    model_config = shown({"position": 2, "number": 1, "head": 2})
+    model_config = with_example({"position": 2, "number": 1, "head": 2})
 
     position: int = Field(description="The position of the newest entry that was appended.")
     number: int = Field(description="The step's number in the live history.")
@@ -51,7 +51,7 @@ class RegisteredOut(ResponseModel):
 class EntryOut(ResponseModel):
     """One record of the log. The fields of its kind are in ``fields``, and typed in ``body``."""
 
-    model_config = shown(examples.ENTRY)
+    model_config = with_example(examples.ENTRY)
 
     position: int
     kind: str
@@ -75,4 +75,4 @@ class EntryOut(ResponseModel):
 
 
 class EntryPage(Page[EntryOut]):
-    model_config = shown({"items": [examples.ENTRY], "next": None})
+    model_config = with_example({"items": [examples.ENTRY], "next": None})

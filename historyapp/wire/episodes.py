@@ -1,4 +1,4 @@
-"""Steps: as lists show them, and with their bodies."""
+"""Steps: in lists, and with their bodies."""
 
 from datetime import datetime
 from typing import Annotated, Any, get_args
@@ -9,7 +9,7 @@ from historyapp.core.conversation import Status, call_text
 from historyapp.core.entries import ResultStatus
 from historyapp.core.text import Text
 from historyapp.wire import examples
-from historyapp.wire.base import Page, ResponseModel, shown
+from historyapp.wire.base import Page, ResponseModel, with_example
 
 StepStatus = Annotated[str, Field(json_schema_extra={"enum": list(get_args(Status))})]
 
@@ -25,12 +25,11 @@ class EpisodeFacts(ResponseModel):
     kind: str = Field(
         default="",
         description="The kind of the first tool call: `shell`, `read`, `edit`, `search`, `web`, `plan`, "
-        "`agent` or "
-        "`other`; empty in an answer.",
+        "`agent` or `other`; empty if the step has no tool call.",
     )
     target: Text = Field(
         default="",
-        description="The command, file, pattern, address or task of the first call, up to 200 characters.",
+        description="The command, file, pattern, URL or task of the first tool call, up to 200 characters.",
     )
     likely_failure: str = Field(
         default="",
@@ -51,7 +50,7 @@ class EpisodeFacts(ResponseModel):
 class EpisodeItem(EpisodeFacts):
     """A step in a list: previews of up to 200 characters."""
 
-    model_config = shown(examples.EPISODE_ITEM)
+    model_config = with_example(examples.EPISODE_ITEM)
 
     tool_names: list[Text]
     input_preview: Text = Field(description="Inputs to the agent since the previous step.")
@@ -81,7 +80,7 @@ class ErrorOut(ResponseModel):
 
 
 class ResultOut(ResponseModel):
-    """What came back; several results are shown as one."""
+    """The result of the action; several results are shown as one."""
 
     tool_call_id: Text | None = None
     tool_name: Text | None = None
@@ -95,10 +94,12 @@ class ResultOut(ResponseModel):
 class EpisodeOut(EpisodeFacts):
     """A step with its bodies."""
 
-    model_config = shown(examples.EPISODE)
+    model_config = with_example(examples.EPISODE)
 
     thoughts: Text | dict[Text, Any] | None
-    action: ActionOut | None = Field(description="The first action if there are several; null in an answer.")
+    action: ActionOut | None = Field(
+        description="The first action if there are several; null if there is none."
+    )
     tool_calls: list[ToolCallOut]
     result: ResultOut | None = Field(description="Several results are shown as one.")
     summary: Text | None
@@ -114,9 +115,9 @@ class EpisodeOut(EpisodeFacts):
 
     @property
     def call(self) -> str:
-        """The action as ``name(argument=value)``; empty in an answer."""
+        """The action as ``name(argument=value)``; empty if the step has none."""
         return call_text(self.action.name, self.action.arguments) if self.action else ""
 
 
 class EpisodePage(Page[EpisodeItem | EpisodeOut]):
-    model_config = shown({"items": [examples.EPISODE_ITEM], "next": None})
+    model_config = with_example({"items": [examples.EPISODE_ITEM], "next": None})

@@ -7,11 +7,11 @@ from uuid import UUID
 from pydantic import Field
 
 from historyapp.wire import examples
-from historyapp.wire.base import MONEY, Page, ResponseModel, shown
+from historyapp.wire.base import MONEY, Page, ResponseModel, with_example
 
 EvaluationState = Annotated[str, Field(json_schema_extra={"enum": ["running", "finished", "cancelled"]})]
 EvaluatedState = Annotated[str, Field(json_schema_extra={"enum": ["waiting", "done", "skipped", "failed"]})]
-Drawn = Annotated[str, Field(json_schema_extra={"enum": ["sessions", "steps"]})]
+ResampledUnit = Annotated[str, Field(json_schema_extra={"enum": ["sessions", "steps"]})]
 
 
 class IntervalOut(ResponseModel):
@@ -28,14 +28,17 @@ class ChoiceFiguresOut(ResponseModel):
     policy: str
     max_tokens: int
     recall: float = Field(description="The share of the needed identifiers that the contexts contain.")
-    grounded: float = Field(description="The same, with the words around them.")
-    tokens: float = Field(description="Of a whole request.")
+    grounded: float = Field(
+        description="The same share, but only of identifiers that the contexts contain with the words around "
+        "them."
+    )
+    tokens: float = Field(description="Tokens of a whole request.")
     cached: float = Field(description="The share of these tokens that the provider's cache serves.")
     money: float | str = Field(description=f"Of the input of one request. {MONEY}")
-    steps: int = Field(description="Measured steps.")
+    steps: int = Field(description="The number of measured steps.")
     refused: int = Field(
-        description="Steps for which the budget was too small for what must be sent. They count as a recall "
-        "of 0, and not in tokens and money."
+        description="The number of steps whose context cannot fit into the budget. They count as a recall of "
+        "0, and not in tokens and money."
     )
 
 
@@ -46,9 +49,7 @@ class ChoiceResultOut(ResponseModel):
     max_tokens: int
     recall: IntervalOut
     grounded: IntervalOut
-    behind: IntervalOut = Field(
-        description="The difference of its recall to the best recall, on the same steps."
-    )
+    behind: IntervalOut = Field(description="Its recall minus the best recall, on the same steps.")
     tokens: float
     cached: float
     money: float | str = Field(description=f"Of the input of one request. {MONEY}")
@@ -67,13 +68,13 @@ class EvaluationResultsOut(ResponseModel):
 
     sessions: int
     steps: int
-    drawn: Drawn = Field(
-        description="What the intervals are resampled from: `sessions`, or the `steps` of the only session."
+    drawn: ResampledUnit = Field(
+        description="The resampled units of the intervals: `sessions`, or the `steps` of the only session."
     )
-    unpriced: int = Field(description="Sessions whose model has no known price. They do not count in money.")
+    unpriced: int = Field(description="Sessions whose model has no known price. Money leaves them out.")
     choices: list[ChoiceResultOut]
     recommendation: RecommendationOut | None
-    cautions: list[str] = Field(description="What makes these figures less certain.")
+    cautions: list[str] = Field(description="Reasons why these figures are less certain.")
 
 
 class EvaluatedSessionOut(ResponseModel):
@@ -84,7 +85,9 @@ class EvaluatedSessionOut(ResponseModel):
     state: EvaluatedState
     reason: str = Field(description="Why it was skipped or failed, or what the figures leave out.")
     model: str = Field(description="The model whose prices were used; empty if its price is unknown.")
-    steps: int = Field(description="Steps to measure, at most 16; 0 until it has begun.")
+    steps: int = Field(
+        description="The number of steps to measure, at most 16; 0 until the session is started."
+    )
     measured: int
     figures: list[ChoiceFiguresOut] = Field(description="Empty until a step is measured.")
 
@@ -103,7 +106,7 @@ class EvaluationItem(ResponseModel):
     created_at: datetime
     finished_at: datetime | None
     prices_as_of: str | None = Field(description="The date of the price list; null while it runs.")
-    total: int = Field(description="Sessions.")
+    total: int = Field(description="The number of sessions.")
     done: int
     skipped: int
     failed: int
@@ -113,14 +116,14 @@ class EvaluationItem(ResponseModel):
 class EvaluationOut(EvaluationItem):
     """An evaluation, its progress and its results."""
 
-    model_config = shown(examples.EVALUATION)
+    model_config = with_example(examples.EVALUATION)
 
     progress: float = Field(description="The share of the work that is done, from 0 to 1.")
     results: EvaluationResultsOut | None = Field(
-        description="Null until it has ended, and if nothing could be measured."
+        description="Null until the evaluation has ended, and if nothing could be measured."
     )
     items: list[EvaluatedSessionOut] = Field(description="In the order of the request.")
 
 
 class EvaluationPage(Page[EvaluationItem]):
-    model_config = shown({"items": [examples.EVALUATION_ITEM], "next": None})
+    model_config = with_example({"items": [examples.EVALUATION_ITEM], "next": None})

@@ -1,4 +1,4 @@
-"""Events: what has changed in the sessions of a project."""
+"""Events: changes in the sessions of a project."""
 
 from datetime import datetime
 from uuid import UUID
@@ -6,7 +6,7 @@ from uuid import UUID
 from pydantic import Field
 
 from historyapp.wire import examples
-from historyapp.wire.base import Page, ResponseModel, shown
+from historyapp.wire.base import Page, ResponseModel, with_example
 
 KINDS = (
     "session_created", "entries", "rewind", "summaries", "run", "budget", "notes", "session_changed",
@@ -15,9 +15,9 @@ KINDS = (
 
 
 class EventOut(ResponseModel):
-    model_config = shown(examples.EVENT)
+    model_config = with_example(examples.EVENT)
 
-    cursor: str = Field(description="The position after this event: send it as `after` or `Last-Event-ID`.")
+    cursor: str = Field(description="The cursor after this event. Send it as `after` or `Last-Event-ID`.")
     kind: str = Field(
         json_schema_extra={"enum": list(KINDS)},
         description="`entries`: entries were appended; `run`: a compression changed its state or progress; "
@@ -34,8 +34,8 @@ class EventOut(ResponseModel):
 
 
 class EventPage(Page[EventOut]):
-    model_config = shown({"items": [examples.EVENT], "next": "0-18"})
+    model_config = with_example({"items": [examples.EVENT], "next": "0-18"})
 
     next: str | None = Field(
-        description="The cursor after this page; never null. Send it as `after` to ask for what is new."
+        description="The cursor after this page; never null. Send it as `after` to read newer events."
     )

@@ -5,13 +5,13 @@ from datetime import date
 from pydantic import Field
 
 from historyapp.wire import examples
-from historyapp.wire.base import ResponseModel, shown
+from historyapp.wire.base import ResponseModel, with_example
 
 
 class FiguresOut(ResponseModel):
-    """What was done. Tokens are as providers reported them, but for `recorded_tokens`."""
+    """Totals of a range of days. Except `recorded_tokens`, tokens are as providers reported them."""
 
-    sessions: int = Field(description="Sessions that began. They are not counted by tool.")
+    sessions: int = Field(description="Sessions that started. They are not counted by tool.")
     steps: int
     errors: int = Field(description="Steps that ended in a reported error.")
     likely_failures: int = Field(description="Steps reported as a success that look like a failure.")
@@ -36,16 +36,16 @@ class FiguresGroupOut(FiguresOut):
 class ProjectFiguresOut(ResponseModel):
     """A project's figures. Days are in UTC."""
 
-    model_config = shown(examples.FIGURES)
+    model_config = with_example(examples.FIGURES)
 
-    first: date = Field(description="The first day of the span; likewise `last`.")
-    last: date
+    first: date = Field(description="The first day of the range.")
+    last: date = Field(description="The last day of the range, included.")
     by: str = Field(json_schema_extra={"enum": ["day", "agent", "model", "tool"]})
     total: FiguresOut
     before: FiguresOut = Field(description="The previous range of the same length.")
     undated: FiguresOut = Field(description="Entries without a time. No range contains them.")
     items: list[FiguresGroupOut] = Field(
-        description="Days in order; others with the most steps first, at most 200."
+        description="Days in order; other groups with the most steps first, at most 200."
     )
     is_current: bool = Field(
         description="Whether everything recorded so far is counted. If not, send the request again soon."

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from historyapp.core.searchable import FIELDS
 from historyapp.core.text import Text
-from historyapp.wire.base import Page, ResponseModel, shown
+from historyapp.wire.base import Page, ResponseModel, with_example
 
 _HIT = {
     "episode": 1, "position": 3, "field": "result", "before": "", "match": "def parse", "after": "(text): …",
@@ -15,13 +15,13 @@ _HIT = {
 
 
 class FoundEntry(ResponseModel):
-    """An entry that has the text, with the text around its first match on one line."""
+    """An entry that contains the text, with the text around its first match on one line."""
 
-    model_config = shown(_HIT)
+    model_config = with_example(_HIT)
 
     episode: int = Field(
-        description="The step that shows it; 0 in a session without steps. In a take, its number within "
-        "the take."
+        description="The step that shows the entry; 0 in a session without steps. In a take, its number "
+        "within the take."
     )
     position: int
     field: Annotated[str, Field(json_schema_extra={"enum": list(FIELDS)})]
@@ -33,7 +33,7 @@ class FoundEntry(ResponseModel):
 
 
 class FoundPage(Page[FoundEntry]):
-    model_config = shown({"items": [_HIT], "next": None, "count": 1, "complete": True})
+    model_config = with_example({"items": [_HIT], "next": None, "count": 1, "complete": True})
 
     count: int = Field(
         description="The number of entries that contain the text, from this page's first item on."

@@ -1,14 +1,15 @@
-"""What sessions and steps cost. Money is in US dollars."""
+"""The cost of sessions and of steps. Money is in US dollars."""
 
 from pydantic import Field
 
 from historyapp.wire import examples
-from historyapp.wire.base import MONEY, Page, ResponseModel, shown
+from historyapp.wire.base import MONEY, Page, ResponseModel, with_example
 from historyapp.wire.caps import CapOut
 
 
 class UsageOut(ResponseModel):
-    """Tokens as billed, in one convention for all providers: the three inputs add up to `input`."""
+    """Billed tokens, in one convention for all providers: `uncached`, `cache_read` and `cache_write` add up
+    to `input`."""
 
     input: int
     uncached: int
@@ -24,8 +25,8 @@ class ModelCalls(ResponseModel):
 
 
 class ModelLedgerOut(UsageOut, ModelCalls):  # in JSON the fields of the last base come first
-    estimated: int = Field(description="Input by our own count, of the calls that have an estimate.")
-    counted: int = Field(description="Input by providers' count endpoints, of the calls that have a count.")
+    estimated: int = Field(description="Input by our own count, of the model calls that have an estimate.")
+    counted: int = Field(description="Input by providers' count endpoints, of the model calls that have it.")
     money: float | str = Field(description=MONEY)
     reported: float = Field(description="US dollars as the source reported them.")
 
@@ -34,15 +35,15 @@ class InputTokens(ResponseModel):
     """Input tokens as estimated, counted and billed."""
 
     estimated: int
-    estimated_billed: int = Field(description="Billed input of the calls that have an estimate.")
+    estimated_billed: int = Field(description="Billed input of the model calls that have an estimate.")
     counted: int
     billed: int
 
 
 class LedgerOut(ResponseModel):
-    """What a session cost."""
+    """The cost of a session."""
 
-    model_config = shown({
+    model_config = with_example({
         "steps": 1, "calls": 1,
         "tokens": {"estimated": 60, "estimated_billed": 61, "counted": 0, "billed": 61},
         "usage": examples.USAGE, "models": [examples.MODEL_LEDGER], "money": 0.000095, "reported": 0.0,
@@ -61,7 +62,7 @@ class LedgerOut(ResponseModel):
     )
     prices_as_of: str
     caps: list[CapOut] = Field(
-        description="The spending caps that now apply to calls in the session with this key."
+        description="The spending caps that now apply to model calls in the session with this key."
     )
 
 
@@ -74,7 +75,7 @@ class LedgerStep(ResponseModel):
 
 
 class StepLedgerOut(UsageOut, LedgerStep):
-    """What a step cost."""
+    """The cost of a step."""
 
     estimated: int
     counted: int
@@ -82,4 +83,4 @@ class StepLedgerOut(UsageOut, LedgerStep):
 
 
 class StepLedgerPage(Page[StepLedgerOut]):
-    model_config = shown({"items": [examples.STEP_LEDGER], "next": None})
+    model_config = with_example({"items": [examples.STEP_LEDGER], "next": None})

@@ -12,18 +12,18 @@ from historyapp.wire.ledger import UsageOut
 
 
 class DeltaOut(ResponseModel):
-    """A piece of the response. ``restarted`` means: drop the pieces before this one."""
+    """A piece of the response. ``restarted`` means: drop all earlier pieces."""
 
     kind: str
     """``started``, ``text``, ``thought``, ``tool_call``, ``usage``, ``finished`` or ``restarted``."""
     text: Text = ""
-    """Of ``text`` and ``thought``."""
+    """For ``text`` and ``thought``."""
     index: int | None = None
-    """Of ``tool_call``: its index among the tool calls of the response."""
+    """For ``tool_call``: its index among the tool calls of the response."""
     id: Text | None = None
     name: Text | None = None
     arguments: Text = ""
-    """Of ``tool_call``: the next piece of its JSON text."""
+    """For ``tool_call``: the next piece of its JSON text."""
 
 
 class OutputOut(ResponseModel):
@@ -37,13 +37,13 @@ class RecordedResponseOut(ResponseModel):
     """The complete response, which is now in the log."""
 
     kind: str = "appended"
-    """Tells it from the pieces; the server does not send it."""
+    """Distinguishes this event from deltas. The server does not send this field."""
     position: int
     number: int
     """The step's number in the live history."""
     head: int
     snapshot: UUID
-    """Of the context that was sent."""
+    """The snapshot of the context that was sent."""
     provider: str
     model: str
     finish_reason: str

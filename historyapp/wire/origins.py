@@ -1,4 +1,4 @@
-"""Where the names of a step's action stood before, and which later actions used its results."""
+"""Where the names in a step's action appeared before, and which later actions used the step's results."""
 
 from typing import Annotated, get_args
 
@@ -8,7 +8,7 @@ from historyapp.core.origins import Match, NameKind, Origin, Role
 from historyapp.core.text import Text
 from historyapp.core.windows import Beginning
 from historyapp.wire import examples
-from historyapp.wire.base import ResponseModel, shown
+from historyapp.wire.base import ResponseModel, with_example
 
 _Kind = Annotated[str, Field(json_schema_extra={"enum": list(get_args(NameKind))})]
 _Role = Annotated[str, Field(json_schema_extra={"enum": list(get_args(Role))})]
@@ -18,9 +18,9 @@ _Match = Annotated[str, Field(json_schema_extra={"enum": list(get_args(Match))})
 
 
 class NamePlaceOut(ResponseModel):
-    """A place in the log where a name stands."""
+    """A place in the log where a name appears."""
 
-    model_config = shown(examples.NAME_PLACE)
+    model_config = with_example(examples.NAME_PLACE)
 
     position: int
     step: int = Field(description="The step; for an input, the step before it; 0 before the first step.")
@@ -34,14 +34,14 @@ class NamePlaceOut(ResponseModel):
 class NameOriginOut(ResponseModel):
     """A name in the action of a step."""
 
-    model_config = shown(examples.NAME_ORIGIN)
+    model_config = with_example(examples.NAME_ORIGIN)
 
     name: Text
     kind: _Kind
     call: int = Field(description="The index of the first tool call that contains it.")
     origin: _Origin = Field(
         description="`given`: an input, instruction or result contains it. `own`: only the agent's earlier "
-        "words contain it. `nowhere`: nothing before contains it. `unknown`: not all of the log has been "
+        "text contains it. `nowhere`: no earlier text contains it. `unknown`: not all of the log has been "
         "read."
     )
     match: _Match | None = Field(
@@ -50,14 +50,15 @@ class NameOriginOut(ResponseModel):
     )
     first: NamePlaceOut | None = Field(description="Where it first appeared.")
     first_given: NamePlaceOut | None = Field(
-        description="Where the agent was first given it, if that is another place; otherwise null."
+        description="The first input, instruction or result that contains it, if that is another place; "
+        "otherwise null."
     )
     last_position: int | None = Field(description="Where it last appeared before the step.")
     in_view: bool | None = Field(
         description="Whether the recorded request contained it; null if it appeared nowhere or this "
         "cannot be known."
     )
-    acted_on: bool = Field(description="Whether the call needs a file of this name to exist.")
+    acted_on: bool = Field(description="Whether the tool call needs a file of this name to exist.")
 
 
 class UsedNameOut(ResponseModel):
@@ -66,7 +67,7 @@ class UsedNameOut(ResponseModel):
 
 
 class UsedLineOut(ResponseModel):
-    """A line of the step's results with a name that a later action has."""
+    """A line of the step's results with a name that a later action contains."""
 
     result: int
     line: int
@@ -75,9 +76,9 @@ class UsedLineOut(ResponseModel):
 
 
 class OriginsOut(ResponseModel):
-    """Where the action of a step got its names from."""
+    """The origins of the names in a step's action."""
 
-    model_config = shown(examples.ORIGINS)
+    model_config = with_example(examples.ORIGINS)
 
     number: int
     complete: bool = Field(description="Whether the whole log before the step is in the index of names.")
@@ -85,7 +86,9 @@ class OriginsOut(ResponseModel):
         description="Why the recorded request began where it did; `older`: older entries would not have "
         "fitted."
     )
-    compacted_at: int | None = Field(description="Where the context was last compacted or cleared.")
+    compacted_at: int | None = Field(
+        description="The position at which the context was last compacted or cleared."
+    )
     names: list[NameOriginOut]
     used: list[UsedLineOut]
     result_used: bool | None = Field(

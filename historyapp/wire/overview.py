@@ -6,11 +6,11 @@ from uuid import UUID
 from pydantic import Field
 
 from historyapp.wire import examples
-from historyapp.wire.base import ResponseModel, shown
+from historyapp.wire.base import ResponseModel, with_example
 from historyapp.wire.ledger import UsageOut
 
 Steps = list[int]
-_STEPS = "Numbers of steps, the first ones."
+_STEPS = "The numbers of the first of these steps."
 
 
 _ENDINGS = (
@@ -25,14 +25,14 @@ class EndingOut(ResponseModel):
 
 
 class TimeOut(ResponseModel):
-    """How long the run took. Null throughout where the entries have no times of their own."""
+    """How long the run took. All fields are null if the entries have no times."""
 
     started_at: datetime | None
     ended_at: datetime | None
     total: float | None
     model: float | None = Field(description="Time before outputs, and before the agent's own summaries.")
-    tools: float | None = Field(description="Time between calls and their results.")
-    waiting: float | None = Field(description="Time before a person's inputs while no call was open.")
+    tools: float | None = Field(description="Time between tool calls and their results.")
+    waiting: float | None = Field(description="Time before a person's inputs while no tool call was open.")
 
 
 class TokenFigureOut(UsageOut):
@@ -52,13 +52,13 @@ class MoneyFigureOut(ResponseModel):
 
 
 class CompactionOut(ResponseModel):
-    step: int = Field(description="The first step after it.")
-    before: int = Field(description="Tokens of the requests before and after it; 0: unknown.")
-    after: int
+    step: int = Field(description="The first step after the compaction.")
+    before: int = Field(description="Tokens of the request before the compaction; 0: unknown.")
+    after: int = Field(description="Tokens of the request after the compaction; 0: unknown.")
 
 
 class ContextSizeOut(ResponseModel):
-    """The size of what the model was given before each step."""
+    """The size of the model's input before each step."""
 
     source: str = Field(json_schema_extra={"enum": ["reported", "estimated"]})
     model: str
@@ -114,8 +114,8 @@ class SubagentOut(ResponseModel):
     session: UUID
     started_by: UUID
     started_at_step: int | None = Field(
-        description="The step of this session whose call started it; null if that is unknown, or if another "
-        "sub-agent started it."
+        description="The step of this session whose tool call started it; null if that is unknown, or if "
+        "another sub-agent started it."
     )
     title: str
     level: int
@@ -159,10 +159,10 @@ class FindingOut(ResponseModel):
 
 
 class RunNamesOut(ResponseModel):
-    """Names of actions that stood nowhere, or nowhere that the model still saw."""
+    """Names in actions that appeared nowhere before, or only in entries that the model no longer saw."""
 
     indexed: bool = Field(description="Whether the whole log is in the index of names.")
-    unseen: int = Field(description="Files that a call needs to exist and that appeared nowhere before.")
+    unseen: int = Field(description="Files that a tool call needs to exist and that appeared nowhere before.")
     unseen_steps: Steps
     gone: int = Field(
         description="Files, URLs and hashes that appeared only in entries that had been compacted away."
@@ -171,9 +171,9 @@ class RunNamesOut(ResponseModel):
 
 
 class OverviewOut(ResponseModel):
-    """What a run did, and what it took."""
+    """What a run did, and its time, tokens and cost."""
 
-    model_config = shown(examples.OVERVIEW)
+    model_config = with_example(examples.OVERVIEW)
 
     steps: int
     counted_steps: int = Field(
@@ -184,14 +184,14 @@ class OverviewOut(ResponseModel):
     time: TimeOut
     tokens: TokenFigureOut
     money: MoneyFigureOut
-    worth_a_look: list[FindingOut] = Field(description="At most five, the most urgent first.")
+    worth_a_look: list[FindingOut] = Field(description="At most five findings, the most urgent first.")
     names: RunNamesOut
     context: ContextSizeOut
     tools: list[ToolOut] = Field(description="The most calls first.")
     files: list[TouchedFileOut] = Field(description="The most edits first.")
     commands: list[CommandOut] = Field(description="The most runs first.")
     subagents: list[SubagentOut] = Field(
-        description="As a tree: each directly below the session that started it."
+        description="In the order of a tree: each follows the session that started it."
     )
     slowest: list[SlowStepOut]
     dearest: list[ExpensiveStepOut]

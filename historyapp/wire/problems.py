@@ -1,6 +1,6 @@
 """The errors of the HTTP API, listed once: the server, the client and the documentation use this list.
 
-Each is sent as a problem document (RFC 9457). docs/errors.md is made from :data:`PROBLEM_TYPES`.
+Each is sent as a problem document (RFC 9457). docs/errors.md is generated from :data:`PROBLEM_TYPES`.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from historyapp.core.errors import (
     PlayheadError,
     UnreadableTranscript,
 )
-from historyapp.wire.base import shown
+from historyapp.wire.base import with_example
 
 MEDIA_TYPE = "application/problem+json"
 ERRORS_PAGE = "/docs/errors"
@@ -72,7 +72,7 @@ class ModelNotAllowed(Invalid):
 
     @property
     def allowed_models(self) -> tuple[str, ...]:
-        """The list."""
+        """The project's list of allowed models."""
         return tuple(self.fields.get("allowed_models") or ())
 
 
@@ -83,7 +83,7 @@ class CapReached(PlayheadError):
 
     @property
     def ends_at(self) -> str | None:
-        """When the cap's next period begins (RFC 3339)."""
+        """The start of the cap's next period (RFC 3339)."""
         return self.fields.get("ends_at")
 
 
@@ -99,7 +99,7 @@ class TooLarge(PlayheadError):
 
 
 class NotValid(Invalid):
-    """A parameter or a field does not have the form that the OpenAPI document gives it."""
+    """A parameter or a field does not match the OpenAPI document."""
 
     code = "not-valid"
 
@@ -372,21 +372,21 @@ def error_class(code: str, status: int) -> type[PlayheadError]:
         return _BY_CODE[code].error
     if status in (429, 502, 503, 504):
         return ServerUnavailable
-    first = {type.status: type.error for type in reversed(PROBLEM_TYPES)}
-    return first.get(status, Malformed if 400 <= status < 500 else ServerFailed)
+    by_status = {type.status: type.error for type in reversed(PROBLEM_TYPES)}
+    return by_status.get(status, Malformed if 400 <= status < 500 else ServerFailed)
 
 
 class Problem(BaseModel):
-    """What went wrong (RFC 9457). Further fields hold figures that a program can use."""
+    """What went wrong (RFC 9457). Additional fields have values that a program can use."""
 
-    model_config = shown({
+    model_config = with_example({
         "type": f"{ERRORS_PAGE}#conflict", "title": "Conflict", "status": 409,
         "detail": "expected_position is 3, but the session's head is 5. "
         "Read what has been appended since and try again.",
         "head": 5,
     })  # fmt: skip
 
-    type: str = Field(description="Names the kind of problem; stable.")
+    type: str = Field(description="Identifies the kind of problem. Stable.")
     title: str
     status: int
     detail: str = Field(description="What is wrong with this request, and what to do.")

@@ -6,12 +6,12 @@ from uuid import UUID
 from pydantic import Field
 
 from historyapp.wire import examples
-from historyapp.wire.base import ResponseModel, shown
+from historyapp.wire.base import ResponseModel, with_example
 from historyapp.wire.caps import CapOut
 
 
 class ProjectOut(ResponseModel):
-    model_config = shown(examples.PROJECT)
+    model_config = with_example(examples.PROJECT)
 
     id: UUID
     name: str
@@ -21,6 +21,6 @@ class ProjectOut(ResponseModel):
     )
     allowed_models: list[str] = Field(description="The models that may be called; empty: all.")
     summary_instruction: str | None = Field(
-        description="What `ai_summary` asks of the model in sessions without their own. Null: the default."
+        description="The instruction of `ai_summary` in sessions without their own. Null: the default."
     )
     caps: list[CapOut] = Field(description="The project's own caps; `GET /caps` lists all caps.")

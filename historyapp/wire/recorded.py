@@ -9,7 +9,7 @@ from historyapp.core.request_tokens import Part
 from historyapp.core.text import Text
 from historyapp.core.windows import Beginning
 from historyapp.wire import examples
-from historyapp.wire.base import MONEY, ResponseModel, shown
+from historyapp.wire.base import MONEY, ResponseModel, with_example
 
 PLACES = ["end", "instruction", "history", "removed"]
 SOURCES = ["snapshot", "served", "transcript", "log"]
@@ -20,11 +20,13 @@ class RequestWindowOut(ResponseModel):
 
     begins: Annotated[str, Field(json_schema_extra={"enum": list(get_args(Beginning))})] = Field(
         description="`session`: nothing was replaced. `compaction`, `cleared`: the agent compacted or "
-        "cleared the context at "
-        "`position`. `older`: entries before `position` would not fit into the model's window."
+        "cleared the context at `position`. `older`: entries before `position` would not fit into the "
+        "model's window."
     )
     position: int | None
-    first_step: int = Field(description="The oldest step in the request; the step itself if there is none.")
+    first_step: int = Field(
+        description="The oldest step in the request; this step's number if it has no older step."
+    )
     forgotten: int = Field(description="Entries that the agent's condenser had left out.")
     max_tokens: int | None = Field(description="The model's window in tokens; null if it is not known.")
     at_least: int = Field(
@@ -57,12 +59,12 @@ class RequestTokensOut(ResponseModel):
 
 class ChangedPartOut(ResponseModel):
     part: Annotated[str, Field(json_schema_extra={"enum": list(get_args(Part))})]
-    position: int | None = Field(description="Of its entry.")
+    position: int | None = Field(description="The position of the part's entry.")
     step: int | None = Field(description="The step of an output or of results.")
 
 
 class RequestChangesOut(ResponseModel):
-    """The request beside that of the step before."""
+    """The request compared with the previous step's request."""
 
     place: Annotated[str, Field(json_schema_extra={"enum": PLACES})] = Field(
         description="Where they first differ. `end`: the later request only adds to the earlier one. "
@@ -75,15 +77,14 @@ class RequestChangesOut(ResponseModel):
     part: ChangedPartOut | None = Field(description="The part of the request that contains that byte.")
     new_positions: list[int] = Field(description="The first and the last new entry; empty without any.")
     shared_tokens: int = Field(description="Tokens of the beginning that both share.")
-    reusable_tokens: int = Field(description="The part of them that a cache could have held.")
+    reusable_tokens: int = Field(description="The shared tokens that a cache could have held.")
     missed_tokens: int | None = Field(
-        description="The part of them that the provider did not read from its cache."
+        description="The reusable tokens that the provider did not read from its cache."
     )
     saved: float | str | None = Field(description="The amount that the cache could save, in US dollars.")
     cached_cost: float | str | None = Field(
         description=f"The cost of the model call if a cache holds the whole shared part. {MONEY} "
-        "`tokens.cost` "
-        f"is the billed cost."
+        "`tokens.cost` is the billed cost."
     )
 
 
@@ -98,15 +99,16 @@ class RequestMessageOut(ResponseModel):
 
 
 class RecordedRequestOut(ResponseModel):
-    """What the model saw before a step."""
+    """The model's input before a step."""
 
-    model_config = shown(examples.RECORDED_REQUEST)
+    model_config = with_example(examples.RECORDED_REQUEST)
 
     step: int
     position: int = Field(description="The position of the output that the request led to.")
     source: Annotated[str, Field(json_schema_extra={"enum": SOURCES})] = Field(
-        description="`snapshot`: the output names it. `served`: the newest context served just before. "
-        "`transcript`: rebuilt from an import. `log`: all that was live; the request is not recorded."
+        description="`snapshot`: the output names its snapshot. `served`: the newest context that was served "
+        "before the output. `transcript`: rebuilt from an import. `log`: all live entries, because the "
+        "request is not recorded."
     )
     model: Text
     snapshot: UUID | None
@@ -115,6 +117,6 @@ class RecordedRequestOut(ResponseModel):
     tokens: RequestTokensOut
     changes: RequestChangesOut | None = Field(description="Null at the first step.")
     notes: list[Text]
-    total: int = Field(description="How many messages the request has.")
+    total: int = Field(description="The number of messages in the request.")
     messages: list[RequestMessageOut]
     next: str | None = Field(description="The cursor of the next messages; null on the last page.")

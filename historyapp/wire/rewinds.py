@@ -6,13 +6,13 @@ from pydantic import Field
 
 from historyapp.core.text import Text
 from historyapp.wire import examples
-from historyapp.wire.base import Page, RangeOut, ResponseModel, shown
+from historyapp.wire.base import Page, RangeOut, ResponseModel, with_example
 
 
 class RewindOut(ResponseModel):
-    """What a rewind did."""
+    """The result of a rewind."""
 
-    model_config = shown(examples.REWIND)
+    model_config = with_example(examples.REWIND)
 
     position: int = Field(description="The position of the rewind's entry. Use it to undo the rewind.")
     to_position: int
@@ -24,7 +24,7 @@ class RewindOut(ResponseModel):
 class TakeOut(ResponseModel):
     """A rewind and what it cut off, which stays readable with `as_of` one less than its position."""
 
-    model_config = shown(examples.TAKE)
+    model_config = with_example(examples.TAKE)
 
     position: int
     to_position: int
@@ -35,4 +35,4 @@ class TakeOut(ResponseModel):
 
 
 class RewindPage(Page[TakeOut]):
-    model_config = shown({"items": [examples.TAKE], "next": None})
+    model_config = with_example({"items": [examples.TAKE], "next": None})

@@ -4,14 +4,14 @@ from pydantic import Field
 
 from historyapp.core.text import Text
 from historyapp.wire import examples
-from historyapp.wire.base import Page, ResponseModel, shown
+from historyapp.wire.base import Page, ResponseModel, with_example
 
 CHANGES = ("same", "different", "only_a", "only_b")
 DIFFERENCES = ("input", "call", "answer", "result", "status")
 
 
 class RunPartOut(ResponseModel):
-    """What a run, or a part of it, took."""
+    """The totals of a run or of a part of it."""
 
     steps: int
     errors: int
@@ -21,7 +21,7 @@ class RunPartOut(ResponseModel):
         description="Cost as reported, otherwise by the price list; null if neither is known."
     )
     seconds: float | None = Field(
-        description="From the first step to the end of the last one; null without times."
+        description="From the start of the first step to the end of the last step; null without times."
     )
 
 
@@ -47,7 +47,7 @@ class CommonPartOut(ResponseModel):
 
 
 class ComparedStepOut(ResponseModel):
-    """A step as lists show it, with its figures."""
+    """A step with previews and figures."""
 
     number: int
     first_position: int
@@ -58,11 +58,11 @@ class ComparedStepOut(ResponseModel):
     result_preview: Text
     tokens: int = Field(description="Tokens of its entries, by our own count.")
     money: float | None
-    seconds: float | None = Field(description="Seconds from the call to its result; null without times.")
+    seconds: float | None = Field(description="Seconds from the tool call to its result; null without times.")
 
 
 class PairDeltaOut(ResponseModel):
-    """What the step of B took more than the step of A; negative where it took less."""
+    """The figures of B's step minus those of A's step."""
 
     tokens: int
     money: float | None = Field(description="Null if the cost of one step is unknown.")
@@ -70,9 +70,9 @@ class PairDeltaOut(ResponseModel):
 
 
 class StepPairOut(ResponseModel):
-    """Two steps side by side, or one that only one run has."""
+    """Two steps side by side, or a step that only one run has."""
 
-    model_config = shown(examples.STEP_PAIR)
+    model_config = with_example(examples.STEP_PAIR)
 
     a: ComparedStepOut | None
     b: ComparedStepOut | None
@@ -91,18 +91,18 @@ class StepPairOut(ResponseModel):
 
 
 class StepPairPage(Page[StepPairOut]):
-    model_config = shown({"items": [examples.STEP_PAIR], "next": None})
+    model_config = with_example({"items": [examples.STEP_PAIR], "next": None})
 
 
 class PairPlaceOut(ResponseModel):
-    """The steps with which the runs continue at a pair; null for a run that has ended."""
+    """The steps of A and B at a pair; null for a run that has ended."""
 
     a: int | None
     b: int | None
 
 
 class PairCountsOut(ResponseModel):
-    """How many pairs of each kind follow the common part, by the first 200 characters."""
+    """The number of pairs of each kind after the common part, compared by their first 200 characters."""
 
     same: int
     different_call: int = Field(description="The call or the answer differs.")
@@ -118,7 +118,7 @@ class PairCountsOut(ResponseModel):
 class RunComparisonOut(ResponseModel):
     """Two runs side by side."""
 
-    model_config = shown(examples.RUN_COMPARISON)
+    model_config = with_example(examples.RUN_COMPARISON)
 
     a: ComparedRunOut
     b: ComparedRunOut

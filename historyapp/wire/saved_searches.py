@@ -7,7 +7,7 @@ from pydantic import Field
 
 from historyapp.core.text import Text
 from historyapp.wire import examples
-from historyapp.wire.base import Page, ResponseModel, shown
+from historyapp.wire.base import Page, ResponseModel, with_example
 
 _SAVED = {
     "id": examples.SESSION, "name": "Failed tests", "query": "command:pytest status:likely_failed",
@@ -18,7 +18,7 @@ _SAVED = {
 class SavedSearchOut(ResponseModel):
     """A query of `GET /search` with a name."""
 
-    model_config = shown(_SAVED)
+    model_config = with_example(_SAVED)
 
     id: UUID
     name: Text
@@ -28,4 +28,4 @@ class SavedSearchOut(ResponseModel):
 
 
 class SavedSearchPage(Page[SavedSearchOut]):
-    model_config = shown({"items": [_SAVED], "next": None})
+    model_config = with_example({"items": [_SAVED], "next": None})

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from historyapp.core.text import Text
 from historyapp.wire import examples
-from historyapp.wire.base import Page, ResponseModel, shown
+from historyapp.wire.base import Page, ResponseModel, with_example
 
 _HIT = {
     "session": examples.SESSION, "title": "Fix the parser", "agent": "fixer", "episode": 1, "position": 3,
@@ -20,7 +20,7 @@ _FACETS = {"tool": [{"value": "read_file", "count": 1}]}
 class SearchItem(ResponseModel):
     """A step that matches, with the text around its first match."""
 
-    model_config = shown(_HIT)
+    model_config = with_example(_HIT)
 
     session: UUID
     title: Text
@@ -30,9 +30,9 @@ class SearchItem(ResponseModel):
     field: str = Field(
         description="The kind of text in the snippet: `input`, `thought`, `answer`, `call`, `result` …"
     )
-    snippet: Text = Field(description="On one line. Empty where the step has no text.")
+    snippet: Text = Field(description="On one line. Empty if the step has no text.")
     marks: list[tuple[int, int]] = Field(
-        description="The matches in the snippet: the first character, and the one after the last."
+        description="The matches in the snippet: the index of the first character, and that after the last."
     )
     status: str = Field(description="The step's status; `likely_failed` if a result looks like a failure.")
     tools: list[Text]
@@ -50,7 +50,7 @@ class FacetValue(ResponseModel):
 
 
 class SearchPageOut(Page[SearchItem]):
-    model_config = shown(
+    model_config = with_example(
         {
             "items": [_HIT],
             "next": None,
@@ -62,8 +62,8 @@ class SearchPageOut(Page[SearchItem]):
     )
 
     facets: dict[str, list[FacetValue]] = Field(
-        description="How many of the `counted` newest hits have each tool, status, agent, model and tag. "
-        "Empty after the first page."
+        description="The number of hits with each tool, status, agent, model and tag, among the `counted` "
+        "newest hits. Empty after the first page."
     )
     counted: int
     counted_all: bool = Field(description="Whether `counted` covers all hits.")
@@ -74,16 +74,16 @@ class SearchPageOut(Page[SearchItem]):
 
 
 class SuggestionOut(ResponseModel):
-    """A text that may take the place of the last word of a query."""
+    """A text that may replace the last word of a query."""
 
-    model_config = shown({"text": "tool:read_file", "detail": ""})
+    model_config = with_example({"text": "tool:read_file", "detail": ""})
 
     text: Text
     detail: str = Field(description="A description of the filter; empty for values and words.")
 
 
 class SuggestionsOut(ResponseModel):
-    model_config = shown({"start": 0, "items": [{"text": "tool:read_file", "detail": ""}]})
+    model_config = with_example({"start": 0, "items": [{"text": "tool:read_file", "detail": ""}]})
 
     start: int = Field(description="The character of `q` at which its last word begins.")
     items: list[SuggestionOut]

@@ -9,15 +9,15 @@ from pydantic import Field
 from historyapp.core.settings import SessionSettings
 from historyapp.core.text import Text
 from historyapp.wire import examples
-from historyapp.wire.base import Page, ResponseModel, shown
+from historyapp.wire.base import Page, ResponseModel, with_example
 
 SessionStatus = Annotated[str, Field(json_schema_extra={"enum": ["live", "finished", "archived"]})]
 
 
 class SessionItem(ResponseModel):
-    """A session as lists show it. Counters are of the live history."""
+    """A session in a list. Counters cover the live history."""
 
-    model_config = shown(examples.SESSION_ITEM)
+    model_config = with_example(examples.SESSION_ITEM)
 
     id: UUID
     title: str
@@ -58,7 +58,7 @@ class SessionItem(ResponseModel):
         "unknown."
     )
     created_at: datetime | None = Field(
-        description="When the run began; null if its transcript has no times."
+        description="When the run started; null if its transcript has no times."
     )
     last_entry_at: datetime | None = Field(
         description="When the newest entry happened, rewinds left out; null if it has no time."
@@ -68,7 +68,7 @@ class SessionItem(ResponseModel):
 class SettingsOut(ResponseModel):
     """How contexts are chosen and steps compressed; see :class:`historyapp.core.settings.SessionSettings`."""
 
-    llm_name: str = Field(description="The model that summarises.")
+    llm_name: str = Field(description="The summary model.")
     max_tokens: int | Literal["window"] | None = Field(
         description="Budget of a context in tokens. `window`: the model's window. Null: no limit."
     )
@@ -80,15 +80,17 @@ class SettingsOut(ResponseModel):
     compression_strategy: str
     max_summary_length: int
     summary_instruction: str | None = Field(
-        description="What `ai_summary` asks of the model. Null: what the project says, or else the default."
+        description="The instruction of `ai_summary`. Null: the project's instruction, or the default."
     )
     compress_automatically: bool
     policy: str
-    format: str | None = Field(description="The format of contexts. Null: that of the model's provider.")
+    format: str | None = Field(
+        description="The format of contexts. Null: the format of the model's provider."
+    )
 
 
 class SessionOut(SessionItem):
-    model_config = shown({
+    model_config = with_example({
         **examples.SESSION_ITEM, "settings": SessionSettings().model_dump(), "metadata": {},
         "instruction": None, "notebook": None,
     })  # fmt: skip
@@ -100,13 +102,13 @@ class SessionOut(SessionItem):
 
 
 class SessionPage(Page[SessionItem]):
-    model_config = shown({"items": [examples.SESSION_ITEM], "next": None})
+    model_config = with_example({"items": [examples.SESSION_ITEM], "next": None})
 
 
 class SessionFacetValue(ResponseModel):
     """A value of a facet, and how many sessions have it."""
 
-    model_config = shown({"value": "fixer", "count": 3})
+    model_config = with_example({"value": "fixer", "count": 3})
 
     value: str
     count: int
@@ -115,9 +117,9 @@ class SessionFacetValue(ResponseModel):
 class SessionFacets(ResponseModel):
     """Each facet's values, the most frequent first, at most 100."""
 
-    model_config = shown(examples.SESSION_FACETS)
+    model_config = with_example(examples.SESSION_FACETS)
 
-    total: int = Field(description="Sessions of the list.")
+    total: int = Field(description="The number of sessions that match.")
     status: list[SessionFacetValue]
     agent: list[SessionFacetValue]
     model: list[SessionFacetValue]

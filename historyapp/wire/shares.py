@@ -6,19 +6,19 @@ from uuid import UUID
 from pydantic import Field
 
 from historyapp.wire import examples
-from historyapp.wire.base import Page, ResponseModel, shown
+from historyapp.wire.base import Page, ResponseModel, with_example
 
 STATES = ("usable", "expired", "revoked")
 
 
 class ShareOut(ResponseModel):
-    """A link that shows a session to whoever has it."""
+    """A link that shows a session to anyone who has it."""
 
-    model_config = shown(examples.SHARE)
+    model_config = with_example(examples.SHARE)
 
     id: UUID
     as_of: int | None = Field(
-        description="The position that it shows; null: the whole session, including later entries."
+        description="The position that the link shows; null: the whole session, including later entries."
     )
     takes: bool = Field(description="Whether it shows steps that rewinds cut off.")
     inputs: bool = Field(description="Whether it shows text that people wrote, and system instructions.")
@@ -32,12 +32,12 @@ class ShareOut(ResponseModel):
 
 
 class NewShareOut(ShareOut):
-    """A new link. Its address is not shown again by the API."""
+    """A new link. Only this response contains its URL."""
 
-    model_config = shown({**examples.SHARE, "url": "https://playhead.example/s/AZfH2y4Ae…Zg=/"})
+    model_config = with_example({**examples.SHARE, "url": "https://playhead.example/s/AZfH2y4Ae…Zg=/"})
 
-    url: str = Field(description="The address of the link. Anyone who has it can open the session.")
+    url: str = Field(description="Anyone who has this URL can open the session.")
 
 
 class SharePage(Page[ShareOut]):
-    model_config = shown({"items": [examples.SHARE], "next": None})
+    model_config = with_example({"items": [examples.SHARE], "next": None})

@@ -1,4 +1,4 @@
-"""Snapshots of contexts that were served, and what changed between two."""
+"""Snapshots of contexts that were served, and the differences of two snapshots."""
 
 from datetime import datetime
 from typing import Any
@@ -8,12 +8,12 @@ from pydantic import Field
 
 from historyapp.core.text import Text
 from historyapp.wire import examples
-from historyapp.wire.base import Page, ResponseModel, shown
+from historyapp.wire.base import Page, ResponseModel, with_example
 from historyapp.wire.contexts import ManifestOut, SegmentOut
 
 
 class SnapshotTokens(ResponseModel):
-    """Input tokens, as far as each is known."""
+    """Input tokens of a context."""
 
     estimated: int
     counted: int | None = Field(description="Tokens by the provider's count endpoint.")
@@ -40,7 +40,9 @@ class SnapshotItem(ResponseModel):
 
 
 class SnapshotOut(SnapshotItem):
-    model_config = shown({**examples.SNAPSHOT, "settings": {}, "tools": [], "manifest": examples.MANIFEST})
+    model_config = with_example(
+        {**examples.SNAPSHOT, "settings": {}, "tools": [], "manifest": examples.MANIFEST}
+    )
 
     settings: dict[Text, Any]
     tools: list[dict[Text, Any]]
@@ -48,13 +50,13 @@ class SnapshotOut(SnapshotItem):
 
 
 class SnapshotPage(Page[SnapshotItem]):
-    model_config = shown({"items": [examples.SNAPSHOT], "next": None})
+    model_config = with_example({"items": [examples.SNAPSHOT], "next": None})
 
 
 class RebuiltRequestOut(ResponseModel):
     """A request rebuilt from the log, with the settings of the snapshot."""
 
-    model_config = shown({
+    model_config = with_example({
         "request": examples.CONTEXT["request"], "sha256": examples.CONTEXT["sha256"],
         "served_sha256": examples.CONTEXT["sha256"], "matches": True, "note": None,
     })  # fmt: skip
@@ -81,22 +83,24 @@ class PrefixDiffOut(ResponseModel):
     first_difference: int | None = Field(
         description="The first byte of the later request that differs; null if the requests are equal."
     )
-    share: float = Field(description="The share of the later request's bytes that are before it.")
+    share: float = Field(
+        description="The share of the later request's bytes that precede the first difference."
+    )
 
 
 class CacheEffectOut(ResponseModel):
-    reusable_tokens: int = Field(description="Tokens of the later request in a provider's prompt cache.")
+    reusable_tokens: int = Field(description="Tokens of the later request that a prompt cache could serve.")
     saved: float | str = Field(
-        description="US dollars, against a request without a cache; negative if the cache costs more than "
-        'it saves. `"unknown"` if the model has no known price.'
+        description="US dollars saved compared with a request without a cache; negative if the cache costs "
+        'more than it saves. `"unknown"` if the model has no known price.'
     )
     prices_as_of: str
 
 
 class SnapshotDiffOut(ResponseModel):
-    """What changed from the earlier of two snapshots to the later one."""
+    """The changes from the earlier to the later snapshot."""
 
-    model_config = shown({
+    model_config = with_example({
         "earlier": examples.CONTEXT["snapshot"], "later": "0197c7e2-0c2d-7a10-8b11-0a1b2c3d4e60",
         "segments": {
             "added": [{"source": "step", "step": 1, "form": "full", "tokens": 31}],

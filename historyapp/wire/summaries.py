@@ -7,18 +7,18 @@ from pydantic import Field
 
 from historyapp.core.text import Text
 from historyapp.wire import examples
-from historyapp.wire.base import MONEY, Page, ResponseModel, shown
+from historyapp.wire.base import MONEY, Page, ResponseModel, with_example
 
 
 class SummaryOut(ResponseModel):
-    model_config = shown(examples.SUMMARY)
+    model_config = with_example(examples.SUMMARY)
 
     id: UUID
     from_step: int
     to_step: int
     first_position: int
     last_position: int
-    level: int = Field(description="1: one step, 2: a range, 3 and more: a digest of summaries.")
+    level: int = Field(description="1: of one step. 2: of a range of steps. 3 or more: of other summaries.")
     text: Text
     key_points: list[Text]
     strategy: str
@@ -27,9 +27,11 @@ class SummaryOut(ResponseModel):
     tokens_after: int
     made_at: int = Field(description="The session's head when the summary was made.")
     money: float | str | None = Field(description=f"{MONEY} Null: no model was used.")
-    run: UUID | None = Field(description="The compression that made it; null if none did.")
+    run: UUID | None = Field(
+        description="The compression that created the summary; null if a client wrote it."
+    )
     created_at: datetime
 
 
 class SummaryPage(Page[SummaryOut]):
-    model_config = shown({"items": [examples.SUMMARY], "next": None})
+    model_config = with_example({"items": [examples.SUMMARY], "next": None})

@@ -1,23 +1,23 @@
-"""What an import found in its files."""
+"""The result of an import: the sessions and the skipped records of each file."""
 
 from uuid import UUID
 
 from pydantic import Field
 
 from historyapp.wire import examples
-from historyapp.wire.base import ResponseModel, shown
+from historyapp.wire.base import ResponseModel, with_example
 
 
 class ImportedSessionOut(ResponseModel):
     id: UUID
-    source_id: str = Field(description="Its id in the file.")
+    source_id: str = Field(description="The session's id in the file.")
     title: str
-    new: bool = Field(description="False if it had been imported before.")
+    new: bool = Field(description="False if the session was imported before.")
     entries: int
     steps: int
     calls: int
     results: int
-    unpaired_calls: int = Field(description="Calls without a result.")
+    unpaired_calls: int = Field(description="Tool calls without a result.")
     unpaired_results: int = Field(description="Results without a matching tool call in their step.")
     added: int = Field(description="Entries that this import added.")
 
@@ -39,6 +39,6 @@ class FileOut(ResponseModel):
 
 
 class ImportOut(ResponseModel):
-    model_config = shown({"files": [examples.IMPORTED_FILE]})
+    model_config = with_example({"files": [examples.IMPORTED_FILE]})
 
     files: list[FileOut]

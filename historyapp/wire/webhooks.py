@@ -1,4 +1,4 @@
-"""Webhooks: addresses that a project's events are sent to, and their deliveries."""
+"""Webhooks: URLs to which a project's events are sent, and their deliveries."""
 
 from datetime import datetime
 from uuid import UUID
@@ -6,16 +6,16 @@ from uuid import UUID
 from pydantic import Field
 
 from historyapp.wire import examples
-from historyapp.wire.base import Page, ResponseModel, shown
+from historyapp.wire.base import Page, ResponseModel, with_example
 
 WEBHOOK_STATES = ("active", "paused", "off")
 DELIVERY_STATES = ("pending", "succeeded", "failed")
 
 
 class WebhookOut(ResponseModel):
-    """An address, the events that it gets, and whether they arrive."""
+    """A URL, the events that are sent to it, and whether they arrive."""
 
-    model_config = shown(examples.WEBHOOK)
+    model_config = with_example(examples.WEBHOOK)
 
     id: UUID
     url: str
@@ -24,37 +24,39 @@ class WebhookOut(ResponseModel):
     state: str = Field(
         json_schema_extra={"enum": list(WEBHOOK_STATES)},
         description="`off`: the server switched it off, because every attempt of three days failed or the "
-        "target answered 410. `note` says which.",
+        "target responded with 410. `note` says which.",
     )
-    note: str = Field(description="Why it was switched off, or which events it missed.")
-    waiting: int = Field(description="Deliveries that have not arrived yet and will be tried again.")
-    failures: int = Field(description="Attempts that failed since the last one that succeeded.")
+    note: str = Field(description="Why the webhook was switched off, or which events it missed.")
+    waiting: int = Field(description="Deliveries that have not arrived yet and will be retried.")
+    failures: int = Field(description="Failed attempts since the last success.")
     failing_since: datetime | None
     last_success_at: datetime | None
     created_at: datetime
-    secret_generation: int = Field(description="1 for its first secret, one more after each rotation.")
+    secret_generation: int = Field(description="1 for the first secret; each rotation adds 1.")
     old_secret_until: datetime | None = Field(
-        description="After a rotation: until when deliveries are also signed with the previous secret. "
-        "Otherwise null."
+        description="After a rotation: the time until which deliveries are also signed with the previous "
+        "secret. Otherwise null."
     )
 
 
 class NewWebhookOut(WebhookOut):
     """A webhook with its secret, which no other response has."""
 
-    model_config = shown({**examples.WEBHOOK, "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw9TXHzFLZEsA="})
+    model_config = with_example(
+        {**examples.WEBHOOK, "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw9TXHzFLZEsA="}
+    )
 
     secret: str = Field(description="The key with which the receiver verifies signatures. Keep it secret.")
 
 
 class WebhookPage(Page[WebhookOut]):
-    model_config = shown({"items": [examples.WEBHOOK], "next": None})
+    model_config = with_example({"items": [examples.WEBHOOK], "next": None})
 
 
 class AttemptOut(ResponseModel):
-    """One request to the address."""
+    """One request to the webhook's URL."""
 
-    model_config = shown(examples.WEBHOOK_ATTEMPT)
+    model_config = with_example(examples.WEBHOOK_ATTEMPT)
 
     at: datetime
     status: int | None = Field(description="The status of the target's response; null: no response.")
@@ -66,7 +68,7 @@ class AttemptOut(ResponseModel):
 class DeliveryOut(ResponseModel):
     """One event that is sent to a webhook."""
 
-    model_config = shown(examples.DELIVERY)
+    model_config = with_example(examples.DELIVERY)
 
     id: str = Field(description="The header `webhook-id`, the same at every attempt.")
     event: str
@@ -74,7 +76,7 @@ class DeliveryOut(ResponseModel):
     state: str = Field(json_schema_extra={"enum": list(DELIVERY_STATES)})
     attempts: int
     next_attempt_at: datetime | None = Field(
-        description="The earliest time of the next attempt: a delivery waits for the earlier ones of its "
+        description="The earliest time of the next attempt: a delivery waits for earlier deliveries of its "
         "session. Null: the delivery has ended, or the webhook is not active."
     )
     created_at: datetime
@@ -83,13 +85,13 @@ class DeliveryOut(ResponseModel):
 
 
 class FullDeliveryOut(DeliveryOut):
-    """A delivery with what is sent."""
+    """A delivery with its body and its attempts."""
 
-    model_config = shown({**examples.DELIVERY, **examples.DELIVERY_BODY})
+    model_config = with_example({**examples.DELIVERY, **examples.DELIVERY_BODY})
 
     body: str = Field(description="The body of every attempt, exactly as it is signed.")
     log: list[AttemptOut] = Field(description="The newest 10 attempts, oldest first.")
 
 
 class DeliveryPage(Page[DeliveryOut]):
-    model_config = shown({"items": [examples.DELIVERY], "next": None})
+    model_config = with_example({"items": [examples.DELIVERY], "next": None})

@@ -6,13 +6,13 @@ from uuid import UUID
 from pydantic import Field
 
 from historyapp.wire import examples
-from historyapp.wire.base import Page, ResponseModel, shown
+from historyapp.wire.base import Page, ResponseModel, with_example
 
 
 class WhatIfOut(ResponseModel):
-    """How a context is built. Null means what the session's settings say."""
+    """How a context is built. Null: the session's setting."""
 
-    model_config = shown(examples.WHAT_IF)
+    model_config = with_example(examples.WHAT_IF)
 
     id: UUID
     name: str
@@ -26,4 +26,4 @@ class WhatIfOut(ResponseModel):
 
 
 class WhatIfPage(Page[WhatIfOut]):
-    model_config = shown({"items": [examples.WHAT_IF], "next": None})
+    model_config = with_example({"items": [examples.WHAT_IF], "next": None})
