@@ -72,7 +72,7 @@ def _results_of(path: Path, name: str) -> Iterator[Recorded]:
                 open_steps[operation.session] = Progress.begin(body), body
             elif isinstance(body, ToolResults) and operation.session in open_steps:
                 progress, output = open_steps[operation.session]
-                progress, answered = progress.take(body.results)
+                progress, answered = progress.add_results(body.results)
                 open_steps[operation.session] = progress, output
                 calls = {call.id: call for call in output.tool_calls}
                 for index, (result, ids) in enumerate(answered):

@@ -7,9 +7,9 @@ from pydantic.json_schema import SkipJsonSchema
 
 from historyapp.core.entries import (
     ErrorDetails,
-    GivenThoughts,
     ModelOutput,
     StoredModel,
+    ThoughtsInput,
     ToolCall,
     ToolResult,
     UseTool,
@@ -34,24 +34,23 @@ class ActionProposal(BaseModel):
     def _check_unknown_fields(cls, value: Any) -> Any:
         return check_unknown_fields(cls, value)
 
-    thoughts: GivenThoughts = None
+    thoughts: ThoughtsInput = None
     use_tool: UseTool
     raw_message: SkipJsonSchema[dict[str, Any] | None] = Field(default=None)
     """The assistant message as the provider returned it: ``content`` and ``tool_calls``."""
 
 
 def output_of(proposal: ActionProposal) -> ModelOutput:
-    """The log entry for a proposal, completed from its raw message."""
-    return completed(
+    """The log entry for a proposal, with missing fields taken from its raw message."""
+    return with_raw_message_fields(
         ModelOutput(thoughts=proposal.thoughts, use_tool=proposal.use_tool, raw_message=proposal.raw_message)
     )
 
 
-def completed(output: ModelOutput) -> ModelOutput:
-    """The output, with missing text, thoughts, calls and reasoning taken from its raw message.
+def with_raw_message_fields(output: ModelOutput) -> ModelOutput:
+    """The output, with missing text, thoughts, tool calls and reasoning taken from its raw message.
 
-    Given fields and the raw message stay unchanged. Every append uses this, except for transcripts.
-    Entries that are stored already stay as they are.
+    Other fields and the raw message stay unchanged. Every append uses this, except for transcripts.
     """
     if output.raw_message is None:
         return output
@@ -89,7 +88,7 @@ def from_exception(exception: BaseException) -> ErrorDetails:
     """An exception as data. Works for every exception, also one whose ``str``, ``repr`` or ``args`` fail."""
     try:
         arguments = list(exception.args)
-    except Exception:  # noqa: BLE001 a class may have put anything in its place
+    except Exception:  # noqa: BLE001 a class may have replaced ``args``
         arguments = []
     args: list[Any] = []
     for argument in arguments:
@@ -98,18 +97,18 @@ def from_exception(exception: BaseException) -> ErrorDetails:
             is_json = is_json and not depth_exceeds(argument, _MAX_DEPTH) and bool(dump_json(argument))
         except DUMP_ERRORS:
             is_json = False
-        args.append(argument if is_json else _safely(repr, argument))
+        args.append(argument if is_json else _as_text(repr, argument))
     return ErrorDetails(
         args=args,
-        message=_safely(str, exception),
+        message=_as_text(str, exception),
         exception_type=type(exception).__name__,
-        repr=_safely(repr, exception),
+        repr=_as_text(repr, exception),
     )
 
 
-def _safely(show: type[str] | Any, value: object) -> str:
+def _as_text(to_text: type[str] | Any, value: object) -> str:
     try:
-        return str(show(value))
+        return str(to_text(value))
     except Exception:  # noqa: BLE001 a broken __str__ or __repr__ may raise anything
         return f"<{type(value).__name__} that cannot be shown>"
 

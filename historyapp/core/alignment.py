@@ -23,10 +23,10 @@ class Pair(NamedTuple):
 
 
 def align(a: Sequence[Sequence[Hashable]], b: Sequence[Sequence[Hashable]]) -> list[Pair]:
-    """Every step of both sides once, in the order of both; in a gap, the steps of ``a`` come first.
+    """Pairs all steps of both sides, in the order of both. Between two matches, steps of ``a`` come first.
 
     Args:
-        a: for each step its keys, the strongest first. All steps have as many keys.
+        a: for each step its keys, the strongest first. All steps have the same number of keys.
 
     Raises:
         ValueError: for more than :data:`MAX_ALIGNED` steps.
@@ -43,30 +43,30 @@ def align(a: Sequence[Sequence[Hashable]], b: Sequence[Sequence[Hashable]]) -> l
 def _aligned(
     a: Sequence[Sequence[Hashable]],
     b: Sequence[Sequence[Hashable]],
-    of_a: range,
-    of_b: range,
+    range_a: range,
+    range_b: range,
     keys: list[int],
 ) -> list[Pair]:
-    """Aligns a part of each side by the given keys."""
-    if not of_a or not of_b or not keys:
-        return [*(Pair(index, None) for index in of_a), *(Pair(None, index) for index in of_b)]
+    """Aligns a range of each side by the given keys."""
+    if not range_a or not range_b or not keys:
+        return [*(Pair(index, None) for index in range_a), *(Pair(None, index) for index in range_b)]
     key, *weaker = keys
-    matches = common_subsequence([a[index][key] for index in of_a], [b[index][key] for index in of_b])
+    matches = common_subsequence([a[index][key] for index in range_a], [b[index][key] for index in range_b])
     pairs: list[Pair] = []
     next_a, next_b = 0, 0
-    for in_a, in_b in [*matches, (len(of_a), len(of_b))]:
-        pairs += _aligned(a, b, of_a[next_a:in_a], of_b[next_b:in_b], weaker)
-        if in_a < len(of_a):
-            pairs.append(Pair(of_a[in_a], of_b[in_b]))
-        next_a, next_b = in_a + 1, in_b + 1
+    for match_a, match_b in [*matches, (len(range_a), len(range_b))]:
+        pairs += _aligned(a, b, range_a[next_a:match_a], range_b[next_b:match_b], weaker)
+        if match_a < len(range_a):
+            pairs.append(Pair(range_a[match_a], range_b[match_b]))
+        next_a, next_b = match_a + 1, match_b + 1
     return pairs
 
 
 def common_subsequence(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tuple[int, int]]:
-    """The places of a longest common subsequence, ascending.
+    """The pairs of indexes of a longest common subsequence, ascending.
 
     rapidfuzz does the same in C++: for 500 steps with 500 it took 0.1 ms in place of 0.3 ms (2026-11-25). It
-    compares only hashes, so that unlike steps can match, and takes 12 MB of disk and 4 MB of each process.
+    compares only hashes, so that different steps can match, and takes 12 MB of disk and 4 MB of each process.
 
     Source: Hyyrö, "Bit-parallel LCS-length computation revisited" (2004). A row of the usual table is one
     integer: a zero bit marks where the length grows.
@@ -81,28 +81,28 @@ def common_subsequence(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tup
     positions_of = defaultdict[Hashable, int](int)
     for index in range(width):
         positions_of[b[start + index]] |= 1 << index
-    full = row = (1 << width) - 1
+    all_bits = row = (1 << width) - 1
     rows: list[int] = []
     for value in a[start : len(a) - end]:
         matching = row & positions_of.get(value, 0)
-        row = ((row + matching) | (row - matching)) & full
+        row = ((row + matching) | (row - matching)) & all_bits
         rows.append(row)
-    middle = [(start + in_a, start + in_b) for in_a, in_b in _traced(rows, width)]
-    last = [(len(a) - end + n, len(b) - end + n) for n in range(end)]
-    return [*((index, index) for index in range(start)), *middle, *last]
+    middle = [(start + index_a, start + index_b) for index_a, index_b in _trace_matches(rows, width)]
+    ending = [(len(a) - end + offset, len(b) - end + offset) for offset in range(end)]
+    return [*((index, index) for index in range(start)), *middle, *ending]
 
 
-def _traced(rows: Sequence[int], width: int) -> list[tuple[int, int]]:
+def _trace_matches(rows: Sequence[int], width: int) -> list[tuple[int, int]]:
     """The matches, read from the table's last row back to its first."""
     matches: list[tuple[int, int]] = []
-    in_a, in_b = len(rows), width
-    while in_a and in_b:
-        bit = 1 << (in_b - 1)
-        if rows[in_a - 1] & bit:
-            in_b -= 1
+    index_a, index_b = len(rows), width
+    while index_a and index_b:
+        bit = 1 << (index_b - 1)
+        if rows[index_a - 1] & bit:
+            index_b -= 1
             continue
-        in_a -= 1
-        if in_a == 0 or rows[in_a - 1] & bit:
-            in_b -= 1
-            matches.append((in_a, in_b))
+        index_a -= 1
+        if index_a == 0 or rows[index_a - 1] & bit:
+            index_b -= 1
+            matches.append((index_a, index_b))
     return matches[::-1]

@@ -1,6 +1,6 @@
 """Counts the tokens of a whole request: system, notebook, tools, messages, overhead, images.
 
-Each text, call, result and image costs its own tokens and a share of overhead. So
+Each text, tool call, result and image costs its own tokens and a share of overhead. So
 costs add up: a policy adds what it chooses, and the sum is what :meth:`RequestMeter.total` finds in the
 rendered request. Texts are counted exactly for OpenAI's models; overhead is an upper bound, and counts for
 other models are estimates. Each format reads the texts of its items and counts their tokens.
@@ -26,7 +26,7 @@ Measured for Claude: in 374 model calls of recorded Claude Code sessions, the re
 1.25 times our count (the median of each model)."""
 
 
-class Fixed(NamedTuple):
+class FixedTokens(NamedTuple):
     """Tokens of the parts with which every context of a session begins."""
 
     system: int
@@ -55,7 +55,7 @@ class RequestMeter:
         return rendered._replace(tokens=self.items(rendered.items))
 
     def with_reasoning(self, rendered: Rendered, output: ModelOutput) -> Rendered:
-        """A turn that was written without reasoning, with all of it as it was recorded."""
+        """A turn that was written without reasoning, now with all of its recorded reasoning."""
         leaves = self._format.reasoning_leaves(own_blocks(self._format, output))
         tokens = rendered.tokens + self._format.price(leaves, self.count, self.factor)
         return rendered._replace(items=self._format.with_reasoning(rendered.items, output), tokens=tokens)
@@ -64,15 +64,19 @@ class RequestMeter:
         """Tokens of a text as a message of its own; 0 if it is blank."""
         return self.write(InputMessage(0, text)).tokens
 
-    def fixed(self, system: str, notebook: str, tools: Sequence[Definition] = ()) -> Fixed:
+    def fixed(self, system: str, notebook: str, tools: Sequence[Definition] = ()) -> FixedTokens:
         """Tokens of the parts with which every context begins.
 
         Raises:
             Invalid: when a tool's definition is not valid.
         """
-        first, second = (self.write(InputMessage(0, text, "system")).tokens for text in (system, notebook))
-        shaped = self._format.tools(tools)
-        return Fixed(first, second, self._format.tools_price(shaped, self.count, self.factor))
+        system_tokens, notebook_tokens = (
+            self.write(InputMessage(0, text, "system")).tokens for text in (system, notebook)
+        )
+        definitions = self._format.tools(tools)
+        return FixedTokens(
+            system_tokens, notebook_tokens, self._format.tools_price(definitions, self.count, self.factor)
+        )
 
     @property
     def reserve(self) -> int:
@@ -113,7 +117,7 @@ def meter_for(format: str, model: str = "", factor: float | None = None) -> Requ
     """
     format_named(format)
     if factor is None:
-        is_counted = encoding_for(model) is not None or not (model or format == "anthropic_messages")
-        claude = format == "anthropic_messages" or "claude" in model.lower()
-        factor = 1.0 if is_counted else FACTORS["anthropic" if claude else "unknown"]
+        is_exact = encoding_for(model) is not None or not (model or format == "anthropic_messages")
+        is_claude = format == "anthropic_messages" or "claude" in model.lower()
+        factor = 1.0 if is_exact else FACTORS["anthropic" if is_claude else "unknown"]
     return RequestMeter(format, counter_for(model), factor)

@@ -1,6 +1,6 @@
-"""What a tool call is about: its kind, its target in one line, and the files that it names.
+"""The subject of a tool call: its kind, its target in one line, and the files that it names.
 
-Agents name their tools differently, so the shape of the arguments decides before the name does.
+Agents name their tools differently, so the shape of the arguments is checked before the name.
 """
 
 import re
@@ -80,7 +80,7 @@ PATCHED_FILE = (
 )
 """The beginnings of lines in a patch that name a file."""
 _WRITERS = {"create", "edit"}
-"""Tools of SWE-agent that change a file; ``edit`` changes the one that was opened last and names none."""
+"""Tools of SWE-agent that change a file; ``edit`` changes the file that was opened last."""
 _OPENERS = {"create", "open"}
 """Tools and commands of SWE-agent after which ``edit`` changes the file that they name."""
 _MAX_FILES = 20
@@ -114,7 +114,7 @@ def call_subject(name: str, arguments: Any) -> CallSubject:
 
 
 def command_line(arguments: Any) -> str:
-    """The command line of a call of a shell. If a script runs commands: these commands, one on each line."""
+    """The command line of a shell call. For a script that runs commands: these commands, one per line."""
     text = _command(arguments) if isinstance(arguments, Mapping) else arguments
     if not isinstance(text, str):
         return ""
@@ -158,9 +158,9 @@ def _first_word(words: str) -> str:
 
 def _object_subject(name: str, arguments: Mapping[str, Any]) -> CallSubject:
     path, pattern = _text(arguments, PATHS), _text(arguments, _PATTERNS)
-    editing = _EDITOR_COMMANDS.get(str(arguments.get("command"))) if path else None
-    if editing:
-        return _file_subject(editing, path)
+    editor_kind = _EDITOR_COMMANDS.get(str(arguments.get("command"))) if path else None
+    if editor_kind:
+        return _file_subject(editor_kind, path)
     names = arguments.keys()
     if not _CHANGES.isdisjoint(names) or (path and not _CHANGES_WITH_PATH.isdisjoint(names)):
         files = _changed_files(arguments, path)
@@ -170,7 +170,7 @@ def _object_subject(name: str, arguments: Mapping[str, Any]) -> CallSubject:
     if name in AGENTS or "subagent_type" in arguments:
         return CallSubject("agent", preview(_text(arguments, ("description", "title", *TASKS))))
     if name in _PLANNERS or not names.isdisjoint(_LISTS_OF_TASKS):
-        return CallSubject("plan", preview(_plan(arguments)))
+        return CallSubject("plan", preview(_plan_target(arguments)))
     if command := _command(arguments):
         if files := _patched_files(command):
             return CallSubject("edit", preview(files[0]), files)
@@ -211,7 +211,7 @@ def _texts(values: Iterable[Any]) -> Iterator[str]:
 
 
 def _text(arguments: Mapping[str, Any], keys: Iterable[str]) -> str:
-    """The first of some arguments that is a text, or whose first item is one."""
+    """The first argument in ``keys`` that is a text, or a list that begins with one."""
     for key in keys:  # a loop: generators take three times as long, and every append waits for this
         if key not in arguments:
             continue
@@ -237,8 +237,8 @@ def _command(arguments: Mapping[str, Any]) -> str:
     return ""
 
 
-def _plan(arguments: Mapping[str, Any]) -> str:
-    """How far a list of tasks is, and the task that is in progress; of another call its text."""
+def _plan_target(arguments: Mapping[str, Any]) -> str:
+    """The progress of a list of tasks and its current task. Without such a list: the first text."""
     tasks = next((arguments[key] for key in _LISTS_OF_TASKS if isinstance(arguments.get(key), list)), None)
     if not tasks:
         if isinstance(task := arguments.get("taskId"), str | int) and _text(arguments, ("status",)):
@@ -250,9 +250,9 @@ def _plan(arguments: Mapping[str, Any]) -> str:
         return text.partition("\n")[0].lstrip("# ") if text.startswith("#") else text
     tasks = [task for task in tasks if isinstance(task, Mapping)]
     done = sum(task.get("status") in ("completed", "done") for task in tasks)
-    doing: Mapping[str, Any] = next((task for task in tasks if task.get("status") == "in_progress"), {})
-    now = _text(doing, ("activeForm", "content", "step", "title"))
-    return f"{done} of {len(tasks)} done" + (f" · {now}" if now else "")
+    current: Mapping[str, Any] = next((task for task in tasks if task.get("status") == "in_progress"), {})
+    task_text = _text(current, ("activeForm", "content", "step", "title"))
+    return f"{done} of {len(tasks)} done" + (f" · {task_text}" if task_text else "")
 
 
 def _changed_files(arguments: Mapping[str, Any], path: str) -> tuple[str, ...]:
@@ -268,14 +268,14 @@ def _changed_files(arguments: Mapping[str, Any], path: str) -> tuple[str, ...]:
 
 
 def patch_lines(text: str) -> list[str]:
-    """The lines of a patch; also of one in a string of a script, where ``\\n`` ends a line."""
+    """The lines of a patch. In a string of a script, ``\\n`` ends a line."""
     if "*** Begin Patch\\n" in text:
         text = text.replace("\\n", "\n")
     return text.splitlines()
 
 
 def _patched_files(text: str) -> tuple[str, ...]:
-    """The files that a patch changes; none if the text is no patch."""
+    """The files that a patch changes; empty if the text is not a patch."""
     if "*** Begin Patch" not in text and not text.startswith(("--- ", "diff --git ")):
         return ()
     paths: dict[str, None] = {}

@@ -1,4 +1,4 @@
-"""Texts larger than a model's window: cut at sentence ends into near-equal chunks, condensed in few passes.
+"""Splits texts larger than a model's window at sentence ends into near-equal chunks, and condenses them.
 
 Only the text near a cut is searched for sentence ends, so that five megabytes take a second. For every text,
 no chunk exceeds its limit, and there are at most ``MAX_PASSES`` passes with ``MAX_CALLS`` model calls in all.
@@ -15,12 +15,12 @@ OVERLAP = 200
 """The maximum number of tokens that a chunk shares with the chunk before it."""
 MAX_CALLS = 32
 MAX_PASSES = 3
-LOOK = 2_000
-"""The characters before and after a cut in which a sentence end is searched."""
-_MIN_WITH_OVERLAP = 16  # chunks below this many tokens share nothing
+SEARCHED = 2_000
+"""Characters before and after a cut that are searched for a sentence end."""
+_MIN_WITH_OVERLAP = 16  # smaller chunks do not overlap
 _TRIES = 12
-_PLANNED_SHARE = 0.95  # share of a chunk that is planned: a cut before its goal then needs no extra chunk
-_MAX_SHARE_LEFT = 0.8  # a pass must reduce a text to this share of its size, otherwise it did not help
+_PLANNED_SHARE = 0.95  # chunks are planned this full, so that an early cut needs no extra chunk
+_MAX_SHARE_LEFT = 0.8  # if a pass leaves more of a text, no further pass is tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,45 +46,47 @@ def split(text: str, limit: int, segmentation: Segmentation, overlap: int = OVER
     more tokens than a limit below four.
     """
     shared = min(overlap, limit // 8) if limit >= _MIN_WITH_OVERLAP else 0
-    rest = segmentation.count(text)
-    room = max(1, limit - shared)
-    parts = ceil(rest / (_PLANNED_SHARE * room)) + 1
+    tokens_left = segmentation.count(text)
+    new_tokens = max(1, limit - shared)
+    chunks_left = ceil(tokens_left / (_PLANNED_SHARE * new_tokens)) + 1
     start = covered = 0
     while covered < len(text):
-        parts = max(1, parts - 1, ceil(rest / room))
-        target = min(limit, ceil(rest / parts) + (shared if start < covered else 0))
-        end = _end(text, start, target, limit, segmentation)
+        chunks_left = max(1, chunks_left - 1, ceil(tokens_left / new_tokens))
+        target = min(limit, ceil(tokens_left / chunks_left) + (shared if start < covered else 0))
+        end = _chunk_end(text, start, target, limit, segmentation)
         if end <= covered:
             start = covered
-            end = _end(text, start, target, limit, segmentation)
+            end = _chunk_end(text, start, target, limit, segmentation)
         yield Chunk(start, end, text[start:end])
-        rest = max(1, rest - segmentation.count(text[covered:end]))
+        tokens_left = max(1, tokens_left - segmentation.count(text[covered:end]))
         covered = end
         start = max(start + 1, _overlap_start(text, end, shared, segmentation)) if shared else end
 
 
-def _end(text: str, start: int, target: int, limit: int, segmentation: Segmentation) -> int:
+def _chunk_end(text: str, start: int, target: int, limit: int, segmentation: Segmentation) -> int:
     """Where the chunk from ``start`` ends: the sentence end nearest to ``target`` tokens, if one is near."""
     count = segmentation.count
-    goal = end_within(text, start, target, count)
-    if goal == len(text):
-        return goal
-    max_end = end_within(text, start, limit, count) if target < limit else goal
-    look = min(LOOK, goal - start)
-    first, last = max(start + 1, goal - look), min(max_end, goal + look)
-    if last == len(text) and count(text[goal:]) * 4 < target:
+    target_end = end_within(text, start, target, count)
+    if target_end == len(text):
+        return target_end
+    max_end = end_within(text, start, limit, count) if target < limit else target_end
+    searched = min(SEARCHED, target_end - start)
+    first, last = max(start + 1, target_end - searched), min(max_end, target_end + searched)
+    if last == len(text) and count(text[target_end:]) * 4 < target:
         return last
     position, ends = first, []
-    for sentence in segmentation.sentences(text[first : last + look]):
+    for sentence in segmentation.sentences(text[first : last + searched]):
         position += len(sentence)
         ends.append(position)
-    near = [end for end in ends if start + (goal - start) // 2 < end <= last]
-    for end in sorted(near, key=lambda end: abs(end - goal))[:3]:
+    candidates = [end for end in ends if start + (target_end - start) // 2 < end <= last]
+    for end in sorted(candidates, key=lambda end: abs(end - target_end))[:3]:
         if count(text[start:end]) <= limit:
             return end
     # Logs have lines and no sentences.
-    line = text.rfind("\n", first, goal) + 1
-    return line if line > start + (goal - start) // 2 and count(text[start:line]) <= limit else goal
+    line = text.rfind("\n", first, target_end) + 1
+    return (
+        line if line > start + (target_end - start) // 2 and count(text[start:line]) <= limit else target_end
+    )
 
 
 def _overlap_start(text: str, end: int, tokens: int, segmentation: Segmentation) -> int:
@@ -129,24 +131,24 @@ def summarise_long(
 ) -> str:
     """The text condensed to at most ``limit`` tokens; unchanged if it already fits.
 
-    ``summarise`` makes one chunk short. ``shorten`` keeps the given number of characters of a text and
+    ``summarise`` summarises one chunk. ``shorten`` keeps the given number of characters of a text and
     says what is left out. It is used if there would be more chunks than calls, or if summaries are as long
     as their texts.
     """
-    calls = MAX_CALLS
+    calls_left = MAX_CALLS
     for _ in range(MAX_PASSES):
         size = segmentation.count(text)
         if size <= limit:
             return text
-        room = calls * limit // 2
+        room = calls_left * limit // 2
         if room <= limit:
             break
         if size > room:
             text = _shortened(text, room, shorten, segmentation.count)
         chunks = list(split(text, limit, segmentation))
-        if len(chunks) > calls:
+        if len(chunks) > calls_left:
             break
-        calls -= len(chunks)
+        calls_left -= len(chunks)
         text = "\n\n".join(summarise(chunk.text) for chunk in chunks)
         if segmentation.count(text) > _MAX_SHARE_LEFT * size:
             break

@@ -32,7 +32,7 @@ _VIEWING_GIT = {
 
 
 def programs_of(command: str) -> tuple[str, ...]:
-    """The names of the programs that a command line runs, each once, at most 12. ``git`` has its command."""
+    """The programs that a command line runs, each once, at most 12; ``git`` with its subcommand."""
     programs: dict[str, None] = {}
     text = _unquoted(command[:_MAX_COMMAND])
     for mark in ("&&", "||", ";", "|", "&"):
@@ -50,14 +50,15 @@ def only_print(programs: Sequence[str]) -> bool:
     """Whether these programs only print existing text, so that an error in their output is not their own.
     False if there are no programs."""
     for program in programs:
-        name, _, sub = program.partition(" ")
-        if not (sub in _VIEWING_GIT if name == "git" else name.lower() in _VIEWERS):
+        name, _, subcommand = program.partition(" ")
+        if not (subcommand in _VIEWING_GIT if name == "git" else name.lower() in _VIEWERS):
             return False
     return bool(programs)
 
 
 def exit_code_of(command: str) -> Literal["", "last", "all"]:
-    """Which commands of a line its exit code covers. In a pipe, the others may have failed."""
+    """The commands of a line that exit code 0 proves to be successful. Empty if the line ends in a pipe, in
+    which an earlier program may have failed, or is too long to be read."""
     text = _unquoted(command[:_MAX_COMMAND]).replace("&&", " ").strip()
     if len(command) >= _MAX_COMMAND or "|" in text.replace(";", "\n").rpartition("\n")[2]:
         return ""
@@ -71,27 +72,29 @@ def _program(words: list[str]) -> str:
         name = word.rpartition("/")[2].lstrip("(")
         if name != "git":
             return name
-        rest = [
-            one for one in words[index + 1 :] if not one.startswith("-") and "/" not in one and "=" not in one
+        arguments = [
+            word
+            for word in words[index + 1 :]
+            if not word.startswith("-") and "/" not in word and "=" not in word
         ]
-        return f"git {rest[0]}" if rest else name
+        return f"git {arguments[0]}" if arguments else name
     return ""
 
 
 def _unquoted(text: str) -> str:
-    """The text with each quoted part replaced by a word, and without the redirections of ``2>&1``."""
-    kept: list[str] = []
-    rest = (
+    """The text with each quoted part replaced by a word, and without ``2>&1``."""
+    pieces: list[str] = []
+    unread = (
         text.replace("2>&1", "").replace("&>", ">").replace('\\"', "").replace("\\'", "").replace("\\\n", " ")
     )
-    while rest:
-        quotes = [index for index in (rest.find("'"), rest.find('"')) if index >= 0]
+    while unread:
+        quotes = [index for index in (unread.find("'"), unread.find('"')) if index >= 0]
         if not quotes:
             break
         start = min(quotes)
-        end = rest.find(rest[start], start + 1)
+        end = unread.find(unread[start], start + 1)
         if end < 0:
             break
-        kept.append(rest[:start] + "QUOTED")
-        rest = rest[end + 1 :]
-    return "".join([*kept, rest])
+        pieces.append(unread[:start] + "QUOTED")
+        unread = unread[end + 1 :]
+    return "".join([*pieces, unread])

@@ -1,4 +1,4 @@
-"""Follows a log and finds the entries that the model no longer saw, by the rule of
+"""Reads a log row by row and tracks which entries the model no longer sees, by the rule of
 ``historyapp.core.windows``."""
 
 import sys
@@ -11,7 +11,7 @@ from historyapp.core.json import mapping
 from historyapp.core.windows import CLEARED, LogRow, find_window, is_clear
 
 KEPT_ROWS = 1_024
-"""The newest rows from which a compaction may take single ones. Condensers forget recent entries."""
+"""The number of newest rows that are kept. Condensers forget single entries, which are always recent."""
 
 
 class RemovedEntries:
@@ -23,8 +23,8 @@ class RemovedEntries:
 
     def __init__(self, newest_first: Iterable[LogRow] = ()) -> None:
         self._rows: deque[LogRow] = deque(maxlen=KEPT_ROWS)
-        self._begins = 0
-        self._kept: set[int] = set()
+        self._window_start = 0
+        self._kept_before: set[int] = set()
         self._forgotten: set[int] = set()
         self._rows.extendleft(islice(newest_first, KEPT_ROWS))
         self._compact()
@@ -37,25 +37,25 @@ class RemovedEntries:
 
     def is_removed(self, position: int) -> bool:
         """Whether the model no longer sees an entry that it once saw."""
-        if position < self._begins:
-            return position not in self._kept
+        if position < self._window_start:
+            return position not in self._kept_before
         return position in self._forgotten
 
     def _compact(self) -> None:
         window = find_window(reversed(self._rows), sys.maxsize)
         seen = {row.position for row in window.rows}
         if window.begins in ("compaction", "cleared") and window.position:
-            self._begins = window.position
-            self._kept = {position for position in seen if position < window.position}
+            self._window_start = window.position
+            self._kept_before = {position for position in seen if position < window.position}
         logged = [row.position for row in self._rows if row.kind != "debug_log"]
-        self._forgotten |= {position for position in logged if position >= self._begins} - seen
+        self._forgotten |= {position for position in logged if position >= self._window_start} - seen
 
 
 def _replaces(row: LogRow) -> bool:
     """Whether a row may replace the entries before it."""
     if row.kind == "debug_log":
-        condensed = mapping(mapping(row.metadata.get("source")).get("condensed"))
-        return bool(row.metadata.get("replacement_history") or condensed) or is_clear(row)
+        condensation = mapping(mapping(row.metadata.get("source")).get("condensed"))
+        return bool(row.metadata.get("replacement_history") or condensation) or is_clear(row)
     if row.channel == "compaction":
         return True
     return row.channel == "command" and CLEARED in text_of(row.body.get("content"))

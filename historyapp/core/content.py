@@ -78,12 +78,12 @@ def shaped_content(content: Any, shape: Shape) -> str | list[dict[str, Any]]:
 
 
 def are_parts(content: Any) -> bool:
-    """Whether it is a list of blocks, and not a value that happens to be a list."""
+    """Whether the content is a list of parts. Any other list is one value, for example a JSON result."""
     return isinstance(content, list) and any(isinstance(part, dict) and "type" in part for part in content)
 
 
 def plain_text(content: Any) -> str:
-    """Any content as text alone: parts that cannot be text are named, other values become JSON."""
+    """Any content as text only: parts that are not text are replaced by their name, other values by JSON."""
     if isinstance(content, str):
         return content
     if content is None:
@@ -103,7 +103,7 @@ def _part_text(part: Any) -> str:
 
 
 def image_url(part: dict[str, Any], schemes: tuple[str, ...]) -> str | None:
-    """The image as a data URL, or its address where it has one of the schemes; None for all others."""
+    """The image as a data URL, or its URL if it has one of the schemes, or None."""
     if data := image_data(part):
         return f"data:{data[0]};base64,{data[1]}"
     url = part.get("url")
@@ -111,9 +111,9 @@ def image_url(part: dict[str, Any], schemes: tuple[str, ...]) -> str | None:
 
 
 def image_data(part: dict[str, Any]) -> tuple[str, str] | None:
-    """Media type and base64 of an image that providers can read; None for all others.
+    """Media type and base64 data of an image that providers can read, or None.
 
-    The media type is taken from the data's first bytes if they name one: providers compare the two.
+    If the first bytes show the media type, it replaces the recorded one: providers compare the two.
     """
     url, data = part.get("url"), part.get("data")
     media_type = part.get("media_type") or "image/png"
@@ -127,16 +127,16 @@ def image_data(part: dict[str, Any]) -> tuple[str, str] | None:
 
 
 def has_texts(value: Any, *key_sets: tuple[str, ...]) -> bool:
-    """Whether an object has a text in each field of at least one of the groups ``key_sets``."""
+    """Whether an object has a text in every field of at least one of the ``key_sets``."""
     if not isinstance(value, dict):
         return False
     return any(all(isinstance(value.get(name), str) and value[name] for name in keys) for keys in key_sets)
 
 
 def arguments_of(raw: Any) -> Any:
-    """A tool call's arguments as the log stores them: an object, or the raw text that is not a JSON object.
+    """A tool call's arguments as the log stores them: an object, or the raw text if it is not a JSON object.
 
-    Providers give an object or a JSON string. A missing or empty value means no arguments.
+    Providers send an object or a JSON string. A missing or empty value means no arguments.
     """
     if raw is None or raw == "":
         return {}

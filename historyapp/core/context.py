@@ -10,7 +10,7 @@ Item = dict[str, Any]
 
 
 class Rendered(NamedTuple):
-    """One turn or input, written once for one format."""
+    """A turn or an input, written in one format."""
 
     position: int
     items: list[Item]
@@ -23,10 +23,10 @@ class Rendered(NamedTuple):
 
 
 class CutCost(NamedTuple):
-    """How often a policy cuts, so that the next context begins otherwise than this one."""
+    """How often a policy shortens older parts, and how many tokens that removes from the provider's cache."""
 
     tokens: int = 0
-    """Tokens at the end of the unchanged parts that a cut changes, on average."""
+    """Tokens of the stable parts that a cut changes, on average."""
     share: float = 0.0
     """The share of requests for which it cuts."""
 
@@ -46,11 +46,11 @@ class Context:
     live_screen: Rendered | None = None
     """Text that is valid for one request only: added after its newest input or result, and never stored."""
     stable: int = 0
-    """The number of first parts with which the next context will probably begin, unchanged."""
+    """The number of parts at the beginning that the next context will probably repeat unchanged."""
     cut_cost: CutCost = NO_CUTS
 
     @property
     def leading(self) -> int:
-        """The number of first parts that are instructions."""
+        """The number of parts at the beginning that are instructions."""
         numbers = (n for n, part in enumerate(self.parts) if part.items and not part.instruction)
         return next(numbers, len(self.parts))

@@ -10,14 +10,14 @@ from historyapp.core.prices import Price
 from historyapp.core.usage import Usage
 
 MIN_CACHED = 1024
-"""Tokens below which neither provider caches anything. Source: OpenAI documentation, "Prompt caching"; Claude
+"""Neither provider caches a request with fewer tokens. Source: OpenAI documentation, "Prompt caching"; Claude
 documentation, "Prompt caching", whose smaller models need more."""
 _CLOSING = b'"]}'
-MISSED, MIN_MISSED = 0.05, 2_000
-"""A cache miss is reported if it is larger than both: a share of the tokens that the cache could hold, and a
-number of tokens."""
-CACHED_IN_STEPS = 128
-"""Source: OpenAI documentation, "Prompt caching"."""
+MIN_MISSED_SHARE, MIN_MISSED_TOKENS = 0.05, 2_000
+"""A cache miss is reported if it is larger than both."""
+CACHE_INCREMENT = 128
+"""The cached beginning of a request is a multiple of this many tokens. Source: OpenAI documentation, "Prompt
+caching"."""
 
 
 class ChangedSegment(NamedTuple):
@@ -49,7 +49,7 @@ class PrefixDiff:
 
 
 def diff_segments(before: Iterable[Segment], after: Iterable[Segment]) -> SegmentDiff:
-    """Segments are the same part when they have the same source."""
+    """Compares segments with the same source."""
     old, new = (
         {(part.source, part.step, part.last_step, part.position): part for part in segments}
         for segments in (before, after)
@@ -73,7 +73,7 @@ def first_changed(before: Sequence[Segment], after: Sequence[Segment]) -> Segmen
 
 
 def diff_prefix(before: bytes, after: bytes) -> PrefixDiff:
-    """Compares requests as their providers' caches would, byte by byte from the beginning."""
+    """Compares requests as provider caches do, byte by byte from the beginning."""
     if before == after:
         return PrefixDiff(None, 1.0)
     low, high = 0, min(len(before), len(after))
@@ -89,7 +89,7 @@ def diff_prefix(before: bytes, after: bytes) -> PrefixDiff:
 
 @dataclass(frozen=True, slots=True)
 class CacheEffect:
-    """The effect of a prompt cache on a request that follows another one soon."""
+    """The effect of a prompt cache on a request that is sent shortly after another one."""
 
     reusable: int
     """Input tokens that it can read from the cache."""
@@ -105,7 +105,7 @@ def is_missed(missed: int, shared: int) -> bool:
         missed: tokens that the cache could hold and that were not read from it.
         shared: tokens with which both requests begin.
     """
-    return missed > max(MIN_MISSED, MISSED * shared)
+    return missed > max(MIN_MISSED_TOKENS, MIN_MISSED_SHARE * shared)
 
 
 def cache_effect(tokens: int, share: float, price: Price | None) -> CacheEffect:
@@ -113,7 +113,7 @@ def cache_effect(tokens: int, share: float, price: Price | None) -> CacheEffect:
 
     If the price list has a price for cache writes, it applies to all input that is not read from the cache.
     """
-    reusable = int(tokens * share) // CACHED_IN_STEPS * CACHED_IN_STEPS
+    reusable = int(tokens * share) // CACHE_INCREMENT * CACHE_INCREMENT
     if reusable < MIN_CACHED:
         reusable = 0
     if price is None:

@@ -1,4 +1,4 @@
-"""A conversation is what a model reads of a session. The only rule that pairs results with calls is here.
+"""The conversation: what a model reads of a session. Only this module pairs results with tool calls.
 
 A **turn** is an output with its results. An **input** is anything else that a model reads. Episodes give
 turns, policies choose among turns and inputs, and a format writes each of them once.
@@ -35,9 +35,9 @@ Status = Literal["in_flight", "success", "error", "interrupted_by_human", "answe
 INSTRUCTING = ("system", "developer")
 """Channels whose inputs are instructions."""
 NO_RESULT = "interrupted: no result was recorded"
-LATE = "A result"
+LATE_PREFIX = "A result"
 """The beginning of the text of a result that answers no open call."""
-TOGETHER = "Answered together with the call {}."
+ANSWERED_TOGETHER = "Answered together with the call {}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +48,11 @@ class Turn:
     output: ModelOutput
     results: tuple[ToolResult, ...] = ()
     """One for each tool call, in their order; one for an action written as text; none for an answer. A call
-    that nothing answered has a result that says so."""
+    without a result gets one that says so."""
     remarks: tuple[str, ...] = ()
     """Further texts: remarks on the results as a whole, and results that answer no call."""
     has_reasoning: bool = True
-    """Whether it is written with those reasoning blocks that the provider takes, with the fields that it
-    knows."""
+    """Whether it is written with its reasoning blocks, as far as the provider accepts them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ ConversationPart = Turn | InputMessage
 
 
 class PairedResult(NamedTuple):
-    """A result, and the ids of the calls that it answers; none if it answers nothing."""
+    """A result, and the ids of the calls that it answers; empty if it came late."""
 
     result: ToolResult
     calls: tuple[str, ...] = ()
@@ -95,22 +94,22 @@ class Progress(NamedTuple):
             return cls(OpenCalls([call.id for call in output.tool_calls]))
         return _ONE_ACTION if output.use_tool else _ANSWERED
 
-    def take(self, results: Sequence[ToolResult]) -> tuple["Progress", list[PairedResult]]:
-        """Pairs the results of one entry: the progress after them, and the calls that each answers."""
+    def add_results(self, results: Sequence[ToolResult]) -> tuple["Progress", list[PairedResult]]:
+        """Pairs the results of one entry. Returns the new progress, and the calls of each result."""
         if len(results) == 1 and results[0].tool_call_id is None:
             return self._add_result(results[0])
         pending, statuses, paired = self.pending, self.statuses, list[PairedResult]()
-        in_order = iter(self.pending)  # one pass for all results without ids
-        unnamed = sum(result.tool_call_id is None for result in results)
+        calls_in_order = iter(self.pending)  # one pass for all results without ids
+        without_id = sum(result.tool_call_id is None for result in results)
         for result in results:
             id = result.tool_call_id
-            unnamed -= id is None
+            without_id -= id is None
             if id is not None:
                 calls: tuple[str, ...] = (id,) if id in pending else ()
-            elif not unnamed:  # the last one answers all that are still open
+            elif not without_id:  # the last one answers all that are still open
                 calls = tuple(dict.fromkeys(pending))
             else:
-                calls = tuple(islice((call for call in in_order if call in pending), 1))
+                calls = tuple(islice((call for call in calls_in_order if call in pending), 1))
             paired.append(PairedResult(result, calls))
             for call in calls:
                 pending = pending.without(call)
@@ -121,12 +120,12 @@ class Progress(NamedTuple):
         return Progress(pending, statuses, "in_flight" if pending else outcome_of(statuses)), paired
 
     def _add_result(self, result: ToolResult) -> tuple["Progress", list[PairedResult]]:
-        """As :meth:`take`, for a result that answers all open calls, as most do."""
-        pending, known, status = self.pending, self.statuses, result.status
+        """As :meth:`add_results`, for a single result without an id, which answers all open calls."""
+        pending, earlier, status = self.pending, self.statuses, result.status
         if not pending:
             return self, [PairedResult(result)]
         calls = ("",) if pending is _ONE_ACTION.pending else tuple(dict.fromkeys(pending))
-        statuses = known if status in known else (*known, status)
+        statuses = earlier if status in earlier else (*earlier, status)
         return Progress(NONE_OPEN, statuses, outcome_of(statuses)), [PairedResult(result, calls)]
 
 
@@ -164,7 +163,7 @@ def _results(output: ModelOutput, received: Sequence[PairedResult]) -> Iterator[
         elif answered.calls[0] not in shown:
             yield answered.result
         else:
-            text = TOGETHER.format(answered.calls[0])
+            text = ANSWERED_TOGETHER.format(answered.calls[0])
             yield ToolResult(tool_call_id=id, status="success", outputs=text)
         shown.add(id)
 
@@ -187,7 +186,7 @@ def late_results(received: Sequence[PairedResult]) -> list[ToolResult]:
 def late_text(result: ToolResult) -> str:
     """A result that answers no open call, as text, because no provider accepts it in another form."""
     call = f" for the call {result.tool_call_id}" if result.tool_call_id else ""
-    return f"{LATE}{call} that came late:\n{reported_text(result)}"
+    return f"{LATE_PREFIX}{call} that came late:\n{reported_text(result)}"
 
 
 def input_messages(entry: Entry, *, in_step: bool = True) -> Iterator[InputMessage]:

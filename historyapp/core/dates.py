@@ -1,4 +1,4 @@
-"""Times that are not known, and durations in words.
+"""Unknown times, and durations in words.
 
 Some transcripts contain no times, and an import must not invent any. The log stores a fixed moment
 for them, so that its columns stay comparable and old databases need no change.
@@ -20,12 +20,12 @@ def utc_text(moment: datetime) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def duration_text(span: timedelta) -> str:
+def duration_text(duration: timedelta) -> str:
     """A duration in words: 340 ms, 2.1 s, 3 min 20 s, 2 h 5 min, 5 days 20 h.
 
     ``static/js/times.js`` does the same.
     """
-    seconds = max(0.0, span.total_seconds())
+    seconds = max(0.0, duration.total_seconds())
     if seconds < 0.9995:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 59.95:

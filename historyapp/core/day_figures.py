@@ -93,18 +93,18 @@ def entry_figures(before: Totals, after: Totals) -> EntryFigures:
     if after.models == before.models:  # entries of earlier versions have no totals by model
         sent, received = after.input_tokens - before.input_tokens, after.output_tokens - before.output_tokens
         cost = after.cost - before.cost
-        used = figures._replace(uncached=sent, output=received, cost=cost, model_calls=int(sent > 0))
-        return EntryFigures(used, "")
-    name, used_before, used_after = _changed(before.models, after.models)
-    usage, earlier = used_after.usage, used_before.usage
+        with_usage = figures._replace(uncached=sent, output=received, cost=cost, model_calls=int(sent > 0))
+        return EntryFigures(with_usage, "")
+    name, model_before, model_after = _changed(before.models, after.models)
+    usage, earlier = model_after.usage, model_before.usage
     return EntryFigures(
         figures._replace(
-            model_calls=used_after.calls - used_before.calls,
+            model_calls=model_after.calls - model_before.calls,
             uncached=usage.uncached - earlier.uncached,
             cache_read=usage.cache_read - earlier.cache_read,
             cache_write=usage.cache_write - earlier.cache_write,
             output=usage.output - earlier.output,
-            cost=used_after.cost - used_before.cost,
+            cost=model_after.cost - model_before.cost,
         ),
         name,
     )
@@ -113,7 +113,7 @@ def entry_figures(before: Totals, after: Totals) -> EntryFigures:
 def _changed(
     before: Mapping[str, ModelTotals], after: Mapping[str, ModelTotals]
 ) -> tuple[str, ModelTotals, ModelTotals]:
-    """The model whose totals differ; an entry changes those of one."""
+    """The model whose totals differ. An entry changes the totals of one model at most."""
     for name, totals in after.items():
         previous = before.get(name, NO_CALLS)
         if totals != previous:

@@ -1,4 +1,4 @@
-"""How many lines an edit adds and removes, from its arguments alone."""
+"""Counts the lines that an edit adds and removes, from its arguments alone."""
 
 import re
 from collections.abc import Mapping
@@ -34,15 +34,15 @@ def edited_lines(arguments: Any) -> LineCount:
     if not isinstance(arguments, Mapping):
         return LineCount()
     edits = arguments.get("edits")
-    listed = edits[:_MAX_EDITS] if isinstance(edits, list) else [arguments]
-    counts = [_edit_count(edit) for edit in listed if isinstance(edit, Mapping)]
+    edit_list = edits[:_MAX_EDITS] if isinstance(edits, list) else [arguments]
+    counts = [_edit_count(edit) for edit in edit_list if isinstance(edit, Mapping)]
     return LineCount(sum(count.added for count in counts), sum(count.removed for count in counts))
 
 
 def _edit_count(edit: Mapping[str, Any]) -> LineCount:
     old, new = _text(edit, _OLD), _text(edit, _NEW)
     if old or new:
-        return _between(old.splitlines(), new.splitlines())
+        return _replaced_lines(old.splitlines(), new.splitlines())
     if whole := _text(edit, (*_WHOLE, _INSERTED)):
         return LineCount(len(whole.splitlines()))
     if isinstance(replacement := edit.get("replacement_text"), str):
@@ -90,7 +90,7 @@ def _text(arguments: Mapping[str, Any], names: tuple[str, ...]) -> str:
     return next((value for name in names if isinstance(value := arguments.get(name), str) and value), "")
 
 
-def _between(old: list[str], new: list[str]) -> LineCount:
+def _replaced_lines(old: list[str], new: list[str]) -> LineCount:
     start = _equal_lines(old, new)
     old, new = old[start:], new[start:]
     end = _equal_lines(old[::-1], new[::-1])
@@ -100,7 +100,7 @@ def _between(old: list[str], new: list[str]) -> LineCount:
 def _equal_lines(lines: list[str], others: list[str]) -> int:
     """The number of equal lines at the beginning."""
     pairs = enumerate(zip(lines, others, strict=False))
-    return next((n for n, (one, other) in pairs if one != other), min(len(lines), len(others)))
+    return next((index for index, (line, other) in pairs if line != other), min(len(lines), len(others)))
 
 
 def _patch_count(patch: str) -> LineCount:

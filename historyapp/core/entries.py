@@ -27,11 +27,11 @@ ResultStatus = Literal["success", "error", "skipped", "interrupted_by_human"]
 PERSON = "user"
 """The channel of a person's inputs."""
 COMPACTION = "compaction"
-"""The channel of a summary that replaces the history, and the category of the note that says so."""
+"""The channel of a summary that replaces the history, and the category of the debug entry that says so."""
 CONDENSATION = "condensation"
-"""The category of OpenHands' notes that its condenser removed something from the context."""
+"""The category of debug entries that say that OpenHands' condenser removed something from the context."""
 MAX_UNKNOWN = 20
-"""The maximum number of unknown fields that an error names: each takes memory, and a body holds millions."""
+"""The maximum number of unknown fields that an error names: each takes memory, and there may be millions."""
 
 
 def check_unknown_fields(model: type[BaseModel], value: Any) -> Any:
@@ -89,18 +89,18 @@ class Thoughts(StoredModel):
         return "\n".join(f"{name}: {text_or_json(value)}" for name, value in named)
 
 
-def _as_fields(thoughts: Any) -> Any:
-    """Reasoning in a model of the agent's own, as the object that the log stores."""
+def _thoughts_object(thoughts: Any) -> Any:
+    """Converts reasoning in a pydantic model of the agent's own to the object that the log stores."""
     if isinstance(thoughts, BaseModel) and not isinstance(thoughts, Thoughts):
         return thoughts.model_dump(mode="json")
     return thoughts
 
 
-GivenThoughts = Annotated[Text | Thoughts | None, BeforeValidator(_as_fields)]
+ThoughtsInput = Annotated[Text | Thoughts | None, BeforeValidator(_thoughts_object)]
 
 
 class ToolCall(StoredModel):
-    """One call of the provider's tool calling."""
+    """One tool call of a provider's API."""
 
     id: Text
     name: Text
@@ -108,7 +108,7 @@ class ToolCall(StoredModel):
     """An object, or the raw text if the model wrote something that is not a JSON object."""
 
 
-def _named_call(call: Any) -> Any:
+def _check_name(call: Any) -> Any:
     call = call_fields(call)
     if isinstance(call, dict) and call.get("name") is None:
         raise PydanticCustomError(
@@ -118,10 +118,10 @@ def _named_call(call: Any) -> Any:
     return call
 
 
-GivenCall = Annotated[
-    ToolCall, BeforeValidator(_named_call, json_schema_input_type=ToolCall | ProviderToolCall)
+ToolCallInput = Annotated[
+    ToolCall, BeforeValidator(_check_name, json_schema_input_type=ToolCall | ProviderToolCall)
 ]
-"""A call in our shape or in a provider's."""
+"""A tool call in our shape or in a provider's."""
 
 
 class UseTool(StoredModel):
@@ -141,7 +141,7 @@ class ErrorDetails(StoredModel):
 
 
 class ToolResult(StoredModel):
-    """The result of one call, or of the whole action if ``tool_call_id`` is null."""
+    """The result of one tool call, or of the whole action if ``tool_call_id`` is null."""
 
     tool_call_id: Text | None = None
     tool_name: Text | None = None
@@ -152,7 +152,7 @@ class ToolResult(StoredModel):
     """With ``error`` and ``skipped``: why, in words."""
     error: ErrorDetails | None = None
     feedback: Text | None = None
-    """With ``interrupted_by_human``: the words of the person."""
+    """With ``interrupted_by_human``: what the person wrote."""
 
 
 class EntryBody(StoredModel):
@@ -226,9 +226,9 @@ class ModelOutput(EntryBody):
 
     in_step: ClassVar[bool] = True
     kind: Literal["model_output"] = "model_output"
-    thoughts: GivenThoughts = None
+    thoughts: ThoughtsInput = None
     text: Text = ""
-    tool_calls: Annotated[tuple[GivenCall, ...], FailFast()] = ()
+    tool_calls: Annotated[tuple[ToolCallInput, ...], FailFast()] = ()
     use_tool: UseTool | None = None
     reasoning: list[Any] = Field(default_factory=list)
     """Opaque provider blocks (thinking, signatures, encrypted reasoning), kept verbatim."""
@@ -242,7 +242,7 @@ class ModelOutput(EntryBody):
 
 
 class ToolResults(EntryBody):
-    """Results of the latest output's calls; parallel calls may be answered by one or by several entries."""
+    """Results of the newest output's tool calls. Parallel calls may have them in one entry or in several."""
 
     in_step: ClassVar[bool] = True
     kind: Literal["tool_results"] = "tool_results"
@@ -251,7 +251,7 @@ class ToolResults(EntryBody):
 
 
 class Review(EntryBody):
-    """Judgement of the latest episode."""
+    """A judgement of the newest episode."""
 
     in_step: ClassVar[bool] = True
     kind: Literal["review"] = "review"
@@ -262,7 +262,7 @@ class Review(EntryBody):
 
 
 class DebugLog(EntryBody):
-    """Never reaches a model."""
+    """A note for people, which no model reads."""
 
     kind: Literal["debug_log"] = "debug_log"
     category: Text
@@ -278,15 +278,15 @@ class DebugLog(EntryBody):
 
 
 class Rewind(EntryBody):
-    """Makes the lineage end at ``to_position``; ``spans`` and ``older`` are the lineage that it leaves."""
+    """Makes the lineage end at ``to_position``; ``spans`` and ``older`` are the lineage after it."""
 
     kind: Literal["rewind"] = "rewind"
     to_position: int = Field(ge=0)
     spans: Annotated[tuple[tuple[str, int, int], ...], FailFast()]
-    """``(session id, first position, last position)``, oldest first: the newest, or all if there is no
-    ``older``. Rewinds of earlier versions store all."""
+    """``(session id, first position, last position)``, oldest first: the newest spans, or all if ``older``
+    is empty. Rewinds of earlier versions store all."""
     older: Annotated[tuple[Annotated[tuple[tuple[str, int, int], ...], FailFast()], ...], FailFast()] = ()
-    """Pointers to where older spans are stored, see :class:`historyapp.core.lineage.Lineage`:
+    """Pointers to the older spans; see :class:`historyapp.core.lineage.Lineage`:
     ``(session id, position of a rewind or a fork point, first position)``."""
     reason: Text | None = None
     actor: Text | None = None
@@ -312,7 +312,7 @@ class EntryDraft(NamedTuple):
     created_at: datetime | None = None
     """When it happened, with a time zone; null: when it is appended."""
     metadata: Mapping[str, Any] = _NO_METADATA
-    """Free: source, latency, provider, ``usage``, ``cost`` …"""
+    """Any fields: source, latency, provider, ``usage``, ``cost`` …"""
 
 
 class Entry(NamedTuple):
@@ -360,7 +360,7 @@ def marks_compaction(kind: str, name: str) -> bool:
     """Whether an entry says that the agent compacted its context.
 
     Args:
-        name: the channel of an input, or the category of a note.
+        name: the channel of an input, or the category of a debug entry.
     """
     if kind == "debug_log":
         return name.lower() in (COMPACTION, CONDENSATION)

@@ -33,7 +33,7 @@ class Episode:
     started_at: datetime
     finished_at: datetime | None = None
     received: tuple[PairedResult, ...] = ()
-    """Every result recorded during the step, in order, with the calls that it answers."""
+    """Every result recorded during the step, in order, with the tool calls that it answers."""
     overall: tuple[str, ...] = ()
     """Remarks on results as a whole."""
     reviews: tuple[Review, ...] = ()
@@ -46,7 +46,7 @@ class Episode:
 
     @property
     def action(self) -> UseTool | ToolCall | None:
-        """The action; the first call if there are several; None for a final answer."""
+        """The action, or the first of several tool calls; None for a final answer."""
         return self.output.use_tool or (self.output.tool_calls[0] if self.output.tool_calls else None)
 
     @property
@@ -85,7 +85,7 @@ def episode_of(number: int, entries: Sequence[Entry]) -> Episode:
     for entry in entries[1:]:
         body = entry.body
         if isinstance(body, ToolResults):
-            before, (progress, answered) = progress, progress.take(body.results)
+            before, (progress, answered) = progress, progress.add_results(body.results)
             received += answered
             overall += [body.overall] if body.overall else []
             if progress is not before and not progress.pending:
@@ -110,7 +110,7 @@ def episode_of(number: int, entries: Sequence[Entry]) -> Episode:
 
 
 def abandon(episode: Episode) -> Episode:
-    """A step whose calls are still open when the next one begins is abandoned; others stay as they are."""
+    """The step once the next one begins: abandoned if it has open calls, otherwise unchanged."""
     if episode.status != "in_flight":
         return episode
     return replace(episode, progress=episode.progress._replace(status="abandoned"))
@@ -119,11 +119,11 @@ def abandon(episode: Episode) -> Episode:
 def group_episodes(entries: Iterable[Entry], first_number: int = 1) -> Iterator[Episode]:
     """Live entries, oldest first, as episodes; the first output becomes ``first_number``."""
     number, newest = first_number, None
-    for run in entry_runs(entries):
-        if isinstance(run[0].body, ModelOutput):
+    for group in entry_groups(entries):
+        if isinstance(group[0].body, ModelOutput):
             if newest is not None:
                 yield abandon(newest)
-            newest = episode_of(number, run)
+            newest = episode_of(number, group)
             number += 1
     if newest is not None:
         yield newest
@@ -131,32 +131,32 @@ def group_episodes(entries: Iterable[Entry], first_number: int = 1) -> Iterator[
 
 def conversation_parts(entries: Iterable[Entry]) -> Iterator[ConversationPart]:
     """Live entries, oldest first, as a model reads them. Inputs during a step come after it."""
-    for run in entry_runs(entries):
-        in_step = isinstance(run[0].body, ModelOutput)
+    for group in entry_groups(entries):
+        in_step = isinstance(group[0].body, ModelOutput)
         if in_step:
-            yield episode_of(0, run).turn
-        for entry in run:
+            yield episode_of(0, group).turn
+        for entry in group:
             yield from input_messages(entry, in_step=in_step)
 
 
-def entry_runs(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+def entry_groups(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
     """The entries before the first output, then each output with the entries after it."""
-    run: list[Entry] = []
+    group: list[Entry] = []
     for entry in entries:
-        if isinstance(entry.body, ModelOutput) and run:
-            yield run
-            run = []
-        run.append(entry)
-    if run:
-        yield run
+        if isinstance(entry.body, ModelOutput) and group:
+            yield group
+            group = []
+        group.append(entry)
+    if group:
+        yield group
 
 
 def combine(output: ModelOutput, received: Sequence[PairedResult]) -> ToolResult | None:
-    """The results that answer calls as one: the worst status, and every text under its call."""
+    """All answers as one result: the worst status, and each text with the name of its call."""
     answers = [answered for answered in received if answered.calls]
     if len(answers) <= 1:
         return answers[0].result if answers else None
-    calls = output.tool_calls  # parallel ones often have one name; of two with one id the first counts
+    calls = output.tool_calls  # parallel calls often have the same name, so they are numbered
     labels = {call.id: f"{call.name} ({n} of {len(calls)})" for n, call in reversed([*enumerate(calls, 1)])}
     texts = "\n".join(f"{labels[each.calls[0]]}: {result_text(each.result)}" for each in answers)
     match outcome_of([answered.result.status for answered in answers]):

@@ -66,7 +66,7 @@ class Invalid(PlayheadError):
 
     @property
     def errors(self) -> tuple[FieldError, ...]:
-        """What is wrong with which fields; empty where each is valid on its own."""
+        """The invalid fields; empty if each field is valid on its own."""
         errors = self.fields.get("errors")
         return tuple(
             FieldError(tuple(error.get("loc", ())), str(error.get("message", "")))
@@ -81,13 +81,13 @@ class Invalid(PlayheadError):
 
 
 class UnreadableTranscript(Invalid):
-    """A file is not a transcript of any supported format, or not of the format that was named."""
+    """A file is not a transcript of any supported format, or not of the format that the request names."""
 
     code = "unreadable-transcript"
 
 
 class AddressNotAllowed(Invalid):
-    """A webhook may not send to this address: it is private, or of the server's own machine."""
+    """A webhook may not send to this address: it is private, or it belongs to the server's own machine."""
 
     code = "address-not-allowed"
 

@@ -1,7 +1,7 @@
-"""The stored facts of a step from which contexts are chosen, computed once, when the step is written.
+"""The stored facts of a step that policies read, computed once, when the step is written.
 
 An excerpt holds the call in one line, the identifiers of its arguments, and the lines of its results with the
-most identifiers for their length. Its size is bounded, so that a policy can read many steps without a body.
+most identifiers for their length. Its size is bounded, so that a policy can read many steps without bodies.
 """
 
 from collections.abc import Container, Iterable, Iterator, Sequence
@@ -19,14 +19,14 @@ T = TypeVar("T")
 MAX_LINE = 200
 """Characters; longer lines are split."""
 _MAX_CALL = 240
-_KEPT = 1200  # characters of result lines
-_OTHERS = 2000  # characters of names that are in no kept line
+_MAX_LINES_LENGTH = 1200  # characters of all kept result lines
+_MAX_OTHERS_LENGTH = 2000  # characters of all names that are in no kept line
 MAX_LINES_READ = 1000
 """Lines of a text that are ranked; later lines are ignored."""
 _CHARACTERS_READ = MAX_LINES_READ * (MAX_LINE + 1)
 _NAMES_OF_CALL = 30
 _NAMES_OF_LINE = 8
-_MANY = 4  # at most this many names raise the rank of a line
+_MAX_RANKED_NAMES = 4  # further names do not raise the rank of a line
 _FAILURES = ("rror", "xception", "ailed", "FAIL", "ot found", "o such ")
 
 
@@ -43,7 +43,7 @@ class Excerpt(NamedTuple):
     """The stored facts of a step."""
 
     call: str = ""
-    """The calls on one line; the text of an answer without calls."""
+    """The tool calls on one line; the text of an answer without tool calls."""
     call_tokens: int = 0
     names: tuple[str, ...] = ()
     """Identifiers in the arguments."""
@@ -80,11 +80,13 @@ def begin_excerpt(output: ModelOutput, tokens: int, count: TokenCounter = count_
     arguments = [text for call in calls for text in texts_in(call.arguments)]
     summary = "; ".join(f"{call.name}: {' '.join(texts_in(call.arguments))}" for call in calls)
     call = one_line(summary or output.text, _MAX_CALL)
-    own = dict.fromkeys(name for text in arguments for name in identifiers(text[: 4 * _KEPT]))
+    argument_names = dict.fromkeys(
+        name for text in arguments for name in identifiers(text[: 4 * _MAX_LINES_LENGTH])
+    )
     return Excerpt(
         call=call,
         call_tokens=count(call) if call else 0,
-        names=tuple(islice(own, _NAMES_OF_CALL)),
+        names=tuple(islice(argument_names, _NAMES_OF_CALL)),
         output_tokens=tokens,
     )
 
@@ -108,8 +110,8 @@ def continue_excerpt(
         for index, line in enumerate(excerpt.lines)
     ]
     ranked = sorted((*earlier, *new_lines)) if earlier else new_lines
-    kept = _within(ranked, [len(line.text) for line in ranked], _KEPT)
-    rest = [*excerpt.others, *(name for line in ranked[len(kept) :] for name in line.names)]
+    kept = _within(ranked, [len(line.text) for line in ranked], _MAX_LINES_LENGTH)
+    other_names = [*excerpt.others, *(name for line in ranked[len(kept) :] for name in line.names)]
     lines = []
     for line in sorted(kept, key=lambda line: line.place):
         if line.place < 0:
@@ -119,16 +121,16 @@ def continue_excerpt(
             lines.append(ExcerptLine(text, count(text), tuple(line.names[:_NAMES_OF_LINE])))
     return excerpt._replace(
         lines=tuple(lines),
-        others=tuple(_within(rest, [len(name) + 1 for name in rest], _OTHERS)),
+        others=tuple(_within(other_names, [len(name) + 1 for name in other_names], _MAX_OTHERS_LENGTH)),
         result_names=excerpt.result_names + sum(len(line.names) for line in new_lines),
         result_tokens=excerpt.result_tokens + tokens,
     )
 
 
-def one_line(text: str, longest: int) -> str:
-    """The beginning of a text on one line."""
-    text = clean(" ".join(text[: longest * 2].split()))
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+def one_line(text: str, max_length: int) -> str:
+    """The beginning of a text on one line, at most ``max_length`` characters."""
+    text = clean(" ".join(text[: max_length * 2].split()))
+    return text if len(text) <= max_length else text[: max_length - 1] + "…"
 
 
 def split_lines(text: str) -> Iterator[str]:
@@ -177,7 +179,7 @@ def _rank(text: str, names: Sequence[str], signs: Sequence[str] = _FAILURES) -> 
 
     ``signs`` are the signs of failure to look for.
     """
-    score = min(len(names), _MANY) + 2 * any(map(text.__contains__, signs))
+    score = min(len(names), _MAX_RANKED_NAMES) + 2 * any(map(text.__contains__, signs))
     return -score / (20 + len(text))
 
 

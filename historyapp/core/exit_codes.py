@@ -1,4 +1,4 @@
-"""Finds the exit code of a program in its output, in the notations of the agents' runners."""
+"""Finds the exit code of a program in its output, in the notations of agents' tools."""
 
 import re
 
@@ -10,7 +10,7 @@ _CODE = re.compile(
     re.IGNORECASE,
 )
 _MARKS = ("xit", "XIT", "code", "DONE:")
-_OF_RUNNER = re.compile(
+_RUNNER_CODE = re.compile(
     r"^(?:Process exited with code |Exit [Cc]ode:? {1,3}|<returncode> {0,3}|"
     r"\[[A-Za-z ]{1,40} with exit code |"
     r"<shellId: [0-9]{1,9} completed with exit code )(-?[0-9]{1,9})\b"
@@ -25,5 +25,5 @@ def exit_code_in(line: str) -> int | None:
 
 def runner_exit_code(line: str) -> int | None:
     """The exit code in a line that only a runner writes; None for any other line."""
-    match = _OF_RUNNER.match(line)
+    match = _RUNNER_CODE.match(line)
     return int(match[1]) if match else None

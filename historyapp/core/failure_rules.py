@@ -1,4 +1,4 @@
-"""The rules by which the output of a program looks like a failure, each with a name.
+"""The named rules that find signs of failure in the output of a program.
 
 A rule reads lines. :mod:`historyapp.core.failures` chooses the lines and the rules for a tool call. All
 patterns take linear time, and long lines are cut before a pattern reads them.
@@ -12,10 +12,10 @@ from historyapp.core.exit_codes import exit_code_in, runner_exit_code
 
 Lines = Sequence[str]
 """Lines of an output without blank ones, without terminal sequences, each at most 300 characters."""
-NEWEST = 6
-"""Lines at the end of an output: most programs print their error last."""
-_ENDING = 12
-"""Lines at the end that are searched for an exception: messages of a clean-up may follow it."""
+LAST_LINES = 6
+"""The number of lines at the end of an output that rules search: most programs print their error last."""
+_EXCEPTION_LINES = 12
+"""The number of lines at the end that are searched for an exception: clean-up messages may follow it."""
 
 _TIMED_OUT = re.compile(
     r"^(?:execution|command|process|script|the command)\b.{0,40}\btimed out\b", re.IGNORECASE
@@ -106,13 +106,13 @@ def exit_code(lines: Lines, programs: Sequence[str]) -> str:
     if only_print(programs):  # the text may contain a code, and 1 means that the programs found nothing
         ends = (*lines[:1], *lines[1:][-1:])
         return next((line for line in ends if (runner_exit_code(line) or 0) not in (0, 1)), "")
-    ends = (*lines[:NEWEST], *lines[NEWEST:][-NEWEST:])
+    ends = (*lines[:LAST_LINES], *lines[LAST_LINES:][-LAST_LINES:])
     return next((line for line in ends if exit_code_in(line)), "")
 
 
 def timeout(lines: Lines, programs: Sequence[str]) -> str:
     """The runner ended the program because it took too long."""
-    return next((line for line in lines[-NEWEST:] if _TIMED_OUT.match(line)), "")
+    return next((line for line in lines[-LAST_LINES:] if _TIMED_OUT.match(line)), "")
 
 
 def traceback(lines: Lines, programs: Sequence[str]) -> str:
@@ -120,21 +120,21 @@ def traceback(lines: Lines, programs: Sequence[str]) -> str:
     is_traced = any(line.startswith(("Traceback (most recent", '  File "')) for line in lines)
     if len(lines) > 1 and not is_traced:
         return ""
-    ending = lines[-_ENDING:]
-    named = next((line for line in reversed(ending) if _EXCEPTION.match(line)), "")
-    if named or not is_traced:
-        return named
+    ending = lines[-_EXCEPTION_LINES:]
+    exception = next((line for line in reversed(ending) if _EXCEPTION.match(line)), "")
+    if exception or not is_traced:
+        return exception
     return lines[-1] if _RAISED.match(lines[-1]) or lines[-1].startswith('  File "') else ""
 
 
 def crash(lines: Lines, programs: Sequence[str]) -> str:
     """A program in another language ended in an exception, a panic or a signal."""
-    return next((line for line in lines[-3 * NEWEST :] if any(mark in line for mark in _CRASHES)), "")
+    return next((line for line in lines[-3 * LAST_LINES :] if any(mark in line for mark in _CRASHES)), "")
 
 
 def failed_tests(lines: Lines, programs: Sequence[str]) -> str:
     """The summary of a test run counts failed tests, or a check says that it failed."""
-    return next((line for line in lines[-5 * _ENDING :] if _FAILED_TESTS.match(line)), "")
+    return next((line for line in lines[-5 * _EXCEPTION_LINES :] if _FAILED_TESTS.match(line)), "")
 
 
 def compiler_error(lines: Lines, programs: Sequence[str]) -> str:
@@ -149,7 +149,7 @@ def compiler_error(lines: Lines, programs: Sequence[str]) -> str:
 
 def command_error(lines: Lines, programs: Sequence[str]) -> str:
     """The last lines of a program are an error message."""
-    for line in lines[-NEWEST:]:
+    for line in lines[-LAST_LINES:]:
         if _COMMAND.match(line) or any(mark in line for mark in _COMMAND_MARKS):
             return line
     for line in lines[-3:]:
@@ -160,7 +160,7 @@ def command_error(lines: Lines, programs: Sequence[str]) -> str:
 
 def unknown_option(lines: Lines, programs: Sequence[str]) -> str:
     """The first lines of a program say that it does not know an option or a command."""
-    first = lines[:1] if only_print(programs) else lines[:NEWEST]
+    first = lines[:1] if only_print(programs) else lines[:LAST_LINES]
     return next((line for line in first if _UNKNOWN_OPTION.match(line)), "")
 
 
@@ -171,16 +171,16 @@ def network_error(lines: Lines, programs: Sequence[str]) -> str:
 
 def shell_syntax(lines: Lines, programs: Sequence[str]) -> str:
     """A shell could not read the command line."""
-    return next((line for line in lines[:NEWEST] if _SHELL_SYNTAX.match(line)), "")
+    return next((line for line in lines[:LAST_LINES] if _SHELL_SYNTAX.match(line)), "")
 
 
 def missing_file(lines: Lines, programs: Sequence[str]) -> str:
     """A shell, or a program that it ran, says that a file or a command is missing or not allowed."""
-    for line in (*lines[:NEWEST], *lines[NEWEST:][-NEWEST:]):
+    for line in (*lines[:LAST_LINES], *lines[LAST_LINES:][-LAST_LINES:]):
         if _MISSING.search(line):
-            named = _MESSAGE_SOURCE.match(line)
-            by = named[1] if named else ""
-            if by in ("bash", "sh", "zsh") or by in programs or len(lines) <= 3:
+            source = _MESSAGE_SOURCE.match(line)
+            program = source[1] if source else ""
+            if program in ("bash", "sh", "zsh") or program in programs or len(lines) <= 3:
                 return line
     return ""
 
@@ -201,7 +201,7 @@ SIGNS = (
     "lifecycle", "unmatched ", ".go:", "reset by peer", "unreachable", "no matches found", "unexpected",
     "conflict (", "are ignored by", "can't ", "getaddrinfo", "dial tcp", "unterminated", "e: package ",
 )  # fmt: skip
-"""Each line that a rule finds contains one of these, or an exit code, in lower case."""
+"""Each line that a rule finds contains, in lower case, one of these or an exit code."""
 VIEWER_SIGNS = (
     "timed out", "no such file", "not found", "not recognized", "cannot ", "denied", "a directory",
     "syntax error", "unexpected", "no matches found",

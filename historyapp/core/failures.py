@@ -1,9 +1,9 @@
-"""Finds what failed: the line of a result that says so, and failures in results reported as successes.
+"""Finds the error line of a result, and failures in results that were reported as successes.
 
 A **likely failure** is found by the first rule of :mod:`historyapp.core.failure_rules` that fits. Which rules
 are tried depends on the call: a program that only shows text (``cat``, ``git log``) shows errors of other
-programs, and a tool other than a shell reports its failure in the first line. How often this
-is right is in docs/likely-failures.md.
+programs, and a tool other than a shell reports its failure in the first line. docs/likely-failures.md
+states how often this is right.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,22 +28,22 @@ from historyapp.core.failure_rules import (
 from historyapp.core.results import returned_text
 from historyapp.core.text import preview, without_colours
 
-_HEAD, _TAIL = 3000, 9000
+_HEAD_LENGTH, _TAIL_LENGTH = 3000, 9000
 """Characters at the beginning and the end of a long output that rules read."""
-_FIRST = 700
-"""Characters at the beginning in which the first two lines are searched."""
-_CODE = 300
+_TOOL_LENGTH = 700
+"""Characters at the beginning of a tool's result in which its first two lines are searched."""
+_CODE_LENGTH = 300
 """Characters at the end in which the exit code may be."""
 _MAX_LINE = 300
-_SHOWN_BY_RUNNER = (
+_RUNNER_NOTICES = (
     "(Open file: ", "(Current directory: ", "(Interactive session: ", "bash-$", "</output>", "<output>",
     "</stdout>", "[Current working directory: ", "[Python interpreter: ", "Wall time",
     "Original token count", "Chunk ID: ", "Total output lines: ", "Script completed", "Error: (none)",
     "Signal: ", "Background PIDs: ", "Process Group PGID: ",
 )  # fmt: skip
 """Beginnings of the lines that an agent's runner writes around the output of a program."""
-_BEGIN_OF_RUNNER = {line[0] for line in _SHOWN_BY_RUNNER}
-_ZERO = ("exited with code 0", "Exit code: 0", "<returncode>0<", "exit code 0")
+_NOTICE_CHARACTERS = {line[0] for line in _RUNNER_NOTICES}
+_EXIT_CODE_0 = ("exited with code 0", "Exit code: 0", "<returncode>0<", "exit code 0")
 _RUNNERS = {"wait", "bashoutput", "taskoutput", "write_stdin", "read_terminal"}
 """Tools that return the output of a program that another call started."""
 
@@ -57,7 +57,7 @@ class Finding(NamedTuple):
 
 
 class Check(NamedTuple):
-    """The facts of a call that are kept until its result arrives."""
+    """The facts of a tool call that are stored until its result arrives."""
 
     rules: str
     """``program``, ``viewer`` or ``tool``."""
@@ -71,15 +71,15 @@ class Check(NamedTuple):
     @classmethod
     def load(cls, data: Sequence[Any]) -> "Check":
         """From its stored form, a list. Earlier versions stored the first three fields."""
-        rules, programs, exit_code, *of_row = data
-        if not of_row:
+        rules, programs, exit_code, *kind_and_figures = data
+        if not kind_and_figures:
             return cls(rules, tuple(programs), exit_code)
-        kind, figures = of_row
+        kind, figures = kind_and_figures
         return cls(rules, tuple(programs), exit_code, kind, tuple(figures))
 
 
 def check_of(name: str, arguments: Any, kind: Kind | None = None) -> Check:
-    """How the result of a call is read. ``kind``: of the call, if it is known."""
+    """The facts by which the result of a tool call is checked later. ``kind``: its kind, if known."""
     kind = kind or call_subject(name, arguments).kind
     if kind != "shell":
         return Check("program" if name.lower() in _RUNNERS else "tool", kind=kind)
@@ -94,40 +94,44 @@ def likely_failure(result: ToolResult, check: Check) -> Finding | None:
         return None
     text = returned_text(result)
     if check.rules == "tool":  # a tool reports its failure in the first lines
-        line = refused(list(islice(_lines_of(text.lstrip()[:_FIRST]), 2)), ())
-        return Finding(refused.__name__, preview(line.strip())) if line else None
-    has_exit_code_0 = bool(check.exit_code_of) and any(mark in text[:_HEAD] + text[-_CODE:] for mark in _ZERO)
+        refusal = refused(list(islice(_lines_of(text.lstrip()[:_TOOL_LENGTH]), 2)), ())
+        return Finding(refused.__name__, preview(refusal.strip())) if refusal else None
+    has_exit_code_0 = bool(check.exit_code_of) and any(
+        mark in text[:_HEAD_LENGTH] + text[-_CODE_LENGTH:] for mark in _EXIT_CODE_0
+    )
     if has_exit_code_0 and check.exit_code_of == "all":
         return None
-    text, is_viewer = _ends_of(text), check.rules == "viewer"
+    text, is_viewer = _head_and_tail(text), check.rules == "viewer"
     if not has_sign(text, VIEWER_SIGNS if is_viewer else SIGNS):  # most results end here
         return None
     lines, rules = list(_lines_of(text)), VIEWER_RULES if is_viewer else PROGRAM_RULES
     if has_exit_code_0:
         rules = tuple(rule for rule in rules if rule not in ENDING_RULES)
-    later = after_passed_tests(lines) if check.rules == "program" else lines
+    after_tests = after_passed_tests(lines) if check.rules == "program" else lines
     for rule in rules:
-        finding = rule(lines if rule is exit_code else later, check.programs)
-        if finding:
-            return Finding(rule.__name__, preview(finding.strip()))
+        line = rule(lines if rule is exit_code else after_tests, check.programs)
+        if line:
+            return Finding(rule.__name__, preview(line.strip()))
     return None
 
 
-def _ends_of(text: str) -> str:
-    return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]}\n{text[-_TAIL:]}"
+def _head_and_tail(text: str) -> str:
+    return (
+        text if len(text) <= _HEAD_LENGTH + _TAIL_LENGTH else f"{text[:_HEAD_LENGTH]}\n{text[-_TAIL_LENGTH:]}"
+    )
 
 
 def _lines_of(text: str) -> Iterator[str]:
     """The lines that rules read."""
     for whole in without_colours(text).splitlines():
         line = whole.rstrip()[:_MAX_LINE]
-        if line and not (line[0] in _BEGIN_OF_RUNNER and is_runner_notice(line)):
+        if line and not (line[0] in _NOTICE_CHARACTERS and is_runner_notice(line)):
             yield line
 
 
 def is_runner_notice(line: str) -> bool:
     """Whether the line is a runner's notice that does not report a failure."""
-    return line.startswith(_SHOWN_BY_RUNNER) or runner_exit_code(line) == 0
+    return line.startswith(_RUNNER_NOTICES) or runner_exit_code(line) == 0
 
 
 def without_error_tag(text: str) -> str:
@@ -136,16 +140,16 @@ def without_error_tag(text: str) -> str:
 
 
 def error_line(result: ToolResult) -> str:
-    """The first line of a result that is not blank, at most 200 characters.
+    """The line of a result to show as its error: the first non-blank one, at most 200 characters.
 
-    Of a command that a runner ran, it is the line in which a rule finds the failure, else the first that the
-    program wrote. What the runner writes around the output is taken only if there is nothing else.
+    If a runner wrote around the output of a program: the line in which a rule finds the failure, otherwise
+    the first line of the program. A line of the runner is used only if there is no other.
     """
     text = without_error_tag(returned_text(result).strip())
     first = text.partition("\n")[0]
-    if not first.startswith(_SHOWN_BY_RUNNER) and runner_exit_code(first) is None:
+    if not first.startswith(_RUNNER_NOTICES) and runner_exit_code(first) is None:
         return preview(first)
-    lines = [line for line in _lines_of(_ends_of(text)) if line != "Output:"]
-    written = [line for line in lines if runner_exit_code(line) is None]
-    findings = filter(None, (rule(written, ()) for rule in PROGRAM_RULES if rule is not exit_code))
-    return preview(next(findings, (written or lines or [first])[0]).strip())
+    lines = [line for line in _lines_of(_head_and_tail(text)) if line != "Output:"]
+    program_lines = [line for line in lines if runner_exit_code(line) is None]
+    failure_lines = filter(None, (rule(program_lines, ()) for rule in PROGRAM_RULES if rule is not exit_code))
+    return preview(next(failure_lines, (program_lines or lines or [first])[0]).strip())

@@ -1,7 +1,7 @@
-"""When sending the full history costs less than a shortened context, because its beginning is cached.
+"""Compares the cost of the full history with that of a shortened context.
 
-The full history only grows at its end, so a provider's cache serves all of it but the newest step. A
-shortened context is smaller, but more of it is new in each request.
+The full history only grows at its end, so a provider's cache serves all of it except the newest step. A
+shortened context is smaller, but more of it is new in each request. So the full history may cost less.
 """
 
 from historyapp.core.context import Context
@@ -12,7 +12,7 @@ from historyapp.core.prices import Price
 
 
 def compare_with_full_history(context: Context, tokens: int, steps: int, price: Price) -> FullHistory | None:
-    """The cost of both as one of many requests, each a step after the one before.
+    """The cost of one request with each of them, in a run that sends a request after each step.
 
     Args:
         tokens: the tokens of all live entries.
@@ -26,18 +26,18 @@ def compare_with_full_history(context: Context, tokens: int, steps: int, price: 
         return None
     leading = sum(part.tokens for part in manifest.segments if part.source in ("system", "notebook", "tools"))
     stable = sum(part.tokens for part in context.parts[: context.stable])
-    usual, cut = (
+    cost_without_cut, cost_with_cut = (
         input_cost(price, manifest.tokens, leading + unchanged).micros
         for unchanged in (stable, max(0, stable - context.cut_cost.tokens))
     )
-    own = usual + context.cut_cost.share * (cut - usual)
-    added = tokens // steps
-    full = input_cost(price, tokens, tokens - added).micros
+    context_cost = cost_without_cut + context.cut_cost.share * (cost_with_cut - cost_without_cut)
+    step_tokens = tokens // steps
+    full_cost = input_cost(price, tokens, tokens - step_tokens).micros
     return FullHistory(
         tokens=tokens,
-        micros=round(full),
-        context_micros=round(own),
-        break_even_tokens=_break_even(price, own, added),
+        micros=round(full_cost),
+        context_micros=round(context_cost),
+        break_even_tokens=_break_even(price, context_cost, step_tokens),
     )
 
 

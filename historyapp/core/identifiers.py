@@ -19,7 +19,7 @@ _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff"  # Thai, Lao, Burmese, Hangul jamo, Khmer
     "\u3005-\u30ff\u3130-\u318f\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"  # Japanese, Chinese, Hangul
 )
-"""Letters of scripts that put no blank between a word and a name in Latin letters."""
+"""Letters of scripts that are written without spaces between words, also next to names in Latin letters."""
 _BORDER = re.compile(rf"[{_UNSPACED}][A-Za-z0-9]|[A-Za-z0-9][{_UNSPACED}]")
 _RUN = re.compile(
     r"https?://[^\s\"'<>()\[\]{}`|\\,]+"
@@ -47,10 +47,10 @@ def new_identifiers(lines: Sequence[str]) -> Iterator[list[str]]:
     # All lines are split at once if all of them can be split at blanks.
     blanked = _blanked("\n".join(lines))
     if blanked is not None and blanked.count("\n") == len(lines) - 1:
-        found_runs = [line.split() for line in blanked.split("\n")]
+        runs_of_lines = [line.split() for line in blanked.split("\n")]
     else:
-        found_runs = [_runs(line) for line in lines]
-    for run in found_runs:
+        runs_of_lines = [_runs(line) for line in lines]
+    for run in runs_of_lines:
         new = []
         if not runs.issuperset(run):
             for name in map(_name_in, run):
@@ -68,7 +68,7 @@ def _runs(text: str) -> list[str]:
         return blanked.split()
     if "\n" not in text:
         return _RUN.findall(text)
-    return [run for line in text.split("\n") for run in _runs(line)]  # most lines have no such letters
+    return [run for line in text.split("\n") for run in _runs(line)]  # most lines are ASCII without a URL
 
 
 def _blanked(text: str) -> str | None:
@@ -111,12 +111,12 @@ def contains_name(name: str, text: str) -> bool:
 
 def word_places(name: str, text: str) -> Iterator[int]:
     """Where the name begins as a whole word; see :func:`contains_name`."""
-    at = text.find(name)
-    while at >= 0:
-        end = at + len(name)
-        if not (_adjoin(text[at - 1 : at], name[0]) or _adjoin(name[-1], text[end : end + 1])):
-            yield at
-        at = text.find(name, at + 1)
+    start = text.find(name)
+    while start >= 0:
+        end = start + len(name)
+        if not (_adjoin(text[start - 1 : start], name[0]) or _adjoin(name[-1], text[end : end + 1])):
+            yield start
+        start = text.find(name, start + 1)
 
 
 def _adjoin(left: str, right: str) -> bool:
@@ -131,15 +131,15 @@ def _is_word(character: str) -> bool:
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """Every text in a JSON value without the names of fields, in their order; numbers as texts."""
-    level = [value]
-    while level:
-        item = level.pop()
+    """Every text in a JSON value, in order, without the names of fields. Numbers are converted to texts."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
         if isinstance(item, str):
             yield item
         elif isinstance(item, dict):
-            level.extend(reversed(item.values()))
+            pending.extend(reversed(item.values()))
         elif isinstance(item, (list, tuple)):
-            level.extend(reversed(item))
+            pending.extend(reversed(item))
         elif isinstance(item, (int, float)) and not isinstance(item, bool):
             yield str(item)

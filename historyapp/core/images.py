@@ -8,7 +8,7 @@ from math import ceil
 from typing import NamedTuple
 
 _HEADER = 256 * 1024
-"""Characters of base64 that are read to find a size: JPEG has it after metadata of any length."""
+"""Characters of base64 that are read to find a size: in a JPEG, metadata of any length precede it."""
 
 
 class Size(NamedTuple):
@@ -18,23 +18,23 @@ class Size(NamedTuple):
     height: int
 
 
-UNKNOWN = Size(2048, 2048)
-"""The size of images whose size cannot be read: close to the highest price of an image."""
+UNKNOWN_SIZE = Size(2048, 2048)
+"""The size that is assumed if none can be read. Its price is close to the highest of any image."""
 
 
 def image_size(data: str) -> Size:
-    """The size of a base64 PNG, GIF, WebP or JPEG image; ``UNKNOWN`` where it cannot be read."""
+    """The size of a base64 PNG, GIF, WebP or JPEG image; ``UNKNOWN_SIZE`` if it cannot be read."""
     head = data[:_HEADER]
     try:
         raw = base64.b64decode(head[: len(head) // 4 * 4])
         size = next((read(raw) for magic, read in _READERS if raw.startswith(magic)), None)
     except (binascii.Error, ValueError, struct.error, IndexError):
-        return UNKNOWN
-    return size if size and size.width and size.height else UNKNOWN
+        return UNKNOWN_SIZE
+    return size if size and size.width and size.height else UNKNOWN_SIZE
 
 
 def data_size(source: str) -> Size:
-    """The size of an image given as base64 or as a data URL; ``UNKNOWN`` for any other URL."""
+    """The size of an image given as base64 or as a data URL; ``UNKNOWN_SIZE`` for any other URL."""
     return image_size(source.partition(";base64,")[2] if source.startswith("data:") else source)
 
 
@@ -53,13 +53,13 @@ def _webp(raw: bytes) -> Size | None:
 
 def _jpeg(raw: bytes) -> Size | None:
     """The size in the first start-of-frame segment."""
-    at = 2
-    while at + 9 <= len(raw) and raw[at] == 0xFF:
-        marker = raw[at + 1]
+    offset = 2
+    while offset + 9 <= len(raw) and raw[offset] == 0xFF:
+        marker = raw[offset + 1]
         if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
-            height, width = struct.unpack(">HH", raw[at + 5 : at + 9])
+            height, width = struct.unpack(">HH", raw[offset + 5 : offset + 9])
             return Size(width, height)
-        at += 2 + int.from_bytes(raw[at + 2 : at + 4], "big")
+        offset += 2 + int.from_bytes(raw[offset + 2 : offset + 4], "big")
     return None
 
 

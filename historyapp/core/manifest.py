@@ -14,7 +14,7 @@ class Segment(StoredModel):
 
     source: Literal["system", "notebook", "tools", "input", "step", "live_screen", "overhead"]
     step: int | None = None
-    """The step's number, for ``step``; the first one where a summary covers several."""
+    """The step's number, for ``step``. The first number if a summary covers several steps."""
     last_step: int | None = None
     position: int | None = None
     """The entry's position, for ``input``."""
@@ -46,8 +46,10 @@ class ReasoningLeftOut(StoredModel):
 
 
 class FullHistory(StoredModel):
-    """The cost of sending all live entries, compared with a shortened context. Both are the cost of the input
-    of one request, if a request follows each step and the unchanged beginning is in the provider's cache."""
+    """The cost of sending all live entries, compared with the shortened context.
+
+    Both are the cost of the input of one request, if a request follows each step and the unchanged beginning
+    is in the provider's cache."""
 
     tokens: int
     """Tokens of all live entries."""
@@ -71,7 +73,7 @@ class Manifest(StoredModel):
     segments: list[Segment] = Field(default_factory=list)
     left_out: list[LeftOut] = Field(default_factory=list)
     reasoning_left_out: list[ReasoningLeftOut] = Field(default_factory=list)
-    """Of the steps that are messages; the reasoning of all others is left out with them."""
+    """Reasoning of steps that are in the context as messages. All other steps are without reasoning."""
     notes: list[str] = Field(default_factory=list)
     """What the reader should know, for example that the newest steps alone exceed the budget."""
     full_history: FullHistory | None = None

@@ -1,4 +1,4 @@
-"""The episodic history as neutral messages, exactly as users of the earlier systems know it (SEMANTICS A).
+"""The episodic history as neutral messages, exactly as the earlier systems wrote it (SEMANTICS A).
 
 The newest steps are messages, older ones are in one progress message. Filling stops at the first older
 step that does not fit. The newest steps are never dropped. If they alone exceed the budget, the manifest
@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from historyapp.core.content import are_parts, plain_text
-from historyapp.core.conversation import NO_RESULT, TOGETHER, InputMessage, late_text
+from historyapp.core.conversation import ANSWERED_TOGETHER, NO_RESULT, InputMessage, late_text
 from historyapp.core.entries import StoredModel, ToolResult
 from historyapp.core.episodes import Episode
 from historyapp.core.formats.base import OVERHEAD, PRIMING
@@ -55,7 +55,7 @@ class EpisodicMessages:
     used: int = PRIMING
 
     def add(self, messages: list[Message], **segment: Any) -> None:
-        """Appends messages whether they fit or not."""
+        """Appends messages even if they exceed the budget."""
         self.messages += messages
         self.account(sum(message_tokens(message, self.count) for message in messages), **segment)
 
@@ -76,79 +76,81 @@ class EpisodicMessages:
 
 
 def episodic_messages(past: Past, settings: SessionSettings, count: TokenCounter) -> EpisodicMessages:
-    """The messages and their manifest. A step in flight contributes its action and no result."""
-    made = EpisodicMessages(settings.budget(), count)
+    """The messages and their manifest. A step in flight has its action and no result."""
+    history = EpisodicMessages(settings.budget(), count)
     for source, text in (("system", past.instruction), ("notebook", past.notebook)):
         if text and text.strip():
-            made.account(count(text) + OVERHEAD, source=source)
-    stream = past.episodes_newest_first()
-    recent = list(islice(stream, max(0, settings.full_message_count)))[::-1]
-    _add_newest(made, past, recent)
-    if made.max_tokens is not None and made.used > made.max_tokens:
+            history.account(count(text) + OVERHEAD, source=source)
+    episodes = past.episodes_newest_first()
+    recent = list(islice(episodes, max(0, settings.full_message_count)))[::-1]
+    _add_newest(history, past, recent)
+    if history.max_tokens is not None and history.used > history.max_tokens:
         newest = "newest step" if len(recent) == 1 else f"newest {len(recent)} steps"
-        made.notes.append(
-            f"The {newest} and what every request begins with take "
-            f"{made.used} tokens: more than the budget of {made.max_tokens}."
+        history.notes.append(
+            f"The {newest} and the fixed parts take "
+            f"{history.used} tokens: more than the budget of {history.max_tokens}."
         )
-    older = _add_progress(made, stream)
-    if (last := past.steps - len(recent) - older) > 0:
-        made.left_out.append(LeftOut(first_step=1, last_step=last, reason=OLDER))
-    return made
+    progress_steps = _add_progress(history, episodes)
+    if (left_out_steps := past.steps - len(recent) - progress_steps) > 0:
+        history.left_out.append(LeftOut(first_step=1, last_step=left_out_steps, reason=OLDER))
+    return history
 
 
-def _add_newest(made: EpisodicMessages, past: Past, recent: list[Episode]) -> None:
+def _add_newest(history: EpisodicMessages, past: Past, recent: list[Episode]) -> None:
     """The newest steps and the inputs after the first of them, in the order of their positions."""
     # Inputs after the first of the newest steps belong to the messages.
     first = recent[0] if recent else next(past.episodes_newest_first(), None)
     start = first.first_position if first else 0
-    inputs = list(_inputs(made, past, start))
+    inputs = list(_inputs(history, past, start))
     units: list[Unit] = [*recent, *inputs]
     for unit in sorted(units, key=unit_position):
         if isinstance(unit, InputMessage):
             role: Role = "system" if unit.is_instruction else "user"
-            made.add([Message(role=role, content=unit.content)], source="input", position=unit.position)
+            history.add([Message(role=role, content=unit.content)], source="input", position=unit.position)
         else:
             messages = list(step_messages(unit, newest=unit.number == past.steps))
-            made.add(messages, source="step", step=unit.number)
-            # The inherited text of an action in words gives the reason of an error, not its details.
+            history.add(messages, source="step", step=unit.number)
+            # For an action that was written as text, the inherited message has the reason of an error only.
             failed = any(result.error and result.status == "error" for result in unit.results)
             if failed and not unit.output.tool_calls:
                 reason = "the details of its error; the inherited text gives the reason only"
-                made.left_out.append(LeftOut(first_step=unit.number, last_step=unit.number, reason=reason))
-    # The earlier systems give no inputs from before the newest steps.
-    missed = next(iter(past.inputs_newest_first(inputs[-1].position if inputs else None)), None)
-    if missed is not None:
-        reason = "does not fit the budget" if missed.position > start else "older than the newest steps"
-        made.left_out.append(LeftOut(position=1, last_position=missed.position, reason=reason))
+                history.left_out.append(LeftOut(first_step=unit.number, last_step=unit.number, reason=reason))
+    # The earlier systems left out inputs from before the newest steps.
+    newest_missing = next(iter(past.inputs_newest_first(inputs[-1].position if inputs else None)), None)
+    if newest_missing is not None:
+        reason = (
+            "does not fit the budget" if newest_missing.position > start else "older than the newest steps"
+        )
+        history.left_out.append(LeftOut(position=1, last_position=newest_missing.position, reason=reason))
 
 
-def _inputs(made: EpisodicMessages, past: Past, start: int) -> Iterator[InputMessage]:
+def _inputs(history: EpisodicMessages, past: Past, start: int) -> Iterator[InputMessage]:
     """The inputs after a position, the newest first, until they alone take more than the budget."""
-    taken = 0
+    used = 0
     for message in past.inputs_newest_first():
-        if message.position <= start or (made.max_tokens is not None and taken > made.max_tokens):
+        if message.position <= start or (history.max_tokens is not None and used > history.max_tokens):
             return
-        taken += made.count(plain_text(message.content)) + OVERHEAD
+        used += history.count(plain_text(message.content)) + OVERHEAD
         yield message
 
 
-def _add_progress(made: EpisodicMessages, stream: Iterable[Episode]) -> int:
+def _add_progress(history: EpisodicMessages, episodes: Iterable[Episode]) -> int:
     """Puts the progress message first, with as many of the steps as fit. Returns their number."""
-    used = made.used + message_tokens(_progress_message([]), made.count)
-    lines = fill(stream, used, made.max_tokens, made.count, progress_line)
+    used = history.used + message_tokens(_progress_message([]), history.count)
+    lines = fill(episodes, used, history.max_tokens, history.count, progress_line)
     while lines:
         message = _progress_message([line for _, line, _ in lines])
-        total = message_tokens(message, made.count)
-        if made.max_tokens is None or made.used + total <= made.max_tokens:
-            made.messages.insert(0, message)
+        total = message_tokens(message, history.count)
+        if history.max_tokens is None or history.used + total <= history.max_tokens:
+            history.messages.insert(0, message)
             heading = total - sum(tokens for _, _, tokens in lines)
             steps = [
                 Segment(source="step", step=episode.number, form=form_of(episode), tokens=tokens)
                 for episode, _, tokens in lines
             ]
-            at = sum(segment.source in ("system", "notebook") for segment in made.segments)
-            made.segments[at:at] = [Segment(source="overhead", tokens=heading), *steps]
-            made.used += total
+            index = sum(segment.source in ("system", "notebook") for segment in history.segments)
+            history.segments[index:index] = [Segment(source="overhead", tokens=heading), *steps]
+            history.used += total
             break
         # Joining the lines adds tokens, so the oldest line goes until the message fits.
         del lines[0]
@@ -162,31 +164,33 @@ def _progress_message(lines: list[str]) -> Message:
 def step_messages(episode: Episode, *, newest: bool = True) -> Iterator[Message]:
     """A step as messages: the assistant's, then one for each result.
 
-    Every call of a finished step is answered; that of a step in flight is not, while it is the newest one.
+    Every tool call of a finished step has a result. A call of the newest step has none while it is in flight.
     """
     yield assistant_message(episode)
-    yield from _results(episode, is_open=newest and episode.status == "in_flight")
+    yield from _results(episode, has_open_calls=newest and episode.status == "in_flight")
     yield from (Message(role="user", content=f"Overall: {text}") for text in episode.overall)
     yield from (Message(role="user", content=late_text(result)) for result in episode.late)
 
 
-def _results(episode: Episode, *, is_open: bool) -> Iterator[Message]:
+def _results(episode: Episode, *, has_open_calls: bool) -> Iterator[Message]:
     if not episode.output.tool_calls:
         yield from (text_result(result, episode) for result in episode.results)
         return
     answers = {call: answered for answered in episode.received for call in answered.calls}
     for id in dict.fromkeys(call.id for call in episode.output.tool_calls):
         if id not in answers:
-            if not is_open:
+            if not has_open_calls:
                 yield Message(role="tool", content=NO_RESULT, tool_call_id=id, is_error=True)
         elif answers[id].calls[0] == id:
             yield call_result(answers[id].result, id)
         else:
-            yield Message(role="tool", content=TOGETHER.format(answers[id].calls[0]), tool_call_id=id)
+            yield Message(
+                role="tool", content=ANSWERED_TOGETHER.format(answers[id].calls[0]), tool_call_id=id
+            )
 
 
 def assistant_message(episode: Episode) -> Message:
-    """The output as a message, in the provider's form if that was recorded."""
+    """The output as a message, in the provider's shape if its raw message was recorded."""
     output, raw = episode.output, episode.output.raw_message
     calls: list[Any] | None = [call.model_dump() for call in output.tool_calls] or None
     if raw is not None:
@@ -236,20 +240,20 @@ def text_result(result: ToolResult, episode: Episode) -> Message:
 
 
 def _complete(content: Any, result: ToolResult) -> Any:
-    """The message with the parts of a result that the earlier systems did not have."""
-    more = [f"{label}: {text}" for label, text in further_parts(result)]
+    """The content, followed by the parts of a result that the earlier systems did not have."""
+    further = [f"{label}: {text}" for label, text in further_parts(result)]
     if are_parts(content):
-        return [*content, *({"type": "text", "text": text} for text in more)]
-    return "\n\n".join([*([content] if content else []), *more])
+        return [*content, *({"type": "text", "text": text} for text in further)]
+    return "\n\n".join([*([content] if content else []), *further])
 
 
 def message_tokens(message: Message, count: TokenCounter) -> int:
-    """The tokens of a message: each text and call with its share of overhead."""
+    """The tokens of a message: each text and tool call with its share of overhead."""
     texts = [plain_text(message.content)] if plain_text(message.content).strip() else []
     for call in message.tool_calls or ():
-        inner = call.get("function", call) if isinstance(call, dict) else {}
-        arguments = inner.get("arguments")
+        function = call.get("function", call) if isinstance(call, dict) else {}
+        arguments = function.get("arguments")
         texts.append(
-            f"{inner.get('name')} {arguments if isinstance(arguments, str) else json_text(arguments)}"
+            f"{function.get('name')} {arguments if isinstance(arguments, str) else json_text(arguments)}"
         )
     return sum(count(text) + OVERHEAD for text in texts)

@@ -17,17 +17,17 @@ def mark_names(text: str, words: Collection[str], others: Collection[str] = ()) 
     """The pieces of a text in order. Joined, they are the text.
 
     Args:
-        words: names that are found as whole words, inside longer names too. Their number times the length
-            of the text bounds the time, so there should be few of them.
+        words: names that are found as whole words, also within longer names. The time grows with their number
+            times the length of the text, so there should be few of them.
         others: names that are found only as separate identifiers. There may be many.
     """
-    places = [(at, name) for name in words for at in word_places(name, text)]
-    places += [(at, name) for at, name in identifier_places(text) if name in others] if others else []
+    places = [(start, name) for name in words for start in word_places(name, text)]
+    places += [(start, name) for start, name in identifier_places(text) if name in others] if others else []
     pieces: list[TextPiece] = []
     end = 0
-    for at, name in sorted(places, key=lambda place: (place[0], -len(place[1]))):
-        if at >= end:
-            pieces += [TextPiece(text[end:at])] if at > end else []
+    for start, name in sorted(places, key=lambda place: (place[0], -len(place[1]))):
+        if start >= end:
+            pieces += [TextPiece(text[end:start])] if start > end else []
             pieces.append(TextPiece(name, is_name=True))
-            end = at + len(name)
+            end = start + len(name)
     return [*pieces, TextPiece(text[end:])] if end < len(text) else pieces

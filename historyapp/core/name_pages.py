@@ -55,12 +55,12 @@ def group_at(place: int) -> Group:
 
 
 def pack_places(places: Iterable[int]) -> bytes:
-    """Ascending places as a page stores them: differences, grouped by byte (lowest first), compressed."""
+    """Ascending places in the form of a page: differences, grouped by byte (lowest first), compressed."""
     distances = array("Q")
-    last = 0
+    previous = 0
     for place in places:
-        distances.append(place - last)
-        last = place
+        distances.append(place - previous)
+        previous = place
     if sys.byteorder == "big":
         distances.byteswap()
     raw = distances.tobytes()
@@ -86,7 +86,7 @@ def unpack_places(stored: bytes | memoryview) -> list[int]:
 
 
 def pages(places: Iterable[int]) -> Iterator[list[int]]:
-    """Ascending places in pages."""
+    """Groups ascending places into pages."""
     page: list[int] = []
     for place in places:
         page.append(place)

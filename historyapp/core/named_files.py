@@ -18,18 +18,18 @@ def is_named(path: str, file: str) -> bool:
     return path.startswith(file) or path.endswith(file) or f"/{file.strip('/')}/" in f"/{path}/"
 
 
-def names_file(call: str, file: str) -> bool:
+def names_file(call_text: str, file: str) -> bool:
     """Whether an argument or a patch in a call's text names the file.
 
     Args:
-        call: see :func:`historyapp.core.searchable.passages`.
-        file: as for :func:`is_named`.
+        call_text: see :func:`historyapp.core.searchable.passages`.
+        file: in lower case, with slashes.
     """
-    return any(is_named(path, file) for path in _paths(call))
+    return any(is_named(path, file) for path in _paths(call_text))
 
 
-def _paths(call: str) -> Iterator[str]:
-    for line in call.splitlines():
+def _paths(call_text: str) -> Iterator[str]:
+    for line in call_text.splitlines():
         name, separator, value = line.partition(": ")
         if separator and name in _ARGUMENTS:
             yield value

@@ -9,7 +9,7 @@ from historyapp.core.identifiers import contains_name, identifiers, texts_in
 from historyapp.core.results import returned_text
 
 MAX_NAMES = 200
-"""Names that are looked for in each summary."""
+"""The maximum number of names that are looked for in each summary."""
 MAX_CHARACTERS = 200_000
 """Characters of each result that are searched for names."""
 
@@ -27,7 +27,7 @@ class NeededName(NamedTuple):
 def needed_names(steps: Iterable[Episode], later: Iterable[Episode]) -> list[NeededName]:
     """The names that later steps took from the results of some steps, in the order of their use.
 
-    A name that later steps could also have read elsewhere counts, too.
+    This includes names that later steps could also have read elsewhere.
     """
     known: dict[str, int] = {}
     for step in steps:
@@ -47,4 +47,4 @@ def needed_names(steps: Iterable[Episode], later: Iterable[Episode]) -> list[Nee
 
 def kept_names(names: Sequence[NeededName], texts: Sequence[str]) -> list[NeededName]:
     """The names that one of the summaries contains as a whole word."""
-    return [each for each in names if any(contains_name(each.name, text) for text in texts)]
+    return [needed for needed in names if any(contains_name(needed.name, text) for text in texts)]

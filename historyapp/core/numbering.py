@@ -8,7 +8,7 @@ _MAX_BEFORE = 10
 """The maximum number of lines before the first number."""
 _MAX_AFTER = 20
 """The maximum number of lines after the last number: Claude Code puts a reminder there."""
-_ENDS = 20_000
+_END_LENGTH = 20_000
 """Characters at each end in which :func:`line_range` looks for the numbers."""
 
 
@@ -22,7 +22,7 @@ class NumberedCode(NamedTuple):
 
 
 def numbered_code(text: str) -> NumberedCode | None:
-    """The first numbered lines of a text without their numbers; None if no two lines follow each other."""
+    """The first numbered lines of a text, without their numbers; None if no two numbers are consecutive."""
     lines = text.split("\n")
     for start in range(min(_MAX_BEFORE, len(lines))):
         first = _NUMBER.match(lines[start])
@@ -42,9 +42,10 @@ def numbered_code(text: str) -> NumberedCode | None:
 
 
 def line_range(text: str) -> tuple[int, int] | None:
-    """The first and the last line number of a text with numbered lines; None if they do not fit together.
+    """The first and the last line number of a text with numbered lines; None if they do not fit the number of
+    lines.
 
-    It reads only a few lines at both ends, because it runs during each append of a file that was read.
+    Only a few lines at both ends are read, because this runs when an agent appends the content of a file.
     """
     first = _first_number(text)
     last = _last_number(text) if first else None
@@ -55,7 +56,7 @@ def line_range(text: str) -> tuple[int, int] | None:
 
 def _first_number(text: str) -> int | None:
     """The number of the first line that has one, if the next line has the next number or no other has one."""
-    lines = text[:_ENDS].split("\n", _MAX_BEFORE + 1)
+    lines = text[:_END_LENGTH].split("\n", _MAX_BEFORE + 1)
     for start, line in enumerate(lines[:_MAX_BEFORE]):
         if match := _NUMBER.match(line):
             after = _NUMBER.match(lines[start + 1]) if start + 1 < len(lines) else None
@@ -66,6 +67,8 @@ def _first_number(text: str) -> int | None:
 
 
 def _last_number(text: str) -> int | None:
-    lines = f"\n{text}"[-_ENDS:].rsplit("\n", _MAX_AFTER)[1:]  # the first part may be an incomplete line
+    lines = f"\n{text}"[-_END_LENGTH:].rsplit("\n", _MAX_AFTER)[
+        1:
+    ]  # the first part may be an incomplete line
     numbers = map(_NUMBER.match, reversed(lines))
     return next((int(match[1]) for match in numbers if match), None)

@@ -1,4 +1,4 @@
-"""The calls of one output that have no result yet: a value that is cheap to change at any number of calls."""
+"""The tool calls of one output that have no result yet. Removing a call is cheap at any number of calls."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
@@ -50,18 +50,18 @@ class OpenCalls(Collection[str]):
         return f"OpenCalls({list(self)!r})"
 
     def without(self, id: str) -> "OpenCalls":
-        """The remaining calls once those with this id are answered."""
+        """The open calls without those with this id."""
         if id not in self:
             return self
         if self._times[id] == self._size:
             return NONE_OPEN
         if len(self._removed_at) > self._age:
             return OpenCalls(self).without(id)
-        left = object.__new__(OpenCalls)
-        left._ids, left._times, left._removed_at = self._ids, self._times, self._removed_at
-        left._age, left._size = self._age + 1, self._size - self._times[id]
-        left._removed_at[id] = left._age
-        return left
+        remaining = object.__new__(OpenCalls)
+        remaining._ids, remaining._times, remaining._removed_at = self._ids, self._times, self._removed_at
+        remaining._age, remaining._size = self._age + 1, self._size - self._times[id]
+        remaining._removed_at[id] = remaining._age
+        return remaining
 
     def _is_removed(self, id: object) -> bool:
         age = self._removed_at.get(id)  # type: ignore[call-overload]

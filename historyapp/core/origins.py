@@ -33,9 +33,9 @@ NameKind = Literal["path", "url", "hash", "number", "name"]
 NAME_KINDS: tuple[NameKind, ...] = get_args(NameKind)
 Role = Literal["input", "instruction", "notebook", "summary", "result", "thought", "text", "action"]
 GIVEN: tuple[Role, ...] = ("input", "instruction", "notebook", "summary", "result")
-"""The roles of text that the agent was given. The other roles are its own words."""
+"""The roles of text that the agent was given. The other roles are text that it wrote."""
 Match = Literal["whole", "end", "parts"]
-"""How a name matched: the exact text; with a different beginning; or by its parts."""
+"""How a name matched: the exact text, its end, or its last parts separately."""
 Origin = Literal["given", "own", "nowhere", "unknown"]
 """Where a name of an action comes from. Given: a text that the agent was given contains it. Own: only the
 agent's own earlier text contains it. Unknown: some entries before the step have not been read."""
@@ -60,7 +60,7 @@ _SEPARATORS = (" && ", " || ", " | ", "; ")
 _COMMANDS_WITHOUT_INPUT = ("create", "edit", "insert", "echo", "printf", "mkdir", "touch", "tee", "rm")
 """Commands that need none of the files that they name. The first three belong to SWE-agent's editor."""
 _PATTERN_OPTIONS = ("-name", "-iname", "-e", "-g", "--glob", "--include", "--exclude", "--jq")
-"""Options whose value is a pattern."""
+"""Options whose value is a pattern, not a file."""
 _COPY_COMMANDS = ("cp", "mv", "ln")
 _OUTPUT_OPTIONS = ("-o", "--output", ">", ">>", "1>", "2>", "&>")
 
@@ -70,7 +70,7 @@ class Text(NamedTuple):
 
     role: Role
     part: int
-    """The index of the call or of the result; otherwise 0."""
+    """The index of the tool call or of the result; otherwise 0."""
     text: str
 
 
@@ -97,11 +97,11 @@ class EntryMentions(NamedTuple):
 
 
 class Lookup(NamedTuple):
-    """How a name is found: by any of the keys of a row, the first row first."""
+    """One way to find a name."""
 
     match: Match
     keys: tuple[int, ...]
-    """All keys must be known; the place of the first one is the place of the name."""
+    """All of them must have been mentioned. The place of the first key is the place of the name."""
 
 
 def kind_of(name: str) -> NameKind:
@@ -139,8 +139,7 @@ def lookups(name: str) -> list[Lookup]:
 
 
 def best_lookup(name: str, first_positions: Mapping[int, int]) -> Lookup | None:
-    """The way by which a name was found; None if it appears nowhere. For a path, the earlier of both
-    spellings counts.
+    """The first way by which a name is found, or None. For a path, the spelling that appeared first counts.
 
     Args:
         first_positions: where each known key first appeared.
@@ -170,7 +169,7 @@ def mention_texts(name: str) -> Iterator[str]:
 
 
 def _complete_name(name: str, parts: Sequence[str]) -> str:
-    """The name as it is compared letter by letter; ``src/`` is ``src``."""
+    """The name in the form that exact comparison uses: ``src/`` is ``src``."""
     return parts[0] if len(parts) == 1 and not ("://" in name or name.startswith("/")) else name
 
 
@@ -189,7 +188,7 @@ def _pair(parts: Sequence[str]) -> str:
 
 
 def _attribute(name: str) -> str:
-    """The part after the last dot of a name such as ``contact.playerClass``, where it is an identifier."""
+    """The part after the last dot of a name such as ``contact.playerClass``; empty if it is no identifier."""
     end = name.rpartition(".")[2]
     return end if end != name and _is_identifier(end) else ""
 
@@ -240,18 +239,18 @@ def calls_of(output: ModelOutput) -> Sequence[ToolCall | UseTool]:
 def result_text(result: ToolResult) -> str:
     """Every text of a result, with real line ends."""
     failure = result.error.message if result.error else None
-    given = [*texts_in(result.outputs), result.reason, result.feedback, failure]
-    return "\n".join(text for text in given if text)
+    texts = [*texts_in(result.outputs), result.reason, result.feedback, failure]
+    return "\n".join(text for text in texts if text)
 
 
 def mentions_of(body: Body, metadata: Mapping[str, Any] | None = None) -> EntryMentions:
     """The keys of all identifiers in an entry, each at its first place."""
     mentions: dict[tuple[Group, int], Mention] = {}
-    left, is_complete = MAX_CHARACTERS, True
+    characters_left, is_complete = MAX_CHARACTERS, True
     for role, part, text in texts_of(body, metadata):
-        is_complete = is_complete and len(text) <= left
-        lines = _with_slashes(text[:left]).split("\n")
-        left -= min(left, len(text))
+        is_complete = is_complete and len(text) <= characters_left
+        lines = _with_slashes(text[:characters_left]).split("\n")
+        characters_left -= min(characters_left, len(text))
         seen: set[str] = set()
         group = group_of(role)
         for number, (line, names) in enumerate(zip(lines, new_identifiers(lines), strict=True), start=1):
@@ -274,25 +273,25 @@ def _with_slashes(text: str) -> str:
 
 
 def _last_word(line: str) -> str:
-    """The last word of a line: lists of files have the name there, which may be a plain word."""
+    """The last word of a line. In a list of files it is a name, which may look like a plain word."""
     words = line.rstrip().rstrip("/*@").rsplit(None, 1)[-1:]
     word = words[0] if words else ""
     return word if _LAST_WORD.fullmatch(word) else ""
 
 
-def names_in(call: ToolCall | UseTool) -> list[str]:
-    """The identifiers in the arguments of a call, at most :data:`NAMES_OF_ACTION`, in their order."""
-    text = _with_slashes("\n".join(texts_in(call.arguments))[:MAX_CHARACTERS])
+def names_in(tool_call: ToolCall | UseTool) -> list[str]:
+    """The identifiers in the arguments of a tool call, at most :data:`NAMES_OF_ACTION`, in their order."""
+    text = _with_slashes("\n".join(texts_in(tool_call.arguments))[:MAX_CHARACTERS])
     return identifiers(text)[:NAMES_OF_ACTION]
 
 
-def files_acted_on(call: ToolCall | UseTool) -> list[str]:
-    """The files that have to exist for a call to work: those that it reads, edits or runs.
+def files_acted_on(tool_call: ToolCall | UseTool) -> list[str]:
+    """The files that must exist for a tool call to work: those that it reads, edits or runs.
 
     Files that it creates and names in text that it writes are left out.
     """
-    subject = call_subject(call.name, call.arguments)
-    arguments = call.arguments if isinstance(call.arguments, Mapping) else {}
+    subject = call_subject(tool_call.name, tool_call.arguments)
+    arguments = tool_call.arguments if isinstance(tool_call.arguments, Mapping) else {}
     if subject.kind == "edit" and not any(key.startswith(("old_", "edits")) for key in arguments):
         return []
     if subject.kind in ("read", "edit"):
@@ -344,19 +343,19 @@ class ResultLine(NamedTuple):
 
 
 def result_names(body: Body) -> list[ResultLine]:
-    """The lines of results with names that an action may use; without numbers, which recur by chance.
+    """The lines of results with names that an action may use. Numbers are left out: they recur by chance.
 
     At most :data:`RESULT_NAMES` names are read.
     """
     lines_with_names: list[ResultLine] = []
-    left = RESULT_NAMES
+    names_left = RESULT_NAMES
     for text in texts_of(body) if isinstance(body, ToolResults) else ():
         lines = _with_slashes(text.text[:MAX_CHARACTERS]).split("\n")
         for number, (line, names) in enumerate(zip(lines, new_identifiers(lines), strict=True), start=1):
-            line_names = [name for name in names if kind_of(name) != "number"][:left]
-            left -= len(line_names)
+            line_names = [name for name in names if kind_of(name) != "number"][:names_left]
+            names_left -= len(line_names)
             if line_names:
                 lines_with_names.append(ResultLine(text.part, number, line_names, line))
-            if left <= 0:
+            if names_left <= 0:
                 return lines_with_names
     return lines_with_names

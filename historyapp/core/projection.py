@@ -312,7 +312,7 @@ def _answer(
 ) -> tuple[dict[str, Any], tuple[tuple[int, str | None], ...]]:
     """The columns of a step's row that results change, and the results that answer no open call."""
     before = step.progress
-    progress, answered = before.take(body.results)
+    progress, answered = before.add_results(body.results)
     shown, changes = step.result_preview, dict[str, Any]()
     for result, calls in answered:
         if calls and (not shown or result.status != "success"):

@@ -13,7 +13,7 @@ from uuid import UUID
 from django.utils import timezone
 
 from historyapp.core import entries as core
-from historyapp.core.actions import completed
+from historyapp.core.actions import with_raw_message_fields
 from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput, Rewind, ToolResults
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.prepared import Prepared, prepare
@@ -108,11 +108,11 @@ def append(
 
 def complete(draft: EntryDraft) -> EntryDraft:
     """The output with the fields that its raw message contains; see
-    :func:`historyapp.core.actions.completed`."""
+    :func:`historyapp.core.actions.with_raw_message_fields`."""
     body = draft.body
     if not isinstance(body, ModelOutput) or body.raw_message is None:
         return draft
-    return draft._replace(body=completed(body))
+    return draft._replace(body=with_raw_message_fields(body))
 
 
 def check_position(session: Session, expected: int | None) -> None:

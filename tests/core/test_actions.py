@@ -14,9 +14,9 @@ from historyapp.core.actions import (
     ActionResult,
     ActionSuccess,
     as_tool_result,
-    completed,
     from_exception,
     output_of,
+    with_raw_message_fields,
 )
 from historyapp.core.entries import ModelOutput, Thoughts, ToolCall, ToolResult, UseTool
 from historyapp.core.json import dump_json
@@ -76,7 +76,7 @@ def test_thoughts_in_a_model_of_the_agents_own_are_kept() -> None:
 
 def test_what_is_given_is_not_overridden() -> None:
     given = ModelOutput(text="mine", tool_calls=(ToolCall(id="x", name="mine"),), raw_message=RAW)
-    assert completed(given) == given
+    assert with_raw_message_fields(given) == given
 
 
 @pytest.mark.parametrize(

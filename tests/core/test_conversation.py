@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given
 
-from historyapp.core.conversation import NO_RESULT, TOGETHER, InputMessage, Turn, output_text
+from historyapp.core.conversation import ANSWERED_TOGETHER, NO_RESULT, InputMessage, Turn, output_text
 from historyapp.core.entries import (
     Body,
     DebugLog,
@@ -51,7 +51,7 @@ def test_a_call_that_nothing_answered_gets_a_truthful_result(next_body: list[Bod
 
 
 def test_a_result_without_an_id_answers_all_that_is_open_and_stands_there_once() -> None:
-    together = TOGETHER.format("a")
+    together = ANSWERED_TOGETHER.format("a")
     assert shape(calls("a", "b", "c"), result("b", "2"), result(None, "all")) == [f"turn all 2 {together}"]
     assert shape(calls("a", "b"), result("a", "1"), result(None, "rest")) == ["turn 1 rest"]
     assert shape(ACTS, result(None, "1")) == ["turn 1"]
@@ -62,12 +62,12 @@ def test_parallel_results_without_ids_keep_the_order_of_their_calls() -> None:
         return ToolResults(results=tuple(ToolResult(status="success", outputs=text) for text in texts))
 
     assert shape(calls("a", "b"), several("1", "2")) == ["turn 1 2"]
-    assert shape(calls("a", "b", "c"), several("1", "2")) == [f"turn 1 2 {TOGETHER.format('b')}"]
+    assert shape(calls("a", "b", "c"), several("1", "2")) == [f"turn 1 2 {ANSWERED_TOGETHER.format('b')}"]
     assert shape(calls("a", "b"), several("1", "2", "3")) == ["turn 1 2 +1"]
     mixed = several("1", "2").results
     named = mixed[0].model_copy(update={"tool_call_id": "b"})
     assert shape(calls("a", "b", "c"), ToolResults(results=(named, *mixed[1:]))) == [
-        f"turn 2 1 {TOGETHER.format('a')}"
+        f"turn 2 1 {ANSWERED_TOGETHER.format('a')}"
     ]
 
 

@@ -4,7 +4,7 @@ import struct
 import pytest
 
 from historyapp.core.images import (
-    UNKNOWN,
+    UNKNOWN_SIZE,
     Size,
     anthropic_image_tokens,
     image_size,
@@ -30,7 +30,7 @@ BROKEN = [b"", b"\0", PNG[:20], PNG[:16] + b"\0" * 8, b"\xff\xd8\xff", WEBP + b"
 
 @pytest.mark.parametrize("data", ["no base64!", "ä", *(base64.b64encode(raw).decode() for raw in BROKEN)])
 def test_an_image_whose_size_cannot_be_read_is_taken_for_a_large_one(data: str) -> None:
-    assert image_size(data) == UNKNOWN
+    assert image_size(data) == UNKNOWN_SIZE
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,7 @@ def test_texts_beyond_spacys_limit_are_read_in_pieces() -> None:
 def test_its_memory_does_not_grow_with_what_it_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     import spacy
 
-    monkeypatch.setattr(language, "KEPT", 10_000)
+    monkeypatch.setattr(language, "VOCABULARY_LIMIT", 10_000)
     pipeline = spacy.blank("en")
     pipeline.add_pipe("sentencizer")
     found = SpacyLanguage(pipeline, has_names=False)

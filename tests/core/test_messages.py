@@ -31,10 +31,9 @@ def test_the_newest_steps_stay_where_they_alone_exceed_the_budget_and_the_manife
     assert results(made) == ["result 3", "result 4"]
     assert made.used > 50
     assert made.manifest.notes == [
-        "The newest 2 steps and what every request begins with take "
-        f"{made.used} tokens: more than the budget of 50."
+        f"The newest 2 steps and the fixed parts take {made.used} tokens: more than the budget of 50."
     ]
-    assert messages(50, full=1).manifest.notes[0].startswith("The newest step and what")
+    assert messages(50, full=1).manifest.notes[0].startswith("The newest step and the fixed parts")
 
 
 def test_a_budget_that_the_newest_steps_keep_is_never_exceeded_and_needs_no_note() -> None:

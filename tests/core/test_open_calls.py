@@ -57,7 +57,7 @@ def test_answering_every_call_of_a_step_looks_at_each_a_few_times() -> None:
     progress = Progress.begin(output)
     Counted.looks = 0
     for result in results:
-        progress, _ = progress.take([result])
+        progress, _ = progress.add_results([result])
     assert progress.status == "success"
     assert CALLS <= Counted.looks <= 20 * CALLS
 

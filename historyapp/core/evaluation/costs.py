@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from historyapp.core.context_diff import CACHED_IN_STEPS, MIN_CACHED
+from historyapp.core.context_diff import CACHE_INCREMENT, MIN_CACHED
 from historyapp.core.prices import Price
 
 
@@ -31,4 +31,4 @@ def input_cost(price: Price, tokens: int, repeated: int) -> InputCost:
 
 def cached_tokens(repeated: int) -> int:
     """The tokens that a cache without a price for writing serves."""
-    return repeated // CACHED_IN_STEPS * CACHED_IN_STEPS if repeated >= MIN_CACHED else 0
+    return repeated // CACHE_INCREMENT * CACHE_INCREMENT if repeated >= MIN_CACHED else 0

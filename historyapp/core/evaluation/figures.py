@@ -1,4 +1,4 @@
-"""The figures of policies and budgets over recorded sessions, and which of them to choose.
+"""Compares policies and budgets over recorded sessions, and recommends one.
 
 docs/evaluate.md explains the rule.
 """
@@ -10,10 +10,10 @@ from historyapp.core.evaluation.intervals import Interval, SessionTotal, differe
 from historyapp.core.usage import rounded_dollars
 
 TOLERANCE = 0.02
-"""The recall that a cheaper choice may lose."""
+"""The recall that the cheaper choice may lose, as a share."""
 _POINTS = 100 * TOLERANCE
 FEW_SESSIONS = 10
-"""Fewer sessions than this say little about others."""
+"""Below this number of sessions, the figures say little about other sessions."""
 
 
 class Choice(NamedTuple):
@@ -36,7 +36,7 @@ class StepFigures(NamedTuple):
     recall: float
     grounded: float
     tokens: int = 0
-    """Of the whole request. 0: the policy refused the budget, because what it must send did not fit."""
+    """Tokens of the whole request. 0: the policy refused the budget, because mandatory parts did not fit."""
     cached: int = 0
     cost: float | None = None
     """Millionths of a US dollar; None if the price of the model is unknown."""
@@ -51,7 +51,7 @@ class StepFigures(NamedTuple):
 
 
 SessionFigures = Mapping[str, Sequence[StepFigures]]
-"""The figures of one session: for each choice's key one value for each measured step."""
+"""The figures of one session: by the key of each choice, the figures of each measured step."""
 
 
 class Averages(NamedTuple):
@@ -76,18 +76,18 @@ class ChoiceFigures(NamedTuple):
     recall: Interval
     grounded: Interval
     behind: Interval
-    """The difference of its recall to that of the best choice, on the same steps."""
+    """Its recall minus the recall of the best choice, on the same steps: negative if it is behind."""
 
 
 class Recommendation(NamedTuple):
-    """The choice to make, and why."""
+    """The choice with the best price, and the reason."""
 
     choice: Choice
     reason: str
 
 
 def averages(steps: Sequence[StepFigures]) -> Averages:
-    """The means over some steps. Steps whose budget was refused have a recall of 0 and no tokens."""
+    """The means over steps. A step whose budget was refused counts as a recall of 0, and not for tokens."""
     built = [step for step in steps if not step.refused]
     costs = [step.cost for step in built if step.cost is not None]
     tokens = sum(step.tokens for step in built)
@@ -108,23 +108,23 @@ def compare_choices(choices: Sequence[Choice], sessions: Sequence[SessionFigures
     Intervals are resampled from the sessions, or from the steps of a single session.
 
     Args:
-        sessions: those with measured steps.
+        sessions: the sessions with measured steps.
     """
-    recalls = {choice: _totals(choice, sessions, "recall") for choice in choices}
+    recalls = {choice: _session_totals(choice, sessions, "recall") for choice in choices}
     best = max(choices, key=lambda choice: mean(recalls[choice]))
     return [
         ChoiceFigures(
             choice,
             averages([step for session in sessions for step in session[choice.key]]),
             mean_interval(recalls[choice]),
-            mean_interval(_totals(choice, sessions, "grounded")),
+            mean_interval(_session_totals(choice, sessions, "grounded")),
             difference(recalls[choice], recalls[best]),
         )
         for choice in choices
     ]
 
 
-def _totals(choice: Choice, sessions: Sequence[SessionFigures], figure: str) -> list[SessionTotal]:
+def _session_totals(choice: Choice, sessions: Sequence[SessionFigures], figure: str) -> list[SessionTotal]:
     values = [[getattr(step, figure) for step in session[choice.key]] for session in sessions]
     if len(values) == 1:
         return [SessionTotal(value, 1) for value in values[0]]
@@ -140,15 +140,18 @@ def recommend(figures: Sequence[ChoiceFigures], *, all_priced: bool) -> Recommen
     """
     if not figures or _best(figures).recall.mean == 0:
         return None
-    chosen = min(_close(figures), key=lambda one: (_price(one, all_priced), -one.recall.mean))
+    chosen = min(
+        _within_tolerance(figures), key=lambda figures: (_price(figures, all_priced), -figures.recall.mean)
+    )
     return Recommendation(chosen.choice, _reason(chosen, figures, all_priced))
 
 
 def cautions(sessions: int, unpriced: int) -> list[str]:
-    """What makes the figures of some sessions less certain, in sentences.
+    """Sentences that say why the figures are uncertain.
 
     Args:
-        unpriced: sessions whose model has no known price.
+        sessions: the number of measured sessions.
+        unpriced: the number of those whose model has no known price.
     """
     sentences = []
     if sessions == 1:
@@ -170,44 +173,46 @@ def cautions(sessions: int, unpriced: int) -> list[str]:
     return sentences
 
 
-def _price(one: ChoiceFigures, all_priced: bool) -> float:
-    return one.averages.cost if all_priced and one.averages.cost is not None else one.averages.tokens
+def _price(figures: ChoiceFigures, all_priced: bool) -> float:
+    return (
+        figures.averages.cost if all_priced and figures.averages.cost is not None else figures.averages.tokens
+    )
 
 
 def _reason(chosen: ChoiceFigures, compared: Sequence[ChoiceFigures], priced: bool) -> str:
-    best, close = _best(compared), _close(compared)
-    cost = f"It takes {chosen.averages.tokens:,.0f} tokens a request on average"
+    best, similar = _best(compared), _within_tolerance(compared)
+    cost_text = f"It takes {chosen.averages.tokens:,.0f} tokens a request on average"
     if priced and chosen.averages.cost is not None:
-        cost += f", which cost {rounded_dollars(round(1000 * chosen.averages.cost))} for 1,000 requests"
-    recall = _percent(chosen.recall.mean)
-    rule = f"the cheapest of the {len(close)} choices that are at most {_POINTS:.0f} points behind the best"
+        cost_text += f", which cost {rounded_dollars(round(1000 * chosen.averages.cost))} for 1,000 requests"
+    recall_text = _percent(chosen.recall.mean)
+    rule = f"the cheapest of the {len(similar)} choices that are at most {_POINTS:.0f} points behind the best"
     if chosen.choice != best.choice:
         behind = [f"{100 * value:+.1f}" for value in chosen.behind]
         text = (
-            f"Its recall is {recall}. It is {rule}, {best.choice}, whose recall is "
+            f"Its recall is {recall_text}. It is {rule}, {best.choice}, whose recall is "
             f"{_percent(best.recall.mean)}: the difference is {behind[0]} points (95 % interval "
             f"{behind[1]} to {behind[2]})."
         )
-    elif len(close) > 1:
-        text = f"Its recall of {recall} is the best, and it is {rule}."
+    elif len(similar) > 1:
+        text = f"Its recall of {recall_text} is the best, and it is {rule}."
     elif len(compared) == 1:
-        text = f"It is the only choice. Its recall is {recall}."
+        text = f"It is the only choice. Its recall is {recall_text}."
     else:
         text = (
-            f"Its recall of {recall} is the best. No other choice is shown to be at most {_POINTS:.0f} "
+            f"Its recall of {recall_text} is the best. No other choice is shown to be at most {_POINTS:.0f} "
             "points behind (95 % interval)."
         )
     if chosen.averages.refused:
-        cost += (
+        cost_text += (
             f". In {chosen.averages.refused:,} of {chosen.averages.steps:,} steps the budget was too small "
             "for what must be sent; these count as a recall of 0"
         )
-    return f"{text} {_grounded(chosen, compared)} {cost}."
+    return f"{text} {_grounded(chosen, compared)} {cost_text}."
 
 
 def _grounded(chosen: ChoiceFigures, compared: Sequence[ChoiceFigures]) -> str:
-    """Its grounded recall, and who has more: a choice with the best recall may be far behind in it."""
-    best = max(compared, key=lambda one: one.grounded.mean)
+    """Its grounded recall, and the best one: the choice with the best recall may be far behind in it."""
+    best = max(compared, key=lambda figures: figures.grounded.mean)
     text = f"Its grounded recall is {_percent(chosen.grounded.mean)}"
     if best.grounded.mean <= chosen.grounded.mean + TOLERANCE:
         return f"{text}."
@@ -215,11 +220,11 @@ def _grounded(chosen: ChoiceFigures, compared: Sequence[ChoiceFigures]) -> str:
 
 
 def _best(compared: Sequence[ChoiceFigures]) -> ChoiceFigures:
-    return max(compared, key=lambda one: one.recall.mean)
+    return max(compared, key=lambda figures: figures.recall.mean)
 
 
-def _close(compared: Sequence[ChoiceFigures]) -> list[ChoiceFigures]:
-    return [one for one in compared if one.behind.low >= -TOLERANCE]
+def _within_tolerance(compared: Sequence[ChoiceFigures]) -> list[ChoiceFigures]:
+    return [figures for figures in compared if figures.behind.low >= -TOLERANCE]
 
 
 def _percent(share: float) -> str:

@@ -1,4 +1,4 @@
-"""95 % intervals by bootstrap. Sessions are resampled, because decisions of one session are alike."""
+"""95 % intervals by bootstrap. Sessions are resampled, because the decisions of one session are similar."""
 
 import random
 from collections.abc import Sequence
@@ -29,30 +29,30 @@ class Interval(NamedTuple):
 
 
 def mean_interval(sessions: Sequence[SessionTotal]) -> Interval:
-    """The mean of all decisions of some sessions. NaN if there are none."""
+    """The mean over all decisions of the sessions, with its interval; NaN if there are none."""
     if not sessions:
         return Interval(*[float("nan")] * 3)
-    totals, counts = [share.total for share in sessions], [share.decisions for share in sessions]
+    totals, counts = [session.total for session in sessions], [session.decisions for session in sessions]
     means = sorted(
-        sum(map(totals.__getitem__, drawn)) / max(1, sum(map(counts.__getitem__, drawn)))
-        for drawn in _draws(len(sessions))
+        sum(map(totals.__getitem__, indexes)) / max(1, sum(map(counts.__getitem__, indexes)))
+        for indexes in _draws(len(sessions))
     )
     return Interval(mean(sessions), means[int(0.025 * DRAWS)], means[int(0.975 * DRAWS) - 1])
 
 
 @lru_cache(4)
 def _draws(count: int) -> list[list[int]]:
-    """Indices of sessions. Every mean of as many sessions is computed for the same draws."""
+    """Drawn indices of sessions. Means over the same number of sessions use the same draws."""
     draw = random.Random(_SEED)  # noqa: S311
     return [draw.choices(range(count), k=count) for _ in range(DRAWS)]
 
 
-def difference(these: Sequence[SessionTotal], those: Sequence[SessionTotal]) -> Interval:
-    """The mean of the differences of two policies on the same decisions, paired by session."""
-    pairs = zip(these, those, strict=True)
-    return mean_interval([SessionTotal(one.total - other.total, one.decisions) for one, other in pairs])
+def difference(a: Sequence[SessionTotal], b: Sequence[SessionTotal]) -> Interval:
+    """The mean of ``a`` minus ``b``: two policies on the same decisions, paired by session."""
+    pairs = zip(a, b, strict=True)
+    return mean_interval([SessionTotal(in_a.total - in_b.total, in_a.decisions) for in_a, in_b in pairs])
 
 
 def mean(sessions: Sequence[SessionTotal]) -> float:
     """The mean of all decisions; 0 if there are none."""
-    return sum(share.total for share in sessions) / max(1, sum(share.decisions for share in sessions))
+    return sum(session.total for session in sessions) / max(1, sum(session.decisions for session in sessions))

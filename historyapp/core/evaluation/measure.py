@@ -1,5 +1,5 @@
-"""Measures a context that a policy chose before a step: what it contains of what the step needs, and its
-tokens."""
+"""Measures the context that a policy chose before a step: its tokens, and how much of what the step needs it
+contains."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ class TokenCounts(NamedTuple):
 
 class Measured(NamedTuple):
     recall: float
-    """The share of the identifiers that the step needs, like ``grounded``."""
+    """The share of the needed identifiers that the context contains; ``grounded``: in a similar line."""
     grounded: float
     tokens: int
     """Tokens of the whole request, with the instructions."""
@@ -61,19 +61,19 @@ def measure(
 
 
 def _shared(
-    before: Sequence[Item], now: Sequence[Item], sizes: Sequence[int], count: Callable[[str], int]
+    before: Sequence[Item], after: Sequence[Item], sizes: Sequence[int], count: Callable[[str], int]
 ) -> int:
-    """The tokens of the beginning that both contexts share, within the first different message too."""
+    """The tokens of the beginning that both contexts share, which may end within a message."""
     shared = 0
-    for old, new, size in zip(before, now, sizes, strict=False):
+    for old, new, size in zip(before, after, sizes, strict=False):
         if old == new:
             shared += size
             continue
         if old["role"] == new["role"]:
             text, other = text_of_message(new), text_of_message(old)
             pairs = enumerate(zip(text, other, strict=False))
-            same = next((i for i, (a, b) in pairs if a != b), min(len(text), len(other)))
-            shared += count(text[:same])
+            common = next((i for i, (a, b) in pairs if a != b), min(len(text), len(other)))
+            shared += count(text[:common])
         break
     return shared
 
@@ -85,6 +85,6 @@ def text_of_message(message: Item) -> str:
 
 
 def readable(message: Item) -> str:
-    """The text of a message, and its arguments with their line breaks."""
-    arguments = [json.loads(each["function"]["arguments"]) for each in message.get("tool_calls", ())]
+    """The text of a message and of the arguments of its tool calls, with real line breaks."""
+    arguments = [json.loads(call["function"]["arguments"]) for call in message.get("tool_calls", ())]
     return "\n".join((*texts_in(message["content"]), *texts_in(arguments)))

@@ -14,13 +14,13 @@ from historyapp.core.identifiers import identifiers, texts_in, word_places
 from historyapp.core.results import returned_text
 
 FIRST_STEP = 7
-"""Earlier steps have little to choose from."""
+"""The first step that is measured: before it, there is little history to choose from."""
 DECISIONS = 16
-"""The maximum number of measured steps of a session, spread evenly. Long sessions must not dominate."""
+"""The maximum number of measured steps of a session, spread evenly, so that long sessions do not dominate."""
 WINDOW = 200
 """Characters around an identifier that count as its line, for long lines."""
-_SPOTS = 200  # occurrences of a name in a context that are checked
-_WINDOWS = 50  # occurrences of a name in the entry where it first appeared
+_MAX_PLACES = 200  # occurrences of a name in a context that are checked
+_MAX_WINDOWS = 50  # occurrences of a name in the entry where it first appeared
 _WORD = re.compile(r"\w+")
 T = TypeVar("T")
 
@@ -53,38 +53,40 @@ def targets(
     """The targets of each step from the seventh on, by its number. Steps without targets are left out.
 
     Args:
-        max_steps: look only at as many of the steps with identifiers, spread evenly.
-        max_names: look only at the first identifiers of each step.
+        max_steps: the maximum number of steps with identifiers to read, spread evenly.
+        max_names: the maximum number of identifiers to read of each step.
     """
-    named = []
+    steps_with_names = []
     for episode in recording.episodes[FIRST_STEP - 1 :]:
         names = dict.fromkeys(name for text in arguments_of(episode.output) for name in identifiers(text))
         if names:
-            named.append((episode, list(names)[:max_names]))
+            steps_with_names.append((episode, list(names)[:max_names]))
     texts = _texts(recording)
-    firsts: dict[str, NeededIdentifier | None] = {}
-    needs: dict[int, list[NeededIdentifier]] = {}
-    for episode, names_of_step in named if max_steps is None else spread(named, max_steps):
-        wanted = []
+    first_places: dict[str, NeededIdentifier | None] = {}
+    targets_by_step: dict[int, list[NeededIdentifier]] = {}
+    for episode, names_of_step in (
+        steps_with_names if max_steps is None else spread(steps_with_names, max_steps)
+    ):
+        step_targets = []
         for name in names_of_step:
-            if name not in firsts:
-                firsts[name] = _first(name, episode.first_position, texts)
-            if (target := firsts[name]) is not None:
-                wanted.append(target)
-        if wanted:
-            needs[episode.number] = wanted
-    return needs
+            if name not in first_places:
+                first_places[name] = _first_mention(name, episode.first_position, texts)
+            if (target := first_places[name]) is not None:
+                step_targets.append(target)
+        if step_targets:
+            targets_by_step[episode.number] = step_targets
+    return targets_by_step
 
 
-def measured_steps(needs: dict[int, list[NeededIdentifier]]) -> list[int]:
-    """The steps that are measured, of those that need earlier identifiers."""
-    return spread(sorted(needs), DECISIONS)
+def measured_steps(targets_by_step: dict[int, list[NeededIdentifier]]) -> list[int]:
+    """The steps to measure, chosen from those that need earlier identifiers."""
+    return spread(sorted(targets_by_step), DECISIONS)
 
 
 def spread(items: Sequence[T], limit: int) -> list[T]:
     """At most ``limit`` of the items, spread evenly, in their order."""
-    few = min(limit, len(items))
-    return [items[(2 * number + 1) * len(items) // (2 * few)] for number in range(few)]
+    count = min(limit, len(items))
+    return [items[(2 * number + 1) * len(items) // (2 * count)] for number in range(count)]
 
 
 def arguments_of(output: ModelOutput) -> Iterable[str]:
@@ -95,12 +97,12 @@ def arguments_of(output: ModelOutput) -> Iterable[str]:
 
 
 def coverage(targets: Sequence[NeededIdentifier], text: str) -> tuple[float, float]:
-    """The share of the targets that a text contains, and that it contains with the words around them."""
+    """The share of the targets that a text contains, and the share that it contains in a similar line."""
     contained = grounded = 0
     for target in targets:
-        spots = occurrences(target.name, text)[:_SPOTS]
-        contained += bool(spots)
-        grounded += bool(spots) and is_grounded(target, text, spots)
+        places = occurrences(target.name, text)[:_MAX_PLACES]
+        contained += bool(places)
+        grounded += bool(places) and is_grounded(target, text, places)
     return contained / len(targets), grounded / len(targets)
 
 
@@ -119,19 +121,19 @@ def _texts(recording: RecordedSession) -> list[tuple[int, bool, str]]:
     return sorted(texts, key=lambda item: item[0])
 
 
-def _first(name: str, before: int, texts: list[tuple[int, bool, str]]) -> NeededIdentifier | None:
-    """Where the name first appeared, or None if the model wrote it first or it never appeared."""
-    for position, to_model, text in texts:
+def _first_mention(name: str, before: int, texts: list[tuple[int, bool, str]]) -> NeededIdentifier | None:
+    """The name with the lines of its first entry. None if it never appeared, or the model wrote it first."""
+    for position, is_model_input, text in texts:
         if position >= before:
             return None
-        if spots := occurrences(name, text):
-            windows = tuple(words_around(text, at, len(name)) for at in spots[:_WINDOWS])
-            return NeededIdentifier(name, windows) if to_model else None
+        if places := occurrences(name, text):
+            windows = tuple(words_around(text, at, len(name)) for at in places[:_MAX_WINDOWS])
+            return NeededIdentifier(name, windows) if is_model_input else None
     return None
 
 
 def occurrences(name: str, text: str) -> list[int]:
-    """The places of the name as a whole word: no letter, digit or underscore next to it."""
+    """The places of the name as a whole word, without a letter, digit or underscore next to it."""
     return list(word_places(name, text))
 
 
@@ -144,7 +146,7 @@ def words_around(text: str, at: int, length: int) -> frozenset[str]:
     return frozenset(_WORD.findall(text[start:end]))
 
 
-def is_grounded(target: NeededIdentifier, text: str, spots: list[int]) -> bool:
+def is_grounded(target: NeededIdentifier, text: str, places: list[int]) -> bool:
     """Whether a line with the name has at least half the words of a line in which it first appeared."""
-    here = {words_around(text, at, len(target.name)) for at in spots}
-    return any(2 * len(first & line) >= len(first) for first in target.windows for line in here)
+    lines = {words_around(text, at, len(target.name)) for at in places}
+    return any(2 * len(window & line) >= len(window) for window in target.windows for line in lines)

@@ -24,15 +24,15 @@ class _AnthropicMessagesExporter:
     def write(self, session: ExportSession, forks: Iterable[ExportSession] = ()) -> Iterator[str]:
         current: dict[str, str] = {}
 
-        def others() -> Iterator[Entry]:
-            """Entries that are messages; ``current`` gets the newest instruction and notebook."""
+        def message_entries() -> Iterator[Entry]:
+            """Yields the entries that are messages, and keeps the newest instruction and notebook."""
             for entry in session.entries:
                 if isinstance(entry.body, (SystemInstruction, MemoryNotebook)):
                     current[entry.kind] = entry.body.message_content
                 else:
                     yield entry
 
-        messages = merged(FORMAT.joined(map(FORMAT.write, conversation_parts(others()))))
+        messages = merged(FORMAT.joined(map(FORMAT.write, conversation_parts(message_entries()))))
         yield f'{{"model": {dump_json(clean(session.model))},\n"messages": ['
         for number, message in enumerate(messages):
             yield (",\n" if number else "\n") + dump_json(message)

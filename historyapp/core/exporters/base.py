@@ -1,5 +1,5 @@
-"""The interface of exporters. An exporter writes one session as text in parts, so its length does not
-matter."""
+"""The interface of exporters. An exporter writes one session as text in parts, so its length is not
+limited by memory."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,13 +21,13 @@ class ExportSummary:
     key_points: tuple[str, ...] = ()
     level: int = 1
     made_at: int | None = None
-    """The session's newest position when it was made."""
+    """The session's newest position when the summary was written."""
     created_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ExportNote:
-    """A bookmark on the step whose output has a position; with a text it is a note."""
+    """A note on the step whose output has this position; without a text, a bookmark."""
 
     position: int
     text: str
@@ -42,8 +42,8 @@ class ExportSession:
 
     id: str
     entries: Iterable[Entry]
-    """Oldest first: all that were appended to the session itself, rewinds included; or only the live ones,
-    a fork's parent's included, where the exporter says ``live_only``."""
+    """Oldest first. If the exporter is ``live_only``: the live entries, including those of a fork's parent.
+    Otherwise: all entries that were appended to this session, including rewinds."""
     title: str = ""
     agent: str = ""
     model: str = ""
@@ -51,11 +51,11 @@ class ExportSession:
     settings: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     annotation: Mapping[str, Any] = field(default_factory=dict)
-    """Note and score as JSON values; empty without them, and if the exporter is ``live_only``."""
+    """Note and score as JSON values. Empty if there are none, or if the exporter is ``live_only``."""
     forked_from: tuple[str, int] | None = None
-    """Id of the parent, and the position up to which it is shared."""
+    """The id of the parent, and the last position that both share."""
     spawned_by: str | None = None
-    """Id of the session whose agent started this one."""
+    """The id of the session whose agent started this one."""
     created_at: datetime | None = None
     status: str = ""
     summaries: Iterable[ExportSummary] = ()
@@ -67,20 +67,19 @@ class Exporter(Protocol):
     """One format that sessions can be written in."""
 
     name: str
-    """As in the API, for example ``openai_messages``."""
+    """The name in the API, for example ``openai_messages``."""
     title: str
-    """For people."""
+    """The name for people."""
     media_type: str
     suffix: str
-    """Of the file's name, with its dot."""
+    """The end of the file's name, with its dot."""
     live_only: bool
-    """Whether it wants only live entries."""
+    """Whether it writes only live entries."""
 
     def write(self, session: ExportSession, forks: Iterable[ExportSession] = ()) -> Iterator[str]:
         """The session as parts of a text, each encodable as UTF-8.
 
         Args:
-            forks: sessions forked from it, directly or not, each after its parent. Only formats that can
-                hold several sessions write them.
+            forks: its forks and their forks, each after its parent. Formats for one session ignore them.
         """
         ...

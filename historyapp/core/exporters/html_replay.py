@@ -1,8 +1,9 @@
 """A session as one HTML file that replays it in a browser, without a server and without a network.
 
-A step is JSON in a data block, which browsers do not run; a ``<`` in it is escaped, so nothing in it ends the
-block. The script of the file makes text nodes of it. The file's policy also lets no other script run and
-loads nothing. Styles, script and icons are in ``static/export`` and ``static/css/tokens.css``.
+A step is JSON in a data block, which browsers do not run. Each ``<`` in it is escaped, so that nothing in it
+ends the block. The script of the file turns it into text nodes. The file's content security policy allows no
+other script and loads nothing. Styles, script and icons are in ``static/export`` and
+``static/css/tokens.css``.
 """
 
 import base64
@@ -20,7 +21,7 @@ from historyapp.core.call_subjects import COMMANDS, CallSubject, call_subject, c
 from historyapp.core.content import are_parts, image_data, plain_text
 from historyapp.core.dates import known_time
 from historyapp.core.entries import PERSON, Entry, ModelOutput, ToolCall, ToolResult, ToolResults
-from historyapp.core.episodes import Episode, abandon, entry_runs, episode_of
+from historyapp.core.episodes import Episode, abandon, entry_groups, episode_of
 from historyapp.core.exporters.base import ExportSession
 from historyapp.core.failures import check_of, error_line, likely_failure
 from historyapp.core.json import dump_json, json_text
@@ -28,7 +29,7 @@ from historyapp.core.result_previews import result_preview
 from historyapp.core.results import further_parts, returned_text
 from historyapp.core.text import clean, preview, without_colours
 
-HEAD, TAIL = 30_000, 10_000
+MAX_HEAD, MAX_TAIL = 30_000, 10_000
 """Characters of a long text that the file keeps from its beginning and its end."""
 MAX_IMAGE = 1_500_000
 """Characters of base64 of the largest image that the file keeps."""
@@ -42,13 +43,13 @@ class _Block(NamedTuple):
     """One step in the file."""
 
     row: list[Any]
-    """For the list: kind, title, outcome, status, milliseconds, whether a person's turn begins."""
+    """For the list: kind, title, outcome, status, milliseconds, whether a turn of a person begins here."""
     content: dict[str, Any]
 
 
 @dataclass(slots=True)
 class _PendingStep:
-    """A step that is written when the next one is known."""
+    """A step that is written once the next one is known, because that one ends it."""
 
     episode: Episode
     before: list[Any]
@@ -77,7 +78,7 @@ HTML_REPLAY = _HtmlReplay()
 
 @cache
 def _asset(name: str) -> str:
-    """A static file: of the repository, or of the installed wheel."""
+    """The text of a static file, in the repository or in the installed wheel."""
     root = Path(__file__).parents[3]
     paths = (folder / name for folder in (root / "static", root / "dashboard" / "static"))
     return next(path for path in paths if path.is_file()).read_text("utf-8")
@@ -121,20 +122,22 @@ def _inline(text: str) -> str:
 def _steps(entries: Iterable[Entry]) -> Iterator[str]:
     """A data block for each step. Inputs after a step come before the next one, and the last ones at the
     end."""
-    held: _PendingStep | None = None
+    pending: _PendingStep | None = None
     number, inputs = 0, list[Any]()
-    for run in entry_runs(entries):
-        in_step = isinstance(run[0].body, ModelOutput)
+    for group in entry_groups(entries):
+        in_step = isinstance(group[0].body, ModelOutput)
         if in_step:
             number += 1
-            episode = episode_of(number, run)
-            if held is not None:
-                yield _block(_step(_PendingStep(abandon(held.episode), held.before), episode.started_at))
-            held, inputs = _PendingStep(episode, inputs), []
-        for entry in run:
+            episode = episode_of(number, group)
+            if pending is not None:
+                yield _block(
+                    _step(_PendingStep(abandon(pending.episode), pending.before), episode.started_at)
+                )
+            pending, inputs = _PendingStep(episode, inputs), []
+        for entry in group:
             inputs += _inputs(entry, in_step)
-    if held is not None:
-        yield _block(_step(held, None, inputs))
+    if pending is not None:
+        yield _block(_step(pending, None, inputs))
     elif inputs:
         row = ["other", "Before the first step", "", "", None, True]
         yield _block(_Block(row, {"number": 0, "before": inputs}))
@@ -164,17 +167,24 @@ def _inputs(entry: Entry, in_step: bool) -> Iterator[dict[str, Any]]:
         }
 
 
-def _step(held: _PendingStep, next_at: datetime | None, after: list[Any] | None = None) -> _Block:
-    episode = held.episode
+def _step(pending: _PendingStep, next_at: datetime | None, after: list[Any] | None = None) -> _Block:
+    episode = pending.episode
     output, calls = episode.output, _calls(episode.output)
     subjects = [call_subject(call.name, call.arguments) for call in calls]
     likely = _likely_failure(episode, calls, subjects)
-    began = _milliseconds(episode.started_at)
-    ends = _milliseconds(next_at)
+    started_at = _milliseconds(episode.started_at)
+    ended_at = _milliseconds(next_at)
     kind, title = _title(episode, calls, subjects)
-    took = None if began is None or ends is None else max(0, ends - began)
-    is_turn = any(item["heading"] == PERSON for item in held.before)
-    row = [kind, title, _came(episode, likely), "likely" if likely else episode.status, took, is_turn]
+    milliseconds = None if started_at is None or ended_at is None else max(0, ended_at - started_at)
+    is_turn = any(item["heading"] == PERSON for item in pending.before)
+    row = [
+        kind,
+        title,
+        _outcome(episode, likely),
+        "likely" if likely else episode.status,
+        milliseconds,
+        is_turn,
+    ]
     answers: list[list[ToolResult]] = [[] for _ in calls]
     index_by_id = {call.id: index for index, call in reversed([*enumerate(calls)])}
     for result, ids in episode.received:
@@ -182,12 +192,12 @@ def _step(held: _PendingStep, next_at: datetime | None, after: list[Any] | None 
             answers[index_by_id[ids[0]]].append(result)
     content = {
         "number": episode.number,
-        "time": began,
+        "time": started_at,
         "finished": _milliseconds(episode.finished_at),
-        "before": held.before,
+        "before": pending.before,
         "thought": _parts(output.thoughts_text),
         "answer": _parts(output.text),
-        "calls": [_call(*one) for one in islice(zip(calls, subjects, answers, strict=True), MAX_PARTS)],
+        "calls": [_call(*fields) for fields in islice(zip(calls, subjects, answers, strict=True), MAX_PARTS)],
         "more_calls": max(0, len(calls) - MAX_PARTS),
         "late": [_result(result) for result in islice(episode.late, MAX_PARTS)],
         "remarks": [*_remarks(episode)],
@@ -205,7 +215,7 @@ def _calls(output: ModelOutput) -> list[ToolCall]:
 
 
 def _likely_failure(episode: Episode, calls: list[ToolCall], subjects: list[CallSubject]) -> str:
-    """The line by which a step that was reported as a success probably failed; empty for others."""
+    """The line of a likely failure in a step that was reported as a success, or empty."""
     if episode.status != "success":
         return ""
     by_id = {call.id: (call, subject) for call, subject in zip(calls, subjects, strict=True)}
@@ -219,7 +229,7 @@ def _likely_failure(episode: Episode, calls: list[ToolCall], subjects: list[Call
 
 
 def _title(episode: Episode, calls: list[ToolCall], subjects: list[CallSubject]) -> tuple[str, str]:
-    """The kind of the step's first call, and the line that represents the step."""
+    """The kind of the step's first tool call, and the title of the step."""
     if not calls:
         return "other", preview(episode.output.text or episode.output.thoughts_text) or "(empty answer)"
     title = subjects[0].target or preview(json_text(calls[0].arguments), 120)
@@ -227,12 +237,12 @@ def _title(episode: Episode, calls: list[ToolCall], subjects: list[CallSubject])
     return subjects[0].kind, f"{title or preview(calls[0].name)}{more}"
 
 
-def _came(episode: Episode, likely: str) -> str:
+def _outcome(episode: Episode, likely: str) -> str:
     result = episode.result
     if likely or result is None:
         return likely
     if result.status == "error":
-        failed = next((one for one in episode.results if one.status == "error"), result)
+        failed = next((failed for failed in episode.results if failed.status == "error"), result)
         return preview(error_line(failed)) or result_preview(failed)
     return result_preview(episode.results[0] if len(episode.results) == 1 else result)
 
@@ -241,9 +251,12 @@ def _call(call: ToolCall, subject: CallSubject, results: list[ToolResult]) -> di
     arguments = call.arguments
     command = command_line(arguments) if subject.kind == "shell" else ""
     if isinstance(arguments, dict):
-        shown = {name: value for name, value in arguments.items() if not (command and name in COMMANDS)}
+        other_arguments = {
+            name: value for name, value in arguments.items() if not (command and name in COMMANDS)
+        }
         fields = [
-            [preview(name), _cut(plain_text(value))] for name, value in islice(shown.items(), MAX_PARTS)
+            [preview(name), _cut(plain_text(value))]
+            for name, value in islice(other_arguments.items(), MAX_PARTS)
         ]
     else:
         text = arguments if isinstance(arguments, str) else json_text(arguments)
@@ -259,8 +272,8 @@ def _call(call: ToolCall, subject: CallSubject, results: list[ToolResult]) -> di
 
 
 def _result(result: ToolResult) -> dict[str, Any]:
-    more = [{"heading": label, "parts": _parts(text)} for label, text in further_parts(result)]
-    return {"status": result.status, "parts": _result_parts(result), "more": more}
+    further = [{"heading": label, "parts": _parts(text)} for label, text in further_parts(result)]
+    return {"status": result.status, "parts": _result_parts(result), "more": further}
 
 
 def _result_parts(result: ToolResult) -> list[Any]:
@@ -295,16 +308,16 @@ def _parts(content: Any) -> list[Any]:
             parts.append(f"[image of {len(image[1]) * 3 // 4:,} bytes, which this file leaves out]")
         elif (text := plain_text([part])).strip():
             parts.append(_cut(text))
-    left = len(content) - MAX_PARTS
-    return [*parts, f"[{left:,} more parts, which this file leaves out]"] if left > 0 else parts
+    left_out = len(content) - MAX_PARTS
+    return [*parts, f"[{left_out:,} more parts, which this file leaves out]"] if left_out > 0 else parts
 
 
 def _cut(text: str) -> Any:
-    """A text; of a long one the beginning and the end, with the number of characters between them."""
+    """The text. Of a long text, the beginning, the end, and the number of characters between them."""
     text = without_colours(text)
-    if len(text) <= HEAD + TAIL:
+    if len(text) <= MAX_HEAD + MAX_TAIL:
         return text
-    return {"head": text[:HEAD], "cut": len(text) - HEAD - TAIL, "tail": text[-TAIL:]}
+    return {"head": text[:MAX_HEAD], "cut": len(text) - MAX_HEAD - MAX_TAIL, "tail": text[-MAX_TAIL:]}
 
 
 def _milliseconds(moment: datetime | None) -> int | None:

@@ -1,4 +1,4 @@
-"""A session as Markdown to read: steps under their numbers, and what agents wrote in code blocks."""
+"""A session as Markdown for people: steps with their numbers, and texts of agents in code blocks."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -27,7 +27,7 @@ _MARKUP = re.compile(
     | \\(?=[!-/:-@\[-`{-~]|$)                   # a backslash that would escape
     | (?<![^\W_])_+ | _+(?![^\W_])              # emphasis, but within a word
     | <(?=[A-Za-z/!?]) | &(?=[#A-Za-z])         # HTML
-    | :(?=//) | (?<=www)\. | (?<=\w)@           # addresses that some readers make links of
+    | :(?=//) | (?<=www)\. | (?<=\w)@           # addresses that some viewers turn into links
     | (?:(?<=\s)|^)\#(?=\#*$)                   # the closing marks of a heading
     """,
     re.VERBOSE | re.IGNORECASE,
@@ -115,15 +115,15 @@ def _block(text: str, language: str = "") -> str:
 
 
 def _line(text: str) -> str:
-    """Text on one line in which nothing is Markdown or HTML. It must not be used at the beginning of a
-    line."""
+    """The text on one line, with Markdown and HTML escaped. It must not be used at the beginning of a line,
+    where other characters have a meaning."""
     line = " ".join(clean(text).split())
     return _MARKUP.sub(lambda match: "".join(f"\\{mark}" for mark in match[0]), line)
 
 
 def _code(text: str) -> str:
-    """A name as inline code that nothing in it can end."""
+    """A name as inline code, with enough backticks that none in the name ends it."""
     name = " ".join(text.split())
-    longest = max((len(run) for run in re.findall("`+", name)), default=0)
-    ticks = "`" * (longest + 1)
-    return f"{ticks} {name} {ticks}" if longest else f"`{name}`"
+    longest_run = max((len(run) for run in re.findall("`+", name)), default=0)
+    ticks = "`" * (longest_run + 1)
+    return f"{ticks} {name} {ticks}" if longest_run else f"`{name}`"

@@ -7,8 +7,8 @@ A header, then each entry in the order of positions, then summaries and notes; f
     {"session": id, "kind": "summary", "first_position": 3, "last_position": 9, "text": …, …}
     {"session": id, "kind": "note", "position": 3, "text": …, "actor": …, "created_at": …, "updated_at": …}
 
-Readers of before 2026-11-24 report the lines of notes as skipped, and read the rest.
-The text is ASCII: whatever else an agent wrote is escaped, so that lone surrogates and NUL survive.
+Versions before 2026-11-24 skip the lines of notes and report them.
+The text is ASCII. All other characters are escaped, so that lone surrogates and NUL survive.
 """
 
 from collections.abc import Iterable, Iterator
@@ -33,31 +33,36 @@ class _PlayheadJsonlExporter:
     live_only = False
 
     def write(self, session: ExportSession, forks: Iterable[ExportSession] = ()) -> Iterator[str]:
-        for one in chain([session], forks):
-            yield dump_json(_header(one)) + "\n"
-            for entry in one.entries:
+        for exported in chain([session], forks):
+            yield dump_json(_header(exported)) + "\n"
+            for entry in exported.entries:
                 fields = {
-                    "session": one.id,
+                    "session": exported.id,
                     "position": entry.position,
                     "kind": entry.kind,
                     **dump_body(entry.body),
                     "metadata": dict(entry.metadata),
-                    "created_at": _iso(entry.created_at),
+                    "created_at": _known_time_text(entry.created_at),
                 }
                 yield dump_json(fields) + "\n"
-            for summary in one.summaries:
+            for summary in exported.summaries:
                 created_at = summary.created_at.isoformat() if summary.created_at else None
-                fields = {"session": one.id, "kind": "summary", **asdict(summary), "created_at": created_at}
+                fields = {
+                    "session": exported.id,
+                    "kind": "summary",
+                    **asdict(summary),
+                    "created_at": created_at,
+                }
                 yield dump_json(fields) + "\n"
-            for note in one.notes:
+            for note in exported.notes:
                 times = {"created_at": note.created_at.isoformat(), "updated_at": note.updated_at.isoformat()}
-                yield dump_json({"session": one.id, "kind": "note", **asdict(note), **times}) + "\n"
+                yield dump_json({"session": exported.id, "kind": "note", **asdict(note), **times}) + "\n"
 
 
 PLAYHEAD_JSONL = _PlayheadJsonlExporter()
 
 
-def _iso(moment: datetime | None) -> str | None:
+def _known_time_text(moment: datetime | None) -> str | None:
     time = known_time(moment)
     return time.isoformat() if time else None
 
@@ -75,7 +80,7 @@ def _header(session: ExportSession) -> dict[str, Any]:
         "metadata": dict(session.metadata),
         "forked_from": session.forked_from,
         "spawned_by": session.spawned_by,
-        "created_at": _iso(session.created_at),
+        "created_at": _known_time_text(session.created_at),
         "status": session.status,
         **({"annotation": dict(session.annotation)} if session.annotation else {}),
     }

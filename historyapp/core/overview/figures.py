@@ -28,7 +28,8 @@ from historyapp.core.usage import Usage
 VERSION = 9
 """The version of the rules and of the state. Stored figures of another version are not read."""
 MAX_TOOLS, MAX_FILES, MAX_COMMANDS = 100, 300, 200
-"""The first names, which have figures of their own. Further tools are added up under the empty name."""
+"""The first tools, files and commands have figures of their own. Further tools are added up under the empty
+name."""
 MAX_STEPS = 8
 """The number of first steps that are kept of each tool, file and command."""
 MAX_SLOWEST, MAX_DEAREST, MAX_TURNS, MAX_WAITS = 10, 20, 200, 5
@@ -39,17 +40,17 @@ class CallFigures:
     """The figures of calls, by tool and by command."""
 
     errors: int = 0
-    """Reported ones."""
+    """The number of reported errors."""
     likely_failures: int = 0
     milliseconds: float = 0
     steps: list[int] = field(default_factory=list)
 
     def add(self, number: int, call: CallFacts) -> None:
-        """Counts a call of a step."""
+        """Adds a tool call of a step."""
         self.errors += call.status == "error"
         self.likely_failures += bool(call.likely_failure)
         self.milliseconds += call.milliseconds
-        _note(self.steps, number)
+        _add_step_number(self.steps, number)
 
 
 @dataclass(slots=True)
@@ -57,7 +58,7 @@ class ToolFigures(CallFigures):
     kind: Kind = "other"
     calls: int = 0
     tokens: float = 0
-    """Of results, by our own count."""
+    """Tokens of results, by our own count."""
     error_steps: list[int] = field(default_factory=list)
     likely_steps: list[int] = field(default_factory=list)
 
@@ -67,12 +68,12 @@ class FileFigures:
     reads: int = 0
     edits: int = 0
     added: int = 0
-    """Lines, as the arguments of edits say; likewise ``removed``."""
+    """Lines according to the arguments of edits, like ``removed``."""
     removed: int = 0
     steps: list[int] = field(default_factory=list)
     edit_steps: list[int] = field(default_factory=list)
     read_before: int = -1
-    """Compactions before its newest read; -1: it was not read."""
+    """The number of compactions before its newest read; -1: it was not read."""
     again: list[int] = field(default_factory=list)
     """Steps that read it again after a compaction."""
 
@@ -84,7 +85,7 @@ class CommandFigures(CallFigures):
 
 @dataclass(slots=True)
 class StepFigure:
-    """A step among the slowest or the most expensive ones."""
+    """One of the slowest or most expensive steps."""
 
     step: int
     score: float
@@ -101,30 +102,30 @@ class FailedStep:
     tool: str
     target: str
     line: str
-    """The line that says what failed, up to 200 characters."""
+    """The error line, at most 200 characters."""
     rule: str = ""
-    """Of a likely failure; empty if it was reported."""
+    """The rule of a likely failure; empty if the failure was reported."""
 
 
 @dataclass(slots=True)
 class RunFigures:
-    """All figures. Times are in milliseconds, since 1970 where they are moments."""
+    """All figures of a run. Durations are in milliseconds, and moments in milliseconds since 1970."""
 
     steps: int = 0
     gaps: int = 0
-    """Pairs of consecutive entries, and how many of them lie apart in time."""
+    """Pairs of consecutive entries; ``timed_gaps``: those with different times."""
     timed_gaps: int = 0
     started_at: int | None = None
     ended_at: int | None = None
     waits_for_tools: bool = False
-    """Whether calls were open after the newest entry."""
+    """Whether tool calls are open after the newest entry."""
     model_time: int = 0
     tool_time: int = 0
     waiting_time: int = 0
     waits: list[tuple[int, int]] = field(default_factory=list)
     """The longest waits for a person, and the steps that followed them."""
     turns: list[int] = field(default_factory=list)
-    """The steps that followed inputs from a person, the first ones."""
+    """The first steps that followed inputs from a person."""
     turn_count: int = 0
     is_new_turn: bool = False
     tools: dict[str, ToolFigures] = field(default_factory=dict)
@@ -132,18 +133,18 @@ class RunFigures:
     open_file: str = ""
     """The file that an edit without a file name changes, as with SWE-agent."""
     more_files: int = 0
-    """Reads and edits of further files."""
+    """The number of reads and edits of further files."""
     commands: dict[str, CommandFigures] = field(default_factory=dict)
     more_commands: int = 0
     written: int = 0
-    """Tokens of all outputs by our own count, to compare with those that were reported."""
+    """Tokens of all outputs by our own count, to compare with the reported tokens."""
     compactions: int = 0
     sizes: ContextSizes = field(default_factory=ContextSizes)
     repeated: RepeatedWork = field(default_factory=RepeatedWork)
     slowest: list[StepFigure] = field(default_factory=list)
     dearest: list[StepFigure] = field(default_factory=list)
     interrupted: list[int] = field(default_factory=list)
-    """The first steps in which a person refused or stopped a call."""
+    """The first steps in which a person refused or stopped a tool call."""
     first_failure: FailedStep | None = None
     last_command: FailedStep | None = None
     """The newest command; its ``line`` is empty unless it failed."""
@@ -151,23 +152,23 @@ class RunFigures:
 
     @property
     def is_dated(self) -> bool:
-        """Whether the entries have times of their own.
+        """Whether the entries have times.
 
         Entries of a file without times have the time of their import, which is the same for all entries that
         were written together.
         """
         return self.timed_gaps > 0 and self.timed_gaps * 100 >= self.gaps
 
-    def add_run(self, run: Sequence[Entry]) -> None:
+    def add_group(self, group: Sequence[Entry]) -> None:
         """Adds the entries before the first output, or an output and the entries after it."""
-        first = run[0]
+        first = group[0]
         if not isinstance(first.body, ModelOutput):
-            self._add_entries(run)
+            self._add_entries(group)
             return
         self._add_time(first, "model")
         self.steps += 1
         self.written += first.tokens
-        step = facts_of(self.steps, run)
+        step = facts_of(self.steps, group)
         self.sizes.add(step.number, step.usage.input)
         if self.is_new_turn:
             self.is_new_turn = False
@@ -177,7 +178,7 @@ class RunFigures:
         self._add_step(step)
         self.sizes.since_compaction += first.tokens
         self.waits_for_tools = bool(step.calls)
-        self._add_entries(run[1:])
+        self._add_entries(group[1:])
 
     def _add_entries(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
@@ -203,12 +204,12 @@ class RunFigures:
 
     def _add_time(self, entry: Entry, spent_by: str) -> None:
         """Adds the time since the previous entry to its category."""
-        now, before = milliseconds_of(entry.created_at), self.ended_at
-        self.ended_at = now if before is None else max(before, now)
-        if before is None:
-            self.started_at = now
+        moment, previous = milliseconds_of(entry.created_at), self.ended_at
+        self.ended_at = moment if previous is None else max(previous, moment)
+        if previous is None:
+            self.started_at = moment
             return
-        passed = max(0, now - before)
+        passed = max(0, moment - previous)
         self.gaps += 1
         self.timed_gaps += passed > 0
         if spent_by == "model":
@@ -225,7 +226,7 @@ class RunFigures:
         for call in step.calls:
             self._add_call(step.number, call)
         if self.first_failure is None and (failed := step.failed_call):
-            self.first_failure = _failed(step.number, failed)
+            self.first_failure = _failed_step(step.number, failed)
         self.repeated.add(step)
         self.slowest = _ranked(self.slowest, step, step.milliseconds, MAX_SLOWEST)
         usage = step.usage
@@ -239,11 +240,11 @@ class RunFigures:
         tool.calls += 1
         tool.tokens += call.tokens
         if call.status == "error":
-            _note(tool.error_steps, number)
+            _add_step_number(tool.error_steps, number)
         if call.likely_failure:
-            _note(tool.likely_steps, number)
+            _add_step_number(tool.likely_steps, number)
         if call.status == "interrupted_by_human":
-            _note(self.interrupted, number)
+            _add_step_number(self.interrupted, number)
         if call.subject.kind == "shell":
             self._add_command(number, call)
         self.open_file = call.opened or self.open_file
@@ -253,7 +254,7 @@ class RunFigures:
 
     def _add_command(self, number: int, call: CallFacts) -> None:
         command = call.subject.target
-        self.last_command = _failed(number, call)
+        self.last_command = _failed_step(number, call)
         if command not in self.commands and len(self.commands) >= MAX_COMMANDS:
             self.more_commands += 1
             return
@@ -266,25 +267,27 @@ class RunFigures:
             self.more_files += 1
             return
         file = self.files.setdefault(path, FileFigures())
-        _note(file.steps, number)
+        _add_step_number(file.steps, number)
         if call.subject.kind == "edit":
             file.edits += 1
-            _note(file.edit_steps, number)
-            if len(call.subject.files) < 2:  # a call that changes several does not say which lines are whose
+            _add_step_number(file.edit_steps, number)
+            if (
+                len(call.subject.files) < 2
+            ):  # a call that changes several files does not say which lines are in which file
                 file.added += call.lines.added
                 file.removed += call.lines.removed
             return
         file.reads += 1
         if -1 < file.read_before < self.compactions:
-            _note(file.again, number)
+            _add_step_number(file.again, number)
         file.read_before = self.compactions
 
 
-def _failed(number: int, call: CallFacts) -> FailedStep:
+def _failed_step(number: int, call: CallFacts) -> FailedStep:
     return FailedStep(number, call.name, call.subject.target, call.error_line, call.likely_failure)
 
 
-def _note(steps: list[int], number: int) -> None:
+def _add_step_number(steps: list[int], number: int) -> None:
     if len(steps) < MAX_STEPS and (not steps or steps[-1] != number):
         steps.append(number)
 
@@ -298,17 +301,17 @@ def _ranked(ranked: list[StepFigure], step: StepFacts, score: float, limit: int)
     figure = StepFigure(
         step.number, score, call.name if call else "", target, preview(step.model, 100), step.usage
     )
-    return sorted([*ranked, figure], key=lambda one: (-one.score, one.step))[:limit]
+    return sorted([*ranked, figure], key=lambda figure: (-figure.score, figure.step))[:limit]
 
 
 _STORED: TypeAdapter[RunFigures] = TypeAdapter(RunFigures)
 
 
 def dump_figures(figures: RunFigures) -> str:
-    """As stored."""
+    """The stored form of figures."""
     return _STORED.dump_json(figures).decode()
 
 
 def load_figures(stored: str) -> RunFigures:
-    """Figures of the same version, as they were."""
+    """Figures from their stored form, which must have the same version."""
     return _STORED.validate_json(stored)

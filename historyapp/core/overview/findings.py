@@ -11,7 +11,7 @@ EndingKind = Literal[
 ]
 MAX_FINDINGS = 5
 LONG_WAIT, LONG_STEP = 60_000, 60_000
-"""Milliseconds from which a wait for a person, or a step, is worth a look."""
+"""Milliseconds from which a notice reports a wait for a person, or a step."""
 _TEXTS: dict[EndingKind, str] = {
     "empty": "nothing recorded yet",
     "running": "running",
@@ -32,12 +32,12 @@ _BY_STATUS: dict[str, EndingKind] = {
 
 
 class Ending(NamedTuple):
-    """How a run ended, or where it is."""
+    """How a run ended, or that it still runs."""
 
     kind: EndingKind
     text: str
     steps: tuple[int, ...]
-    """The steps that show it."""
+    """The steps to look at."""
 
     @property
     def is_good(self) -> bool:
@@ -49,36 +49,36 @@ class Ending(NamedTuple):
 
 
 class Notice(NamedTuple):
-    """A sentence that leads to steps."""
+    """A sentence about some steps, with links to them."""
 
     kind: str
     text: str
     steps: tuple[int, ...]
     milliseconds: int = 0
-    """How long it took, if the notice is about time."""
+    """The duration, if the notice is about time."""
 
 
 def ending_of(figures: RunFigures, *, is_live: bool) -> Ending:
     """How the run ended.
 
     Args:
-        is_live: whether the agent may go on.
+        is_live: whether the agent may continue.
     """
-    last = figures.steps
-    if not last:
+    newest = figures.steps
+    if not newest:
         return Ending("empty", _TEXTS["empty"], ())
     if is_live and figures.last_status in ("in_flight", "success"):
-        return Ending("running", _TEXTS["running"], (last,))
+        return Ending("running", _TEXTS["running"], (newest,))
     command = figures.last_command
     if figures.last_status == "answered":
         if command and command.line:
             text = (
                 "answered after failed tests" if command.rule == "failed_tests" else _TEXTS["failed_command"]
             )
-            return Ending("failed_command", text, (command.step, last))
-        return Ending("answered", _TEXTS["answered"], (last,))
+            return Ending("failed_command", text, (command.step, newest))
+        return Ending("answered", _TEXTS["answered"], (newest,))
     kind = _BY_STATUS[figures.last_status]
-    return Ending(kind, _TEXTS[kind], (last,))
+    return Ending(kind, _TEXTS[kind], (newest,))
 
 
 def choose_notices(figures: RunFigures, ending: Ending) -> list[Notice]:
@@ -99,18 +99,18 @@ def _findings(figures: RunFigures, ending: Ending) -> Iterator[Notice]:
     yield from _repeats(repeats, "error_streak", "{} steps in a row failed")
     yield from _repeats(repeats, "alternating_calls", "Two calls alternated, {} steps long")
     yield from _repeats(repeats, "same_call_same_result", "Same call, same result, {} times: {}")
-    again = sorted({step for file in figures.files.values() for step in file.again})
-    files = sum(bool(file.again) for file in figures.files.values())
-    if files:
-        text = f"{files} file{'s' * (files != 1)} read again after a compaction"
-        yield Notice("read_again", text, tuple(again[:8]))
+    read_again = sorted({step for file in figures.files.values() for step in file.again})
+    file_count = sum(bool(file.again) for file in figures.files.values())
+    if file_count:
+        text = f"{file_count} file{'s' * (file_count != 1)} read again after a compaction"
+        yield Notice("read_again", text, tuple(read_again[:8]))
     if figures.is_dated and figures.waits and figures.waits[0][0] >= LONG_WAIT:
-        passed, step = figures.waits[0]
-        yield Notice("longest_pause", "Longest pause, before the next input", (step,), passed)
+        waited, step = figures.waits[0]
+        yield Notice("longest_pause", "Longest pause, before the next input", (step,), waited)
     if figures.is_dated and figures.slowest and figures.slowest[0].score >= LONG_STEP:
-        slow = figures.slowest[0]
-        text = f"Slowest step: {slow.tool}"
-        yield Notice("slowest_step", text, (slow.step,), round(slow.score))
+        slowest = figures.slowest[0]
+        text = f"Slowest step: {slowest.tool}"
+        yield Notice("slowest_step", text, (slowest.step,), round(slowest.score))
 
 
 def _repeats(repeats: list[Repeat], rule: RepeatRule, text: str) -> Iterator[Notice]:

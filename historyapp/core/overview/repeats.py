@@ -1,4 +1,4 @@
-"""Rules that find repeated work. Each has a name, under which its findings are listed."""
+"""The named rules that find repeated work."""
 
 from dataclasses import dataclass, field
 from typing import Literal, get_args
@@ -10,11 +10,11 @@ RULES: tuple[RepeatRule, ...] = get_args(RepeatRule)
 """``same_call_same_result``: a tool was called again with the same arguments and gave the same result.
 ``alternating_calls``: two calls alternated at least three times. ``error_streak``: at least three steps with
 tool calls in a row failed, reported or likely."""
-MIN_TURNS, MIN_ERRORS = 6, 3
-"""Steps of the shortest finding of the second and of the third rule."""
+MIN_ALTERNATING, MIN_ERRORS = 6, 3
+"""The minimum number of steps of an ``alternating_calls`` and of an ``error_streak``."""
 MAX_STEPS, MAX_FINDINGS = 8, 20
 MAX_SEEN = 300
-"""Calls with their results that are remembered. Those that were not repeated are forgotten first."""
+"""The maximum number of tool calls to remember. Calls that were repeated least are removed first."""
 
 
 @dataclass(slots=True)
@@ -23,9 +23,9 @@ class Repeat:
 
     rule: RepeatRule
     count: int
-    """How often the call was made, or how many steps in a row."""
+    """The number of equal tool calls, or of steps in a row."""
     steps: list[int]
-    """The first ones."""
+    """The first steps, at most :data:`MAX_STEPS`."""
     last: int
     tool: str
     target: str
@@ -36,14 +36,14 @@ class RepeatedWork:
     """The state of the rules, and their findings."""
 
     seen: dict[str, Repeat] = field(default_factory=dict)
-    """By the digests of call and result."""
+    """By the digests of tool call and result."""
     recent: list[tuple[int, str]] = field(default_factory=list)
-    """The newest steps with calls, and a digest of each step's calls."""
+    """The newest steps with tool calls: number, and digest of the calls."""
     alternating: list[Repeat] = field(default_factory=list)
     streak: Repeat | None = None
-    """Of the newest steps; it may still be too short for a finding."""
+    """The streak at the newest step. It may be too short for a finding."""
     streaks: list[Repeat] = field(default_factory=list)
-    """Those that have ended, the longest ones."""
+    """The longest streaks that have ended."""
 
     def add(self, step: StepFacts) -> None:
         if not step.calls:
@@ -51,16 +51,16 @@ class RepeatedWork:
         for call in step.calls:
             if call.result_digest:
                 self._add_call(step.number, call)
-        self._add_turn(step)
+        self._add_calls(step)
         self._add_outcome(step)
 
     def findings(self) -> list[Repeat]:
         """All findings, the longest of each rule first."""
         same = [repeat for repeat in self.seen.values() if repeat.count > 1]
         streaks = [*self.streaks, self.streak] if self.streak else self.streaks
-        long = [streak for streak in streaks if streak.count >= MIN_ERRORS]
+        long_streaks = [streak for streak in streaks if streak.count >= MIN_ERRORS]
         findings: list[Repeat] = []
-        for repeats in (same, self.alternating, long):
+        for repeats in (same, self.alternating, long_streaks):
             findings += sorted(repeats, key=lambda repeat: (-repeat.count, repeat.steps))[:MAX_FINDINGS]
         return findings
 
@@ -77,12 +77,14 @@ class RepeatedWork:
         if len(known.steps) < MAX_STEPS and known.steps[-1] != number:
             known.steps.append(number)
 
-    def _add_turn(self, step: StepFacts) -> None:
+    def _add_calls(self, step: StepFacts) -> None:
         digest = "".join([call.digest for call in step.calls[:20]])
-        self.recent = [*self.recent[1 - MIN_TURNS :], (step.number, digest)]
+        self.recent = [*self.recent[1 - MIN_ALTERNATING :], (step.number, digest)]
         digests = [digest for _, digest in self.recent]
-        alternate = len(digests) == MIN_TURNS and digests[2:] == digests[:-2] and digests[0] != digests[1]
-        if not alternate:
+        is_alternating = (
+            len(digests) == MIN_ALTERNATING and digests[2:] == digests[:-2] and digests[0] != digests[1]
+        )
+        if not is_alternating:
             return
         newest = self.alternating[-1] if self.alternating else None
         if newest and newest.last == self.recent[-2][0]:

@@ -14,18 +14,18 @@ class Compaction:
     step: int
     """The first step after it."""
     before: int
-    """Tokens of the request before it, and of the one after it; 0 where unknown."""
+    """Tokens of the request before it. Like ``after``, 0 if unknown."""
     after: int
 
 
 @dataclass(slots=True)
 class ContextSizes:
-    """Tokens that the model was given, by step."""
+    """The input tokens of model calls, by step."""
 
     stride: int = 1
     """The number of steps that one point represents."""
     points: list[tuple[int, int]] = field(default_factory=list)
-    """Step and tokens: of every ``stride`` steps the largest."""
+    """Step and tokens of the largest request of every ``stride`` steps."""
     reported: bool = False
     """Whether the provider reported the sizes. Otherwise they are our count of the live entries."""
     newest: int = 0
@@ -39,10 +39,10 @@ class ContextSizes:
     """Whether it removed single entries, so that the size after it cannot be estimated."""
 
     def compact(self, *, is_partial: bool = False) -> None:
-        """Notes a compaction. A file may report it twice: by its mark and by its summary.
+        """Records a compaction. A transcript may contain it twice: as a debug entry and as a summary.
 
         Args:
-            is_partial: single entries were taken out, as OpenHands does.
+            is_partial: whether it removed single entries, as OpenHands does.
         """
         self.is_compacted, self.is_partial = True, is_partial
         if not is_partial:
@@ -76,8 +76,8 @@ class ContextSizes:
         points.append((step, size))
         if len(points) > MAX_POINTS:
             self.stride *= 2
-            kept: dict[int, tuple[int, int]] = {}
+            largest: dict[int, tuple[int, int]] = {}
             for point in points:
                 slot = (point[0] - 1) // self.stride
-                kept[slot] = max(kept.get(slot, point), point, key=lambda one: one[1])
-            self.points = list(kept.values())
+                largest[slot] = max(largest.get(slot, point), point, key=lambda point: point[1])
+            self.points = list(largest.values())

@@ -31,20 +31,21 @@ class CallFacts:
     digest: str
     """Equal for calls of the same tool with the same arguments."""
     check: Check
-    """How its result is read for a failure that nobody reported."""
+    """The facts by which its result is checked for a failure that was not reported."""
     opened: str = ""
     """The file that it opens for later edits, see :func:`historyapp.core.call_subjects.opened_file`."""
     status: str = ""
-    """Of its result; empty without one."""
+    """The status of its result; empty without a result."""
     likely_failure: str = ""
-    """The rule by which a result that was reported as a success looks like a failure, or empty."""
+    """The rule that found a likely failure in the result, or empty."""
     error_line: str = ""
-    """The line that says what failed, reported or likely."""
+    """The line of a reported error or of a likely failure."""
     result_digest: str = ""
     tokens: float = 0
-    """Of its result, by our own count. A result's entry is divided by the length of its texts."""
+    """Tokens of its result, by our own count. Results of one entry share its tokens by the length of their
+    texts."""
     milliseconds: float = 0
-    """From the call or the result before to its result. Results of one entry share the time."""
+    """From the previous call or result to its result. Results of one entry share the time."""
 
 
 class StepFacts(NamedTuple):
@@ -53,17 +54,17 @@ class StepFacts(NamedTuple):
     number: int
     status: Status
     model: str
-    """Empty if the entry does not name it."""
+    """Empty if the entry does not name a model."""
     usage: Usage
     tokens: int
-    """Of its entries, by our own count."""
+    """Tokens of its entries, by our own count."""
     milliseconds: int
     """From the output to the last result."""
     calls: list[CallFacts]
 
     @property
     def failed_call(self) -> CallFacts | None:
-        """The first call that failed, reported or else likely; None if none did."""
+        """The first call with a reported error, otherwise the first with a likely failure, or None."""
         reported = (call for call in self.calls if call.status == "error")
         likely = (call for call in self.calls if call.likely_failure)
         return next(reported, None) or next(likely, None)
@@ -74,38 +75,38 @@ def milliseconds_of(moment: datetime) -> int:
     return int(moment.timestamp() * 1000)
 
 
-def facts_of(number: int, run: Sequence[Entry]) -> StepFacts:
+def facts_of(number: int, entries: Sequence[Entry]) -> StepFacts:
     """The facts of a step.
 
     Args:
-        run: its output and the live entries after it, up to the next output.
+        entries: its output and the live entries after it, up to the next output.
     """
-    first = run[0]
+    first = entries[0]
     output = first.body
     assert isinstance(output, ModelOutput)
     calls = _calls(output)
-    progress, before = Progress.begin(output), milliseconds_of(first.created_at)
-    start, end = before, before
-    for entry in run[1:]:
+    progress, previous = Progress.begin(output), milliseconds_of(first.created_at)
+    start, end = previous, previous
+    for entry in entries[1:]:
         if isinstance(entry.body, ToolResults):
-            progress, answered = progress.take(entry.body.results)
-            now = milliseconds_of(entry.created_at)
-            _share(calls, answered, entry.tokens, max(0, now - before))
-            before = end = max(before, now)
+            progress, answered = progress.add_results(entry.body.results)
+            moment = milliseconds_of(entry.created_at)
+            _add_results(calls, answered, entry.tokens, max(0, moment - previous))
+            previous = end = max(previous, moment)
     model = first.metadata.get("model")
     return StepFacts(
         number=number,
         status=progress.status,
         model=model if isinstance(model, str) else "",
         usage=usage_of(first.metadata),
-        tokens=sum(entry.tokens for entry in run if entry.body.in_step),
+        tokens=sum(entry.tokens for entry in entries if entry.body.in_step),
         milliseconds=end - start,
         calls=list(calls.values()),
     )
 
 
 def _calls(output: ModelOutput) -> dict[str, CallFacts]:
-    """The calls of an output by their ids; an action without provider calls has an empty one."""
+    """The calls of an output by their ids; an action without provider calls has the empty id."""
     if output.use_tool and not output.tool_calls:
         return {"": _call("", output.use_tool.name, output.use_tool.arguments)}
     return {call.id: _call(call.id, call.name, call.arguments) for call in output.tool_calls}
@@ -124,28 +125,30 @@ def digest_of(text: str) -> str:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
-def _share(calls: dict[str, CallFacts], answered: Sequence[PairedResult], tokens: int, passed: int) -> None:
-    """Gives each answered call its result, and its share of the entry's tokens and of the time."""
-    answers = list(_answers(calls, answered))
+def _add_results(
+    calls: dict[str, CallFacts], answered: Sequence[PairedResult], tokens: int, passed: int
+) -> None:
+    """Adds to each answered call its result, and its share of the entry's tokens and of the time."""
+    answers = list(_answered_calls(calls, answered))
     characters = sum(size for _, _, _, size in answers)
     for call, result, text, size in answers:
         call.status = result.status
-        likely = likely_failure(result, call.check)
-        call.likely_failure = likely.rule if likely else ""
+        finding = likely_failure(result, call.check)
+        call.likely_failure = finding.rule if finding else ""
         reported_line = error_line(result) if result.status == "error" else ""
-        call.error_line = likely.line if likely else reported_line
+        call.error_line = finding.line if finding else reported_line
         call.result_digest = digest_of(text)
         call.tokens += tokens * size / characters
         call.milliseconds += passed / len(answers)
 
 
-def _answers(
+def _answered_calls(
     calls: dict[str, CallFacts], answered: Sequence[PairedResult]
 ) -> Iterator[tuple[CallFacts, ToolResult, str, float]]:
-    """Each answered call with its result, the result's text, and the characters that are its share."""
+    """Each answered call with its result, the result's text, and its share of the text's length."""
     for result, ids in answered:
-        known = [calls[id] for id in ids if id in calls]
-        if known:
+        answered_calls = [calls[id] for id in ids if id in calls]
+        if answered_calls:
             text = returned_text(result)
-            for call in known:
-                yield call, result, text, (len(text) + 1) / len(known)
+            for call in answered_calls:
+                yield call, result, text, (len(text) + 1) / len(answered_calls)

@@ -6,7 +6,7 @@ from itertools import islice
 
 from historyapp.core.budget import RequestMeter
 from historyapp.core.context import NO_CUTS, Context, CutCost, Rendered
-from historyapp.core.conversation import LATE, ConversationPart, InputMessage, Turn, late_text
+from historyapp.core.conversation import LATE_PREFIX, ConversationPart, InputMessage, Turn, late_text
 from historyapp.core.episodes import Episode
 from historyapp.core.errors import Invalid
 from historyapp.core.manifest import Form, LeftOut, Manifest, ReasoningLeftOut, Segment
@@ -197,7 +197,7 @@ class Assembly:
             if isinstance(turn, Turn):
                 remarks = tuple([remark for remark in turn.remarks if remark not in known])
                 known.update(map(late_text, turn.results))
-                known.update(remark for remark in turn.remarks if remark.startswith(LATE))
+                known.update(remark for remark in turn.remarks if remark.startswith(LATE_PREFIX))
                 if len(remarks) < len(turn.remarks):
                     content = replace(turn, remarks=remarks)
                     rendered = self.meter.write(content)

@@ -18,10 +18,10 @@ def strategy_named(name: str) -> Strategy:
     """The strategy with this name.
 
     Raises:
-        Invalid: naming all that there are.
+        Invalid: for an unknown name.
     """
     if name not in STRATEGIES:
-        names = ", ".join(f"`{each}`" for each in STRATEGIES)
+        names = ", ".join(f"`{strategy}`" for strategy in STRATEGIES)
         raise Invalid(
             f"There is no strategy `{name[:100]}`. Use one of {names}.", strategies=list(STRATEGIES)
         )

@@ -22,7 +22,7 @@ _OUTPUT = 4_000  # tokens
 _MAX_ERRORS = 3
 
 TASK = "Summarise these steps of an AI agent's work for the same agent, which will go on without seeing them."
-"""A session or project may say something else instead (``summary_instruction``)."""
+"""The default task. A session or project can replace it (``summary_instruction``)."""
 _ANSWER = (
     "Answer with one JSON object: `summary`: what was done and found, in a few sentences; `goal`: what the "
     "agent is after; `decisions`: what was decided and why; `identifiers`: every path, file, function, id, "
@@ -34,7 +34,7 @@ INSTRUCTION = f"{TASK} {_ANSWER}"
 
 
 def _require_all(schema: dict[str, Any]) -> None:
-    """The schema asks the model for every field. An answer without some of them is accepted."""
+    """Makes the schema ask the model for every field. Answers without some fields are accepted too."""
     schema |= {"required": list(schema["properties"]), "additionalProperties": False}
     for field in schema["properties"].values():
         field.pop("default", None)
@@ -63,7 +63,7 @@ SCHEMA = RangeAnswer.model_json_schema()
 
 
 def write(material: Material, resources: Resources) -> SummaryDraft:
-    """One summary of all steps; by extraction if there is no model."""
+    """One summary of all steps; an extract if there is no model."""
     words = user_words(material)
     if resources.complete is None:
         return compose_summary(words, resources.max_length, extract_steps(material.episodes, resources))
@@ -74,20 +74,24 @@ def write(material: Material, resources: Resources) -> SummaryDraft:
     points = list(_points(answer))
     listed = "\n".join(f"- {point}" for point in points)
     return compose_summary(
-        words, resources.max_length, lambda room: _fitted(answer.summary.strip(), listed, room), points
+        words, resources.max_length, lambda room: _within_room(answer.summary.strip(), listed, room), points
     )
 
 
-def _parse(answer: str, material: str, longest: int) -> RangeAnswer:
-    """Raises ``UnusableAnswer`` if the answer does not fit the schema, or its summary is empty."""
-    text = bare_answer(answer, longest)
+def _parse(answer: str, material: str, max_length: int) -> RangeAnswer:
+    """The parsed answer.
+
+    Raises:
+        UnusableAnswer: if the answer does not fit the schema, or its summary cannot be used.
+    """
+    text = bare_answer(answer, max_length)
     check_content(text, material)
     try:
         parsed = RangeAnswer.model_validate_json(text[text.find("{") : text.rfind("}") + 1] or text)
-    except ValidationError as error:
+    except ValidationError as invalid:
         # pydantic's messages quote the answer, so they are not used.
-        errors = error.errors(include_url=False, include_input=False, include_context=False)[:_MAX_ERRORS]
-        fields = ((".".join(map(str, each["loc"])) or "the whole", each["type"]) for each in errors)
+        errors = invalid.errors(include_url=False, include_input=False, include_context=False)[:_MAX_ERRORS]
+        fields = ((".".join(map(str, error["loc"])) or "the whole", error["type"]) for error in errors)
         listed = "; ".join(f"{field}: {kind.replace('_', ' ')}" for field, kind in fields)
         raise UnusableAnswer(f"was not the requested JSON object ({listed})") from None
     check_content(parsed.summary, material)
@@ -100,10 +104,10 @@ def _points(answer: RangeAnswer) -> Iterator[str]:
     yield from (f"Decided: {_line(text)}" for text in answer.decisions if text.strip())
     if names := [name for text in answer.identifiers if (name := _line(text))]:
         yield f"Names: {', '.join(dict.fromkeys(names))}"
-    for each in answer.errors:
-        if each.error.strip():
-            how = f": {_line(each.how)}" if each.how.strip() else ""
-            yield f"Error ({'solved' if each.solved else 'not solved'}{how}): {_line(each.error)}"
+    for error in answer.errors:
+        if error.error.strip():
+            how = f": {_line(error.how)}" if error.how.strip() else ""
+            yield f"Error ({'solved' if error.solved else 'not solved'}{how}): {_line(error.error)}"
     yield from (f"Open: {_line(text)}" for text in answer.open_questions if text.strip())
 
 
@@ -111,8 +115,8 @@ def _line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _fitted(summary: str, listed: str, room: int) -> str:
-    """Summary and points. If both do not fit, the summary gets at least half of the room."""
+def _within_room(summary: str, listed: str, room: int) -> str:
+    """The summary and its points. If both do not fit, the summary gets at least half of the room."""
     if len(summary) + len(listed) + 1 <= room or not listed:
         return f"{summary}\n{listed}" if listed else summary
     shortened = shorten(summary, max(room // 2, room - len(listed) - 1))

@@ -12,7 +12,7 @@ from historyapp.core.tokens import TokenCounter, count_tokens
 
 
 class NotSummarised(PlayheadError):
-    """The model gave no usable summary; ``detail`` says why in one sentence."""
+    """The model returned no usable summary; ``detail`` says why in one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class SummaryPrompt:
     """One request to a model."""
 
     instruction: str
-    """Contains no text of agents or people."""
+    """Our own text: it contains nothing that agents or people wrote."""
     material: str
     """Texts of agents and people, marked as data (``quoting``)."""
     max_output_tokens: int
@@ -36,11 +36,11 @@ class Language(Protocol):
     """Sentences and names in a text, found by spaCy; see ``language``."""
 
     def sentences(self, text: str) -> list[str]:
-        """The text's sentences. Joined they are the text."""
+        """The sentences in order. Joined, they are the text."""
         ...
 
     def names(self, text: str) -> list[str]:
-        """Named entities, each once, in order; none without a statistical model."""
+        """Named entities, each once, in order; empty without a statistical model."""
         ...
 
 
@@ -53,24 +53,24 @@ class Material:
     inputs: tuple[str, ...] = ()
     """The inputs from people between or just before these steps, verbatim, oldest first."""
     task: str = ""
-    """The session's first input, for orientation; empty when there was none."""
+    """The session's first input, as background for the model; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """The means that a strategy may use."""
+    """The language, model, limits and options that a strategy uses."""
 
     language: Language
     complete: Complete | None = None
-    """Null: there is no model; strategies extract instead."""
+    """Null: there is no model, so strategies write extracts."""
     window: int = 100_000
-    """Most tokens of one prompt's instruction and material together."""
+    """The maximum number of tokens of a prompt's instruction and material together."""
     max_length: int = 8000
-    """Longest summary, in characters."""
+    """The maximum length of a summary, in characters."""
     count: TokenCounter = count_tokens
     options: BaseModel = field(default_factory=lambda: NoOptions())
     instruction: str = ""
-    """Replaces the strategy's own task for the model, if the strategy allows that; empty: its own."""
+    """Replaces the strategy's default task for the model, if it ``takes_instruction``; empty: the default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +97,14 @@ class Strategy:
     description: str
     """One sentence for people: what it makes and what it costs."""
     covers: Literal["step", "batch"]
-    """Whether each step gets a summary of its own, or ``compression_batch_size`` steps share one."""
+    """Whether each step has its own summary, or ``compression_batch_size`` steps share one."""
     uses_model: bool
     write: Callable[[Material, Resources], SummaryDraft]
-    """Raises :class:`NotSummarised`, and what ``Resources.complete`` raises."""
+    """Raises :class:`NotSummarised`, and the errors of ``Resources.complete``."""
     options: type[BaseModel] = NoOptions
     takes_instruction: bool = False
-    """Whether ``Resources.instruction`` replaces its task."""
+    """Whether ``Resources.instruction`` replaces its default task."""
     instruction_tokens: int = 0
     """The tokens of one prompt without its material, for estimates."""
     answer_tokens: int = 0
-    """The tokens of a usual answer, for estimates."""
+    """The tokens of a typical answer, for estimates."""

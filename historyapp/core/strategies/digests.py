@@ -1,4 +1,4 @@
-"""Digests: several summaries as one that is short enough. The user's words in them stay verbatim."""
+"""Digests: one shorter summary for several summaries. The user's words in them stay verbatim."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from historyapp.core.strategies.shortening import shorten
 from historyapp.core.strategies.user_words import compose_summary, split_words
 
 _OUTPUT = 4_000  # tokens
-_ROOM = 0.8  # share of the length that the model is asked for, because models often exceed it
+_ROOM = 0.8  # the prompt asks for this share of the length, because models often exceed it
 
 INSTRUCTION = (
     "These are summaries of consecutive stretches of an AI agent's work, oldest first. Write one summary "
@@ -21,14 +21,14 @@ INSTRUCTION = (
 
 
 def write_digest(texts: Sequence[str], resources: Resources) -> SummaryDraft:
-    """One text for several summaries, oldest first; by extraction if there is no model.
+    """One text for several summaries, oldest first; an extract if there is no model.
 
     Raises:
-        NotSummarised: as strategies do, and what ``Resources.complete`` raises.
+        NotSummarised: if the model returns no usable answer. Errors of ``Resources.complete`` are raised too.
     """
-    split = [split_words(text) for text in texts]
-    words = dict.fromkeys(word for words, _ in split for word in words)
-    bodies = [body.strip() for _, body in split if body.strip()]
+    parts = [split_words(text) for text in texts]
+    words = dict.fromkeys(word for words, _ in parts for word in words)
+    bodies = [body.strip() for _, body in parts if body.strip()]
     return compose_summary(list(words), resources.max_length, lambda room: _body(bodies, resources, room))
 
 

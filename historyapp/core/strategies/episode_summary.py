@@ -10,8 +10,8 @@ from historyapp.core.strategies.simple_extract import extract_steps
 from historyapp.core.strategies.user_words import compose_summary, user_words
 
 MAX_LINE = 1_000
-"""Characters of one step's line."""
-_OUTPUT = 2_000  # tokens; models that think first spend most of them on it
+"""The maximum length of a step's line, in characters."""
+_OUTPUT = 2_000  # tokens; reasoning models spend most of them on their reasoning
 
 INSTRUCTION = (
     "Summarise one step of an AI agent's work in one line of at most 60 words: what it did and what came "
@@ -22,7 +22,7 @@ INSTRUCTION = (
 
 
 def write(material: Material, resources: Resources) -> SummaryDraft:
-    """A line for each step; by extraction if there is no model."""
+    """A line for each step; an extract if there is no model."""
     words = user_words(material)
     if resources.complete is None:
         return compose_summary(words, resources.max_length, extract_steps(material.episodes, resources))
@@ -36,8 +36,8 @@ def write(material: Material, resources: Resources) -> SummaryDraft:
 def _line(episode: Episode, material: Material, resources: Resources) -> str:
     quoted = quote_steps(replace(material, episodes=(episode,)), resources, INSTRUCTION)
     prompt = SummaryPrompt(INSTRUCTION, quoted, _OUTPUT)
-    longest = max(40, min(MAX_LINE, resources.max_length))
-    line = complete_checked(prompt, resources, lambda answer: plain_answer(answer, quoted, longest))
+    max_length = max(40, min(MAX_LINE, resources.max_length))
+    line = complete_checked(prompt, resources, lambda answer: plain_answer(answer, quoted, max_length))
     return " ".join(line.split())
 
 

@@ -1,7 +1,7 @@
 """The extract of one step: its tool call, its outcome, and the names and lines that later steps refer to.
 
-Names go before lines: in a hundred tokens, the names of a result hold more of what the next actions write
-than any choice of its lines (docs/context-quality.md). Where there is room, lines replace their names.
+Names come before lines: within a hundred tokens, the names of a result contain more of what later actions
+write than any choice of its lines (docs/context-quality.md). If there is room, lines replace their names.
 """
 
 import re
@@ -20,21 +20,21 @@ from historyapp.core.text import clean
 from historyapp.core.tokens import TokenCounter
 
 MAX_CALL = 200
-"""Characters."""
+"""Characters of the tool calls."""
 MAX_TEXT = 100_000
-"""Characters of a step's results that are read: one half from the beginning, one from the end."""
+"""Characters of a step's results that are read: one half from the beginning, the other from the end."""
 MAX_PROSE = 1_200
 """Characters of thoughts and answers that are read."""
-_FIRST_RATIO = 2.8  # characters a token, before the first text is counted
-_ENOUGH = 0.85  # share of the tokens from which another try is not worth its time
+_FIRST_RATIO = 2.8  # characters per token, assumed until a text is counted
+_ENOUGH = 0.85  # an extract that uses this share of its tokens is not tried again
 _TRIES = 4
 _CALL_SHARE = 0.4
 _FIELDS_SHARE = 0.7
 _VITAL_SHARE = 0.35
-_MANY = 4  # names beyond which a line scores no higher
+_MAX_RANKED_NAMES = 4  # further names do not raise the rank of a line
 _FRAMING = 20
 _MAX_TRIED = 200  # names whose tokens are counted one by one
-_MIN = 12  # tokens that must be left to add a thought
+_MIN_FOR_THOUGHT = 12  # tokens that must be left to add a thought
 _VITAL = re.compile(
     r"exit(?:ed)?(?: with)?(?: code| status)|returned non-zero|\b\d+ (?:passed|failed|errors?|skipped)\b"
     r"|^\s*(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception)\b|^(?:FAILED|ERROR|FAIL|OK|PASSED|error|fatal|panic)\b"
@@ -42,12 +42,12 @@ _VITAL = re.compile(
 )
 
 _NUMBERED = re.compile(r"^\s*\d{1,6}(?:→|\t)")
-"""The number that file viewers put before a line."""
+"""The line number that file viewers write before a line."""
 _HINTS = (
     "rror", "xception", "ailed", "assed", "kipped", "FAIL", "PASS", "OK", "xit", "ot found", "o such",
     "denied", "fault", "imed out", "fatal", "panic", "non-zero", "ERROR",
 )  # fmt: skip
-"""Every vital line contains one of these: finding them costs a tenth of matching."""
+"""Every vital line contains one of these. Searching for them takes a tenth of the time of matching."""
 
 
 def is_vital(line: str, hints: Iterable[str] = _HINTS) -> bool:
@@ -61,7 +61,7 @@ class Fact(NamedTuple):
     place: int
     text: str
     names: tuple[str, ...]
-    """Its identifiers that no earlier line has."""
+    """Its identifiers that no earlier line contains."""
     vital: bool
 
 
@@ -69,7 +69,7 @@ class Facts(NamedTuple):
     call: str
     """The tool calls, on one line."""
     lines: tuple[Fact, ...]
-    """Of the results, or of the answer, in order, without empty ones."""
+    """The non-empty lines of the results, or sentences of the answer, in order."""
     entities: tuple[str, ...] = ()
     """Names that a statistical model finds in what the agent wrote."""
 
@@ -101,68 +101,72 @@ def _facts(texts: Iterable[str], whole: str) -> Iterator[Fact]:
 class _Extract(NamedTuple):
     text: str
     missing: tuple[str, ...]
-    """Names that none of its lines has."""
+    """Names that none of its lines contains."""
     tokens: int
 
 
 def extract(episode: Episode, tokens: int, language: Language, count: TokenCounter) -> str:
-    """The step within ``tokens``: tool call, outcome, names and lines of results; if it fits a thought."""
+    """The step within ``tokens``: tool call, outcome, names and lines of results; a thought if it fits."""
     facts = facts_of(episode, language)
     fields = [f"{label}: {text}" for label, text in review_fields(episode, language).items()]
     if fields:
         shown = "\n".join(fields)
         facts = facts._replace(lines=tuple(line for line in facts.lines if line.text not in shown))
-    best = _Extract(episode.status, (), 0)  # where even the tool call has no room
+    best = _Extract(episode.status, (), 0)  # used if not even the tool call fits
     room = int(tokens * _FIRST_RATIO)
     for _ in range(_TRIES):
-        tried, whole = _compose(facts, fields, episode.status, room)
-        size = count(tried.text)
+        attempt, is_whole = _compose(facts, fields, episode.status, room)
+        size = count(attempt.text)
         if size <= tokens:
-            best = tried._replace(tokens=size)
-            # Missing names fill the room that is left, but fields go before them.
-            if whole or (tried.missing and not fields) or size >= _ENOUGH * tokens:
+            best = attempt._replace(tokens=size)
+            # Missing names fill the remaining room, but fields come first.
+            if is_whole or (attempt.missing and not fields) or size >= _ENOUGH * tokens:
                 break
-        used = room if fields else len(tried.text)
+        used = room if fields else len(attempt.text)
         room = min(int(used * tokens / size * 0.97), room - 1 if size > tokens else 4 * room)
-    longer, left = best.text, tokens - best.tokens - 1
+    extended, tokens_left = best.text, tokens - best.tokens - 1
     if best.missing:
         names = []
         for name in best.missing[:_MAX_TRIED]:
             size = count(f" {name}")
-            if size <= left:
+            if size <= tokens_left:
                 names.append(name)
-                left -= size
-        longer = clean("\n".join([best.text, " ".join(names)])) if names else best.text
-    elif left >= _MIN and episode.action and not fields:
-        thoughts = line_of(episode.output.thoughts_text, min(3 * left, MAX_CALL))
+                tokens_left -= size
+        extended = clean("\n".join([best.text, " ".join(names)])) if names else best.text
+    elif tokens_left >= _MIN_FOR_THOUGHT and episode.action and not fields:
+        thoughts = line_of(episode.output.thoughts_text, min(3 * tokens_left, MAX_CALL))
         thought = f"Thought: {language.sentences(thoughts)[0].strip()}" if thoughts else ""
-        longer = f"{best.text}\n{thought}".strip()
-    return longer if longer == best.text or count(longer) <= tokens else best.text
+        extended = f"{best.text}\n{thought}".strip()
+    return extended if extended == best.text or count(extended) <= tokens else best.text
 
 
 def _compose(facts: Facts, fields: list[str], status: str, room: int) -> tuple[_Extract, bool]:
-    """The step within ``room`` characters, and whether no line is missing."""
+    """The step within ``room`` characters, and whether it has all lines."""
     called = "" if fields and facts.call == "execute_step:" else facts.call
     head = f"{line_of(called, max(20, int(room * _CALL_SHARE)))} → {status}" if called else ""
     head = head if status != "answered" else called
     if fields:
-        longest = [len(field) for field in fields]
-        free = room - len(head) - len(fields)
-        level = fair_share(longest, free if sum(longest) <= free else int(room * _FIELDS_SHARE))
-        head = "\n".join(([head] if called else []) + [line_of(field, max(12, level)) for field in fields])
-    own = identifiers(called)
-    kept, names = _chosen(facts, own, room - len(head) - 1, set(identifiers(head)))
+        lengths = [len(field) for field in fields]
+        field_room = room - len(head) - len(fields)
+        max_field = fair_share(
+            lengths, field_room if sum(lengths) <= field_room else int(room * _FIELDS_SHARE)
+        )
+        head = "\n".join(
+            ([head] if called else []) + [line_of(field, max(12, max_field)) for field in fields]
+        )
+    call_names = identifiers(called)
+    kept, names = _choose_lines(facts, call_names, room - len(head) - 1, set(identifiers(head)))
     return _Extract(clean("\n".join([head, *kept])), names, 0), len(kept) == len(facts.lines)
 
 
-def _chosen(
-    facts: Facts, own: Sequence[str], room: int, named: set[str]
+def _choose_lines(
+    facts: Facts, call_names: Sequence[str], room: int, named: set[str]
 ) -> tuple[list[str], tuple[str, ...]]:
-    """The lines to keep, and the names in none of them, for which they leave room.
+    """The lines to keep, which leave room for the other names, and these names.
 
     Args:
-        own: names of the tool calls.
-        named: names that need no room, because the head contains them. Those of kept lines are added.
+        call_names: names in the tool calls.
+        named: names that need no room, because the head contains them. Names of kept lines are added to it.
     """
     kept: dict[int, str] = {}
     vital_room = int(room * _VITAL_SHARE)
@@ -172,19 +176,20 @@ def _chosen(
             room -= len(fact.text) + 1
             kept[fact.place] = fact.text
             named.update(fact.names)
-    names = dict.fromkeys(name for name in own if name not in named)
+    names = dict.fromkeys(name for name in call_names if name not in named)
     names.update(dict.fromkeys(name for fact in facts.lines for name in fact.names if name not in named))
     names.update(dict.fromkeys(facts.entities))
-    need = sum(map(len, names)) + len(names)
+    names_length = sum(map(len, names)) + len(names)
     for fact in sorted(
-        facts.lines, key=lambda fact: (-min(len(fact.names), _MANY) / (_FRAMING + len(fact.text)), fact.place)
+        facts.lines,
+        key=lambda fact: (-min(len(fact.names), _MAX_RANKED_NAMES) / (_FRAMING + len(fact.text)), fact.place),
     ):
         if fact.place in kept:
             continue
-        shorter = sum([len(name) + 1 for name in fact.names if name not in named])
-        if need - shorter + len(fact.text) + 1 <= room:
+        saved = sum([len(name) + 1 for name in fact.names if name not in named])
+        if names_length - saved + len(fact.text) + 1 <= room:
             kept[fact.place] = fact.text
             named.update(fact.names)
-            need -= shorter
+            names_length -= saved
             room -= len(fact.text) + 1
     return [kept[number] for number in sorted(kept)], tuple([name for name in names if name not in named])

@@ -1,4 +1,4 @@
-"""Makes prompts for the run's model, with material that fits the model's window, and checks the answers."""
+"""Makes prompts with material that fits the window of the run's model, and checks the answers."""
 
 import re
 from collections.abc import Callable
@@ -18,14 +18,13 @@ T = TypeVar("T")
 MAX_TASK = 2_000
 """Characters of the session's task in a prompt."""
 MAX_WORDS = 4_000
-"""Characters of the user's words in a prompt. The summary quotes them in any case."""
+"""Characters of the user's words in a prompt. The summary quotes them separately."""
 PARTIAL_LENGTH = 4_000
 """Characters of a partial summary."""
 MIN_ROOM = 256
-"""A window must have room for at least this many tokens of material."""
+"""The minimum number of tokens of material that a window must have room for."""
 TOO_LONG = 10
-"""A second answer is refused instead of shortened if it is longer than this many times the requested
-length."""
+"""An answer longer than this many times the requested length is refused instead of shortened."""
 _FRAMING = 60
 _PARTIAL_OUTPUT = 2_000
 _MAX_REFUSAL = 400
@@ -51,7 +50,7 @@ def quote_steps(material: Material, resources: Resources, instruction: str) -> s
     """The steps, the user's words and the session's task as the material of a prompt with this instruction.
 
     Raises:
-        NotSummarised: when the window is too small for any material, or a partial answer is unusable.
+        NotSummarised: if the window is too small for any material, or a partial answer is unusable.
     """
     context = []
     if material.task and material.task not in material.inputs:
@@ -69,25 +68,27 @@ def quote_texts(
     context = context or []
     whole = "\n\n".join([*context, *(quoted(text, name) for name, text in parts)])
     room = room_for(resources, instruction)
-    # Counting costs time: it is left out where the length decides.
+    # Counting takes time, so it is skipped if the length decides.
     if len(whole) <= room * 100 and (len(whole) * 4 <= room or resources.count(whole) <= room):
         return whole
     if resources.count("\n\n".join(context)) > room // 2:
         context = []
-    left = room - resources.count("\n\n".join(context)) - _FRAMING
+    text_room = room - resources.count("\n\n".join(context)) - _FRAMING
     text = "\n\n".join(f"## {name}\n{text}" for name, text in parts)
-    # A quarter is left free for the characters that quoting adds.
-    limit = min(left, room_for(resources, PARTIAL) - _FRAMING) * 3 // 4
-    reading = Segmentation(resources.language.sentences, resources.count)
-    notes = summarise_long(text, limit, lambda chunk: _partial(chunk, resources, limit), shorten, reading)
+    # A quarter stays free for the characters that quoting adds.
+    limit = min(text_room, room_for(resources, PARTIAL) - _FRAMING) * 3 // 4
+    segmentation = Segmentation(resources.language.sentences, resources.count)
+    notes = summarise_long(
+        text, limit, lambda chunk: _partial(chunk, resources, limit), shorten, segmentation
+    )
     return "\n\n".join([*context, quoted(notes, "notes")])
 
 
 def room_for(resources: Resources, instruction: str) -> int:
-    """Tokens that the window leaves for material beside an instruction.
+    """The tokens of material that fit the window next to an instruction.
 
     Raises:
-        NotSummarised: when these are too few.
+        NotSummarised: if they are too few.
     """
     room = resources.window - resources.count(instruction) - _FRAMING
     if room < MIN_ROOM:
@@ -99,18 +100,18 @@ def room_for(resources: Resources, instruction: str) -> int:
 def _partial(chunk: str, resources: Resources, limit: int) -> str:
     """The model's notes on a chunk of at most ``limit`` tokens."""
     material = quoted(chunk, "part")
-    longest = min(PARTIAL_LENGTH, 2 * limit)
+    max_length = min(PARTIAL_LENGTH, 2 * limit)
     prompt = SummaryPrompt(PARTIAL, material, _PARTIAL_OUTPUT)
-    return complete_checked(prompt, resources, lambda answer: plain_answer(answer, material, longest))
+    return complete_checked(prompt, resources, lambda answer: plain_answer(answer, material, max_length))
 
 
 class UnusableAnswer(Exception):
     """An answer that cannot be used."""
 
     def __init__(self, reason: str, fallback: Any = None) -> None:
-        """``reason`` completes "The model's answer …". It never quotes the answer: the next prompt holds it.
+        """``reason`` completes "The model's answer …". It must not quote the answer: the next prompt has it.
 
-        ``fallback``: what to use if the second answer is no better.
+        ``fallback``: the value to use if the second answer cannot be used either.
         """
         super().__init__(reason)
         self.reason = reason
@@ -118,47 +119,49 @@ class UnusableAnswer(Exception):
 
 
 def complete_checked(prompt: SummaryPrompt, resources: Resources, parse: Callable[[str], T]) -> T:
-    """The parsed answer. If the first one cannot be used, a second request says what was wrong with it.
+    """The parsed answer. If the first answer cannot be used, a second request says why.
 
     Raises:
-        NotSummarised: when neither can be used.
+        NotSummarised: if neither answer can be used.
     """
     assert resources.complete is not None
     try:
         return parse(resources.complete(prompt))
-    except UnusableAnswer as fault:
-        again = f"{prompt.instruction}\n\nAn earlier answer to this {fault.reason}. Answer again, and better."
+    except UnusableAnswer as unusable:
+        second_instruction = (
+            f"{prompt.instruction}\n\nAn earlier answer to this {unusable.reason}. Answer again, and better."
+        )
     try:
-        return parse(resources.complete(replace(prompt, instruction=again)))
-    except UnusableAnswer as fault:
-        if fault.fallback is not None:
-            fallback: T = fault.fallback
+        return parse(resources.complete(replace(prompt, instruction=second_instruction)))
+    except UnusableAnswer as unusable:
+        if unusable.fallback is not None:
+            fallback: T = unusable.fallback
             return fallback
-        raise NotSummarised(f"The model's answer {fault.reason}, twice.") from None
+        raise NotSummarised(f"The model's answer {unusable.reason}, twice.") from None
 
 
-def plain_answer(answer: str, material: str, longest: int) -> str:
+def plain_answer(answer: str, material: str, max_length: int) -> str:
     """A checked answer in plain text.
 
     Raises:
-        UnusableAnswer: when it is empty, a refusal, too long, or a copy of the material.
+        UnusableAnswer: if it is empty, a refusal, too long, or a copy of the material.
     """
-    text = bare_answer(answer, longest)
+    text = bare_answer(answer, max_length)
     check_content(text, material)
-    if len(text) > longest:
-        reason = f"was {len(text):,} characters long instead of at most {longest:,}"
-        raise UnusableAnswer(reason, shorten(text, longest))
+    if len(text) > max_length:
+        reason = f"was {len(text):,} characters long instead of at most {max_length:,}"
+        raise UnusableAnswer(reason, shorten(text, max_length))
     return text
 
 
-def bare_answer(answer: str, longest: int) -> str:
+def bare_answer(answer: str, max_length: int) -> str:
     """The answer as clean text without a code fence around it.
 
     Raises:
-        UnusableAnswer: when it is far too long.
+        UnusableAnswer: if it is far too long.
     """
-    if len(answer) > TOO_LONG * max(longest, 1000):
-        raise UnusableAnswer(f"was {len(answer):,} characters long instead of at most {longest:,}")
+    if len(answer) > TOO_LONG * max(max_length, 1000):
+        raise UnusableAnswer(f"was {len(answer):,} characters long instead of at most {max_length:,}")
     text = clean(answer).strip()
     match = _FENCE.fullmatch(text)
     return (match[1] if match else text).strip()
@@ -170,6 +173,6 @@ def check_content(text: str, material: str) -> None:
         raise UnusableAnswer("was empty")
     if len(text) <= _MAX_REFUSAL and _REFUSAL.match(text.replace("’", "'")):
         raise UnusableAnswer("was a refusal")
-    line, source = (" ".join(each[:_MAX_ECHO].split()) for each in (text, material))
+    line, source = (" ".join(part[:_MAX_ECHO].split()) for part in (text, material))
     if has_tag(text) or (len(text) >= _MIN_ECHO and line in source):
         raise UnusableAnswer("copied the material")

@@ -13,7 +13,7 @@ from historyapp.core.strategies.lines import line_of
 
 MAX_FIELD = 300
 """Characters of one field."""
-_READ = 20_000
+_MAX_READ = 20_000
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "Task state": ("task_state", "task_status", "current_state", "state", "status"),
     "Completion": (
@@ -31,7 +31,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
 }
 _LABELS = {name: field for field, names in _NAMES.items() for name in names}
 _SPELLINGS = sorted((name.replace("_", "[ _]") for name in _LABELS), key=len, reverse=True)
-# What leads to a name is within one line and read once. Otherwise each of many blank lines reads all others.
+# The characters before a name are matched once and within one line. Blank lines would take quadratic time.
 _LINE = re.compile(
     rf"^(?:[^\S\n]|[-*#>\"'])*+({'|'.join(_SPELLINGS)})"
     r"[\"'*]*\s*[:：=]\s*(\S.*)$",
@@ -40,10 +40,10 @@ _LINE = re.compile(
 
 
 def review_fields(episode: Episode, language: Language) -> dict[str, str]:
-    """Task state, completion, goal, key results, score and passed, if they are stated, each on one line.
+    """The stated fields: task state, completion, goal, key results, score and passed, each on one line.
 
-    Empty for a step without a review. The supervision goes before the execution, and that before the
-    analysis.
+    Empty for a step without a review. If several texts state a field, the supervision counts first, then the
+    execution, then the analysis.
     """
     if not episode.reviews:
         return {}
@@ -58,20 +58,20 @@ def review_fields(episode: Episode, language: Language) -> dict[str, str]:
     if review.passed is not None:
         fields["Passed"] = "yes" if review.passed else "no"
     for field, source in (("Key results", outputs), ("Goal", review.analysis)):
-        if field not in fields and (text := plain_text(source)[:_READ].strip()):
+        if field not in fields and (text := plain_text(source)[:_MAX_READ].strip()):
             fields[field] = line_of(language.sentences(text[:MAX_FIELD])[0], MAX_FIELD)
     return {field: fields[field] for field in _NAMES if fields.get(field)}
 
 
 def _stated_fields(text: Any) -> dict[str, str]:
     """The fields of an object, or the labelled lines of a text."""
-    if isinstance(text, str) and text.lstrip().startswith("{") and len(text) <= _READ:
+    if isinstance(text, str) and text.lstrip().startswith("{") and len(text) <= _MAX_READ:
         with suppress(ValueError, RecursionError):
             text = json.loads(text)
     if isinstance(text, dict):
         pairs = [(str(name), value) for name, value in text.items() if value not in (None, "", [], {})]
     else:
-        pairs = [(name, value) for name, value in _LINE.findall(plain_text(text)[:_READ])]
+        pairs = [(name, value) for name, value in _LINE.findall(plain_text(text)[:_MAX_READ])]
     fields: dict[str, str] = {}
     for name, value in pairs:
         if field := _LABELS.get(re.sub(r"[\s_-]+", "_", name.strip().lower())):

@@ -1,4 +1,4 @@
-"""Shortens texts without a model. The least informative lines go first, and a note counts them."""
+"""Shortens texts without a model. The least informative lines are removed first, and a note counts them."""
 
 from itertools import islice
 
@@ -8,11 +8,11 @@ from historyapp.core.strategies.facts import is_vital
 from historyapp.core.text import clean
 
 MAX_LINES = 1_000_000
-"""Lines, or parts of long ones, that are ranked; later ones are left out and counted."""
-_MANY = 4
-_VITAL = 3
-_PLAIN = 0.5
-"""The score of a line without names and outcomes."""
+"""The maximum number of lines, or parts of long lines, that are ranked. Later lines are left out."""
+_MAX_RANKED_NAMES = 4
+_VITAL_SCORE = 3
+_BASE_SCORE = 0.5
+"""The base score of every line."""
 _CUT = " […] "
 
 
@@ -25,24 +25,24 @@ def shorten(text: str, room: int) -> str:
     parts = [part for part in islice(lines_read, MAX_LINES) if part.strip()]
     ranked = []
     for index, (part, names) in enumerate(zip(parts, new_identifiers(parts), strict=True)):
-        score = min(len(names), _MANY) + _VITAL * is_vital(part) + _PLAIN
+        score = min(len(names), _MAX_RANKED_NAMES) + _VITAL_SCORE * is_vital(part) + _BASE_SCORE
         # The first line often says what the text is about.
         ranked.append((-score / (20 + len(part)) if index else -1.0, index))
-    unread = sum(1 for _ in lines_read)
-    left = room - len(_left_out(len(parts) + unread))
+    unread_lines = sum(1 for _ in lines_read)
+    room_left = room - len(_left_out_note(len(parts) + unread_lines))
     kept = []
     for _, index in sorted(ranked):
-        if len(parts[index]) < left:
+        if len(parts[index]) < room_left:
             kept.append(index)
-            left -= len(parts[index]) + 1
+            room_left -= len(parts[index]) + 1
     if not kept:
         return clip(text, room)
     lines = [parts[index] for index in sorted(kept)]
-    missing = len(parts) + unread - len(kept)
-    return "\n".join([*lines, _left_out(missing)] if missing else lines)
+    missing = len(parts) + unread_lines - len(kept)
+    return "\n".join([*lines, _left_out_note(missing)] if missing else lines)
 
 
-def _left_out(lines: int) -> str:
+def _left_out_note(lines: int) -> str:
     return f"[{lines:,} less telling {'line' if lines == 1 else 'lines'} left out]"
 
 

@@ -1,7 +1,7 @@
 """Without a model: the names, lines and outcomes of each step that later steps refer to.
 
-No extract has more tokens than its steps. What people said to interrupt a step does not count: summaries
-quote it before the extract.
+No extract has more tokens than its steps. The words with which people interrupted a step do not count,
+because summaries quote them before the extract.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,9 +23,9 @@ MIN_TOKENS = 10
 SHORTER = 0.75
 """An extract has at most this share of the tokens of its step."""
 FEW_TOKENS = 40
-"""A step of so few words may stay as it is: an extract with up to as many tokens needs to save nothing."""
+"""An extract with at most this many tokens need not be shorter than its step."""
 _MAX_TOKEN = 128
-"""Characters."""
+"""Characters of the longest token."""
 
 
 class ExtractOptions(BaseModel):
@@ -63,7 +63,7 @@ def extract_steps(episodes: tuple[Episode, ...], resources: Resources, tokens: i
         return texts[0]
     numbered = zip(episodes, texts, strict=True)
     whole = "\n".join(f"Step {episode.number}: {text}" for episode, text in numbered if text)
-    original = [text for each in originals for text in each]
+    original = [text for step in originals for text in step]
     if is_smaller(whole, original, resources.count):
         return whole
     return smaller_text("\n".join(filter(None, texts)), original, resources.count)
@@ -79,7 +79,7 @@ def step_texts(episode: Episode) -> list[str]:
 
 
 def tokens_of(texts: Iterable[str], limit: int, count: TokenCounter) -> int:
-    """The number of tokens of the texts together, counted up to ``limit``: counting long texts costs time."""
+    """The tokens of all texts, counted up to ``limit`` only, because counting long texts takes time."""
     total = 0
     for text in texts:
         if total >= limit:
@@ -97,7 +97,7 @@ def is_smaller(text: str, originals: Iterable[str], count: TokenCounter) -> bool
 
 
 def smaller_text(text: str, originals: Sequence[str], count: TokenCounter) -> str:
-    """An extract; if it has more tokens than the originals, the originals, which are a few words each."""
+    """The extract, or, if the originals have fewer tokens, the originals."""
     if is_smaller(text, originals, count):
         return text
     limit = sum(map(count, originals))

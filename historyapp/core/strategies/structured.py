@@ -24,7 +24,7 @@ MAX_FACT = 200
 MAX_FACTS = 12
 _COLUMNS = ("step", "tool", "target", "outcome", "facts")
 _SHORTENINGS = (8, 5, 3, 1, 0)
-"""Numbers of facts for each step, tried in turn until they fit."""
+"""The maximum numbers of facts of each step, tried in this order until the rows fit."""
 
 
 class StructuredOptions(BaseModel):
@@ -34,20 +34,21 @@ class StructuredOptions(BaseModel):
 
 
 def write(material: Material, resources: Resources) -> SummaryDraft:
-    """A row for each step. If there is no room, facts go first, then the oldest rows, which are counted.
-
-    Where the steps are shorter than their rows, an extract replaces the rows.
+    """A row for each step. If the room is too small, facts are removed first, then the oldest rows, and a
+    note counts these. If the steps are shorter than their rows, an extract replaces the rows.
     """
     options = resources.options if isinstance(resources.options, StructuredOptions) else StructuredOptions()
     rows = [_row(episode, resources) for episode in material.episodes]
     words = user_words(material)
     originals = [text for episode in material.episodes for text in step_texts(episode)]
-    if not is_smaller(_shown(rows, [], 0, options.style), originals, resources.count):
+    if not is_smaller(_written(rows, [], 0, options.style), originals, resources.count):
         return compose_summary(words, resources.max_length, extract_steps(material.episodes, resources))
     if options.style == "table":
-        return compose_summary(words, resources.max_length, lambda room: _fitted(rows, [], room, "table"))
+        return compose_summary(
+            words, resources.max_length, lambda room: _within_room(rows, [], room, "table")
+        )
     quoted = [clip(text, max(1, int(resources.max_length * SHARE) // len(words) - 8)) for text in words]
-    text = _fitted(rows, quoted, resources.max_length, "json")
+    text = _within_room(rows, quoted, resources.max_length, "json")
     return SummaryDraft(text if len(text) <= resources.max_length else clip(text, resources.max_length))
 
 
@@ -57,8 +58,8 @@ def _row(episode: Episode, resources: Resources) -> dict[str, Any]:
     arguments = " ".join(text for call in calls for text in texts_in(call.arguments))
     failed = [result for result in episode.results if result.status != "success"]
     reason = line_of(" ".join(map(returned_text, failed)), MAX_OUTCOME)
-    named = identifiers(arguments[: 4 * MAX_TARGET])
-    target = line_of(" ".join(named) or arguments, MAX_TARGET)
+    names = identifiers(arguments[: 4 * MAX_TARGET])
+    target = line_of(" ".join(names) or arguments, MAX_TARGET)
     return {
         "step": episode.number,
         "tool": line_of(", ".join(dict.fromkeys(call.name for call in calls)), MAX_TARGET) or "answer",
@@ -69,7 +70,7 @@ def _row(episode: Episode, resources: Resources) -> dict[str, Any]:
 
 
 def _facts(episode: Episode, resources: Resources, shown: set[str]) -> list[str]:
-    """Review fields, then lines about the outcome, then names; the first lines where these are few.
+    """Review fields, then lines about the outcome, then names. If these are few, the first lines too.
 
     Names in ``shown`` are not repeated.
     """
@@ -83,21 +84,21 @@ def _facts(episode: Episode, resources: Resources, shown: set[str]) -> list[str]
     return [line_of(text, MAX_FACT) for text in chosen][:MAX_FACTS]
 
 
-def _fitted(rows: Sequence[dict[str, Any]], words: Sequence[str], room: int, style: Style) -> str:
-    shown = _shown(rows, words, 0, style)
+def _within_room(rows: Sequence[dict[str, Any]], words: Sequence[str], room: int, style: Style) -> str:
+    text = _written(rows, words, 0, style)
     for max_facts in _SHORTENINGS:
-        if len(shown) <= room:
-            return shown
+        if len(text) <= room:
+            return text
         rows = [{**row, "facts": row["facts"][:max_facts]} for row in rows]
-        shown = _shown(rows, words, 0, style)
+        text = _written(rows, words, 0, style)
     left_out = 0
-    while len(shown) > room and left_out < len(rows):
+    while len(text) > room and left_out < len(rows):
         left_out += max(1, (len(rows) - left_out) // 8)
-        shown = _shown(rows[left_out:], words, left_out, style)
-    return shown if len(shown) <= room else _shown([], [], len(rows), style)
+        text = _written(rows[left_out:], words, left_out, style)
+    return text if len(text) <= room else _written([], [], len(rows), style)
 
 
-def _shown(rows: Sequence[dict[str, Any]], words: Sequence[str], left_out: int, style: Style) -> str:
+def _written(rows: Sequence[dict[str, Any]], words: Sequence[str], left_out: int, style: Style) -> str:
     if style == "json":
         head: dict[str, Any] = {"user": list(words)} if words else {}
         head |= {"left_out": left_out} if left_out else {}

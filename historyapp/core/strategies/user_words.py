@@ -10,7 +10,7 @@ from historyapp.core.strategies.shortening import clip, shorten
 from historyapp.core.text import clean, fenced
 
 SHARE = 0.75
-"""The largest share of a summary's length for the words of people."""
+"""The maximum share of a summary's length for the user's words."""
 MAX_POINT = 300
 MAX_POINTS = 50
 _LEAD = "The user said"
@@ -26,7 +26,7 @@ _BLOCK = re.compile(
 
 
 def user_words(material: Material) -> list[str]:
-    """What people said before and within the steps, and to interrupt them; each text once, oldest first."""
+    """The texts of people before, within and interrupting the steps: each once, oldest first."""
     texts = [*material.inputs]
     for episode in material.episodes:
         texts += [
@@ -46,7 +46,7 @@ def compose_summary(
     """The user's words quoted, then the body, at most ``max_length`` characters and never empty.
 
     Args:
-        body: its text, or a function that makes one of a given length.
+        body: its text, or a function that returns one with at most the given length.
     """
     quoted = quote_words(words, int(max_length * SHARE))
     room = max_length - len(quoted) - bool(quoted)
@@ -59,7 +59,7 @@ def compose_summary(
 
 
 def quote_words(words: Sequence[str], room: int) -> str:
-    """Each text verbatim in a block of its own. If there is no room the longest are clipped."""
+    """Each text verbatim in a block of its own. If they do not fit, the longest are clipped."""
     if not words or room < _MIN_WORDS:
         return ""
     blocks = [_block(text, len(text)) for text in words]
@@ -69,23 +69,23 @@ def quote_words(words: Sequence[str], room: int) -> str:
     shown = list(words[:1]) + list(words[1:][-max(0, max_texts - 1) :] if max_texts > 1 else [])
     missing = len(words) - len(shown)
     note = f"[{missing} more that the user said left out]" if missing else ""
-    level = fair_share(
+    max_block = fair_share(
         [len(text) + _FRAMING for text in shown], room - (len(note) + 1 if note else 0) - len(shown)
     )
-    blocks = [_block(text, max(1, level - _FRAMING)) for text in shown]
+    blocks = [_block(text, max(1, max_block - _FRAMING)) for text in shown]
     quoted = "\n".join([blocks[0], note, *blocks[1:]] if note else blocks)
     return quoted if len(quoted) <= room else ""
 
 
 def split_words(text: str) -> tuple[list[str], str]:
-    """The texts that a summary quotes, at its beginning or in its field ``user``, and its rest."""
+    """The user's texts that a summary quotes at its beginning or in its field ``user``, and the rest."""
     if text.startswith(USER_FIELD):
         try:
             fields = json.loads(text)
             words = fields.pop("user")
         except (ValueError, RecursionError):
             return [], text
-        if not all(isinstance(each, str) for each in words):
+        if not all(isinstance(word, str) for word in words):
             return [], text
         return words, json.dumps(fields, ensure_ascii=False)
     words, position = [], 0

@@ -1,4 +1,4 @@
-"""Writes one summary by its strategy. Loads no Django: the writer process has none."""
+"""Writes one summary with its strategy. It must not load Django, to keep the writer process small."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,46 +17,46 @@ class WriteRequest:
 
     strategy: str
     source: Material | list[str]
-    """Steps; for a digest the texts of its summaries, oldest first."""
+    """The steps. For a digest: the texts of its summaries, oldest first."""
     language: str
-    """Name of a spaCy model."""
+    """The name of a spaCy model."""
     window: int
-    """Most tokens of one prompt."""
+    """The maximum number of tokens of a prompt."""
     max_length: int
-    """Longest summary, in characters."""
+    """The maximum length of the summary, in characters."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Of the strategy."""
+    """The options of the strategy."""
     instruction: str = ""
-    """See ``Resources``."""
+    """See :class:`~historyapp.core.strategies.base.Resources`."""
 
 
-class Written(NamedTuple):
+class WrittenSummary(NamedTuple):
     draft: SummaryDraft
     tokens: int
-    """Of its text."""
+    """Tokens of its text."""
     note: str = ""
-    """That the texts for the model were cut without a spaCy model; empty if they were not."""
+    """Says that texts for the model were cut without a spaCy model; empty if they were not."""
 
 
-class _WatchedLanguage:
-    """A language that tells whether it was asked for sentences."""
+class _RecordingLanguage:
+    """A language that records whether a text was split into sentences."""
 
     def __init__(self, language: Language) -> None:
         self._language = language
-        self.split = False
+        self.has_split = False
 
     def sentences(self, text: str) -> list[str]:
-        self.split = True
+        self.has_split = True
         return self._language.sentences(text)
 
     def names(self, text: str) -> list[str]:
         return self._language.names(text)
 
 
-def write(request: WriteRequest, complete: Complete | None) -> Written:
-    """The summary that the request asks for, written here. Raises what strategies raise."""
+def write(request: WriteRequest, complete: Complete | None) -> WrittenSummary:
+    """Writes the summary in this process. Raises the errors of strategies."""
     strategy = STRATEGIES[request.strategy]
-    language = _WatchedLanguage(load_language(request.language)[0])
+    language = _RecordingLanguage(load_language(request.language)[0])
     resources = Resources(
         language,
         complete,
@@ -70,5 +70,5 @@ def write(request: WriteRequest, complete: Complete | None) -> Written:
     else:
         draft = write_digest(request.source, resources)
     # Without a model, the run has a note in any case.
-    note = chunking_note(request.language) if complete and language.split else ""
-    return Written(draft, count_tokens(draft.text), note)
+    note = chunking_note(request.language) if complete and language.has_split else ""
+    return WrittenSummary(draft, count_tokens(draft.text), note)

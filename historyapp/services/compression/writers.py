@@ -24,7 +24,7 @@ from historyapp.child import Child, limit_processor_time, pipe_to_parent
 from historyapp.core.errors import PlayheadError
 from historyapp.core.language import load_language
 from historyapp.core.strategies.base import Complete, NotSummarised, SummaryPrompt
-from historyapp.core.strategies.writing import WriteRequest, Written, write
+from historyapp.core.strategies.writing import WriteRequest, WrittenSummary, write
 from historyapp.core.vocabularies import tokenizer
 
 MODULE = "historyapp.services.compression.writers"
@@ -41,7 +41,7 @@ steps take a tenth of it."""
 class Writer(Protocol):
     """Writes summaries, in any thread."""
 
-    def write(self, request: WriteRequest, complete: Complete | None) -> Written:
+    def write(self, request: WriteRequest, complete: Complete | None) -> WrittenSummary:
         """Raises the strategies' errors, and :class:`NotSummarised` if it takes too long."""
         ...
 
@@ -53,7 +53,7 @@ class Writer(Protocol):
 class InlineWriter:
     """Writes in this process and thread, without a time limit."""
 
-    def write(self, request: WriteRequest, complete: Complete | None) -> Written:
+    def write(self, request: WriteRequest, complete: Complete | None) -> WrittenSummary:
         return write(request, complete)
 
     def language_note(self, name: str) -> str:
@@ -195,7 +195,7 @@ class ProcessWriter:
     def language_note(self, name: str) -> str:
         return str(self._with_process(partial(self._answer_prompts, "language", name, None)))
 
-    def write(self, request: WriteRequest, complete: Complete | None) -> Written:
+    def write(self, request: WriteRequest, complete: Complete | None) -> WrittenSummary:
         """See :class:`Writer`. If the process ends because of another summary, no model call is repeated.
 
         Raises:
@@ -203,7 +203,7 @@ class ProcessWriter:
         """
         again = _RepeatableCalls(complete) if complete else None
         content = request, complete is not None
-        written: Written = self._with_process(partial(self._answer_prompts, "write", content, again))
+        written: WrittenSummary = self._with_process(partial(self._answer_prompts, "write", content, again))
         return written
 
     def _with_process(self, work: Callable[[_WriterProcess], Any]) -> Any:

@@ -158,7 +158,7 @@ def _count(history: History, seconds: float | None) -> _CountState:
             counting.add_checkpoint(run[0])
         if is_output and is_late:
             break
-        figures.add_run(run)
+        figures.add_group(run)
     return counting
 
 
@@ -216,5 +216,5 @@ def _checkpoint_at(session: Session, position: int) -> FiguresCheckpoint | None:
         if run[0].position == position and isinstance(run[0].body, ModelOutput):
             counting.add_checkpoint(run[0])
             return counting.checkpoints[-1]
-        figures.add_run(run)
+        figures.add_group(run)
     return None

@@ -42,7 +42,7 @@ class Counts:
             self.calls += len(body.tool_calls) or bool(body.use_tool)
         elif isinstance(body, ToolResults):
             self.results += len(body.results)
-            self.progress, answered = self.progress.take(body.results)
+            self.progress, answered = self.progress.add_results(body.results)
             self.unpaired_results += sum(not calls for _, calls in answered)
 
     def end_step(self) -> None:

@@ -26,7 +26,7 @@ from historyapp.core.entries import (
     UseTool,
 )
 from historyapp.core.exporters.base import ExportSession
-from historyapp.core.exporters.html_replay import HEAD, HTML_REPLAY, MAX_IMAGE, TAIL
+from historyapp.core.exporters.html_replay import HTML_REPLAY, MAX_HEAD, MAX_IMAGE, MAX_TAIL
 from tests.core.entries import LIVE, START, TEXT, calls, entry, result, session
 
 HOSTILE = "</script><script>alert(1)</script><!--<script><img src=x onerror=alert(1)>\"'&\u2028\ud800\0"
@@ -126,12 +126,12 @@ def test_a_session_without_steps_shows_its_inputs() -> None:
 
 
 def test_a_long_text_keeps_both_ends_and_says_how_much_is_missing() -> None:
-    text = "a" * HEAD + "b" * 5_000_000 + "c" * TAIL
+    text = "a" * MAX_HEAD + "b" * 5_000_000 + "c" * MAX_TAIL
     ((_, step),) = steps_of(shell("x"), result("a", text))
     assert step["calls"][0]["results"][0]["parts"] == [
-        {"head": "a" * HEAD, "cut": 5_000_000, "tail": "c" * TAIL}
+        {"head": "a" * MAX_HEAD, "cut": 5_000_000, "tail": "c" * MAX_TAIL}
     ]
-    kept = "d" * (HEAD + TAIL)
+    kept = "d" * (MAX_HEAD + MAX_TAIL)
     assert steps_of(ModelOutput(text=kept))[0][1]["answer"] == [kept]
 
 

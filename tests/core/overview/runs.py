@@ -60,7 +60,7 @@ class Run:
     def figures(self) -> RunFigures:
         figures = RunFigures()
         for run in self.runs:
-            figures.add_run(run)
+            figures.add_group(run)
         return figures
 
     @property

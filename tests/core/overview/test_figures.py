@@ -142,8 +142,8 @@ def test_what_is_stored_comes_back_and_counting_goes_on_from_it(entries) -> None
     run.entries = entries
     whole, again = RunFigures(), RunFigures()
     for part in run.runs:
-        whole.add_run(part)
-        again.add_run(part)
+        whole.add_group(part)
+        again.add_group(part)
         again = load_figures(dump_figures(again))
     assert again == whole
     assert json.loads(dump_figures(whole))["steps"] == sum(isinstance(e.body, ModelOutput) for e in entries)
