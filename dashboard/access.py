@@ -89,10 +89,10 @@ def spender(request: PersonRequest, project: Project) -> Spender:
 
 
 def find_session(request: PersonRequest, session_id: UUID) -> Session:
-    """A session of any project that the person is in, with ``has_active_run``: whether it is compressed now.
+    """A session of any project that the person is in; ``has_active_run``: whether a compression is running.
 
-    A share link reaches only its own session. Without inputs, the title is hidden too, because many
-    titles are the beginning of the first input.
+    A share link reaches only its own session. If it hides inputs, the title is hidden too, because
+    many titles are the beginning of the first input.
 
     Raises:
         NotFound: when there is no such session, or it belongs to another project.

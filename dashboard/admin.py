@@ -1,7 +1,7 @@
 """Django's admin at ``/admin/``, for staff: a read-only view of every project's sessions and compressions.
 
-Actions on sessions change them after a page that says what will happen. Actions on keys grant and withdraw
-the scope spend.
+An action on sessions runs after a confirmation page that shows what it will do. Actions on keys grant and
+withdraw the scope spend.
 """
 
 import re
@@ -44,7 +44,7 @@ _BIG_COLUMNS = ("closed_spans", "fork_spans", "tail", "metadata")
 
 
 class PlayheadAdmin(admin.AdminSite):
-    """People sign in as everywhere else in Playhead; the pages are for staff."""
+    """The pages are for staff. People sign in as on all other pages."""
 
     site_header = site_title = "Playhead administration"
     index_title = "All projects"
@@ -57,7 +57,7 @@ class PlayheadAdmin(admin.AdminSite):
             )
         return redirect_to_login(request.GET.get("next") or request.get_full_path())
 
-    def logout(  # type: ignore[override]  # any answer will do
+    def logout(  # type: ignore[override]  # Django declares another response class
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         return sign_out(request)
@@ -81,7 +81,7 @@ class ActionPreview(NamedTuple):
     session: Session
     text: str
     confirmation: str = ""
-    """The form sends it back; empty when there is nothing to do."""
+    """The form sends it back; empty if there is nothing to do."""
 
 
 class SessionAction(NamedTuple):

@@ -24,12 +24,12 @@ class ErrorPages(MiddlewareMixin):
         if getattr(request, "htmx", False):
             return plain_page(request, exception)
         problem = problem_type(exception)
-        shown = {"title": problem.title, "detail": exception.detail}
-        return render(request, "error.html", shown, status=problem.status)
+        context = {"title": problem.title, "detail": exception.detail}
+        return render(request, "error.html", context, status=problem.status)
 
 
 def _fault(error: BaseException | None) -> ServerUnavailable | None:
-    """The reason for which the database cannot be used, if the error has one."""
+    """The fault of the database, if it caused the error."""
     if isinstance(error, StorageFailed):
         return error
     return unavailable(error)
@@ -48,8 +48,8 @@ def plain_page(request: HttpRequest, error: PlayheadError, *, is_shared: bool = 
     if "HX-Request" in request.headers:
         plain = "text/plain; charset=utf-8"
         return HttpResponse(error.detail, status=problem.status, content_type=plain, headers=headers)
-    shown = {"title": problem.title, "message": error.detail, "is_shared": is_shared}
-    page = render_to_string("layout/_plain_error.html", shown)
+    context = {"title": problem.title, "message": error.detail, "is_shared": is_shared}
+    page = render_to_string("layout/_plain_error.html", context)
     return HttpResponse(page, status=problem.status, headers=headers)
 
 

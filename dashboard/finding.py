@@ -16,7 +16,7 @@ LISTED = 50
 
 @dataclass(frozen=True, slots=True)
 class StepHit:
-    """A step that has the text."""
+    """A step that contains the text."""
 
     number: int
     hit: Hit
@@ -37,7 +37,7 @@ class TakeHit:
 
 @dataclass(frozen=True, slots=True)
 class TextHits:
-    """The steps that have the text, in order."""
+    """The steps that contain the text, in order."""
 
     location: Location
     steps: list[StepHit]
@@ -67,7 +67,7 @@ class TextHits:
 
     @property
     def is_here(self) -> bool:
-        """Whether the step under the playhead has the text."""
+        """Whether the step under the playhead contains the text."""
         return self.place > 0 and self.numbers[self.place - 1] == self.location.step
 
     @property
@@ -90,7 +90,7 @@ class TextHits:
 
 
 def find_in(location: Location, after: int = 0) -> TextHits | None:
-    """Searches for the text in the location; None without one, and in a session without steps.
+    """Searches for the location's text; None if there is no text, or the session has no steps.
 
     Args:
         after: the position after which to search.
@@ -113,7 +113,8 @@ def find_in(location: Location, after: int = 0) -> TextHits | None:
 def _in_takes(location: Location, hits: list[Hit]) -> list[TakeHit]:
     """The first hits that are not live, one for each step, each as of the end of its take.
 
-    A take of a take, and one of an older rewind than :func:`takes` reads, is shown as of the hit itself.
+    A hit in a take of a take, or in a take that :func:`takes` no longer reads, is shown as of its own
+    position.
     """
     hidden = {(hit.session, hit.match.step): hit for hit in reversed(hits) if not hit.live}
     if not hidden:
@@ -124,9 +125,11 @@ def _in_takes(location: Location, hits: list[Hit]) -> list[TakeHit]:
         hidden = {key: hit for key, hit in hidden.items() if key[0] == location.session.pk}
     for (session, number), hit in sorted(hidden.items(), key=lambda item: item[1].match.position)[:LISTED]:
         position = hit.match.position
-        cut = next((take for take in session_takes if take.hidden.contains(str(session), position)), None)
-        if cut is not None and number <= cut.last_step:
-            address = f"{location.url}?as_of={cut.as_of}&step={max(1, number)}"
+        end_of_take = next(
+            (take for take in session_takes if take.hidden.contains(str(session), position)), None
+        )
+        if end_of_take is not None and number <= end_of_take.last_step:
+            address = f"{location.url}?as_of={end_of_take.as_of}&step={max(1, number)}"
         else:
             address = f"{reverse('session', args=[session])}?as_of={position}&step=-1"
         hits_in_takes.append(TakeHit(number, hit, f"{address}{location.find_parameter}"))

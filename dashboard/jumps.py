@@ -19,13 +19,13 @@ class JumpTarget(NamedTuple):
     searched_to: int | None
     """The step at which the search stopped early; the next search continues there."""
     reason: str
-    """Why it leads nowhere; empty otherwise."""
+    """Why there is no target; empty if there is one."""
 
 
 class _Kind(NamedTuple):
     search: Callable[[History, int, bool], Landmark]
     words: str
-    """The words for each jump in "There is no later …"."""
+    """The words after "There is no later"."""
 
 
 _ERROR = _Kind(landmarks.error, "step that ended in an error")
@@ -50,20 +50,20 @@ def find_jump(location: Location, name: str) -> JumpTarget:
     if name not in JUMPS:
         raise Invalid(f"to must be one of {', '.join(JUMPS)}.")
     direction, _, kind = name.partition("-")
-    found_kind = _ERROR if kind == "error" and location.only_errors else _KINDS[kind]
-    forwards, (search, words) = direction == "next", found_kind
+    jump_kind = _ERROR if kind == "error" and location.only_errors else _KINDS[kind]
+    is_forward, (search, words) = direction == "next", jump_kind
     if not location.steps:
         return JumpTarget(name, None, None, "The session has no steps yet.")
-    landmark = search(location.history, location.step, forwards)
+    landmark = search(location.history, location.step, is_forward)
     if landmark.step is not None:
         return JumpTarget(name, landmark.step, None, "")
-    order = "later" if forwards else "earlier"
+    order = "later" if is_forward else "earlier"
     if kind == "edit" and not landmarks.edited_file(location.history, location.step):
         return JumpTarget(name, None, None, f"Step {location.step:,} edits no file.")
     if landmark.searched_to is not None:
         reason = f"No {order} {words} up to step {landmark.searched_to:,}."
         return JumpTarget(name, None, landmark.searched_to, reason)
-    if location.is_counting and found_kind is _KINDS["error"]:
+    if location.is_counting and jump_kind is _KINDS["error"]:
         reason = f"No {order} {words} is known yet: a worker is still looking."
         return JumpTarget(name, None, None, reason)
     return JumpTarget(name, None, None, f"There is no {order} {words}.")

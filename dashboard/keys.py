@@ -12,7 +12,7 @@ class Key(NamedTuple):
     key: str
     """The value of ``KeyboardEvent.key``. No key needs AltGr on a common layout, or a modifier."""
     action: str
-    """What the scripts call it, or one of :data:`dashboard.jumps.JUMPS`."""
+    """The name of the action in the scripts, or one of :data:`dashboard.jumps.JUMPS`."""
 
     @property
     def shown(self) -> str:

@@ -127,8 +127,8 @@ class Location:
 
     @cached_property
     def note_starts(self) -> list[tuple[int, str]]:
-        """Step number and beginning of each note. Most sessions have none and save further queries. A share
-        link shows none, because notes are remarks of the project's members.
+        """Step number and beginning of each note. If there are none, no further
+        queries are needed. A share link shows none, because notes are for the project's members.
         """
         if self.is_shared:
             return []
@@ -143,7 +143,7 @@ class Location:
     def index_names(self) -> None:
         """Completes the index of names once, if the filter needs it.
 
-        Names that a worker adds later are found then.
+        Names that a worker indexes later are found by later requests.
         """
         if self.filter.names and not self._has_index_run:
             index_names_of(self.history)
@@ -171,7 +171,7 @@ class Location:
     def has_later_failure(self) -> bool:
         """Whether a later step failed or likely failed, as far as jumps lead to these.
 
-        True while that is unknown: then the jump says so.
+        True while that is unknown; the jump itself then says so.
         """
         if self.is_counting and not self.only_errors:
             return True
@@ -179,7 +179,7 @@ class Location:
 
 
 def find_location(request: PersonRequest, session_id: UUID, step: int | None = None) -> Location:
-    """The location that ``step`` (given, or in the address) and ``as_of`` name; by default the first step.
+    """The location at ``step`` (argument or address) and ``as_of``; by default the first step.
 
     Raises:
         NotFound: when the person cannot see the session or it has no such step; -1 is the newest.
@@ -198,7 +198,7 @@ def find_location(request: PersonRequest, session_id: UUID, step: int | None = N
 
 
 def find_history(request: PersonRequest, session_id: UUID) -> History:
-    """The history of a session as of the position in the address; of a share link as of its own position.
+    """The history of a session as of the position in the address, or in the share link.
 
     Raises:
         NotFound: when the person cannot see the session, or the share link does not show the position.
@@ -216,13 +216,13 @@ def find_history(request: PersonRequest, session_id: UUID) -> History:
 
 
 def newest_step(session: Session, share: ShareLink | None = None) -> Location:
-    """The newest step of the current session; the newest one that a share link shows."""
+    """The newest step of the current session, or the newest step that a share link shows."""
     history = History(session, share.as_of, share.visible) if share else History(session)
     return Location(history, history.steps)
 
 
 def page_context(request: PersonRequest, location: Location) -> dict[str, Any]:
-    """What every page about a session needs."""
+    """The context of every page about a session."""
     session = location.session
     own_projects = projects(request)
     return {"location": location, "session": session, "project": session.project, "projects": own_projects}
@@ -231,7 +231,7 @@ def page_context(request: PersonRequest, location: Location) -> dict[str, Any]:
 def render_fragment(
     request: PersonRequest, template: str, location: Location, shown: Mapping[str, Any], status: int = 200
 ) -> HttpResponse:
-    """A part of a session's page for htmx, where the status is 200; without htmx on a page of its own."""
+    """A part of a session's page for htmx, with status 200. Without htmx: on a page of its own."""
     if request.htmx:
         return render(request, template, {"location": location, **shown})
     base = {"location": location, "session": location.session}

@@ -18,13 +18,13 @@ SHOWN = 12
 MAX_ROWS, MAX_SLOWEST = 40, 8
 """Rows of a table, and steps in the list of slowest steps. The API returns all."""
 LINKS = 60
-"""Parts of the picture of the context that each lead to a step."""
+"""The number of parts of the picture that are links to steps."""
 MAX_MARKS = 40
 """Lines of one kind in the picture."""
 ROWS = 40
 """Rows of the table behind the picture, without compactions."""
 WIDTH, HEIGHT = 1000, 130
-"""Of the picture's coordinates."""
+"""The size of the picture in its own coordinates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def _links(sizes: ContextSizes, last: int) -> Iterator[ChartLink]:
 
 @dataclass(frozen=True)
 class OverviewPage:
-    """What the template shows."""
+    """The data of the template."""
 
     overview: RunOverview
     location: Location
@@ -161,7 +161,7 @@ class OverviewPage:
 
     @cached_property
     def times(self) -> list[Share]:
-        """In milliseconds."""
+        """The shares of the total time, in milliseconds."""
         figures = self.figures
         waited = self.location.address_of(figures.waits[0][1]) if figures.waits else "#context-size"
         parts = (
@@ -210,12 +210,12 @@ class OverviewPage:
 
     @property
     def unlisted_files(self) -> int:
-        """Files that no row of the page has."""
+        """The number of files that the page does not list."""
         return max(0, len(self.overview.files) - MAX_ROWS)
 
     @property
     def unlisted_commands(self) -> int:
-        """Likewise."""
+        """The number of commands that the page does not list."""
         return max(0, len(self.overview.commands) - MAX_ROWS)
 
     @property
@@ -226,8 +226,8 @@ class OverviewPage:
 
     @property
     def repeats(self) -> list[tuple[Repeat, str]]:
-        """The findings of repeated work, likewise."""
-        return [(one, self._short(one.target)) for one in self.figures.repeated.findings()[:SHOWN]]
+        """The findings of repeated work, with their targets below that folder."""
+        return [(repeat, self._short(repeat.target)) for repeat in self.figures.repeated.findings()[:SHOWN]]
 
     def _short(self, target: str) -> str:
         return target.removeprefix(self._folder)

@@ -1,8 +1,8 @@
 """How long a replay shows a step: the recorded times, with long stretches shortened.
 
 The time of a step begins where the step before it ended. It has up to three stretches: a pause until a
-person's input, the model call, and the tools until their last result. Times are in milliseconds; those of the
-screen hold for ×1 and are divided by the speed.
+person's input, the model call, and the tools until their last result. Times are in milliseconds. Times on the
+screen are for speed ×1.
 """
 
 from dataclasses import dataclass
@@ -16,16 +16,16 @@ from historyapp.core.json import dump_json
 from historyapp.models.history import History
 
 MAX_PAUSE = 30_000
-"""A stretch that took longer is shortened."""
+"""The maximum duration of a stretch that is not shortened."""
 SHORTENED = 2_000
-"""How long a shortened stretch lasts."""
+"""The duration of a shortened stretch on the screen."""
 MIN = 500
-"""How long a step stays at least, for example one that took no time."""
+"""The minimum time that a step is shown, even if it took no time."""
 SLOWEST_TEXT = 20
 """Characters a second. A shorter text does not fill a long model call."""
 CHARACTERS_PER_TOKEN = 4
 MAX_SINGLE, MAX_SAMPLES = 400, 200
-"""The length of a replay is computed from all steps of a session of up to 400, else from a sample of 200."""
+"""The length of a replay is computed from all steps if there are at most 400, else from a sample of 200."""
 
 Name = Literal["pause", "model", "tools"]
 
@@ -40,8 +40,8 @@ class Stretch(NamedTuple):
     """Duration on the screen."""
 
     @classmethod
-    def of(cls, name: Name, span: timedelta) -> "Stretch":
-        took = max(0, round(span.total_seconds() * 1000))
+    def of(cls, name: Name, duration: timedelta) -> "Stretch":
+        took = max(0, round(duration.total_seconds() * 1000))
         return cls(name, took, SHORTENED if took > MAX_PAUSE else took)
 
 
@@ -49,7 +49,7 @@ class Writing(NamedTuple):
     """What a model wrote in its call."""
 
     characters: int
-    """Tokens of the thought and the text."""
+    """Characters of the thought and the text."""
     tokens: int = 0
     """Tokens of the whole output, as reported; 0 if unknown."""
     hidden: int = 0
@@ -66,7 +66,7 @@ class Pace:
     model: Stretch
     tools: Stretch
     text_from: int = 0
-    """When the text begins to appear, in the model call as it is shown."""
+    """When the text begins to appear, counted from the beginning of the shown model call."""
     text_for: int = 0
     """How long the text takes to appear; 0 if the step has no text."""
 
@@ -77,7 +77,7 @@ class Pace:
 
     @property
     def attribute(self) -> str:
-        """As ``js/replay.js`` reads it."""
+        """The JSON that ``js/replay.js`` reads."""
         return dump_json(
             {
                 "begins": round(self.begins_at.timestamp() * 1000),
@@ -96,7 +96,7 @@ class StepTimes(NamedTuple):
 
     @property
     def end(self) -> datetime | None:
-        """A clock may have been set back: a step does not end before it begins."""
+        """The end of the step. It is not before the start, even if a clock was set back."""
         times = [time for time in (known_time(self.started_at), known_time(self.finished_at)) if time]
         return max(times, default=None)
 
@@ -105,24 +105,24 @@ _UNKNOWN = StepTimes(None, None)
 
 
 def pace_of(
-    times: StepTimes, before: StepTimes | None, asked_at: datetime | None, writing: Writing
+    times: StepTimes, before: StepTimes | None, newest_input_at: datetime | None, writing: Writing
 ) -> Pace | None:
     """The pace of a step; None if its time is unknown.
 
     Args:
         before: the step before it, or None.
-        asked_at: the time of the newest input from a person before the step, or None.
+        newest_input_at: the time of the newest input from a person before the step, or None.
     """
     started, ended = known_time(times.started_at), times.end
     if started is None or ended is None:
         return None
-    input_at = known_time(asked_at)
-    free = min((before.end if before else None) or input_at or started, started)
-    input_at = min(max(input_at or free, free), started)
-    pause, model = Stretch.of("pause", input_at - free), Stretch.of("model", started - input_at)
+    input_at = known_time(newest_input_at)
+    previous_end = min((before.end if before else None) or input_at or started, started)
+    input_at = min(max(input_at or previous_end, previous_end), started)
+    pause, model = Stretch.of("pause", input_at - previous_end), Stretch.of("model", started - input_at)
     tools = Stretch.of("tools", ended - started)
     text_from, text_for = _text_in(model, writing)
-    return Pace(free, pause, model, tools, text_from, text_for)
+    return Pace(previous_end, pause, model, tools, text_from, text_for)
 
 
 def _text_in(model: Stretch, writing: Writing) -> tuple[int, int]:
@@ -153,7 +153,7 @@ class ReplayTime(NamedTuple):
 
 
 def replay_time(history: History) -> ReplayTime:
-    """The time that is left at some steps; at most two queries, whatever the length.
+    """The remaining time at some steps. Needs at most two queries at any length.
 
     The pause before an input and the model call after it count as one stretch. In a long session, one step of
     each share represents the share. No step is long, because long stretches are shortened.

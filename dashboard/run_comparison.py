@@ -40,7 +40,7 @@ class ComparedPair:
 
     @property
     def differs_in_call(self) -> bool:
-        """Whether the row shows the whole calls, as far as previews go."""
+        """Whether the row shows the previews of both tool calls."""
         return "call" in self.pair.differs
 
 
@@ -63,7 +63,7 @@ class ComparedSide:
 
 
 class Candidate(NamedTuple):
-    """Something to compare a session with."""
+    """A run to compare a session with."""
 
     kind: str
     title: str
@@ -85,8 +85,8 @@ def side_of(run: ComparedRun, letter: str) -> ComparedSide:
 def stretches(rows: Iterable[ComparedPair]) -> Iterator[PairStretch]:
     """Groups consecutive equal rows, and folds long groups."""
     for is_same, group in groupby(rows, lambda row: row.pair.is_same):
-        stretch = list(group)
-        yield PairStretch(stretch, is_same and len(stretch) >= FOLDED)
+        group_rows = list(group)
+        yield PairStretch(group_rows, is_same and len(group_rows) >= FOLDED)
 
 
 def first_index(difference: int | None) -> int:
@@ -98,27 +98,27 @@ def first_index(difference: int | None) -> int:
 
 def candidates(session: Session) -> list[Candidate]:
     """Likely candidates for a comparison: the parent, the takes, the forks, and the newest runs."""
-    me = session.pk
+    session_id = session.pk
     runs: list[Candidate] = []
     if session.forked_from is not None:
-        runs.append(_session("Parent", me, session.forked_from))
+        runs.append(_session("Parent", session_id, session.forked_from))
     for take in takes(History(session))[::-1][:CANDIDATES]:
-        reference = RunReference(me, None, take.rewind.position)
+        reference = RunReference(session_id, None, take.rewind.position)
         steps = f"{take.steps:,} step{'s' * (take.steps != 1)} cut off after step {take.after_step:,}"
-        runs.append(Candidate("Take", steps, "", comparison_address(reference, me)))
+        runs.append(Candidate("Take", steps, "", comparison_address(reference, session_id)))
     forks = session.forks.order_by("-pk")[:CANDIDATES]
-    runs += [_session("Fork", me, fork) for fork in forks]
-    shown = [me, *(fork.pk for fork in forks)]
+    runs += [_session("Fork", session_id, fork) for fork in forks]
+    shown = [session_id, *(fork.pk for fork in forks)]
     shown += [session.forked_from_id] if session.forked_from_id else []
     newest = Session.objects.filter(project_id=session.project_id).exclude(pk__in=shown)
     newest = newest.exclude(status=Session.Status.ARCHIVED).newest_first()[:CANDIDATES]
-    return runs + [_session("Session", me, other) for other in newest]
+    return runs + [_session("Session", session_id, other) for other in newest]
 
 
-def _session(kind: str, me: object, other: Session) -> Candidate:
+def _session(kind: str, session_id: object, other: Session) -> Candidate:
     detail = f"{other.steps:,} step{'s' * (other.steps != 1)}"
     detail = f"{other.agent} · {detail}" if other.agent else detail
-    return Candidate(kind, str(other), detail, comparison_address(other.pk, me))
+    return Candidate(kind, str(other), detail, comparison_address(other.pk, session_id))
 
 
 def read_place(text: str) -> PairPlace | None:

@@ -13,7 +13,7 @@ from historyapp.models import Entry
 from historyapp.services.prices import price_list
 
 TITLE = 300
-"""Characters that a title may have, as in the API."""
+"""The maximum number of characters of a title, as in the API."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def facts_context(location: Location) -> dict[str, Any]:
 
 
 def head_context(request: PersonRequest, location: Location) -> dict[str, Any]:
-    """What a page with the head needs."""
+    """The context of a page with the head."""
     session = location.session
     if location.is_shared:
         return {"location": location, "session": session, "share": request.share, **facts_context(location)}

@@ -26,7 +26,7 @@ class ShareList:
 
 
 def session_links(session: Session, query: QueryDict) -> ShareList:
-    """The links to a session, those that have expired or were revoked too."""
+    """All links to a session, including expired and revoked ones."""
     return _page(ShareLink.objects.filter(session=session), query)
 
 

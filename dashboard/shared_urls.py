@@ -1,7 +1,7 @@
-"""What can be reached through a share link: the session page and its fragments, and nothing that writes.
+"""The pages that a share link can open: the session page and its fragments, and no page that writes.
 
 ``dashboard/views/shared.py`` puts the link's own address before these. They have the names of the same pages
-in ``dashboard/urls.py``, so most templates need not know. The name of any other page cannot be resolved here.
+in ``dashboard/urls.py``, so most templates need no change. The name of any other page cannot be resolved.
 """
 
 from dashboard.urls import urlpatterns as all_pages

@@ -1,4 +1,4 @@
-"""Rows of a comparison of strategies as their page shows them: texts cut to size, names marked."""
+"""Rows of a comparison of strategies as their page shows them: texts are clipped and names are marked."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -48,8 +48,8 @@ class NameMarks:
         if name not in self.needed:
             return format_html('<mark class="name" title="kept by {}">{}</mark>', self.others[name], name)
         letters = self.needed[name]
-        look, words = ("kept", f" {letters}") if letters else ("lost", " lost")
-        return format_html('<mark class="needed {}">{}<b>{}</b></mark>', look, name, words)
+        style, words = ("kept", f" {letters}") if letters else ("lost", " lost")
+        return format_html('<mark class="needed {}">{}<b>{}</b></mark>', style, name, words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +111,14 @@ def shown_row(row: StrategyRow, runs: list[CompressionRun], needed: Mapping[str,
     marks = NameMarks(needed, others)
     cells = []
     for letter, run, cell in zip(LETTERS, runs, row.cells, strict=True):
-        left, summaries = CELL, []
+        room, summaries = CELL, []
         for item in cell.items[:MAX_ITEMS]:
             text = item.text or ""
-            shown = text[: min(SUMMARY, left)]
-            left -= len(shown)
+            shown = text[: min(SUMMARY, room)]
+            room -= len(shown)
             summaries.append(ShownSummary(item, marks.html(shown), len(shown), len(text)))
         cells.append(ShownCell(letter, run, cell, summaries))
-    originals = [_original(each, marks) for each in row.originals[:MAX_STEPS]]
+    originals = [_original(step, marks) for step in row.originals[:MAX_STEPS]]
     return ShownRow(row, originals, cells)
 
 
@@ -140,12 +140,12 @@ def _lines_with_names(text: str, names: Mapping[str, str]) -> Iterator[str]:
     """Parts of the lines of a text that have one of the names, each name and part once."""
     end = 0
     names_by_place = {next(word_places(name, text), -1): name for name in names}
-    for at, name in sorted(names_by_place.items()):
-        if at >= end:
-            end = at + len(name) + LINE // 2
-            start = max(text.rfind("\n", 0, at) + 1, at - LINE // 2)
-            rest = text[at + len(name) : at + len(name) + LINE // 2].partition("\n")[0]
-            yield f"… {text[start:at].lstrip()}{name}{rest.rstrip()} …"
+    for start_of_name, name in sorted(names_by_place.items()):
+        if start_of_name >= end:
+            end = start_of_name + len(name) + LINE // 2
+            start = max(text.rfind("\n", 0, start_of_name) + 1, start_of_name - LINE // 2)
+            after = text[start_of_name + len(name) : start_of_name + len(name) + LINE // 2].partition("\n")[0]
+            yield f"… {text[start:start_of_name].lstrip()}{name}{after.rstrip()} …"
 
 
 def needed_letters(recall: StrategyRecall | None) -> dict[str, str]:

@@ -19,7 +19,7 @@ from django.test import Client
 from kombu import Connection
 from pytest_django import Settings
 
-from dashboard.forms.password import PER_NAME, _limiter, forget_failures
+from dashboard.forms.password import PER_NAME, _limiter, reset_failures
 from historyapp import enqueue
 from historyapp.redis_values import TIME_LIMITS
 from historyapp.services.compression import summarise
@@ -50,7 +50,7 @@ def use(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
     settings.REDIS_URL = ""
     _limiter.cache_clear()
     summarise._limiter.cache_clear()
-    forget_failures()
+    reset_failures()
 
 
 class Exploit:

@@ -29,7 +29,7 @@ class Picture:
     height: int = HEIGHT
 
 
-class _Drawn(NamedTuple):
+class _PictureKind(NamedTuple):
     """The part of a day's figures that a picture shows."""
 
     name: str
@@ -54,28 +54,28 @@ def _dollars(micros: int) -> str:
     return f"${micros / MICRO:,.2f}"
 
 
-_DRAWN = (
-    _Drawn(
+_PICTURE_KINDS = (
+    _PictureKind(
         "steps", "Steps", "failed",
         lambda day: day.figures.steps,
         lambda day: min(day.figures.steps, _failed(day)),
         lambda day: f"{day.figures.steps:,} steps, {day.figures.errors:,} errors, "
         f"{day.figures.likely_failures:,} likely failures",
     ),
-    _Drawn(
+    _PictureKind(
         "errors", "Errors and likely failures", "errors",
         _failed,
         lambda day: day.figures.errors,
         lambda day: f"{day.figures.errors:,} errors, {day.figures.likely_failures:,} likely failures",
     ),
-    _Drawn(
+    _PictureKind(
         "tokens", "Tokens", "from cache",
         lambda day: tokens_of(day.figures),
         lambda day: day.figures.cache_read,
         lambda day: f"{tokens_of(day.figures):,} tokens, {day.figures.cache_read:,} from cache, "
         f"{day.figures.output:,} output",
     ),
-    _Drawn(
+    _PictureKind(
         "money", "Cost", "",
         lambda day: day.micros,
         None,
@@ -85,30 +85,30 @@ _DRAWN = (
 )  # fmt: skip
 
 
-def pictures(slots: Sequence[GroupFigures], first: date, each: int) -> list[Picture]:
+def pictures(slots: Sequence[GroupFigures], first: date, days_per_bar: int) -> list[Picture]:
     """The pictures of some days.
 
     Args:
         slots: the figures of each bar.
-        each: the days of one bar.
+        days_per_bar: the number of days of one bar.
     """
-    return [_picture(drawn, slots, first, each) for drawn in _DRAWN]
+    return [_picture(kind, slots, first, days_per_bar) for kind in _PICTURE_KINDS]
 
 
-def _picture(drawn: _Drawn, slots: Sequence[GroupFigures], first: date, each: int) -> Picture:
-    maximum = max(map(drawn.value, slots), default=0)
+def _picture(kind: _PictureKind, slots: Sequence[GroupFigures], first: date, days_per_bar: int) -> Picture:
+    maximum = max(map(kind.value, slots), default=0)
     bars: list[SafeString] = []
     for index, slot in enumerate(slots):
-        if value := drawn.value(slot):
-            day = first + timedelta(days=index * each)
-            span = f"{day}" if each == 1 else f"{day} and the {each - 1} days after it"
+        if value := kind.value(slot):
+            day = first + timedelta(days=index * days_per_bar)
+            span = f"{day}" if days_per_bar == 1 else f"{day} and the {days_per_bar - 1} days after it"
             position = f'x="{percent(index + 0.1, len(slots))}" width="{percent(0.8, len(slots))}"'
             shapes = _rect("figures-bar", position, HEIGHT * value / maximum)
-            if drawn.lower_value and (lower := drawn.lower_value(slot)):
+            if kind.lower_value and (lower := kind.lower_value(slot)):
                 shapes += _rect("figures-lower", position, HEIGHT * lower / maximum)
-            bar = f"<g><title>{span}: {drawn.words(slot)}</title>{shapes}</g>"
+            bar = f"<g><title>{span}: {kind.words(slot)}</title>{shapes}</g>"
             bars.append(mark_safe(bar))  # noqa: S308 nothing but numbers
-    return Picture(drawn.name, drawn.title, drawn.lower, drawn.shown(maximum), bars)
+    return Picture(kind.name, kind.title, kind.lower, kind.shown(maximum), bars)
 
 
 def _rect(name: str, position: str, height: float) -> str:

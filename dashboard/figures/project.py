@@ -51,7 +51,7 @@ def read_span(query: QueryDict) -> FiguresQuery:
     days = query.get("days", "")
     if days and days not in map(str, SPANS):
         raise Invalid(
-            f"days must be one of {', '.join(map(str, SPANS))}. For another range give from and to."
+            f"days must be one of {', '.join(map(str, SPANS))}. For another range, use from and to."
         )
     last = _day(query.get("to", ""), today)
     first = _day(query.get("from", ""), date.fromordinal(max(1, last.toordinal() - int(days or 30) + 1)))
@@ -72,7 +72,7 @@ def _day(text: str, default: date) -> date:
 
 @dataclass(frozen=True)
 class FiguresPage:
-    """What the template shows."""
+    """The data of the template."""
 
     project: UUID
     query: FiguresQuery
@@ -129,8 +129,8 @@ class FiguresPage:
     @property
     def filters(self) -> list[tuple[str, str, str]]:
         """The active filters: the field, the name, and the address without the filter."""
-        held = [(name, getattr(self.query, name)) for name in _NAMES]
-        return [(name, value, self.link(**{name: ""})) for name, value in held if value]
+        values = [(name, getattr(self.query, name)) for name in _NAMES]
+        return [(name, value, self.link(**{name: ""})) for name, value in values if value]
 
     def link(self, **changes: str) -> str:
         """The address of the page with other filters or days."""
@@ -153,13 +153,13 @@ class FiguresPage:
     @cached_property
     def pictures(self) -> list[Picture]:
         """Steps, errors, tokens and money by day, or by several days of a long span."""
-        each = -(-self.query.days // MAX_BARS)
-        slots = [GroupFigures() for _ in range(-(-self.query.days // each))]
+        days_per_bar = -(-self.query.days // MAX_BARS)
+        slots = [GroupFigures() for _ in range(-(-self.query.days // days_per_bar))]
         for day, group in self.by_day.items():
-            slot = slots[(day - self.query.first).days // each]
+            slot = slots[(day - self.query.first).days // days_per_bar]
             slot.figures = slot.figures.plus(group.figures)
             slot.micros += group.micros
-        return pictures(slots, self.query.first, each) if self.by_day else []
+        return pictures(slots, self.query.first, days_per_bar) if self.by_day else []
 
     @cached_property
     def trends(self) -> list[Trend]:

@@ -11,7 +11,7 @@ from historyapp.models import Session
 from historyapp.services.annotations import current_values
 
 _MAX_NUMBER = 40
-"""Characters of a number that is read."""
+"""The maximum number of characters of a number; further ones are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class AnnotationForm:
         return {"note": self.note, "score": self.score, "score_name": self.score_name}
 
     def changes(self) -> dict[str, Any]:
-        """What :func:`historyapp.services.sessions.change_session` changes: only the edited fields.
+        """The changes for :func:`historyapp.services.sessions.change_session`: only the edited fields.
 
         Raises:
             Invalid: when the score is not a number.
@@ -66,7 +66,7 @@ def form_of(session: Session) -> AnnotationForm:
 
 
 def read_annotation(post: QueryDict) -> AnnotationForm:
-    """The form that somebody has sent."""
+    """The submitted form."""
     texts = {name: _text(post.get(name, "")) for name in ("note", "score", "score_name")}
     read = {name: _text(post.get(f"read_{name}", "")) for name in texts}
     tags, kept = post.getlist("shown_tag"), set(post.getlist("tag"))

@@ -13,7 +13,7 @@ PERIODS = {"day": "Daily cap", "month": "Monthly cap"}
 """Periods of spending caps, with the labels of their fields."""
 MAX_DOLLARS = 1_000_000_000
 MAX_SESSIONS = 50
-"""Sessions with a cap that are listed."""
+"""The maximum number of sessions with a cap that are listed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,12 +50,12 @@ class PasswordForm(AuthenticationForm):
             return super().clean()
         except forms.ValidationError:
             for limit in limits:
-                _note_failure(*limit)
+                _count_failure(*limit)
             raise
 
 
-def forget_failures() -> None:
-    """Starts all counts again."""
+def reset_failures() -> None:
+    """Resets all counts to 0."""
     for limiter in (_limiter(), _own_limiter()):
         limiter.storage.reset()
 
@@ -70,14 +70,14 @@ def _seconds_left(limit: int, key: Sequence[str]) -> int:
     for limiter in (_own_limiter(), _limiter()):
         try:
             if not limiter.test(item, *key):
-                left = limiter.get_window_stats(item, *key).reset_time - time.time()
-                seconds = max(seconds, 1, math.ceil(left))
+                seconds_left = limiter.get_window_stats(item, *key).reset_time - time.time()
+                seconds = max(seconds, 1, math.ceil(seconds_left))
         except StorageError as error:
             log.warning("Redis cannot be used; only this process counts failed sign-ins: %s", error)
     return seconds
 
 
-def _note_failure(limit: int, key: Sequence[str]) -> None:
+def _count_failure(limit: int, key: Sequence[str]) -> None:
     from limits import RateLimitItemPerSecond
     from limits.errors import StorageError
 
@@ -91,7 +91,7 @@ def _note_failure(limit: int, key: Sequence[str]) -> None:
 
 @functools.cache
 def _limiter() -> "FixedWindowRateLimiter":
-    """In Redis it counts for all web processes together. The package takes too long to be loaded at start."""
+    """In Redis, it counts for all web processes together. The package is imported late: that takes time."""
     from limits.storage import storage_from_string
     from limits.strategies import FixedWindowRateLimiter
 

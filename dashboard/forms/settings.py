@@ -15,7 +15,7 @@ from historyapp.core.strategies import STRATEGIES
 from historyapp.core.text import clean
 
 MAX_NAME = 200
-"""Characters of a name."""
+"""The maximum number of characters of a name."""
 NO_LIMIT = "no_limit"
 """The checkbox that stands for ``max_tokens`` null: an empty field is the default."""
 
@@ -98,7 +98,7 @@ class SettingField:
     default: str
     error: str
     note: str = ""
-    """What the server knows about the values, in one sentence."""
+    """A sentence about the values that this server offers, for example the installed models."""
 
 
 def read_settings(query: QueryDict) -> dict[str, Any]:
@@ -124,10 +124,10 @@ def find_errors(values: Mapping[str, Any]) -> dict[str, str]:
     try:
         SessionSettings.model_validate(dict(values))
     except ValidationError as error:
-        for fault in error.errors():
-            names.append(name := str(fault["loc"][0]))
-            if "error" in fault.get("ctx", {}):
-                reasons[name] = f"It {fault['ctx']['error']}"
+        for field_error in error.errors():
+            names.append(name := str(field_error["loc"][0]))
+            if "error" in field_error.get("ctx", {}):
+                reasons[name] = f"It {field_error['ctx']['error']}"
     for name, known in (("compression_strategy", STRATEGIES), ("policy", POLICIES), ("format", FORMATS)):
         if values.get(name) and values[name] not in known:
             names.append(name)

@@ -1,4 +1,4 @@
-"""The form of a webhook: its address, and the events that it gets."""
+"""The form of a webhook: its address, and the events that it receives."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

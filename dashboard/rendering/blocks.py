@@ -20,8 +20,8 @@ PAGE_CHARACTERS = 60_000
 STEP_CHARACTERS = 16_000
 """Characters shown of all blocks of one step together, so that a move of the playhead stays under 30 KB."""
 MIN_CHARACTERS, RESERVED_CHARACTERS = 200, 4_000
-"""Characters of a block after long blocks have used up the rest: enough to show a short command in full. They
-come from a reserved part of the step's characters."""
+"""The minimum characters of a block: enough to show a short command in full after long blocks have used up
+the step's characters. They come from a reserved part."""
 ASIDE_CHARACTERS = 400
 """The maximum number of characters that are shown of a block that is closed at first."""
 STEP_COMPARISONS = 10_000_000
@@ -45,7 +45,7 @@ class Block:
     """One text of a step and the part of it that is shown."""
 
     key: str
-    """Names the block within its step, as in ``call-0-command``."""
+    """The key of the block within its step, for example ``call-0-command``."""
     text: str
     language: str = TERMINAL
     """How it is shown: one of the constants of this module, or a language that pygments knows."""
@@ -115,8 +115,8 @@ class Block:
 
     @property
     def hidden_lines(self) -> int:
-        rest = self.text[self.end :]
-        return rest.count("\n") + (not rest.endswith("\n")) if rest else 0
+        hidden = self.text[self.end :]
+        return hidden.count("\n") + (not hidden.endswith("\n")) if hidden else 0
 
     @property
     def is_long(self) -> bool:
@@ -139,7 +139,7 @@ class Block:
         if language == TREE:
             start, language = (0 if start == self.end else start), "json"
         start = max(0, min(start, len(self.text)))
-        end = _end(self.text, start, PAGE_CHARACTERS)
+        end = _part_end(self.text, start, PAGE_CHARACTERS)
         return replace(self, start=start, end=end, language=language, is_aside=False)
 
 
@@ -163,7 +163,7 @@ class Folder:
         """Every block made, by key."""
 
     def may_compare(self, comparisons: int) -> bool:
-        """Whether the step's budget is enough for an edit, which then takes its part of it."""
+        """Whether the step's budget allows these comparisons. If so, they are subtracted from it."""
         if comparisons > self._comparisons:
             return False
         self._comparisons -= comparisons
@@ -177,17 +177,17 @@ class Folder:
         label: str = "",
         *,
         is_closed: bool = False,
-        **more: Unpack[BlockOptions],
+        **options: Unpack[BlockOptions],
     ) -> Block:
-        """A block that shows its first lines, or less when the step has shown enough.
+        """A block that shows its first lines, or less if the step's other blocks have used up the space.
 
         Args:
             is_closed: whether it is inside an element that is closed at first.
         """
-        limit = ASIDE_CHARACTERS if more.get("is_aside") or is_closed else HEAD_CHARACTERS
-        end = _end(text, 0, min(limit, self._left), HEAD_LINES)
+        limit = ASIDE_CHARACTERS if options.get("is_aside") or is_closed else HEAD_CHARACTERS
+        end = _part_end(text, 0, min(limit, self._left), HEAD_LINES)
         if end < MIN_CHARACTERS and len(text) > end:
-            end = max(end, _end(text, 0, min(MIN_CHARACTERS, end + self._reserve), HEAD_LINES))
+            end = max(end, _part_end(text, 0, min(MIN_CHARACTERS, end + self._reserve), HEAD_LINES))
         if len(text) - end < 200 and self._left >= len(text):  # too short to fold
             end = len(text)
         if language == IMAGE:
@@ -195,11 +195,11 @@ class Folder:
         else:
             self._reserve -= max(0, end - self._left)
             self._left = max(0, self._left - end)
-        self.blocks[key] = Block(key, text, language, label, 0, end, **more)
+        self.blocks[key] = Block(key, text, language, label, 0, end, **options)
         return self.blocks[key]
 
 
-def _end(text: str, start: int, characters: int, lines: int | None = None) -> int:
+def _part_end(text: str, start: int, characters: int, lines: int | None = None) -> int:
     """Where a part ends: after the given characters or lines, at a line's end if one is near."""
     limit = min(len(text), start + max(0, characters))
     position = start

@@ -21,7 +21,7 @@ SECONDS = 0.2
 """The limit for colouring one text, in seconds of processor time. The rest is shown without colours."""
 PART = 2_000
 """Characters that a lexer reads at once. Many lexers take quadratic time for a single token of hostile text:
-a tenth of a second for so many characters, half a minute for a whole block, and nothing can interrupt it."""
+a tenth of a second for this part, half a minute for a whole block, and nothing can interrupt it."""
 LANGUAGES = frozenset({
     "bash", "c", "cpp", "css", "diff", "go", "html", "ini", "java", "javascript", "json", "make",
     "markdown", "python", "ruby", "rust", "scss", "sql", "toml", "typescript", "xml", "yaml",

@@ -112,8 +112,8 @@ def _row(old: _DiffLine | None, new: _DiffLine | None) -> str:
 
 
 def _diff(text: str, span: tuple[int, int], language: str) -> Iterator[_DiffLine]:
-    """The lines of a part of a diff. The old and the new lines are coloured separately, because each are
-    code of their own."""
+    """The lines of a part of a diff. The old and the new lines are coloured separately, because each
+    side is code on its own."""
     start, end = span
     shown = _parts(text[start:end])
     old_side = iter(_coloured([line[1:] or "\n" for line in shown if line[0] in " -\n"], language))
@@ -159,9 +159,9 @@ def matches(text: str) -> SafeString:
     for line in _parts(text):
         match = _PLACE.search(line) if not (file and line.startswith(f"{file}-")) else None
         match = match or (_PLACE.match(line, len(file)) if file and line.startswith(file) else None)
-        only = _LINE_ONLY.match(line)
-        if only:
-            rows.append(_line("span", f"{only['line']:>5}", escape(line[only.end() : -1])))
+        numbered = _LINE_ONLY.match(line)
+        if numbered:
+            rows.append(_line("span", f"{numbered['line']:>5}", escape(line[numbered.end() : -1])))
         elif match and match.start() and not _NO_PATH.intersection(line[: match.start()]):
             if line[: match.start()] != file:
                 file = line[: match.start()]

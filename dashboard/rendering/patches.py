@@ -84,7 +84,7 @@ def _unified(lines: list[str]) -> Patch:
             patch.files.append(FilePatch(line.partition(" b/")[2] or line))
             is_in_part = False
         elif line.startswith("--- ") and following.startswith("+++ "):
-            _name(patch, line, following)
+            _begin_file(patch, line, following)
             is_in_part = False
         elif line.startswith("@@ ") and patch.files:
             patch.files[-1].lines.append(line)
@@ -97,7 +97,7 @@ def _unified(lines: list[str]) -> Patch:
     return patch
 
 
-def _name(patch: Patch, old: str, new: str) -> None:
+def _begin_file(patch: Patch, old: str, new: str) -> None:
     """Begins a file, or names the one that ``diff --git`` began."""
     paths = [line[4:].split("\t")[0] for line in (old, new)]
     path = next((path for path in reversed(paths) if path != "/dev/null"), "")

@@ -51,7 +51,7 @@ class RecordedPanel:
     request: RecordedRequest
     changes: RequestChanges | None
     size_note: str
-    """Explains the large number: the total that it is a part of, and its source."""
+    """Explains the large figure: the maximum that it is compared with, and its source."""
     parts: list[BarPart]
     read: str
     """The share of the input that was read from a cache, as a percentage; empty if unknown."""
@@ -72,10 +72,10 @@ def draw_recorded(request: RecordedRequest, changes: RequestChanges | None) -> R
     recent_takes = [take for take in takes(request.history) if take.steps and take.after_step >= since]
     reported = request.reported
     absent = [unseen_note(request.tokens), window_note(request)]
-    changed = change_note(request, changes)
-    if changed.startswith("New since"):  # the heading says this beginning
-        rest = changed.partition(": ")[2]
-        changed = f"{rest[:1].upper()}{rest[1:]}" if rest else changed
+    change_text = change_note(request, changes)
+    if change_text.startswith("New since"):  # the heading already has this beginning
+        details = change_text.partition(": ")[2]
+        change_text = f"{details[:1].upper()}{details[1:]}" if details else change_text
     return RecordedPanel(
         request=request,
         changes=changes,
@@ -85,7 +85,7 @@ def draw_recorded(request: RecordedRequest, changes: RequestChanges | None) -> R
         cache_facts=_cache_facts(request),
         cache_note=cache_note(request, changes),
         cost_note=cost_note(request, changes),
-        change_note=changed,
+        change_note=change_text,
         absent=[note for note in absent if note],
         takes=recent_takes[-MAX_TAKES:],
         source_note=source_note(request),
@@ -152,7 +152,9 @@ def message_text(content: Mapping[str, Any]) -> str:
     match content:
         case {"kind": "model_output"}:
             actions = [*content.get("tool_calls", []), content.get("use_tool")]
-            calls = [f"{each['name']} {dump_json(each.get('arguments', {}))}" for each in actions if each]
+            calls = [
+                f"{action['name']} {dump_json(action.get('arguments', {}))}" for action in actions if action
+            ]
             return "\n\n".join(filter(None, [content.get("text", ""), *calls]))
         case {"kind": "tool_results"}:
             return "\n\n".join(map(_result_text, content.get("results", [])))

@@ -56,7 +56,7 @@ class InputView:
     label: str
     blocks: list[Block]
     is_input: bool
-    """Whether a person or another program sent it; the rest is folded."""
+    """Whether a person or another program sent it. Other entries are folded."""
     created_at: datetime
 
 
@@ -166,7 +166,7 @@ def load_step(
         live_entries(history.lineage, core.STEP_KINDS, after=after, before=before_next, limit=ENTRIES)
     )
     covering = _covering(history, row) if may_be_summarised else []
-    episode = _shown(history, next(iter(group_episodes(entries, row.number))))
+    episode = _without_hidden_texts(history, next(iter(group_episodes(entries, row.number))))
     output, metadata, late = episode.output, entries[0].metadata, episode.late[:CALLS]
     calls: list[core.ToolCall | core.UseTool] = [*output.tool_calls]
     if output.use_tool and not calls:
@@ -209,7 +209,7 @@ def load_step(
     )
 
 
-def _shown(history: History, step: Step) -> Step:
+def _without_hidden_texts(history: History, step: Step) -> Step:
     """The step, without reviews, feedback and answers of people if the reader may not see these."""
     if history.visible.inputs:
         return step
@@ -270,14 +270,14 @@ def _input_blocks(folder: Folder, position: int, body: core.EntryBody, *, is_clo
     content, key = body.message_content, f"input-{position}"
     parts = content if are_parts(content) else []
     images = [part for part in parts if image_block(Folder(), key, part)]
-    rest = [part for part in parts if part not in images] if images else content
+    text_content = [part for part in parts if part not in images] if images else content
     blocks = []
-    for number, part in enumerate(message_parts(content_text(rest)) if rest else []):
+    for number, part in enumerate(message_parts(content_text(text_content)) if text_content else []):
         language = MARKDOWN if is_markdown(part.text) and not part.tag else TERMINAL
         name = f"{key}-{number}" if number else key
         is_aside = bool(part.tag)
-        made = folder.block(name, part.text, language, part.tag, is_closed=is_closed, is_aside=is_aside)
-        blocks.append(made)
+        part_block = folder.block(name, part.text, language, part.tag, is_closed=is_closed, is_aside=is_aside)
+        blocks.append(part_block)
     for number, image in enumerate(images[:INPUTS]):
         if block := image_block(folder, f"{key}-image{number}", image):
             blocks.append(block)
@@ -341,8 +341,7 @@ def _calls(
 def _link_subagents(
     history: History, row: Episode, step: Step, drawn: list[CallView], first_call: int
 ) -> None:
-    """Links the calls to the sessions of sub-agents: by the id of the call, otherwise in the order of the
-    calls."""
+    """Links tool calls to the sessions of sub-agents: by the call's id, otherwise in order."""
     if history.visible.is_shared or not any(call.subject.kind == "agent" for call in drawn):
         return
     started = started_by(history, [row], ("title", "metadata")).get(row.number, [])
@@ -364,7 +363,7 @@ def _headline(drawn: list[CallView], all_calls: int, first_call: int) -> Headlin
 
 
 def _summaries(folder: Folder, covering: list[Summary]) -> list[SummaryView]:
-    """The summaries, the narrowest first; of those with the same steps, the newest first."""
+    """The summaries, the narrowest first. Summaries of the same steps are ordered from new to old."""
     covering = sorted(covering, key=lambda summary: summary.pk, reverse=True)
     covering.sort(key=lambda summary: summary.last_step - summary.first_step)
     views: list[SummaryView] = []
@@ -379,7 +378,8 @@ def _result(folder: Folder, key: str, result: core.ToolResult, *, in_card: bool 
     """A result.
 
     Args:
-        in_card: leave out what the card of its call shows: the outputs or, without outputs, the reason.
+        in_card: whether to leave out what the card of its call shows: the outputs or, without outputs, the
+            reason.
     """
     reason = None if in_card and result.outputs is None else result.reason
     texts = {"reason": reason, "feedback": result.feedback}

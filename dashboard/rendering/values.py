@@ -51,12 +51,12 @@ def argument_values(folder: Folder, key: str, arguments: Any) -> list[LabelledVa
         return [LabelledValue("", block=folder.block(key, pretty_json(arguments), "json"))]
     path = next((arguments[name] for name in _PATHS if isinstance(arguments.get(name), str)), "")
     values: list[LabelledValue] = []
-    done: set[str] = set()
+    edit_arguments: set[str] = set()
     for number, names in enumerate(_edit_names(arguments)):
-        done |= {*names}
+        edit_arguments |= {*names}
         values.append(_edit(folder, f"{key}-edit{number}", arguments, names))
     for number, (name, value) in enumerate(arguments.items()):
-        if name in done:
+        if name in edit_arguments:
             continue
         are_edits = name == "edits" and isinstance(value, list) and 0 < len(value) <= MAX_FIELDS
         if are_edits and all(isinstance(edit, Mapping) and any(_edit_names(edit)) for edit in value):

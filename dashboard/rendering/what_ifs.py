@@ -30,7 +30,7 @@ def saved_what_ifs(
     """The saved What ifs of the session's project, by name.
 
     Args:
-        options: what the panel shows.
+        options: the options that the panel shows.
     """
     session = location.session
     in_use = {
@@ -41,7 +41,7 @@ def saved_what_ifs(
     }
     what_ifs = WhatIf.objects.filter(project_id=session.project_id)
     rows = []
-    for what_if in sorted(what_ifs, key=lambda each: each.name.casefold()):
+    for what_if in sorted(what_ifs, key=lambda what_if: what_if.name.casefold()):
         chosen = WhatIfOptions(what_if.policy, what_if.max_tokens, what_if.format, what_if.model)
         chosen_values = {name: value for name, value in asdict(chosen).items() if value not in ("", None)}
         budget = "" if chosen.max_tokens is None else f"{chosen.max_tokens:,} tokens"

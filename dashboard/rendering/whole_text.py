@@ -45,7 +45,7 @@ class WholeText:
     """One page of a text.
 
     Args:
-        raw: as the agent wrote it.
+        raw: the text as the agent wrote it.
         search_text: the text to find, in any case; empty: none.
         start: the character at which the page begins, of the text without escape sequences.
         first: the number of matching lines on earlier pages of the list.

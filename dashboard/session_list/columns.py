@@ -63,14 +63,14 @@ class ListChoice(NamedTuple):
 
 def choice_of(user: User) -> ListChoice:
     """A person's columns and order."""
-    kept = ListPreference.objects.filter(user=user).first()
-    if kept is None:
+    preference = ListPreference.objects.filter(user=user).first()
+    if preference is None:
         return ListChoice(_columns(DEFAULT), Order())
     try:
-        order = Order.parse(kept.order)
+        order = Order.parse(preference.order)
     except Invalid:  # of another version
         order = Order()
-    return ListChoice(_columns(kept.columns), order)
+    return ListChoice(_columns(preference.columns), order)
 
 
 def _columns(names: Iterable[str]) -> tuple[ListColumn, ...]:

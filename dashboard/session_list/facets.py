@@ -42,7 +42,7 @@ class FacetGroup(NamedTuple):
     more: list[SessionFacetLink]
     """Shown on demand."""
     left_out: int = 0
-    """Values that are rarer still."""
+    """The number of further, rarer values."""
 
 
 def facet_groups(filters: SessionFilters, counts: FacetCounts) -> list[FacetGroup]:
@@ -67,7 +67,7 @@ def chosen_chips(filters: SessionFilters) -> list[SessionFacetLink]:
     words = {("date", value): label for value, label in _DATES.items()} | {
         (name, value): label for name, _, value, label in _OUTCOMES
     }
-    for name, value in filters.given():
+    for name, value in filters.active():
         if name in ("q", "from", "to", "parent"):
             continue
         label = words.get((name, value), visible(value))

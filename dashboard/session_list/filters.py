@@ -42,7 +42,7 @@ class SessionFilters:
 
     q: str = ""
     status: str = ""
-    """Empty: all but archived ones."""
+    """Empty: all except archived sessions."""
     errors: str = ""
     """``with`` or ``without``."""
     failures: str = ""
@@ -59,7 +59,7 @@ class SessionFilters:
     first: datetime.date | None = None
     last: datetime.date | None = None
     order: Order | None = None
-    """Null: as the person has chosen."""
+    """Null: the order that the person has chosen."""
 
     @classmethod
     def read(cls, query: QueryDict) -> "SessionFilters":
@@ -75,7 +75,7 @@ class SessionFilters:
         for name in SEVERAL:
             values = {clean(value)[:MAX_PLACE] for value in query.getlist(name) if value.strip()}
             if len(values) > MAX_VALUES:
-                raise Invalid(f"{name} is given {len(values)} times. Choose at most {MAX_VALUES}.")
+                raise Invalid(f"{name} has {len(values)} values. Use at most {MAX_VALUES}.")
             values_by_name[name] = tuple(sorted(values))
         first, last = _day("from", query), _day("to", query)
         if first and last and last < first:
@@ -89,25 +89,25 @@ class SessionFilters:
             clean(query.get("q", ""))[:200].strip(), first=first, last=last, order=order, **values_by_name
         )
 
-    def given(self) -> Iterator[tuple[str, str]]:
+    def active(self) -> Iterator[tuple[str, str]]:
         """Names and values of the filters in the address."""
         for name in ("q", *CHOICES, *SEVERAL):
             value = getattr(self, name)
-            for one in value if isinstance(value, tuple) else (value,):
-                if one:
-                    yield name, one
+            for item in value if isinstance(value, tuple) else (value,):
+                if item:
+                    yield name, item
         for name, other in (("from", self.first), ("to", self.last), ("parent", self.parent)):
             if other:
                 yield name, str(other)
 
     @property
     def has_filters(self) -> bool:
-        return any(True for _ in self.given())
+        return any(True for _ in self.active())
 
     def hidden(self, *left_out: str) -> list[tuple[str, str]]:
         """Names and values that a form sends in addition to its own fields."""
         order = [("sort", str(self.order))] if self.order else []
-        return [(name, value) for name, value in (*self.given(), *order) if name not in left_out]
+        return [(name, value) for name, value in (*self.active(), *order) if name not in left_out]
 
     @property
     def params_without_search(self) -> list[tuple[str, str]]:

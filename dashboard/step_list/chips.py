@@ -36,7 +36,7 @@ def quick_chips(location: Location) -> list[FilterChip]:
     history, form = location.history, location.filter
     newest, is_counting = history.tail.step, location.is_counting
     likely = newest.total_likely_failures if newest else 0
-    chips = [FilterChip("all", location.address_without_filter, history.steps, is_on=not form.given)]
+    chips = [FilterChip("all", location.address_without_filter, history.steps, is_on=not form.active)]
     for status, label, count, is_unknown in (
         ("error", "errors", history.tail.totals.errors, False),
         (LIKELY_FAILED, "likely failed", likely, is_counting),
@@ -58,7 +58,7 @@ def quick_chips(location: Location) -> list[FilterChip]:
 def active_chips(location: Location) -> list[FilterChip]:
     """The filters that no quick chip shows. Each link removes one."""
     chips: list[FilterChip] = []
-    for name, value in location.filter.given.items():
+    for name, value in location.filter.active.items():
         if name == "kind" or (name == "status" and value in ("error", LIKELY_FAILED)):
             continue
         text = _NAMES.get(value, value) if name == "names" else value

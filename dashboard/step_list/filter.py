@@ -17,7 +17,7 @@ from historyapp.services.append import as_utc
 
 @dataclass(frozen=True, slots=True)
 class FilterForm:
-    """The fields as they were filled in; empty ones do not filter. An address has them by these names."""
+    """The fields as they were filled in; empty ones do not filter. Addresses use the same names."""
 
     status: str = ""
     kind: str = ""
@@ -32,17 +32,17 @@ class FilterForm:
     """``1``: only steps with a bookmark or a note."""
 
     @property
-    def given(self) -> dict[str, str]:
+    def active(self) -> dict[str, str]:
         """The fields that filter, by name."""
-        return {one.name: value for one in fields(self) if (value := getattr(self, one.name))}
+        return {field.name: value for field in fields(self) if (value := getattr(self, field.name))}
 
     @property
     def query(self) -> str:
         """For an address that has a query already; empty without a filter."""
-        return f"&{urlencode(self.given)}" if self.given else ""
+        return f"&{urlencode(self.active)}" if self.active else ""
 
     def toggled(self, name: str, value: str) -> "FilterForm":
-        """The filter with a field that has the value; without it where the field has it already."""
+        """The filter with this value in a field, or without it if the field has it already."""
         return replace(self, **{name: "" if getattr(self, name) == value else value})
 
     @property
@@ -89,4 +89,6 @@ NO_FILTER = FilterForm()
 
 def read_filter(query: QueryDict) -> FilterForm:
     """The filter in an address."""
-    return FilterForm(**{one.name: clean(query.get(one.name, "")).strip() for one in fields(FilterForm)})
+    return FilterForm(
+        **{field.name: clean(query.get(field.name, "")).strip() for field in fields(FilterForm)}
+    )

@@ -28,7 +28,7 @@ class ListedStep:
     turn: TurnFigures | None
     """The turn that begins with it."""
     subagents: list[SubagentRow]
-    """Those that it started."""
+    """The sub-agents that it started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +51,12 @@ class StepRows:
 
     def is_summarised(self, number: int) -> bool:
         """Whether a summary covers one of its steps."""
-        return any(one.row.number == number and one.summary for one in self.rows)
+        return any(step.row.number == number and step.summary for step in self.rows)
 
 
 def step_rows(location: Location, first: int, last: int, takes: list[Take]) -> StepRows:
     """The existing steps among ``first`` to ``last``."""
-    rows = location.history.rows(first - 1, last)  # the row before tells whether the first one begins a turn
+    rows = location.history.rows(first - 1, last)  # the row before shows whether the first one begins a turn
     before = rows.pop(0) if rows and rows[0].number < first else None
     turns = turns_in(location.history, before, rows)
     subagents = subagents_in(location.history, rows)
@@ -87,14 +87,14 @@ def step_rows(location: Location, first: int, last: int, takes: list[Take]) -> S
 
 
 def beyond_turn(location: Location, turn: int, after: int) -> int:
-    """The step after which rows are needed where the rest of a turn is folded."""
+    """The step after which rows are needed if a turn is folded: ``after``, or the turn's last step."""
     if not 1 <= after < location.steps or location.history.row(after).turn != turn:
         return after
     return last_step(location.history, turn)
 
 
 def before_turn(location: Location, turn: int, before: int) -> int:
-    """The step before which rows are needed where a turn is folded up to its first step."""
+    """The step before which rows are needed if a turn is folded except for its first step."""
     if not 1 < before <= location.steps:
         return before
     row = location.history.row(before)
@@ -113,7 +113,7 @@ def mark_notes(location: Location, rows: list[Episode]) -> None:
 
 
 def summaries_by_step(location: Location, rows: list[Episode]) -> dict[int, Summary]:
-    """The summary of each summarised step, without its text: the narrowest one; among equals the newest."""
+    """The summary of each summarised step, without its text: the narrowest, or the newest of equal width."""
     if not rows or not location.shows_inputs:
         return {}
     history, positions = location.history, (rows[0].first_position, rows[-1].last_position)
@@ -137,7 +137,7 @@ class TurnHead:
     preview: str
     """The beginning of the input."""
     figures: TurnFigures | None
-    """Where the list shows the steps of one turn alone: the end of others is not known."""
+    """Null unless the list shows only the steps of one turn: the end of other turns is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class MatchingStep:
     turn: TurnHead | None
     """The head above it; None if the row before it is of the same turn."""
     subagents: list[SubagentRow]
-    """Those that it started."""
+    """The sub-agents that it started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class FilteredRows:
     them.
     """
     later: int | None = None
-    """Likewise the steps after this one."""
+    """Like ``earlier``, for the steps after this one."""
     is_whole: bool = False
     """Whether both sides were searched."""
     moved_turn: int = 0
@@ -174,11 +174,11 @@ class FilteredRows:
 
 @dataclass(frozen=True, slots=True)
 class _Matches:
-    """What one search found."""
+    """The result of one search."""
 
     rows: list[Episode]
-    rest: int | None
-    """The step beyond which has not been searched, or None."""
+    boundary: int | None
+    """Steps beyond this one have not been searched; None: all have been."""
 
 
 def matches_around(location: Location, step: int) -> FilteredRows:
@@ -192,11 +192,11 @@ def matches_around(location: Location, step: int) -> FilteredRows:
     return FilteredRows(
         location,
         rows,
-        earlier=before.rest,
-        later=after.rest,
+        earlier=before.boundary,
+        later=after.boundary,
         is_whole=True,
-        earlier_step=max(1, (before.rest or 1) - 1),
-        later_step=min(location.steps, (after.rest or 0) + 1),
+        earlier_step=max(1, (before.boundary or 1) - 1),
+        later_step=min(location.steps, (after.boundary or 0) + 1),
     )
 
 
@@ -204,8 +204,8 @@ def matches_after(location: Location, step: int) -> FilteredRows:
     """The next matches after a step."""
     matches = _matches(_search(location, after=step))
     rows = _as_listed(location, matches.rows, step)
-    later_step = min(location.steps, (matches.rest or 0) + 1)
-    return FilteredRows(location, rows, later=matches.rest, later_step=later_step)
+    later_step = min(location.steps, (matches.boundary or 0) + 1)
+    return FilteredRows(location, rows, later=matches.boundary, later_step=later_step)
 
 
 def matches_before(location: Location, step: int) -> FilteredRows:
@@ -217,9 +217,9 @@ def matches_before(location: Location, step: int) -> FilteredRows:
     return FilteredRows(
         location,
         rows,
-        earlier=matches.rest,
+        earlier=matches.boundary,
         moved_turn=turn if rows and rows[-1].row.turn == turn else 0,
-        earlier_step=max(1, (matches.rest or 1) - 1),
+        earlier_step=max(1, (matches.boundary or 1) - 1),
     )
 
 

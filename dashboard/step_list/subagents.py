@@ -22,7 +22,7 @@ class SubagentRow:
 
 
 def subagents_in(history: History, rows: Sequence[Episode]) -> dict[int, list[SubagentRow]]:
-    """The sub-agents that steps started, by the numbers of the steps; one query if any may have.
+    """The sub-agents that steps started, by the numbers of the steps. Needs at most one query.
 
     A share link shows none: they are sessions of their own.
     """

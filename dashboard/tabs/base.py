@@ -32,7 +32,7 @@ class Tab:
     title: str
     """The heading that people see."""
     content: Callable[[Location], dict[str, Any]]
-    """What the template shows for a session and a step. It must cost the same in a session of any length, and
+    """The template's context for a session and a step. It must cost the same in a session of any length, and
     must load no bodies of steps that it does not show."""
     template: str = "session/_tab_table.html"
     """Shows ``table``, a :class:`Table`."""

@@ -31,7 +31,7 @@ register = template.Library()
 _FIRST_TEXT = re.compile(r"^(?:\w+=(?:True|False|None|[\d.]+), )*\w+=(['\"])(.*?)\1(, |$)")
 _LONG_PATH = re.compile(r"^(?:[A-Za-z]:)?/(?:[^/\s]+/)+(?=[^/\s]+/[^/\s]+)")
 _CHANGED = ("+", "−", "new file, ")
-"""How the preview of an edit begins that says how many lines changed."""
+"""The beginnings of previews that say how many lines an edit changed."""
 _SHORT_THOUGHT = 60
 OUTCOMES = {
     "success": ("check", "success"),

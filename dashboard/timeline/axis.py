@@ -43,18 +43,18 @@ def places_by_time(shares: Sequence[StepShare]) -> tuple[list[Place], list[Pause
     gaps = [begin - ended for (_, ended), (begin, _) in pairwise(spans)]
     active = sum((end - begin for begin, end in spans), timedelta())
     active += sum((gap for gap in gaps if gap <= MIN_PAUSE), timedelta())
-    longest = max(MIN_PAUSE, MAX_PAUSE * active)
-    total = active + sum((min(gap, longest) for gap in gaps if gap > MIN_PAUSE), timedelta())
+    max_pause = max(MIN_PAUSE, MAX_PAUSE * active)
+    total = active + sum((min(gap, max_pause) for gap in gaps if gap > MIN_PAUSE), timedelta())
     if not total:
         return [], []
-    places, pauses, at = list[Place](), list[Pause](), timedelta()
+    places, pauses, elapsed = list[Place](), list[Pause](), timedelta()
     for (begin, end), gap in zip(spans, [timedelta(), *gaps], strict=True):
-        shown = min(gap, longest)
-        if gap > longest:
-            pauses.append(Pause(Place(at / total, (at + shown) / total), gap))
-        start = min((at + shown) / total, 1 - MIN_WIDTH)
-        at += shown + (end - begin)
-        places.append(Place(start, max(at / total, start + MIN_WIDTH)))
+        shown = min(gap, max_pause)
+        if gap > max_pause:
+            pauses.append(Pause(Place(elapsed / total, (elapsed + shown) / total), gap))
+        start = min((elapsed + shown) / total, 1 - MIN_WIDTH)
+        elapsed += shown + (end - begin)
+        places.append(Place(start, max(elapsed / total, start + MIN_WIDTH)))
     return places, pauses
 
 

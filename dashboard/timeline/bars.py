@@ -93,9 +93,9 @@ class TimelineBar:
         parts, floor = "", FLOOR
         for outcome, steps in (("error", self.share.errors), ("likely", self.share.likely)):
             if steps:
-                high = max(2, round(self.height * steps / self.share.steps))
-                floor -= high
-                parts += f'<rect class="bar outcome-{outcome}" {box} y="{floor}" height="{high}"/>'
+                height = max(2, round(self.height * steps / self.share.steps))
+                floor -= height
+                parts += f'<rect class="bar outcome-{outcome}" {box} y="{floor}" height="{height}"/>'
         return parts
 
 
@@ -136,7 +136,7 @@ def legend_of(bars: Sequence[TimelineBar], colour: str) -> Iterator[tuple[str, s
 
 
 def bar_at(bars: Sequence[TimelineBar], step: int) -> TimelineBar | None:
-    """The bar that stands for a step, or None if the timeline does not show it."""
+    """The bar that represents a step, or None if the timeline does not show it."""
     index = bisect_right(bars, step, key=lambda bar: bar.first) - 1
     return bars[index] if index >= 0 and step <= bars[index].last else None
 

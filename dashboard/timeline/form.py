@@ -1,4 +1,4 @@
-"""How the timeline is drawn, as the address of a page holds it."""
+"""The choices of how the timeline is drawn, as they are in the address of a page."""
 
 from dataclasses import dataclass, replace
 
@@ -10,7 +10,7 @@ AXES = ("step", "time")
 HEIGHTS = ("tokens", "duration", "cost")
 COLOURS = ("tool", "outcome")
 MIN_WINDOW = 20
-"""Steps that the timeline shows at least when it is zoomed in."""
+"""The minimum number of steps that a zoomed timeline shows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,13 +76,13 @@ def draw_marks(location: Location, bars: Sequence[TimelineBar], takes: Sequence[
         *_agents(location, bars),
     ]
     order = list(KIND_WORDS)
-    marks.sort(key=lambda one: (order.index(one.kind), one.place))
-    groups = groupby(marks, key=lambda one: (one.kind, int(SLOTS * one.place)))
+    marks.sort(key=lambda mark: (order.index(mark.kind), mark.place))
+    groups = groupby(marks, key=lambda mark: (mark.kind, int(SLOTS * mark.place)))
     return [_merged(list(group)) for _, group in groups]
 
 
 def _merged(group: list[_Mark]) -> TimelineMark:
-    first, count = group[0], sum(one.count for one in group)
+    first, count = group[0], sum(mark.count for mark in group)
     label = first.label
     if len(group) > 1:
         word, last = KIND_WORDS[first.kind], group[-1]
@@ -96,7 +96,7 @@ def _merged(group: list[_Mark]) -> TimelineMark:
 
 
 def _turns(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Mark]:
-    """Inputs of a person before each step; of shares how many turns begin there."""
+    """Inputs of a person before each step. For several steps: the number of turns that begin in them."""
     for bar in bars:
         count, href = bar.share.turns, location.address_of(bar.first)
         if count and bar.share.steps == 1:
@@ -117,18 +117,18 @@ def _bookmarks(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Mar
 
 
 def _compactions(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Mark]:
-    """Compactions before each step, with the size of the context before and after; of shares their number."""
+    """Compactions before each step, with the sizes of the context. For several steps: their number."""
     size = 0
     for bar in bars:
-        count, now, href = bar.share.compactions, bar.share.context, location.address_of(bar.first)
+        count, new_size, href = bar.share.compactions, bar.share.context, location.address_of(bar.first)
         if count and bar.share.steps == 1:
-            sizes = f": {short_figure(size)} → {short_figure(now)} tokens" if size and now else ""
+            sizes = f": {short_figure(size)} → {short_figure(new_size)} tokens" if size and new_size else ""
             label = f"Compacted before step {bar.first:,}{sizes}"
             yield _Mark("compaction", bar.place.start, bar.first, label, href)
         elif count:
             label = f"{count:,} compaction{'s' * (count != 1)}, steps {bar.first:,}–{bar.last:,}"
             yield _Mark("compaction", bar.place.start, bar.first, label, href, count)
-        size = now or size
+        size = new_size or size
 
 
 def _rewinds(location: Location, bars: Sequence[TimelineBar], takes: Sequence[Take]) -> Iterator[_Mark]:
@@ -157,7 +157,7 @@ def _forks(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Mark]:
 
 
 def _agents(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Mark]:
-    """Sub-agents at the step that started them; if that is unknown, at the step during which they began."""
+    """Sub-agents at the step that started them. If that is unknown: at the step during which they began."""
     begins = [bar.share.begin for bar in bars]
     dated = [begin for begin in begins if begin is not None]
     is_timed = len(dated) == len(bars)

@@ -11,11 +11,11 @@ from dashboard.timeline.shares import MAX_SINGLE, StepShare, read_shares
 WIDTH, HEIGHT = 1000, 22
 """The size of the picture's coordinates. The width is stretched to the page."""
 FLOOR, MIN = 16, 3
-"""Where the columns of failures stand, and the height of that of a share with one failure."""
+"""The bottom of the failure columns, and the height of the column of a share with one failure."""
 SHORT, LONG = 2, 5
-"""Height of the lines of a share with few inputs or compactions, and of the one with the most."""
+"""The heights of the lines of a share with few inputs or compactions, and of the share with the most."""
 HIT = "6v6"
-"""Where the line of a hit begins, between those of inputs and compactions, and its height."""
+"""The start and the height of a hit's line, between the lines of inputs and compactions."""
 SLICES = 20
 """Links into which the whole width is divided."""
 
@@ -101,8 +101,8 @@ def _columns(shares: Sequence[StepShare], steps: int) -> Iterator[str]:
         failed = share.errors + share.likely
         if failed:
             x, width = WIDTH * (share.first - 1) / steps, WIDTH * share.steps / steps
-            high = min(FLOOR, MIN + round((FLOOR - MIN) * (failed / share.steps) ** 0.5))
-            yield f"M{x:.0f} {FLOOR}v-{high}h{width:.0f}v{high}z"
+            height = min(FLOOR, MIN + round((FLOOR - MIN) * (failed / share.steps) ** 0.5))
+            yield f"M{x:.0f} {FLOOR}v-{height}h{width:.0f}v{height}z"
 
 
 def _lines(shares: Sequence[StepShare], counts: Sequence[int], steps: int, start: str) -> Iterator[str]:

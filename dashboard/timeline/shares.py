@@ -61,11 +61,11 @@ class StepShare:
 
 
 def read_shares(history: History, first: int, last: int, *, usage: bool = True) -> list[StepShare]:
-    """The shares of steps ``first`` to ``last``. It reads a bounded number of rows, in one query where little
-    was cut off.
+    """The shares of steps ``first`` to ``last``. Reads a bounded number of rows, in one query if little was
+    cut off.
 
     Args:
-        usage: whether to read what the model calls used. Without it context and cost are unknown.
+        usage: whether to read the usage of model calls. Without it, context and cost are unknown.
     """
     last = min(last, history.steps)
     if last < first:
@@ -109,7 +109,7 @@ def _single(before: StepSample | None, row: StepSample) -> StepShare:
 
 
 def _several(before: StepSample | None, row: StepSample) -> StepShare:
-    """Differences of running totals."""
+    """A share of several steps, computed from the running totals at its ends."""
     ended = (before.finished_at or before.started_at) if before else None
     # In a long history with many cuts, only some totals of a row are known.
     is_known = row.anchor > 0 and (before is None or before.anchor > 0)

@@ -31,17 +31,17 @@ from dashboard.timeline.shares import MAX_SINGLE, read_shares, read_shares_ahead
 from historyapp.models.takes import Take
 
 CONTEXT, CONTEXT_HEIGHT = FAILURES + FAILURE + 5, 30
-"""Where the lane of the context begins, and its height. Without reported sizes there is none."""
+"""Where the lane of the context begins, and its height. Without reported sizes, the lane is left out."""
 BRANCHES = 13
-"""Height of the lane of rewinds, forks and sub-agents. Without any there is none."""
+"""Height of the lane of rewinds, forks and sub-agents. Without any, the lane is left out."""
 LANES, LANE = 3, 9
 """Lanes for takes, and the height of one in pixels."""
 FALL = 0.5
-"""The context was compacted where less than this share of it remains."""
+"""A fall is a place where less than this share of the context remains."""
 MIN_FALL, MAX_FALLS = 5_000, 8
 """Tokens of the smallest fall that has a label, and the maximum number of labels."""
 FALL_WIDTH = 0.12
-"""The part of the width that a label takes. A fall whose label would cover that of a larger one has none."""
+"""The part of the width that a label takes. A fall has no label if it would cover that of a larger fall."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +82,14 @@ class Timeline:
     """The path of the context's size, 1,000 units wide; empty without reported sizes."""
     first: int
     slots: int
-    """The number of steps that its width stands for."""
+    """The number of steps that its width represents."""
     height: int
     description: str
     """The text for screen readers."""
     playhead: str
     """The position of the playhead's step; empty if that is outside."""
     minimap: Minimap | None
-    """In long sessions."""
+    """None in short sessions."""
     branches_top: int
     """Where the lane of rewinds, forks and sub-agents begins."""
     floor: int = FLOOR
@@ -196,7 +196,7 @@ def _hits(bars: Sequence[TimelineBar], steps: Sequence[int]) -> list[str]:
 
 
 def _context_path(bars: Sequence[TimelineBar]) -> str:
-    """The outline of the context's size. A step whose call was not reported keeps the size before it."""
+    """The outline of the context's size. A step without reported usage keeps the previous size."""
     maximum = max((bar.share.context for bar in bars), default=0)
     if not maximum:
         return ""

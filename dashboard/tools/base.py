@@ -91,7 +91,7 @@ class Card:
 
 
 class CallBlocks:
-    """Makes the blocks of one call. Their keys say which call of the step they belong to."""
+    """Makes the blocks of one call. Their keys contain the index of the call in its step."""
 
     def __init__(self, folder: Folder, index: int) -> None:
         self.folder = folder
@@ -100,13 +100,13 @@ class CallBlocks:
     def _key(self, side: str, key: str) -> str:
         return f"{side}-{self.index}-{key}" if key else f"{side}-{self.index}"
 
-    def asked(
+    def request(
         self, key: str, text: str, language: str = TERMINAL, label: str = "", **more: Unpack[BlockOptions]
     ) -> Block:
         """A text of the request."""
         return self.folder.block(self._key("call", key), text, language, label, **more)
 
-    def answered(
+    def response(
         self, key: str, text: str, language: str = TERMINAL, label: str = "", **more: Unpack[BlockOptions]
     ) -> Block:
         """A text of the result."""
@@ -140,13 +140,13 @@ def answer_blocks(
     and other values as trees.
 
     Args:
-        draw_text: gets a text and the end of the key for its block.
+        draw_text: called with a text and the end of the key of its block.
     """
     blocks: list[Block] = []
     for number, part in enumerate(call.answer):
         key = str(number) if number else ""
         if part.tag:
-            blocks.append(make.answered(key, part.text, label=part.tag, is_aside=True))
+            blocks.append(make.response(key, part.text, label=part.tag, is_aside=True))
         else:
             blocks += draw_text(part.text, key)
     if isinstance(call.outputs, str) or call.outputs is None:

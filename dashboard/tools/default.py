@@ -26,7 +26,7 @@ def draw(call: RecordedCall, make: CallBlocks) -> Card:
 def _answer(make: CallBlocks, text: str, key: str) -> list[Block]:
     patch = parse_patch(text) if text.startswith(("diff --git ", "--- ", "*** Begin Patch")) else None
     if patch:
-        return patch_blocks(patch, make.answered, key or "0")
+        return patch_blocks(patch, make.response, key or "0")
     value = embedded_json(text)
     return prose(make, text, key) if value is None else [make.tree(key, value)]
 

@@ -31,7 +31,7 @@ def draw(call: RecordedCall, make: CallBlocks) -> Card:
     card = Card()
     names: tuple[str, ...] = PATHS
     if patch := _patch(call) or _changes(call):
-        card.request, names = patch_blocks(patch, make.asked, "patch"), (*PATHS, *_PATCHES)
+        card.request, names = patch_blocks(patch, make.request, "patch"), (*PATHS, *_PATCHES)
     elif pairs := list(_pairs(call)):
         card.request = [_pair_block(call, make, number, pair) for number, pair in enumerate(pairs)]
         names = (*PATHS, *(name for pair in EDITS for name in pair), "edits")
@@ -39,7 +39,7 @@ def draw(call: RecordedCall, make: CallBlocks) -> Card:
         path = call.text_of(*PATHS)
         line = next((call.fields[name] for name in _LINES if type(call.fields.get(name)) is int), None)
         first = 1 if line is None else max(1, line + ("insert_line" in call.fields))
-        text = make.asked("text", _new_text(call), language_of(path), first_line=min(first, 10**7))
+        text = make.request("text", _new_text(call), language_of(path), first_line=min(first, 10**7))
         card.title, card.request, names = preview(path), [text], (*PATHS, *_TEXTS)
     shown = (*names, "command") if call.fields.get("command") in _EDITOR_COMMANDS else names
     card.values = further_values(call, make, *shown)
@@ -124,7 +124,7 @@ def _pair_block(call: RecordedCall, make: CallBlocks, number: int, pair: tuple[s
         line = shown.first_line + shown.code.count("\n", 0, at) - blank
         if line:
             text = f"@@ -{line},{len(old.splitlines())} +{line},{len(new.splitlines())} @@\n{text}"
-    return make.asked(f"edit{number}", text, DIFF, preview(path), code=language_of(path))
+    return make.request(f"edit{number}", text, DIFF, preview(path), code=language_of(path))
 
 
 def _new_text(call: RecordedCall) -> str:
@@ -135,9 +135,9 @@ def _new_text(call: RecordedCall) -> str:
 
 def _answer(call: RecordedCall, make: CallBlocks, text: str, key: str) -> list[Block]:
     if patch := parse_patch(text):
-        return patch_blocks(patch, make.answered, key or "0")
+        return patch_blocks(patch, make.response, key or "0")
     is_long = len(text) > _SHORT and not call.has_failed
-    return [make.answered(key, text, label="Tool result" if is_long else "", is_aside=is_long)]
+    return [make.response(key, text, label="Tool result" if is_long else "", is_aside=is_long)]
 
 
 EDIT = ToolView(name="edit", fits=fits, draw=draw)

@@ -26,10 +26,10 @@ def fits(call: RecordedCall) -> bool:
 def draw(call: RecordedCall, make: CallBlocks) -> Card:
     tasks, shown = _tasks(call), tuple(name for name in _LISTS if isinstance(call.fields.get(name), list))
     card = Card(title=preview(call.subject.target) if tasks else "")  # a plan begins with its own heading
-    card.request = [make.asked("tasks", "\n".join(tasks), TASKS)] if tasks else []
+    card.request = [make.request("tasks", "\n".join(tasks), TASKS)] if tasks else []
     for name in _TEXTS:
         if text := call.text_of(name):
-            card.request.append(make.asked(name, text, MARKDOWN))
+            card.request.append(make.request(name, text, MARKDOWN))
             shown = (*shown, name)
     card.values = further_values(call, make, *shown)
     card.response = answer_blocks(call, make, lambda text, key: _answer(call, make, text, key))
@@ -58,7 +58,7 @@ def _line(task: Mapping[str, Any]) -> str:
 
 def _answer(call: RecordedCall, make: CallBlocks, text: str, key: str) -> list[Block]:
     is_long = len(text) > _SHORT and not call.has_failed
-    return [make.answered(key, text, TERMINAL, "Tool result" if is_long else "", is_aside=is_long)]
+    return [make.response(key, text, TERMINAL, "Tool result" if is_long else "", is_aside=is_long)]
 
 
 PLAN = ToolView(name="plan", fits=fits, draw=draw)

@@ -34,13 +34,13 @@ def draw(call: RecordedCall, make: CallBlocks) -> Card:
     card.facts = [f"{len(questions)} questions"] if len(questions) > 1 else []
     for number, question in enumerate(questions):
         label = f"{question.title} · several answers" if question.is_several else question.title
-        card.request.append(make.asked(f"question{number}", question.text, MARKDOWN, label))
+        card.request.append(make.request(f"question{number}", question.text, MARKDOWN, label))
         if question.options:
             # Claude Code's answer quotes each question; other answers are the chosen labels.
             quoted = call.text.partition(f'"{question.text}"="')[2]
             answer = quoted.partition('"')[0] if quoted else call.text.strip()
             lines = [_line(question, answer, option) for option in question.options]
-            card.request.append(make.asked(f"options{number}", "\n".join(lines), TASKS))
+            card.request.append(make.request(f"options{number}", "\n".join(lines), TASKS))
     card.values = further_values(call, make, "questions", *_QUESTION, *_OPTIONS, *_SEVERAL)
     card.response = answer_blocks(call, make, lambda text, key: prose(make, text, key))
     return card
@@ -55,21 +55,21 @@ def _questions(call: RecordedCall) -> list[_Question]:
     if not 0 < len(listed) <= _MAX_QUESTIONS:
         return []
     field_names = {*_QUESTION, *_OPTIONS, *_SEVERAL, "header", "id"}
-    if not all(isinstance(one, Mapping) and field_names.issuperset(one) for one in listed):
+    if not all(isinstance(fields, Mapping) and field_names.issuperset(fields) for fields in listed):
         return []
-    questions = [_question(one) for one in listed]
-    return [one for one in questions if one] if all(questions) else []
+    questions = [_question(fields) for fields in listed]
+    return [question for question in questions if question] if all(questions) else []
 
 
 def _question(fields: Mapping[str, Any]) -> _Question | None:
     text = _text(fields, _QUESTION)
     choices: Any = next((fields[name] for name in _OPTIONS if fields.get(name) is not None), [])
-    options = [_option(one) for one in choices] if isinstance(choices, list) else [None]
+    options = [_option(choice) for choice in choices] if isinstance(choices, list) else [None]
     multiple = next((fields[name] for name in _SEVERAL if name in fields), False)
     if not text.strip() or not all(options) or not isinstance(multiple, bool):
         return None
     titles = [name for name in (fields.get("header"), fields.get("id")) if isinstance(name, str) and name]
-    return _Question(text, " · ".join(titles), [one for one in options if one], multiple)
+    return _Question(text, " · ".join(titles), [option for option in options if option], multiple)
 
 
 def _option(option: Any) -> tuple[str, str] | None:

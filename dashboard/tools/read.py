@@ -36,11 +36,11 @@ def _code(call: RecordedCall, make: CallBlocks, text: str, key: str) -> list[Blo
     """Code with its line numbers, and the surrounding text."""
     numbered = None if call.has_failed else numbered_code(text)
     if numbered is None:
-        return [make.answered(key, text)]
+        return [make.response(key, text)]
     language = language_of(call.text_of(*PATHS))
-    code = make.answered(key, numbered.code, language, first_line=max(1, numbered.first_line))
-    before = [make.answered(f"{key}before", numbered.before)] if numbered.before.strip() else []
-    after = [make.answered(f"{key}after", numbered.after.strip("\n"))] if numbered.after.strip() else []
+    code = make.response(key, numbered.code, language, first_line=max(1, numbered.first_line))
+    before = [make.response(f"{key}before", numbered.before)] if numbered.before.strip() else []
+    after = [make.response(f"{key}after", numbered.after.strip("\n"))] if numbered.after.strip() else []
     return [*before, code, *after]
 
 

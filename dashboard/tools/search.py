@@ -24,9 +24,9 @@ def draw(call: RecordedCall, make: CallBlocks) -> Card:
 
 def _matches(call: RecordedCall, make: CallBlocks, text: str, key: str) -> list[Block]:
     if call.has_failed:
-        return [make.answered(key, text)]
+        return [make.response(key, text)]
     value = embedded_json(text)
-    return [make.answered(key, text, MATCHES) if value is None else make.tree(key, value)]
+    return [make.response(key, text, MATCHES) if value is None else make.tree(key, value)]
 
 
 SEARCH = ToolView(name="search", fits=fits, draw=draw)

@@ -45,7 +45,7 @@ def draw(call: RecordedCall, make: CallBlocks) -> Card:
     facts = [preview(fact) for fact in (call.text_of(*_REMARKS), folder) if fact]
     card = Card(facts=facts)
     is_script = isinstance(call.arguments, str) and command.startswith(_SCRIPTS)
-    card.request = [make.asked("command", command.strip("\n"), "javascript" if is_script else "bash")]
+    card.request = [make.request("command", command.strip("\n"), "javascript" if is_script else "bash")]
     card.values = further_values(call, make, *COMMANDS, *_FOLDERS, *_REMARKS)
     codes: list[int | None] = []
 
@@ -56,8 +56,8 @@ def draw(call: RecordedCall, make: CallBlocks) -> Card:
             card.facts.append(duration_text(timedelta(seconds=output.seconds)))
         patch = parse_patch(output.text) if output.text.startswith(("diff --git ", "--- ")) else None
         if patch:
-            return patch_blocks(patch, make.answered, key)
-        return [make.answered(key, output.text.strip("\n"), SCREEN)] if output.text.strip() else []
+            return patch_blocks(patch, make.response, key)
+        return [make.response(key, output.text.strip("\n"), SCREEN)] if output.text.strip() else []
 
     outputs = call.outputs
     value = output_of(outputs) if isinstance(outputs, Mapping) else None
@@ -74,7 +74,7 @@ def draw(call: RecordedCall, make: CallBlocks) -> Card:
 
 def _streams(outputs: Mapping[str, Any], make: CallBlocks) -> list[Block]:
     blocks = [
-        make.answered(name, value, SCREEN, "stderr" if name == "stderr" else "")
+        make.response(name, value, SCREEN, "stderr" if name == "stderr" else "")
         for name in STREAMS
         if isinstance(value := outputs.get(name), str) and value
     ]

@@ -20,7 +20,7 @@ def draw(call: RecordedCall, make: CallBlocks) -> Card:
     facts = [preview(fact) for fact in map(call.text_of, _FACTS) if fact]
     card = Card(title=preview(call.text_of(title)), facts=facts)
     if prompt:
-        card.request = [make.asked("prompt", call.text_of(prompt), MARKDOWN, "Task")]
+        card.request = [make.request("prompt", call.text_of(prompt), MARKDOWN, "Task")]
     card.values = further_values(call, make, prompt, title, *_FACTS)
     card.response = answer_blocks(call, make, lambda text, key: prose(make, text, key))
     return card

@@ -21,7 +21,7 @@ def draw(call: RecordedCall, make: CallBlocks) -> Card:
     pages = _found_pages(call)
     if pages:
         card.facts.append(f"{len(pages)} pages found")
-        card.response = [make.answered("pages", "\n".join(pages))]
+        card.response = [make.response("pages", "\n".join(pages))]
     else:
         card.response = answer_blocks(call, make, lambda text, key: prose(make, text, key))
     return card
@@ -29,7 +29,7 @@ def draw(call: RecordedCall, make: CallBlocks) -> Card:
 
 def prose(make: CallBlocks, text: str, key: str) -> list[Block]:
     """A text of a response, rendered if it is Markdown."""
-    return [make.answered(key, text, MARKDOWN if is_markdown(text) else TERMINAL)]
+    return [make.response(key, text, MARKDOWN if is_markdown(text) else TERMINAL)]
 
 
 def _found_pages(call: RecordedCall) -> list[str]:

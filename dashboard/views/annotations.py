@@ -19,7 +19,7 @@ from historyapp.services.sessions import change_session
 @signed_in
 @require_http_methods(["GET", "HEAD", "POST"])
 def annotation(request: PersonRequest, session_id: UUID) -> HttpResponse:
-    """The form, which POST saves; with ``shown``, for htmx, what the form replaces. Without htmx: a page."""
+    """The form; POST saves it. With ``shown``: the part that the form replaced. Without htmx: a page."""
     session = find_session(request, session_id)
     if request.method != "POST":
         if "shown" in request.GET and request.htmx:

@@ -28,9 +28,9 @@ from historyapp.services.bulk.work import process_bulk_action
 from historyapp.services.bulk.zip_exports import export_zip
 
 AT_ONCE_SECONDS = 0.5
-"""A worker carries out actions that take longer."""
+"""An action that takes longer is continued by a worker."""
 MAX_NAME = 200
-"""Characters of a strategy or a model that are read."""
+"""The maximum number of characters of a strategy or a model; further ones are dropped."""
 
 
 @signed_in
@@ -52,18 +52,18 @@ def bulk(request: PersonRequest) -> HttpResponse:
         bulk_estimate = estimate_compressions(project, bulk_request, payer)
         shown = {"estimate": bulk_estimate, "request": bulk_request, "strategies": STRATEGIES.values()}
         if "agreed" not in request.POST or not bulk_estimate.sessions:
-            return _answer(request, project, "bulk/_compress.html", shown)
+            return _respond(request, project, "bulk/_compress.html", shown)
         try:
             cost, was_unknown = _agreed(request)
             check_cost(bulk_estimate, cost, accepts_unknown=was_unknown)
         except Conflict:  # the cost has risen since it was shown
-            return _answer(request, project, "bulk/_compress.html", shown | {"has_grown": True})
+            return _respond(request, project, "bulk/_compress.html", shown | {"has_grown": True})
     action = start_bulk_action(project, bulk_request, actor=actor(request), spender=payer)
     if not process_bulk_action(action.pk, _after(AT_ONCE_SECONDS), enqueue.wake):
         enqueue.wake_bulk_action(action.pk)
     if not request.htmx:
         return redirect("bulk-action", action.pk)
-    return _answer(
+    return _respond(
         request, project, "bulk/_action.html", {"progress": progress_of(_find(request, action.pk))}
     )
 
@@ -86,7 +86,7 @@ def bulk_action(request: PersonRequest, bulk_id: UUID) -> HttpResponse:
     """The outcome for an action's sessions; for htmx without the page around it."""
     action = _find(request, bulk_id)
     shown = {"progress": progress_of(action), "is_page": "page" in request.GET or not request.htmx}
-    return _answer(request, action.project, "bulk/_action.html", shown)
+    return _respond(request, action.project, "bulk/_action.html", shown)
 
 
 @signed_in
@@ -96,7 +96,7 @@ def cancel_bulk(request: PersonRequest, bulk_id: UUID) -> HttpResponse:
     if not request.htmx:
         return redirect("bulk-action", bulk_id)
     action = _find(request, bulk_id)
-    return _answer(request, action.project, "bulk/_action.html", {"progress": progress_of(action)})
+    return _respond(request, action.project, "bulk/_action.html", {"progress": progress_of(action)})
 
 
 def _find(request: PersonRequest, id: UUID) -> BulkAction:
@@ -106,7 +106,7 @@ def _find(request: PersonRequest, id: UUID) -> BulkAction:
     return action
 
 
-def _answer(request: PersonRequest, project: Project, part: str, shown: dict[str, Any]) -> HttpResponse:
+def _respond(request: PersonRequest, project: Project, part: str, shown: dict[str, Any]) -> HttpResponse:
     if request.htmx:
         return render(request, part, shown)
     page = {"project": project, "projects": projects(request), "part": part, "is_page": True}
@@ -126,7 +126,7 @@ def _text(request: PersonRequest, name: str) -> str:
 
 def _tag(request: PersonRequest, kind: str) -> str:
     if kind not in (BulkAction.Kind.ADD_TAG, BulkAction.Kind.REMOVE_TAG):
-        return ""  # the field is also beside the other buttons
+        return ""  # the form also sends the field with the other buttons
     tag = " ".join(clean(request.POST.get("tag", "")).split())
     if not tag:
         raise Invalid("Enter a tag in the field Tag, then try again.")

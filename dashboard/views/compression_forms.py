@@ -139,6 +139,6 @@ def run_url(run: CompressionRun) -> str:
 
 
 def wake_workers(run: CompressionRun) -> None:
-    """Tells workers of the run once its transaction is committed."""
+    """Wakes the workers for a run once its transaction is committed."""
     if run.active:
         transaction.on_commit(partial(enqueue.wake, run.pk), robust=True)

@@ -31,7 +31,7 @@ PAGE, ITEMS = 25, 50
 FRAGMENTS = {"more": "compression/_run_rows.html", "runs": "compression/_runs.html"}
 """The template for each htmx target: older runs, or all runs after a change."""
 WATCHED = 60
-"""Runs whose progress one request may ask for."""
+"""The maximum number of runs whose progress one request returns."""
 
 
 @signed_in
@@ -129,7 +129,7 @@ def compression(request: PersonRequest, session_id: UUID, run_id: UUID) -> HttpR
 @signed_in
 @require_safe
 def comparison(request: PersonRequest, session_id: UUID, comparison_id: UUID) -> HttpResponse:
-    """Two runs side by side, in rows from that of step ``row`` on. htmx gets further or all rows."""
+    """Two runs side by side, in rows from that of step ``row`` on. For htmx: further rows, or all."""
     session = find_session(request, session_id)
     compared = compare_strategies(session, find_comparison(session, comparison_id))
     runs, recall, start = compared.runs, compared.recall, read_number(request.GET, "row") or 0

@@ -37,7 +37,7 @@ from historyapp.services.what_ifs import WhatIfOptions
 UNLIMITED = 200_000
 """The budget in tokens if neither the session nor the form sets one. A larger context takes seconds."""
 MODES = {"recorded": "Recorded", "what_if": "What if"}
-_TERMS = ("policy", "max_tokens", "format", "model", "view")
+_WHAT_IF_PARAMETERS = ("policy", "max_tokens", "format", "model", "view")
 """An address with one of these parameters shows What if, unless it names a mode."""
 VIEWS = {"contents": "Contents", "diff": "Diff", "messages": "Messages", "json": "JSON"}
 
@@ -58,7 +58,7 @@ class ContextForm:
     budget: int
     """The budget in tokens."""
     is_chosen: bool
-    """Whether somebody chose the budget, here or in the session's settings."""
+    """Whether the budget was chosen, in this form or in the session's settings."""
     query: str
     """The form as an address has it, without a question mark."""
 
@@ -78,9 +78,9 @@ class ContextForm:
         if not location.step:
             return self
         output = output_of_step(location.history, location.step)
-        made_by = model_of(location.history, output)
-        model = self.model or made_by
-        billed = usage_of(output.metadata).input if model == made_by else 0
+        model_of_step = model_of(location.history, output)
+        model = self.model or model_of_step
+        billed = usage_of(output.metadata).input if model == model_of_step else 0
         default = load_settings(location.session.settings).budget(model, billed)
         budget = min(UNLIMITED if default is None else default, MAX_TOKENS)
         return replace(self, model=model, budget=budget if self.max_tokens is None else self.max_tokens)
@@ -105,7 +105,7 @@ class ContextForm:
 
 
 def form_context(location: Location, form: ContextForm | None = None) -> dict[str, Any]:
-    """What the panel's form needs."""
+    """The context of the panel's form."""
     return {
         "options": form or read_context_form(location, QueryDict()),
         "settings": load_settings(location.session.settings),
@@ -129,7 +129,9 @@ def read_context_form(location: Location, query: QueryDict) -> ContextForm:
     view = query.get("view") or "contents"
     if view not in VIEWS:
         raise Invalid(f"There is no view {view[:50]!r}. Use one of {', '.join(VIEWS)}.")
-    mode = query.get("mode") or ("what_if" if any(query.get(name) for name in _TERMS) else "recorded")
+    mode = query.get("mode") or (
+        "what_if" if any(query.get(name) for name in _WHAT_IF_PARAMETERS) else "recorded"
+    )
     if mode not in MODES:
         raise Invalid(f"There is no mode {mode[:50]!r}. Use one of {', '.join(MODES)}.")
     lengths = {"policy": 50, "format": 50, "model": 200}
@@ -141,9 +143,9 @@ def read_context_form(location: Location, query: QueryDict) -> ContextForm:
     is_chosen = max_tokens is not None or settings.max_tokens not in ("window", None)
     fields = {"mode": mode, "policy": policy, "format": format, "model": model}
     fields |= {"max_tokens": "" if max_tokens is None else str(max_tokens)}
-    terms = f"{location.query}&{urlencode(fields)}"
+    form_query = f"{location.query}&{urlencode(fields)}"
     return ContextForm(
-        location, mode, policy, format, model, max_tokens, view, default, budget, is_chosen, terms
+        location, mode, policy, format, model, max_tokens, view, default, budget, is_chosen, form_query
     )
 
 

@@ -70,7 +70,7 @@ def _point(location: Location, row: Episode | None, position: int, input_text: s
 @signed_in
 @require_http_methods(["GET", "HEAD", "POST"])
 def continue_session(request: PersonRequest, session_id: UUID) -> HttpResponse:
-    """The ways to continue from a step, and what each keeps and cuts off. POST carries one out."""
+    """The ways to continue from a step, and what each one keeps and cuts off. POST continues."""
     step = read_number(request.POST, "step") if request.method == "POST" else None
     location = find_location(request, session_id, step)
     if not location.step:

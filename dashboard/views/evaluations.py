@@ -44,10 +44,10 @@ def new_evaluation(request: PersonRequest) -> HttpResponse:
         else:
             enqueue.wake_evaluation(evaluation.pk)
             return redirect("evaluation", evaluation.pk)
-    own = Session.objects.filter(project=project, pk__in=sessions[:MAX_EVALUATED]).only("title")
+    own_sessions = Session.objects.filter(project=project, pk__in=sessions[:MAX_EVALUATED]).only("title")
     context = {
         "sessions": sessions,
-        "titled": list(own),
+        "titled": list(own_sessions),
         "policies": [(name, _is_chosen(request, name)) for name in POLICIES],
         "budgets": request.POST.get("budgets") or ", ".join(map(str, DEFAULT_BUDGETS)),
         "model": request.POST.get("model", ""),
@@ -61,8 +61,8 @@ def new_evaluation(request: PersonRequest) -> HttpResponse:
 def evaluations(request: PersonRequest) -> HttpResponse:
     """The project's newest evaluations."""
     project = current_project(request, projects(request))
-    found = Evaluation.objects.filter(project=project).with_counts().order_by("-id")
-    return _page(request, project, "evaluation/list.html", {"evaluations": found[:PAGE]})
+    rows = Evaluation.objects.filter(project=project).with_counts().order_by("-id")
+    return _page(request, project, "evaluation/list.html", {"evaluations": rows[:PAGE]})
 
 
 @signed_in
@@ -83,15 +83,15 @@ def cancel(request: PersonRequest, evaluation_id: UUID) -> HttpResponse:
 @require_POST
 def use(request: PersonRequest, evaluation_id: UUID) -> HttpResponse:
     """Makes ``choice`` the settings of ``session``, or saves it as a What if under ``name``."""
-    shown = _find(request, evaluation_id)
-    choice = _choice(shown, request.POST.get("choice", ""))
+    evaluation = _find(request, evaluation_id)
+    choice = _choice(evaluation, request.POST.get("choice", ""))
     if "session" in request.POST:
         session = find_session(request, _sessions(request)[0])
         change_session(session.project, session.pk, {"settings": choice._asdict()}, actor=actor(request))
         return redirect("session-settings", session.pk)
     options = WhatIfOptions(policy=choice.policy, max_tokens=choice.max_tokens)
-    save_what_if(shown.project, request.POST.get("name", ""), options, actor=actor(request))
-    return _shown(request, shown, saved=choice)
+    save_what_if(evaluation.project, request.POST.get("name", ""), options, actor=actor(request))
+    return _shown(request, evaluation, saved=choice)
 
 
 def _shown(request: PersonRequest, evaluation: Evaluation, saved: Choice | None = None) -> HttpResponse:
@@ -122,10 +122,12 @@ def _page(
 
 
 def _find(request: PersonRequest, id: UUID) -> Evaluation:
-    found = Evaluation.objects.filter(pk=id, project__members=request.user).select_related("project").first()
-    if found is None:
+    evaluation = (
+        Evaluation.objects.filter(pk=id, project__members=request.user).select_related("project").first()
+    )
+    if evaluation is None:
         raise NotFound(f"There is no evaluation {id}.")
-    return found
+    return evaluation
 
 
 def _choice(evaluation: Evaluation, key: str) -> Choice:

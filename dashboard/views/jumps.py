@@ -18,7 +18,7 @@ from historyapp.core.errors import NotFound
 def jump(request: PersonRequest, session_id: UUID) -> HttpResponse:
     """Redirects from a step to the one that ``to`` names; for scripts: that step as JSON.
 
-    With ``to=next-turn`` scripts get when the turn of the step ended, too, in milliseconds since 1970.
+    For ``to=next-turn``, the JSON also has the end of the step's turn, in milliseconds since 1970.
 
     Raises:
         NotFound: without scripts, when there is no such step.
@@ -45,7 +45,7 @@ def jump(request: PersonRequest, session_id: UUID) -> HttpResponse:
 @signed_in
 @require_safe
 def replay_times(request: PersonRequest, session_id: UUID) -> HttpResponse:
-    """How much time a replay has left at some steps; see :class:`dashboard.pace.ReplayTime`."""
+    """The remaining time of a replay at some steps; see :class:`dashboard.pace.ReplayTime`."""
     location = find_location(request, session_id)
     if not request.htmx:
         return redirect(location.address)

@@ -16,7 +16,7 @@ from historyapp.services.notes import delete_note, put_note
 @signed_in
 @require_POST
 def note(request: PersonRequest, session_id: UUID, number: int) -> HttpResponse:
-    """Saves the ``text`` as the step's note, or with ``delete`` removes it. Without htmx: to the step."""
+    """Saves ``text`` as the step's note, or removes it (``delete``). Without htmx: redirects to the step."""
     location = find_location(request, session_id, number)
     session, step, as_of = location.session, location.step, location.as_of
     if "delete" in request.POST:

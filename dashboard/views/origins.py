@@ -31,7 +31,7 @@ def origins(request: PersonRequest, session_id: UUID, number: int) -> HttpRespon
 @signed_in
 @require_safe
 def origin_places(request: PersonRequest, session_id: UUID, number: int) -> HttpResponse:
-    """Every place of the name ``name`` up to a step; of many places the newest."""
+    """Every place of the name ``name`` up to a step; only the newest if there are many."""
     location = find_location(request, session_id, number)
     index_names_of(location.history)
     name = clean(request.GET.get("name", ""))[:MAX_IDENTIFIER]
@@ -42,7 +42,7 @@ def origin_places(request: PersonRequest, session_id: UUID, number: int) -> Http
 @signed_in
 @require_POST
 def index_names(request: PersonRequest, session_id: UUID) -> HttpResponse:
-    """Makes the index of names, or asks a worker for it. Leads back to the overview."""
+    """Builds the index of names, or lets a worker build it. Redirects to the overview."""
     location = find_location(request, session_id)
     index_names_of(location.history)
     return redirect("overview", session_id)

@@ -17,7 +17,7 @@ NEWEST, AT_ONCE = 20, 50
 
 
 def show_recorded(location: Location) -> dict[str, Any]:
-    """What the panel shows of the request that led to the step."""
+    """The context of the panel for the request that led to the step."""
     if not location.step:
         return {"recorded": None}
     request = recorded_request(location.history, location.step)

@@ -77,7 +77,7 @@ def compared_contexts(request: PersonRequest) -> HttpResponse:
 
 
 def _compare_moment(request: PersonRequest, texts: list[str]) -> HttpResponse:
-    """To the comparison of a session as it was after a step with the session as it is."""
+    """Redirects to the comparison of a session after a step with the current session."""
     session, step = _session_of(request, texts), request.GET["after_step"].strip()
     if session is None:
         return _form(request, texts, "Choose a session to compare with one of its earlier steps.", status=422)
@@ -122,7 +122,7 @@ def _rows(comparison: RunComparison, at: str) -> dict[str, object]:
 
 
 def _later_rows(comparison: RunComparison, at: str) -> dict[str, object]:
-    """Rows that lie beyond the steps that were aligned at once."""
+    """Rows beyond the steps that were aligned at once."""
     place, (a, b) = read_place(at), (comparison.a.history, comparison.b.history)
     if place is None or not (1 <= place.a <= a.steps + 1 and 1 <= place.b <= b.steps + 1):
         raise Invalid("at is not a pair of steps of these runs. Open the comparison again.")
@@ -130,7 +130,7 @@ def _later_rows(comparison: RunComparison, at: str) -> dict[str, object]:
 
 
 def _form(request: PersonRequest, texts: list[str], refusal: str = "", status: int = 200) -> HttpResponse:
-    """The form, with runs that a person is likely to compare with the given session."""
+    """The form, with likely candidates for a comparison with the session."""
     own_projects = projects(request)
     session = _session_of(request, texts)
     context = {
@@ -146,7 +146,7 @@ def _form(request: PersonRequest, texts: list[str], refusal: str = "", status: i
 
 
 def _session_of(request: PersonRequest, texts: list[str]) -> Session | None:
-    """The session of the run that is given."""
+    """The session of the first valid reference, or None."""
     for name, text in zip("ab", texts, strict=True):
         if text:
             try:

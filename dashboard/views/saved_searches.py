@@ -17,7 +17,7 @@ from historyapp.services.search.saved import delete_search, rename_search, save_
 @signed_in
 @require_http_methods(["GET", "HEAD", "POST"])
 def saved_searches(request: PersonRequest) -> HttpResponse:
-    """The list. POST saves the query ``q`` as ``name`` and leads back to its results."""
+    """The list. POST saves the query ``q`` as ``name`` and redirects to its results."""
     if request.method != "POST":
         return _page(request)
     project = current_project(request, projects(request))
@@ -32,7 +32,7 @@ def saved_searches(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_POST
 def saved_search(request: PersonRequest, search_id: UUID) -> HttpResponse:
-    """Renames it to ``name``, or with ``delete`` deletes it. To the list."""
+    """Renames a search to ``name``, or with ``delete`` deletes it. Redirects to the list."""
     project = current_project(request, projects(request))
     try:
         if "delete" in request.POST:

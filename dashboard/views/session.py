@@ -93,7 +93,7 @@ def _searched_to(request: PersonRequest) -> int:
 @signed_in
 @require_safe
 def timeline(request: PersonRequest, session_id: UUID) -> HttpResponse:
-    """The timeline drawn in another way, with its legend and its choices."""
+    """The timeline with other choices, and its legend."""
     location = find_location(request, session_id)
     if not request.htmx:
         return redirect(location.address)
@@ -104,7 +104,7 @@ def timeline(request: PersonRequest, session_id: UUID) -> HttpResponse:
 @signed_in
 @require_safe
 def find(request: PersonRequest, session_id: UUID) -> HttpResponse:
-    """Which steps have a text."""
+    """The steps that contain the search text."""
     location = find_location(request, session_id)
     if not request.htmx:
         return redirect(location.address)
@@ -182,8 +182,8 @@ def take(request: PersonRequest, session_id: UUID, position: int) -> HttpRespons
 def news(request: PersonRequest, session_id: UUID) -> HttpResponse:
     """The changes of a session's page since ``revision``; 204 if there are none.
 
-    The page has the playhead at ``step`` and shows ``steps`` steps; the newest of them may have changed;
-    its reader has seen ``seen`` of them. Without htmx: the page with the playhead at the newest step.
+    The page has the playhead at ``step`` and shows ``steps`` steps, of which the newest may have changed. The
+    reader has seen ``seen`` of them. Without htmx: the page with the playhead at the newest step.
     """
     session = find_session(request, session_id)
     if request.htmx and request.GET.get("revision") == str(session.revision):

@@ -94,7 +94,7 @@ def _listed(filters: SessionFilters, project: UUID) -> SessionQuerySet:
 @signed_in
 @require_safe
 def folded_sessions(request: PersonRequest, session_id: UUID) -> HttpResponse:
-    """A session's row, opened: those of its forks and sub-agents follow it."""
+    """The rows of a session's forks and sub-agents, which follow its own row."""
     parent = find_session(request, session_id)
     choice, filters = choice_of(request.user), SessionFilters(parent=parent.pk)
     listed = _listed(filters, parent.project_id)
@@ -113,7 +113,7 @@ def folded_sessions(request: PersonRequest, session_id: UUID) -> HttpResponse:
 @signed_in
 @require_POST
 def keep_columns(request: PersonRequest) -> HttpResponse:
-    """Keeps the person's columns and order, and leads back to the list."""
+    """Saves the person's columns and order, and redirects to the list."""
     columns = [name for name in request.POST.getlist("column") if name in COLUMNS]
     keep_list_preference(request.user, columns, Order.parse(request.POST.get("order", "")))
     filters = SessionFilters.read(QueryDict(request.POST.get("filters", "")[:2000]))

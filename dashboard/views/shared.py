@@ -1,8 +1,8 @@
-"""Share links: the session page for people without an account, at addresses of the link's own.
+"""Share links: the session page for people without an account, below the address of the link.
 
 The views of the session page answer requests below ``/s/<token>/``. The link determines the session,
 its position and what is hidden. While they run, the link is the prefix of all addresses, and
-``dashboard/shared_urls.py`` has the only pages that templates can lead to.
+``dashboard/shared_urls.py`` has all pages that templates can link to.
 """
 
 from typing import cast
@@ -22,7 +22,7 @@ from historyapp.services.shares import find_share, note_opening
 
 URLS = "dashboard.shared_urls"
 NEEDS_INPUTS = frozenset(("raw",))
-"""Pages that only links with inputs have: raw entries hold feedback and metadata."""
+"""Pages that only links with inputs have, because raw entries contain feedback and metadata."""
 
 
 @require_safe

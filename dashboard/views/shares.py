@@ -1,4 +1,4 @@
-"""Making, listing and revoking the share links of a session."""
+"""Creating, listing and revoking the share links of a session."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -24,9 +24,9 @@ NEW = "new_share"
 @signed_in
 @require_http_methods(["GET", "HEAD", "POST"])
 def shares(request: PersonRequest, session_id: UUID) -> HttpResponse:
-    """The form and the list of links; POST makes a link, whose address the page then shows once."""
+    """The form and the list of links; POST creates a link, whose address the page then shows once."""
     if request.method == "POST":
-        return _make(request, session_id)
+        return _create(request, session_id)
     location = find_location(request, session_id)
     session = location.session
     context = {
@@ -56,7 +56,7 @@ def revoke(request: PersonRequest, session_id: UUID, share_id: UUID) -> HttpResp
     return redirect("shares", session.pk)
 
 
-def _make(request: PersonRequest, session_id: UUID) -> HttpResponse:
+def _create(request: PersonRequest, session_id: UUID) -> HttpResponse:
     location = find_location(request, session_id, read_number(request.POST, "step"))
     days = read_number(request.POST, "days")
     days = DEFAULT_DAYS if days is None else days

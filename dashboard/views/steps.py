@@ -81,7 +81,7 @@ def block(request: PersonRequest, session_id: UUID, number: int, key: str) -> Ht
 def whole_text(request: PersonRequest, session_id: UUID, number: int, key: str) -> HttpResponse:
     """A text of a step on a page of its own, in parts, with a search in it.
 
-    ``q`` is the text to find, ``from`` how many found lines to skip, ``start`` where the text begins.
+    ``q`` is the text to find, ``from`` the number of matching lines to skip, ``start`` the first character.
     """
     location = find_location(request, session_id, number)
     block = _find_block(location, key)

@@ -42,7 +42,7 @@ _SHOWN_ONCE = "webhook_secret"
 @signed_in
 @require_http_methods(["GET", "HEAD", "POST"])
 def webhooks(request: PersonRequest) -> HttpResponse:
-    """The webhooks of the chosen project, and a form for another one; POST makes it."""
+    """The webhooks of the chosen project, and the form for a new one; POST creates it."""
     project = current_project(request, projects(request))
     _check_owner(request, project)
     form, refusal = WebhookForm(events=EVENTS), ""
@@ -70,7 +70,7 @@ def webhooks(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "HEAD", "POST"])
 def webhook(request: PersonRequest, webhook_id: UUID) -> HttpResponse:
-    """One webhook with its deliveries, for htmx these alone; POST changes its address and events."""
+    """One webhook with its deliveries, for htmx only the deliveries; POST changes its address and events."""
     row = _find(request, webhook_id)
     form, refusal = WebhookForm(row.url, row.description, row.selected_events), ""
     if request.method == "POST":
@@ -102,12 +102,12 @@ def _deliveries(request: PersonRequest, row: Webhook) -> dict[str, Any]:
     page = deliveries[:PAGE]
     now, is_active = timezone.now(), row.state == Webhook.State.ACTIVE
     return {
-        "deliveries": [(each, next_attempt(each)) for each in page],
+        "deliveries": [(delivery, next_attempt(delivery)) for delivery in page],
         "older": page[-1].pk if len(deliveries) > PAGE else None,
         "only": state,
         "is_first_page": before is None,
         # A delivery that is tried within seconds appears on the page after the attempt.
-        "is_under_way": is_active and any(_is_soon(each, now) for each in page),
+        "is_under_way": is_active and any(_is_soon(delivery, now) for delivery in page),
     }
 
 
@@ -129,7 +129,7 @@ def switch_webhook(request: PersonRequest, webhook_id: UUID) -> HttpResponse:
 @signed_in
 @require_POST
 def test_webhook(request: PersonRequest, webhook_id: UUID) -> HttpResponse:
-    """Sends a test event, and leads to its delivery."""
+    """Sends a test event, and redirects to its delivery."""
     row = _find(request, webhook_id)
     sent = send_test(row.project, row.pk, actor=actor(request))
     return redirect("webhook-delivery", row.pk, sent.message)
@@ -138,7 +138,7 @@ def test_webhook(request: PersonRequest, webhook_id: UUID) -> HttpResponse:
 @signed_in
 @require_POST
 def rotate_webhook(request: PersonRequest, webhook_id: UUID) -> HttpResponse:
-    """Gives a webhook another secret, and shows it once."""
+    """Gives a webhook a new secret, and shows it once."""
     row = _find(request, webhook_id)
     return _show_secret(request, rotate_secret(row.project, row.pk, actor=actor(request)))
 
@@ -146,7 +146,7 @@ def rotate_webhook(request: PersonRequest, webhook_id: UUID) -> HttpResponse:
 @signed_in
 @require_POST
 def remove_webhook(request: PersonRequest, webhook_id: UUID) -> HttpResponse:
-    """Deletes a webhook, and leads to the list."""
+    """Deletes a webhook, and redirects to the list."""
     row = _find(request, webhook_id)
     delete_webhook(row.project, row.pk, actor=actor(request))
     return redirect("webhooks")

@@ -15,7 +15,7 @@ from historyapp.services.what_ifs import delete_what_if, find_what_if, save_what
 @signed_in
 @require_POST
 def save(request: PersonRequest, session_id: UUID) -> HttpResponse:
-    """Saves the options in the address as ``name``, and goes back to the panel."""
+    """Saves the options in the address as ``name``, and redirects to the panel."""
     location = find_location(request, session_id)
     form = read_context_form(location, request.GET)
     project = location.session.project

@@ -95,7 +95,7 @@ def test_a_span_of_days_replaces_a_preset(alice: Client) -> None:
             "to is 2026-02-01, which is before from, 2026-02-02. Swap them.",
         ),
         ("failures=maybe", "failures must be one of with, without"),
-        ("&".join(f"tag=t{n}" for n in range(21)), "tag is given 21 times. Choose at most 20."),
+        ("&".join(f"tag=t{n}" for n in range(21)), "tag has 21 values. Use at most 20."),
     ],
 )
 def test_a_wrong_filter_says_what_it_may_be(alice: Client, query: str, detail: str) -> None:

@@ -13,14 +13,14 @@ from django.db import connection
 from django.test import Client
 from pytest_django import Settings
 
-from dashboard.forms.password import PER_NAME, _limiter, forget_failures
+from dashboard.forms.password import PER_NAME, _limiter, reset_failures
 from historyapp.services.keys import create_sign_in_link
 from tests.dashboard.pages import html, text
 
 
 @pytest.fixture(autouse=True)
 def _no_attempt_has_failed() -> None:
-    forget_failures()
+    reset_failures()
 
 
 @pytest.fixture
