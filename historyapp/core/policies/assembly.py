@@ -1,4 +1,4 @@
-"""Puts a context together: counts the tokens of each part, keeps to the budget, and writes the manifest."""
+"""Builds a context: counts the tokens of each part, keeps to the budget, and writes the manifest."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -80,7 +80,7 @@ class Assembly:
         return ContextPart(unit_position(unit), content, rendered, segment, is_whole=is_whole, blocks=blocks)
 
     def bare_part(self, episode: Episode) -> ContextPart:
-        """A step in full that is never to have reasoning."""
+        """A step in full, to which no reasoning is added later."""
         return self.part(episode, without_reasoning(episode) if self.extras.keeps_all_reasoning else None)
 
     def take(self, part: ContextPart) -> bool:
@@ -118,7 +118,7 @@ class Assembly:
     def fill(self, parts: Iterator[ContextPart], past: Past, *, patience: int = 0) -> bool:
         """Pins the first part and adds those of the others that fit. Returns whether all of them fit.
 
-        ``patience``: how many parts that do not fit are listed and skipped; the next one ends it.
+        ``patience``: the number of parts that are skipped if they do not fit; the next one ends the filling.
 
         Raises:
             Invalid: when the first one does not fit.

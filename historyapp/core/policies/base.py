@@ -36,7 +36,7 @@ class Origin(NamedTuple):
     """The request in which an output was made."""
 
     sha256: str = ""
-    """Of its canonical bytes without cache breakpoints; empty if it was everything live before the output."""
+    """A digest of its canonical bytes without cache breakpoints; empty if it had everything live before."""
     change: str = ""
     """Why its reasoning cannot be sent again, if that is known without the bytes."""
     is_other_model: bool = False
@@ -76,8 +76,8 @@ class Past(Protocol):
         ...
 
     def summaries_newest_first(self, before: int) -> Iterator[SummaryLike]:
-        """The applicable summaries that end before a position, the latest end first. Of two with one end,
-        the one of the higher level comes first."""
+        """The applicable summaries that end before a position, the latest end first. If two end
+        at the same position, the one of the higher level comes first."""
         ...
 
     def origins(self, outputs: Sequence[int], format: str, model: str) -> Mapping[int, Origin]:
@@ -107,7 +107,7 @@ class StepOutline(NamedTuple):
     status: Status
     excerpt: Excerpt
     summary: ExcerptLine | None = None
-    """The summary of just this step, if there is one."""
+    """The summary of this step only, if there is one."""
     digest: RangeSummary | None = None
     """The summary of several steps that end with this one, if there is one."""
 

@@ -60,7 +60,9 @@ class _Clipper:
         self.turn, self.number, self.meter = turn, number, meter
         self.calls = len(turn.output.tool_calls)
         output = None if self.calls else turn.output
-        results = [reported_text(one, output) if output else returned_text(one) for one in turn.results]
+        results = [
+            reported_text(result, output) if output else returned_text(result) for result in turn.results
+        ]
         self.received = [*results, *turn.remarks]
         self.sizes = [meter.text(text) for text in self.received]
 
@@ -190,7 +192,7 @@ def lines_best_first(text: str) -> Iterator[tuple[int, str]]:
     """Lines with their indexes. The first line of the text comes first, because it often names the content.
 
     If the text is longer than the part that is ranked, the last line comes next, and the rest follows from
-    the end, which often holds the outcome. Lines are ranked only when the second one is asked for.
+    the end, which often holds the outcome. Lines are ranked only when the second one is requested.
     """
     parts = list(enumerate(split_lines(text.rstrip())))
     yield parts[0]

@@ -41,12 +41,12 @@ class NotesCut(NamedTuple):
     start: int
     """Index of the first step that stayed among the messages."""
     room: int
-    """Tokens for the notes that it adds."""
+    """Tokens for the notes that the cut adds."""
 
 
 class CutPlan(NamedTuple):
     start: int
-    """Index of the first step that is given as messages."""
+    """Index of the first step that is sent as messages."""
     cuts: tuple[NotesCut, ...]
     """The cuts since all notes were last chosen again, including that one; empty while everything fits in
     full."""
