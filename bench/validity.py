@@ -25,7 +25,7 @@ from historyapp.core.policies import POLICIES
 from historyapp.core.policies.base import RequestExtras
 from historyapp.core.settings import SessionSettings
 from historyapp.core.tokens import count_tokens
-from tests.core.entries import told
+from tests.core.entries import session_of
 from tests.core.formats.refusals import Refused
 from tests.core.formats.validators import validate
 from tests.core.policies.past import MemoryPast, Summary
@@ -44,7 +44,7 @@ def sessions(folder: Path) -> list[list[Entry]]:
         with path.open("rb") as stream:
             source = Source(path.name, stream, str(path.parent))
             try:
-                entries = told(detect(source).read(source))
+                entries = session_of(detect(source).read(source))
             except UnreadableTranscript:
                 continue
         if entries:

@@ -51,7 +51,7 @@ def session(*bodies: Body) -> list[Entry]:
     return [entry(position, body) for position, body in enumerate(bodies, start=1)]
 
 
-def told(operations: Iterable[Operation]) -> list[Entry]:
+def session_of(operations: Iterable[Operation]) -> list[Entry]:
     """The entries that an importer found in a file, as one session without its rewinds."""
     return session(*(op.draft.body for op in operations if isinstance(op, Append)))
 
@@ -61,8 +61,8 @@ def calls(*ids: str, name: str = "look", **fields: Any) -> ModelOutput:
 
 
 def result(id: str | None = None, outputs: Any = "here", **fields: Any) -> ToolResults:
-    given = {"status": "success", "outputs": outputs, **fields}
-    return ToolResults(results=(ToolResult(tool_call_id=id, **given),))
+    values = {"status": "success", "outputs": outputs, **fields}
+    return ToolResults(results=(ToolResult(tool_call_id=id, **values),))
 
 
 _WRITTEN = st.text(st.characters(), max_size=6)

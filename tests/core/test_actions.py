@@ -75,8 +75,8 @@ def test_thoughts_in_a_model_of_the_agents_own_are_kept() -> None:
 
 
 def test_what_is_given_is_not_overridden() -> None:
-    given = ModelOutput(text="mine", tool_calls=(ToolCall(id="x", name="mine"),), raw_message=RAW)
-    assert with_raw_message_fields(given) == given
+    output = ModelOutput(text="mine", tool_calls=(ToolCall(id="x", name="mine"),), raw_message=RAW)
+    assert with_raw_message_fields(output) == output
 
 
 @pytest.mark.parametrize(

@@ -39,10 +39,10 @@ def test_a_turn_costs_its_text_its_call_and_its_result() -> None:
 
 @EVERY
 def test_what_is_put_together_costs_what_its_parts_cost(format: str) -> None:
-    found = of(format, ModelInput(content="hi"), OUTPUT, ToolResults(results=(RESULT,)))
+    built = of(format, ModelInput(content="hi"), OUTPUT, ToolResults(results=(RESULT,)))
     meter = RequestMeter(format, factor=1.25)
-    parts = sum(meter.write(each).tokens for each in (InputMessage(1, "hi"), Turn(2, OUTPUT, (RESULT,))))
-    assert meter.total(FORMATS[format].request(found)) == parts + meter.added(found)
+    parts = sum(meter.write(part).tokens for part in (InputMessage(1, "hi"), Turn(2, OUTPUT, (RESULT,))))
+    assert meter.total(FORMATS[format].request(built)) == parts + meter.added(built)
 
 
 @EVERY

@@ -121,34 +121,34 @@ def test_a_text_that_fits_is_left_as_it_is() -> None:
 
 def test_a_long_text_is_summarised_chunk_by_chunk_and_combined() -> None:
     model = Summariser(0.05)
-    found = summarise_long(PROSE, 5_000, model, cut, READING)
-    assert found == "\n\n".join(model(chunk) for chunk in list(model.asked))
-    assert count_tokens(found) <= 5_000
+    summary = summarise_long(PROSE, 5_000, model, cut, READING)
+    assert summary == "\n\n".join(model(chunk) for chunk in list(model.asked))
+    assert count_tokens(summary) <= 5_000
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 1.0, 3.0])
 @pytest.mark.parametrize("limit", [1, 7, 300, 20_000])
 def test_condensing_ends_within_its_calls_whatever_the_answers(share: float, limit: int) -> None:
     model = Summariser(share)
-    found = summarise_long(PROSE, limit, model, cut, READING)
+    summary = summarise_long(PROSE, limit, model, cut, READING)
     assert len(model.asked) <= MAX_CALLS
     assert all(count_tokens(chunk) <= limit or len(chunk) == 1 for chunk in model.asked)
-    assert count_tokens(found) <= limit or len(found) == 1
+    assert count_tokens(summary) <= limit or len(summary) == 1
 
 
 @given(TEXTS, st.integers(1, 40), st.floats(0, 2))
 def test_condensing_any_text_ends_within_its_calls(text: str, limit: int, share: float) -> None:
     model = Summariser(share)
-    found = summarise_long(text, limit, model, cut, READING)
+    summary = summarise_long(text, limit, model, cut, READING)
     assert len(model.asked) <= MAX_CALLS
-    assert count_tokens(found) <= limit or len(found) == 1
+    assert count_tokens(summary) <= limit or len(summary) == 1
 
 
 def test_two_million_characters_are_condensed_in_seconds() -> None:
     text = "Das ist 🦄 ein Satz。" * 130_000
     model = Summariser(0.01)
     started = process_time()
-    found = summarise_long(text, 2_000, model, cut, READING)
+    summary = summarise_long(text, 2_000, model, cut, READING)
     assert process_time() - started < 20
     assert len(model.asked) <= MAX_CALLS
-    assert count_tokens(found) <= 2_000
+    assert count_tokens(summary) <= 2_000

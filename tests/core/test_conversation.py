@@ -106,15 +106,15 @@ def test_logs_are_left_out() -> None:
 
 @given(LIVE)
 def test_every_output_is_told_once_with_a_result_for_each_call(entries: list[Entry]) -> None:
-    told = list(conversation_parts(entries))
+    parts = list(conversation_parts(entries))
     outputs = [entry.body for entry in entries if isinstance(entry.body, ModelOutput)]
-    found = [item for item in told if isinstance(item, Turn)]
-    assert [turn.output for turn in found] == outputs
-    for turn in found:
+    turns = [item for item in parts if isinstance(item, Turn)]
+    assert [turn.output for turn in turns] == outputs
+    for turn in turns:
         assert len(turn.results) == (len(turn.output.tool_calls) or bool(turn.output.use_tool))
     inputs = [entry.body.content for entry in entries if isinstance(entry.body, ModelInput)]
     positions = {entry.position for entry in entries if isinstance(entry.body, ModelInput)}
-    asides = [item for item in told if isinstance(item, InputMessage) and item.position in positions]
+    asides = [item for item in parts if isinstance(item, InputMessage) and item.position in positions]
     assert [aside.content for aside in asides] == inputs
 
 

@@ -37,18 +37,18 @@ def excerpt(episode: Episode) -> Excerpt:
 
 
 def test_it_holds_the_call_its_names_and_the_telling_lines() -> None:
-    found = excerpt(step("plain words\ndef load_all(self):\n    return self.cache_dir\n"))
-    assert found.call == "read_file: src/a_b.py"
-    assert found.names == ("src/a_b.py",)
-    assert [line.text for line in found.lines] == ["def load_all(self):", "    return self.cache_dir"]
-    assert found.lines[1].names == ("self.cache_dir",)
-    assert found.lines[0].tokens == count_tokens("def load_all(self):")
-    assert (found.output_tokens, found.result_tokens, found.result_names) == (10, 20, 2)
+    built = excerpt(step("plain words\ndef load_all(self):\n    return self.cache_dir\n"))
+    assert built.call == "read_file: src/a_b.py"
+    assert built.names == ("src/a_b.py",)
+    assert [line.text for line in built.lines] == ["def load_all(self):", "    return self.cache_dir"]
+    assert built.lines[1].names == ("self.cache_dir",)
+    assert built.lines[0].tokens == count_tokens("def load_all(self):")
+    assert (built.output_tokens, built.result_tokens, built.result_names) == (10, 20, 2)
 
 
 def test_a_line_that_only_repeats_is_not_kept() -> None:
-    found = excerpt(step("see a_b.py\nagain a_b.py\nand c_d.py"))
-    assert [line.text for line in found.lines] == ["see a_b.py", "and c_d.py"]
+    built = excerpt(step("see a_b.py\nagain a_b.py\nand c_d.py"))
+    assert [line.text for line in built.lines] == ["see a_b.py", "and c_d.py"]
 
 
 def test_a_failure_is_kept_though_it_names_nothing() -> None:
@@ -69,10 +69,10 @@ def test_an_action_written_as_text_and_an_answer_have_excerpts_too() -> None:
 )
 def test_it_is_bounded_whatever_the_size(unit: str) -> None:
     huge = "".join(unit.format(n, n) for n in range(30_000))
-    found = excerpt(step(huge, {"content": huge}))
-    assert len(found.call) <= 240
-    assert sum(len(line.text) for line in found.lines) <= 1200
-    assert len(dump_json(found.dump())) < 9000
+    built = excerpt(step(huge, {"content": huge}))
+    assert len(built.call) <= 240
+    assert sum(len(line.text) for line in built.lines) <= 1200
+    assert len(dump_json(built.dump())) < 9000
 
 
 @given(ANY_TEXT, ANY_TEXT, st.sampled_from(["success", "error", "interrupted_by_human", "skipped"]))
@@ -82,9 +82,9 @@ def test_it_comes_back_from_storage_as_it_was(result: str, argument: str, status
         ModelOutput(tool_calls=(ToolCall(id="1", name=argument, arguments={"x": argument}),)),
         ToolResults(results=(answer,)),
     ]
-    found = excerpt(next(group_episodes(Entry(n, body, NOW) for n, body in enumerate(bodies, 1))))
-    assert Excerpt.load(found.dump()) == found
-    dump_json(found.dump())
+    built = excerpt(next(group_episodes(Entry(n, body, NOW) for n, body in enumerate(bodies, 1))))
+    assert Excerpt.load(built.dump()) == built
+    dump_json(built.dump())
 
 
 def test_nothing_stored_is_an_empty_excerpt() -> None:
@@ -110,27 +110,27 @@ def test_one_line_is_the_beginning_without_breaks() -> None:
 
 def answered(*outputs: str) -> Excerpt:
     """The excerpt of a step whose results came one after another. Each has two tokens."""
-    found = begin_excerpt(ModelOutput(tool_calls=(ToolCall(id="1", name="ls"),)), 10)
+    built = begin_excerpt(ModelOutput(tool_calls=(ToolCall(id="1", name="ls"),)), 10)
     for output in outputs:
-        found = continue_excerpt(found, [ToolResult(status="success", outputs=output)], 2)
-    return found
+        built = continue_excerpt(built, [ToolResult(status="success", outputs=output)], 2)
+    return built
 
 
 def test_results_that_come_one_by_one_add_what_is_new() -> None:
-    found = answered("see a_b.py", "again a_b.py\nand c_d.py")
-    assert [line.text for line in found.lines] == ["see a_b.py", "and c_d.py"]
-    assert (found.result_names, found.output_tokens, found.result_tokens) == (2, 10, 4)
+    built = answered("see a_b.py", "again a_b.py\nand c_d.py")
+    assert [line.text for line in built.lines] == ["see a_b.py", "and c_d.py"]
+    assert (built.result_names, built.output_tokens, built.result_tokens) == (2, 10, 4)
 
 
 def test_lines_of_a_later_result_replace_earlier_ones_that_tell_less() -> None:
     dull = "\n".join(f"{'plain words ' * 12} name_{n}" for n in range(8))
-    found = answered(dull, "\n".join(f"KeyError: lookup_{n}" for n in range(20)))
-    texts = [line.text for line in found.lines]
+    built = answered(dull, "\n".join(f"KeyError: lookup_{n}" for n in range(20)))
+    texts = [line.text for line in built.lines]
     assert sum(map(len, texts)) <= 1200
     assert [text for text in texts if text.startswith("KeyError")] == [
         f"KeyError: lookup_{n}" for n in range(20)
     ]
-    assert any("name_" in name for name in found.others)
+    assert any("name_" in name for name in built.others)
 
 
 @given(st.lists(ANY_TEXT, max_size=4))

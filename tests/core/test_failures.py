@@ -15,13 +15,13 @@ TRACEBACK = (
 PYTEST = "tests/a.py F.\n=========== 1 failed, 1 passed in 0.12s ===========\n"
 
 
-def found(outputs: Any, command: str = "run | tail", name: str = "bash") -> Finding | None:
+def finding_in(outputs: Any, command: str = "run | tail", name: str = "bash") -> Finding | None:
     arguments = {"command": command} if name == "bash" else {"path": command}
     return likely_failure(ToolResult(status="success", outputs=outputs), check_of(name, arguments))
 
 
 def rule(outputs: Any, command: str = "run | tail", name: str = "bash") -> str:
-    finding = found(outputs, command, name)
+    finding = finding_in(outputs, command, name)
     return finding.rule if finding else ""
 
 
@@ -118,7 +118,7 @@ def test_an_exit_code_of_0_speaks_for_the_last_command_alone() -> None:
 
 def test_a_program_that_shows_text_fails_by_its_own_words() -> None:
     line = "grep: src/Config.js: No such file or directory"
-    assert found(line, "grep -n x src/Config.js | head") == Finding("missing_file", line)
+    assert finding_in(line, "grep -n x src/Config.js | head") == Finding("missing_file", line)
 
 
 @pytest.mark.parametrize(
@@ -157,8 +157,8 @@ def test_only_what_was_reported_as_a_success_is_a_likely_failure(status: Any) ->
 
 
 def test_the_line_says_what_failed_in_at_most_200_characters() -> None:
-    assert found(TRACEBACK) == Finding("traceback", "ValueError: no {}")
-    long = found(TRACEBACK.replace("no {}", "x" * 5000))
+    assert finding_in(TRACEBACK) == Finding("traceback", "ValueError: no {}")
+    long = finding_in(TRACEBACK.replace("no {}", "x" * 5000))
     assert long
     assert len(long.line) == 200
 

@@ -13,7 +13,7 @@ ANTHROPIC = Price(input=1.0, output=8.0, cache_read=0.1, cache_write=1.25)
 UNCACHED = Price(input=1.0, output=8.0)
 
 
-def made(sizes: list[int], *, stable: int = 0, cut_cost: CutCost = NO_CUTS) -> Context:
+def context_of(sizes: list[int], *, stable: int = 0, cut_cost: CutCost = NO_CUTS) -> Context:
     """A context of messages with these tokens, without the first steps of its session."""
     segments = [Segment(source="step", step=number, tokens=size) for number, size in enumerate(sizes, 9)]
     manifest = Manifest(policy="budgeted", max_tokens=None, tokens=sum(sizes), segments=segments)
@@ -23,13 +23,13 @@ def made(sizes: list[int], *, stable: int = 0, cut_cost: CutCost = NO_CUTS) -> C
 
 
 def compared(context: Context, tokens: int, price: Price) -> FullHistory:
-    found = compare_with_full_history(context, tokens, 100, price)
-    assert found is not None
-    return found
+    comparison = compare_with_full_history(context, tokens, 100, price)
+    assert comparison is not None
+    return comparison
 
 
 def test_a_context_with_the_whole_history_is_not_compared() -> None:
-    context = made([100, 100])
+    context = context_of([100, 100])
     context.manifest.left_out.clear()
     assert compare_with_full_history(context, 200, 2, OPENAI) is None
     context.manifest.segments[0] = context.manifest.segments[0].model_copy(update={"form": "masked"})
@@ -37,29 +37,29 @@ def test_a_context_with_the_whole_history_is_not_compared() -> None:
 
 
 def test_the_cache_serves_all_of_the_history_but_a_step() -> None:
-    found = compared(made([8_000]), 100_000, OPENAI)
-    assert found.micros == round(0.1 * 98_944 + 1.0 * 1_056)  # 99,000 tokens in whole blocks of 128
-    assert found.context_micros == 8_000
+    comparison = compared(context_of([8_000]), 100_000, OPENAI)
+    assert comparison.micros == round(0.1 * 98_944 + 1.0 * 1_056)  # 99,000 tokens in whole blocks of 128
+    assert comparison.context_micros == 8_000
 
 
 def test_parts_that_stay_are_read_from_the_cache() -> None:
-    assert compared(made([6_400, 1_600], stable=1), 100_000, OPENAI).context_micros == 640 + 1_600
+    assert compared(context_of([6_400, 1_600], stable=1), 100_000, OPENAI).context_micros == 640 + 1_600
 
 
 def test_cuts_count_as_often_as_they_happen() -> None:
-    often = made([6_400, 1_600], stable=1, cut_cost=CutCost(5_120, 0.5))
+    often = context_of([6_400, 1_600], stable=1, cut_cost=CutCost(5_120, 0.5))
     assert compared(often, 100_000, OPENAI).context_micros == (640 + 1_600 + 128 + 6_720) / 2
 
 
 def test_a_history_that_is_too_short_for_a_cache_is_paid_in_full() -> None:
-    found = compare_with_full_history(made([64]), 89, 2, OPENAI)
-    assert found == FullHistory(tokens=89, micros=89, context_micros=64, break_even_tokens=64)
+    comparison = compare_with_full_history(context_of([64]), 89, 2, OPENAI)
+    assert comparison == FullHistory(tokens=89, micros=89, context_micros=64, break_even_tokens=64)
 
 
 @pytest.mark.parametrize("price", [OPENAI, ANTHROPIC, UNCACHED], ids=["openai", "anthropic", "uncached"])
 @pytest.mark.parametrize("size", [900, 8_000, 60_000])
 def test_below_the_break_even_the_full_history_costs_less(price: Price, size: int) -> None:
-    context = made([size // 2, size - size // 2], stable=1)
+    context = context_of([size // 2, size - size // 2], stable=1)
     tokens = compared(context, 1_000_000, price).break_even_tokens
 
     def cost(history: int) -> float:

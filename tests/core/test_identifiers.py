@@ -15,7 +15,7 @@ from historyapp.core.identifiers import (
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("see src/app/parser.py:41 for it", ["src/app/parser.py"]),
         ("ran ./tests/run.sh.", ["tests/run.sh"]),
@@ -34,8 +34,8 @@ from historyapp.core.identifiers import (
         ("عدّل src/app.py الآن", ["src/app.py"]),
     ],
 )
-def test_each_kind_is_found_whole(text: str, found: list[str]) -> None:
-    assert identifiers(text) == found
+def test_each_kind_is_found_whole(text: str, expected: list[str]) -> None:
+    assert identifiers(text) == expected
 
 
 @pytest.mark.parametrize(

@@ -32,10 +32,10 @@ def test_it_is_stored_without_its_kind_and_loaded_again(kind: str) -> None:
 
 @EVERY
 def test_an_export_can_be_imported(kind: str) -> None:
-    given = session(sample("model_output"), sample(kind))
-    text = "".join(PLAYHEAD_JSONL.write(ExportSession("s", given, created_at=given[0].created_at)))
+    entries = session(sample("model_output"), sample(kind))
+    text = "".join(PLAYHEAD_JSONL.write(ExportSession("s", entries, created_at=entries[0].created_at)))
     if kind != "rewind":  # which an importer tells as an operation
-        assert bodies(read(IMPORTERS["playhead_jsonl"], text)) == [each.body for each in given]
+        assert bodies(read(IMPORTERS["playhead_jsonl"], text)) == [entry.body for entry in entries]
 
 
 @EVERY

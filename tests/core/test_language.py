@@ -27,17 +27,17 @@ def same_model(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_the_statistical_model_finds_names_and_sentences_without_punctuation_rules() -> None:
-    found, note = load_language(STATISTICAL)
+    spacy_language, note = load_language(STATISTICAL)
     assert note == chunking_note(STATISTICAL) == ""
-    assert found.names("Ada Lovelace moved to London in 1835.") == ["Ada Lovelace", "London", "1835"]
+    assert spacy_language.names("Ada Lovelace moved to London in 1835.") == ["Ada Lovelace", "London", "1835"]
     text = "Dr. Smith arrived at 5 p.m. in Paris. He left early."
-    assert found.sentences(text) == ["Dr. Smith arrived at 5 p.m. in Paris.", " He left early."]
+    assert spacy_language.sentences(text) == ["Dr. Smith arrived at 5 p.m. in Paris.", " He left early."]
 
 
 def test_the_default_finds_the_package_of_the_extra(same_model: None) -> None:
-    found, note = load_language(ENGLISH)
+    spacy_language, note = load_language(ENGLISH)
     assert note == ""
-    assert found.names("She lives in London.") == ["London"]
+    assert spacy_language.names("She lives in London.") == ["London"]
 
 
 def test_the_installed_models_are_known_without_spacy() -> None:
@@ -55,9 +55,13 @@ def test_sentences_of_the_statistical_model_joined_are_the_text(text: str) -> No
 
 
 def test_a_model_that_is_not_installed_is_replaced_by_rules_and_a_note() -> None:
-    found, note = load_language(ENGLISH)
-    assert found.sentences("It failed. Why? Nobody knows!") == ["It failed.", " Why?", " Nobody knows!"]
-    assert found.names("Ada Lovelace lived in London.") == []
+    spacy_language, note = load_language(ENGLISH)
+    assert spacy_language.sentences("It failed. Why? Nobody knows!") == [
+        "It failed.",
+        " Why?",
+        " Nobody knows!",
+    ]
+    assert spacy_language.names("Ada Lovelace lived in London.") == []
     assert note.startswith("The spaCy model 'en_core_web_sm' is not installed. ")
 
 
@@ -74,9 +78,9 @@ def test_texts_for_a_model_that_are_cut_without_it_have_a_note_of_their_own() ->
     [("de_core_news_sm", "de"), ("zh_core_web_sm", "zh"), ("qq_none", "en"), ("", "en"), ("ja_core_x", "en")],
 )
 def test_the_rules_are_those_of_the_language_or_english_ones(name: str, code: str) -> None:
-    found, note = load_language(name)
+    spacy_language, note = load_language(name)
     assert f"the rules for '{code}'" in note
-    assert "".join(found.sentences("Ja. Nein.")) == "Ja. Nein."
+    assert "".join(spacy_language.sentences("Ja. Nein.")) == "Ja. Nein."
 
 
 @pytest.mark.parametrize("name", ["/etc", "../model", "django", "en_core_web_sm/..", "os"])
@@ -89,26 +93,26 @@ def test_only_installed_models_are_loaded_never_a_path(name: str, monkeypatch: p
 
 def test_a_model_is_loaded_once_by_many_threads() -> None:
     language._load.cache_clear()
-    found: list[tuple[SpacyLanguage, str]] = []
-    threads = [Thread(target=lambda: found.append(load_language(ENGLISH))) for _ in range(8)]
+    loaded: list[tuple[SpacyLanguage, str]] = []
+    threads = [Thread(target=lambda: loaded.append(load_language(ENGLISH))) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len({id(each) for each, _ in found}) == 1
+    assert len({id(each) for each, _ in loaded}) == 1
     assert language._load.cache_info().misses == 1
 
 
 def test_many_threads_may_read_at_once() -> None:
-    found, _ = load_language(ENGLISH)
+    spacy_language, _ = load_language(ENGLISH)
     text = "One word. Two words! " * 50
     read: list[str] = []
-    threads = [Thread(target=lambda: read.extend(found.sentences(text))) for _ in range(6)]
+    threads = [Thread(target=lambda: read.extend(spacy_language.sentences(text))) for _ in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(read) == 6 * len(found.sentences(text))
+    assert len(read) == 6 * len(spacy_language.sentences(text))
 
 
 def test_an_installed_model_finds_names_and_gets_sentence_rules_where_it_has_none(
@@ -121,11 +125,11 @@ def test_an_installed_model_finds_names_and_gets_sentence_rules_where_it_has_non
     monkeypatch.setattr(spacy.util, "is_package", lambda name: name == "en_model_test")
     monkeypatch.setattr(spacy, "load", lambda *_args, **_kwargs: model)
     language._load.cache_clear()
-    found, note = load_language("en_model_test")
+    spacy_language, note = load_language("en_model_test")
     language._load.cache_clear()
     assert note == ""
-    assert found.names("London is not Paris. London!") == ["London"]
-    assert found.sentences("London. Paris.") == ["London.", " Paris."]
+    assert spacy_language.names("London is not Paris. London!") == ["London"]
+    assert spacy_language.sentences("London. Paris.") == ["London.", " Paris."]
 
 
 def test_a_model_that_fails_to_load_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,10 +161,10 @@ def test_its_memory_does_not_grow_with_what_it_reads(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(language, "VOCABULARY_LIMIT", 10_000)
     pipeline = spacy.blank("en")
     pipeline.add_pipe("sentencizer")
-    found = SpacyLanguage(pipeline, has_names=False)
+    spacy_language = SpacyLanguage(pipeline, has_names=False)
     known = len(pipeline.vocab.strings)
     for number in range(200):
-        found.sentences(" ".join(f"word{number}x{i}" for i in range(100)))
+        spacy_language.sentences(" ".join(f"word{number}x{i}" for i in range(100)))
     assert len(pipeline.vocab.strings) < known + 3_000
 
 

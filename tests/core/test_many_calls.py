@@ -18,8 +18,8 @@ SECONDS = 5
 
 def step_of(ids: Sequence[str | None]) -> Episode:
     results = [ToolResult(tool_call_id=id, status="success", outputs=n) for n, id in enumerate(ids)]
-    made = calls(*(f"ä{n}" for n in range(MANY)))
-    return next(group_episodes(session(made, ToolResults(results=tuple(results)))))
+    output = calls(*(f"ä{n}" for n in range(MANY)))
+    return next(group_episodes(session(output, ToolResults(results=tuple(results)))))
 
 
 @pytest.mark.parametrize("named", [True, False])

@@ -22,16 +22,16 @@ def messages(max_tokens: int, full: int = 2) -> EpisodicMessages:
     return episodic_messages(MemoryPast(session(*bodies)), settings, count_tokens)
 
 
-def results(made: EpisodicMessages) -> list[str]:
-    return [message.content.split(" word")[0] for message in made.messages if message.role == "tool"]
+def results(history: EpisodicMessages) -> list[str]:
+    return [message.content.split(" word")[0] for message in history.messages if message.role == "tool"]
 
 
 def test_the_newest_steps_stay_where_they_alone_exceed_the_budget_and_the_manifest_says_so() -> None:
-    made = messages(50)
-    assert results(made) == ["result 3", "result 4"]
-    assert made.used > 50
-    assert made.manifest.notes == [
-        f"The newest 2 steps and the fixed parts take {made.used} tokens: more than the budget of 50."
+    history = messages(50)
+    assert results(history) == ["result 3", "result 4"]
+    assert history.used > 50
+    assert history.manifest.notes == [
+        f"The newest 2 steps and the fixed parts take {history.used} tokens: more than the budget of 50."
     ]
     assert messages(50, full=1).manifest.notes[0].startswith("The newest step and the fixed parts")
 
@@ -39,10 +39,10 @@ def test_the_newest_steps_stay_where_they_alone_exceed_the_budget_and_the_manife
 def test_a_budget_that_the_newest_steps_keep_is_never_exceeded_and_needs_no_note() -> None:
     enough = messages(50).used
     for budget in range(enough, enough + 120, 7):
-        made = messages(budget)
-        assert results(made) == ["result 3", "result 4"]
-        assert made.used <= budget
-        assert made.manifest.notes == []
+        history = messages(budget)
+        assert results(history) == ["result 3", "result 4"]
+        assert history.used <= budget
+        assert history.manifest.notes == []
 
 
 @pytest.mark.parametrize("full", [0, -3])

@@ -41,9 +41,9 @@ def test_the_places_of_a_name_follow_each_other_and_actions_stand_apart() -> Non
 
 @given(st.lists(PLACES, unique=True, max_size=600).map(sorted))
 def test_pages_give_back_their_places(places: list[int]) -> None:
-    found = [unpack_places(pack_places(page)) for page in pages(places)]
-    assert [place for page in found for place in page] == places
-    assert all(len(page) == PAGE_PLACES for page in found[:-1])
+    unpacked = [unpack_places(pack_places(page)) for page in pages(places)]
+    assert [place for page in unpacked for place in page] == places
+    assert all(len(page) == PAGE_PLACES for page in unpacked[:-1])
 
 
 def test_a_place_takes_few_bytes() -> None:

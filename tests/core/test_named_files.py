@@ -9,7 +9,7 @@ PATCH = "*** Begin Patch\n*** Update File: src/app.py\n@@\n-old\n+new docs/notes
 
 
 @pytest.mark.parametrize(
-    ("wanted", "expected"),
+    ("file", "expected"),
     [
         ("/home/a/src/app.py", True),
         ("/home/a", True),
@@ -21,8 +21,8 @@ PATCH = "*** Begin Patch\n*** Update File: src/app.py\n@@\n-old\n+new docs/notes
         ("lib", False),
     ],
 )
-def test_a_path_is_named_by_its_ends_and_by_whole_names(wanted: str, expected: bool) -> None:
-    assert is_named("/home/a/Src/App.py", wanted) is expected
+def test_a_path_is_named_by_its_ends_and_by_whole_names(file: str, expected: bool) -> None:
+    assert is_named("/home/a/Src/App.py", file) is expected
 
 
 def test_windows_paths_are_compared_with_slashes() -> None:

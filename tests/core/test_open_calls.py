@@ -32,10 +32,10 @@ class Counted(str):
 
 @given(IDS, st.lists(st.tuples(st.integers(0, 30), st.sampled_from("abcde"))))
 def test_any_value_stays_as_it_is_whatever_is_made_of_it(
-    ids: list[str], taken: list[tuple[int, str]]
+    ids: list[str], removals: list[tuple[int, str]]
 ) -> None:
     values = [(OpenCalls(ids), ids)]
-    for number, id in taken:
+    for number, id in removals:
         value, plain = values[number % len(values)]
         values.append((value.without(id), [other for other in plain if other != id]))
     for value, plain in values:

@@ -87,9 +87,9 @@ def test_of_a_path_the_earlier_spelling_counts_and_of_other_names_the_exact_one(
     name: str, whole_at: int, end_at: int, expected: str
 ) -> None:
     whole, end = lookups(name)[:2]
-    found = best_lookup(name, {whole.keys[0]: whole_at, end.keys[0]: end_at})
-    assert found is not None
-    assert found.match == expected
+    lookup = best_lookup(name, {whole.keys[0]: whole_at, end.keys[0]: end_at})
+    assert lookup is not None
+    assert lookup.match == expected
 
 
 def test_parts_count_only_where_no_spelling_is_known_and_all_of_them_are() -> None:
@@ -107,7 +107,7 @@ def test_a_mention_says_which_text_and_line_it_stands_in() -> None:
             ToolResult(status="success", outputs={"files": ["first\nsee parse_text", "parse_text"]}),
         )
     )
-    (mention,) = [one for one in mentions_of(body).mentions if one.key == key_of("parse_text")]
+    (mention,) = [mention for mention in mentions_of(body).mentions if mention.key == key_of("parse_text")]
     assert (mention.role, mention.part, mention.line) == ("result", 1, 2)
 
 
@@ -140,7 +140,7 @@ def test_of_a_very_long_entry_the_beginning_is_read() -> None:
     ],
 )
 def test_what_replaced_the_history_is_a_summary(body: Any, metadata: Any) -> None:
-    roles = {one.key: one.role for one in mentions_of(body, metadata).mentions}
+    roles = {mention.key: mention.role for mention in mentions_of(body, metadata).mentions}
     assert roles[key_of("src/app.py")] == "summary"
 
 

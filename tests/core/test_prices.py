@@ -72,10 +72,10 @@ def test_cost_splits_input_by_what_the_cache_did() -> None:
 
 
 def test_an_operator_s_file_goes_over_ours(tmp_path: Path) -> None:
-    own = tmp_path / "prices.json"
+    file = tmp_path / "prices.json"
     models = {"gpt-5": {"input": 1, "output": 2}, "local-llama": {"input": 0, "output": 0}}
-    own.write_text(json.dumps({"as_of": "2027-01-01", "per_million_tokens": models}))
-    prices = load_prices(own)
+    file.write_text(json.dumps({"as_of": "2027-01-01", "per_million_tokens": models}))
+    prices = load_prices(file)
     assert prices.as_of == "2027-01-01"
     assert prices.of("gpt-5") == Price(input=1, output=2)
     assert prices.of("local-llama") == Price(input=0, output=0)
@@ -83,10 +83,10 @@ def test_an_operator_s_file_goes_over_ours(tmp_path: Path) -> None:
 
 
 def test_an_operator_s_price_is_found_by_the_name_that_is_sent(tmp_path: Path) -> None:
-    own, price = tmp_path / "prices.json", {"input": 7, "output": 7}
+    file, price = tmp_path / "prices.json", {"input": 7, "output": 7}
     models = {"qwen2.5:7b": price, "meta/llama": price, "openai:gpt-5": price}
-    own.write_text(json.dumps({"as_of": "2027-01-01", "per_million_tokens": models}))
-    prices = load_prices(own)
+    file.write_text(json.dumps({"as_of": "2027-01-01", "per_million_tokens": models}))
+    prices = load_prices(file)
     for model in ("openai:qwen2.5:7b", "openai:meta/llama", "openai:gpt-5"):
         assert prices.of(model) == Price(input=7, output=7)
     assert prices.of("openai_responses:gpt-5") == load_prices().of("gpt-5")
@@ -98,7 +98,7 @@ def _list_with(price: str) -> str:
 
 @pytest.mark.parametrize("text", ["{}", "[]", *map(_list_with, ("-1", "NaN", "Infinity", "1e999", '"much"'))])
 def test_a_file_that_is_no_price_list_is_named(tmp_path: Path, text: str) -> None:
-    own = tmp_path / "mine.json"
-    own.write_text(text)
+    file = tmp_path / "mine.json"
+    file.write_text(text)
     with pytest.raises(ValueError, match=r"mine\.json is not a price list"):
-        load_prices(own)
+        load_prices(file)

@@ -97,5 +97,5 @@ def test_only_unchanged_code_of_files_is_unmapped(
 def resident(path: Path) -> list[int]:
     """The bytes of each mapping of the file that are in memory."""
     mappings = re.split(r"(?m)^(?=[0-9a-f]+-)", Path("/proc/self/smaps").read_text())
-    found = [re.search(r"Rss: +(\d+)", mapping) for mapping in mappings if str(path) in mapping]
-    return [int(match[1]) * 1024 for match in found if match]
+    sizes = [re.search(r"Rss: +(\d+)", mapping) for mapping in mappings if str(path) in mapping]
+    return [int(match[1]) * 1024 for match in sizes if match]

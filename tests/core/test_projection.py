@@ -29,12 +29,14 @@ def newest(*bodies: Body) -> Step:
 
 
 def calling(*calls: tuple[str, dict[str, Any]]) -> ModelOutput:
-    made = [ToolCall(id=str(n), name=name, arguments=values) for n, (name, values) in enumerate(calls)]
-    return ModelOutput(tool_calls=tuple(made))
+    tool_calls = [ToolCall(id=str(n), name=name, arguments=values) for n, (name, values) in enumerate(calls)]
+    return ModelOutput(tool_calls=tuple(tool_calls))
 
 
 def failing(*reasons: str) -> ToolResults:
-    results = [ToolResult(tool_call_id=str(n), status="error", reason=one) for n, one in enumerate(reasons)]
+    results = [
+        ToolResult(tool_call_id=str(n), status="error", reason=reason) for n, reason in enumerate(reasons)
+    ]
     return ToolResults(results=tuple(results))
 
 
@@ -152,8 +154,8 @@ def test_a_turn_begins_at_the_step_after_an_input_of_a_person() -> None:
     step, user_input = calling(("ls", {})), ModelInput(content="go")
     by_program = ModelInput(channel="reminder", content="stay on task")
     assert (newest(step).turn, newest(step).turn_first) == (0, 0)
-    found = newest(step, user_input, by_program, step, by_program, step)
-    assert (found.turn, found.turn_first) == (1, 2)
+    tail = newest(step, user_input, by_program, step, by_program, step)
+    assert (tail.turn, tail.turn_first) == (1, 2)
 
 
 def test_steps_after_a_compaction_are_counted_once_for_its_note_and_its_summary() -> None:

@@ -72,8 +72,8 @@ def test_every_providers_message_says_the_same(message: dict[str, Any], reasonin
     ],
 )
 def test_rarer_shapes_of_calls_are_known(message: dict[str, Any], call: tuple[str, str, Any]) -> None:
-    (found,) = read_message(message).tool_calls
-    assert tuple(found.values()) == call
+    (tool_call,) = read_message(message).tool_calls
+    assert tuple(tool_call.values()) == call
 
 
 def test_calls_without_an_id_get_one_that_no_other_has() -> None:

@@ -29,57 +29,59 @@ def count(*rows: LogRow, instruction: int = 0) -> RequestTokens:
 
 
 def test_the_first_request_says_how_much_is_unseen() -> None:
-    found = count(ask(1, 100), output(2, 12_500))
-    assert found.parts == {"person": 100, "unseen": 12_400}
-    assert (found.anchor, found.difference) == (2, 0)
+    request = count(ask(1, 100), output(2, 12_500))
+    assert request.parts == {"person": 100, "unseen": 12_400}
+    assert (request.anchor, request.difference) == (2, 0)
 
 
 def test_later_requests_grow_by_what_was_added() -> None:
     rows = (ask(1, 100), output(2, 12_500, output_tokens=40), results(3, 300), output(4, 12_845))
-    found = count(*rows)
-    assert found.parts == {"person": 100, "unseen": 12_400, "assistant": 40, "results": 300}
-    assert found.difference == 5
+    request = count(*rows)
+    assert request.parts == {"person": 100, "unseen": 12_400, "assistant": 40, "results": 300}
+    assert request.difference == 5
 
 
 def test_without_reported_usage_nothing_is_known_of_what_is_unseen() -> None:
-    found = count(ask(1, 100), output(2, None))
-    assert found.parts == {"person": 100}
-    assert (found.reported, found.difference, found.anchor) == (None, None, None)
+    request = count(ask(1, 100), output(2, None))
+    assert request.parts == {"person": 100}
+    assert (request.reported, request.difference, request.anchor) == (None, None, None)
 
 
 def test_the_last_request_never_explains_itself() -> None:
-    found = count(ask(1, 100), output(2, 12_500), results(3, 10), output(4, 30_000))
-    assert found.difference == 30_000 - 12_520
-    assert found.jumps == ()
+    request = count(ask(1, 100), output(2, 12_500), results(3, 10), output(4, 30_000))
+    assert request.difference == 30_000 - 12_520
+    assert request.jumps == ()
 
 
 def test_what_joined_unseen_counts_from_the_next_request_on() -> None:
     rows = (output(1, 10_000), output(2, 20_010), results(3, 90), output(4, 20_110))
-    found = count(*rows)
-    assert [(jump.position, jump.tokens) for jump in found.jumps] == [(2, 10_000)]
-    assert found.difference == 0
+    request = count(*rows)
+    assert [(jump.position, jump.tokens) for jump in request.jumps] == [(2, 10_000)]
+    assert request.difference == 0
 
 
 def test_what_left_unseen_is_a_part_below_zero() -> None:
     rows = (output(1, 10_000), results(2, 30_000), output(3, 5_000), output(4, 5_010))
-    found = count(*rows)
-    assert (found.parts["unseen"], found.parts["removed"]) == (10_000, -35_010)
-    assert found.difference == 0
+    request = count(*rows)
+    assert (request.parts["unseen"], request.parts["removed"]) == (10_000, -35_010)
+    assert request.difference == 0
 
 
 def test_a_request_smaller_than_the_one_before_has_lost_something_and_fixes_the_unseen_part() -> None:
     rows = (output(1, 50_000), results(2, 30_000), output(3, 80_010), results(4, 100), output(5, 45_000))
-    found = count(*rows)
-    assert [(jump.position, jump.reason) for jump in found.jumps] == [(5, "removed")]
-    assert (found.anchor, found.difference) == (5, 0)
-    assert found.parts["unseen"] == 50_000
-    assert found.parts["removed"] == -35_120
+    request = count(*rows)
+    assert [(jump.position, jump.reason) for jump in request.jumps] == [(5, "removed")]
+    assert (request.anchor, request.difference) == (5, 0)
+    assert request.parts["unseen"] == 50_000
+    assert request.parts["removed"] == -35_120
 
 
 def test_a_request_that_is_smaller_because_reasoning_left_has_lost_nothing() -> None:
     spent: dict[str, Any] = {"output_tokens": 20_000, "output_tokens_details": {"reasoning_tokens": 19_000}}
-    found = count(output(1, 50_000, **spent), results(2, 0), output(3, 70_000), ask(4, 0), output(5, 51_010))
-    assert (found.jumps, found.difference) == ((), 0)
+    request = count(
+        output(1, 50_000, **spent), results(2, 0), output(3, 70_000), ask(4, 0), output(5, 51_010)
+    )
+    assert (request.jumps, request.difference) == ((), 0)
 
 
 @pytest.mark.parametrize(
@@ -89,9 +91,9 @@ def test_a_request_that_is_smaller_because_reasoning_left_has_lost_nothing() -> 
 )  # fmt: skip
 def test_files_that_an_input_names_explain_a_larger_request(content: str, reason: str) -> None:
     named = LogRow(2, "model_input", AT, 5, {}, {"channel": "user", "content": content})
-    found = count(output(1, 20_000), named, output(3, 30_000), output(4, 30_010))
-    assert [jump.reason for jump in found.jumps] == [reason]
-    assert found.anchor == (3 if reason == "attached" else 1)
+    request = count(output(1, 20_000), named, output(3, 30_000), output(4, 30_010))
+    assert [jump.reason for jump in request.jumps] == [reason]
+    assert request.anchor == (3 if reason == "attached" else 1)
 
 
 @pytest.mark.parametrize("searched_in", [1, 3])
@@ -101,9 +103,9 @@ def test_what_a_search_of_the_provider_found_stays_in_the_request(searched_in: i
         hosted = {"source": {"hosted": 1}} if position == searched_in else {}
         return facts._replace(metadata={**facts.metadata, **hosted})
 
-    found = count(row(1, 20_000), results(2, 10), row(3, 30_000), row(4, 30_010))
-    assert [(jump.position, jump.reason) for jump in found.jumps] == [(3, "hosted")]
-    assert found.anchor == 3
+    request = count(row(1, 20_000), results(2, 10), row(3, 30_000), row(4, 30_010))
+    assert [(jump.position, jump.reason) for jump in request.jumps] == [(3, "hosted")]
+    assert request.anchor == 3
 
 
 def test_a_growing_error_of_counting_is_no_jump() -> None:
@@ -123,23 +125,23 @@ def test_reasoning_of_earlier_turns_is_not_sent_to_openai_again(model: str, expe
 
 def test_usage_of_codex_names_its_reasoning() -> None:
     usage: dict[str, Any] = {"output_tokens": 100, "reasoning_output_tokens": 40}
-    found = count(output(1, 500, **usage), ask(2, 0), output(3, 560))
-    assert found.parts["assistant"] == 60
+    request = count(output(1, 500, **usage), ask(2, 0), output(3, 560))
+    assert request.parts["assistant"] == 60
 
 
 def test_of_an_earlier_turn_without_known_reasoning_the_text_counts() -> None:
-    found = count(output(1, 500, tokens=30, output_tokens=100), ask(2, 0), output(3, 560))
-    assert found.parts["assistant"] == 30
+    request = count(output(1, 500, tokens=30, output_tokens=100), ask(2, 0), output(3, 560))
+    assert request.parts["assistant"] == 30
 
 
 def test_an_output_is_never_smaller_than_its_text() -> None:
-    found = count(output(1, 500, tokens=200, output_tokens=1), output(2, 700))
-    assert found.parts["assistant"] == 200
+    request = count(output(1, 500, tokens=200, output_tokens=1), output(2, 700))
+    assert request.parts["assistant"] == 200
 
 
 def test_channels_tell_people_from_harnesses_and_summaries() -> None:
-    found = count(ask(1, 5), ask(2, 6, "meta"), ask(3, 7, "compaction"), output(4, None), instruction=8)
-    assert found.parts == {"person": 5, "harness": 6, "summary": 7, "instruction": 8}
+    request = count(ask(1, 5), ask(2, 6, "meta"), ask(3, 7, "compaction"), output(4, None), instruction=8)
+    assert request.parts == {"person": 5, "harness": 6, "summary": 7, "instruction": 8}
 
 
 @pytest.mark.parametrize(

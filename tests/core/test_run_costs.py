@@ -35,8 +35,8 @@ def test_money_is_what_was_reported_else_what_the_list_says() -> None:
 
 
 def test_a_model_without_a_price_is_named_and_left_out() -> None:
-    some = money_of(Totals(models={"known": USED, "other": USED}), "", PRICES)
-    assert (some.micros, some.source, some.unknown) == (2000, "priced", ("other",))
+    priced_model = money_of(Totals(models={"known": USED, "other": USED}), "", PRICES)
+    assert (priced_model.micros, priced_model.source, priced_model.unknown) == (2000, "priced", ("other",))
     assert money_of(Totals(models={"other": USED}), "", PRICES).source == "unknown"
     assert money_of(Totals(), "", PRICES).source == "none"
 

@@ -34,9 +34,13 @@ def test_many_marks_take_linear_time(mark: str) -> None:
 
 def test_a_call_in_text_has_the_parameters_that_are_closed() -> None:
     written = "So:\n<function=run>\n<parameter=a>\n1\n</parameter><parameter=b>2</parameter><parameter=c>3"
-    found = call_in_text(written)
-    assert found is not None
-    assert (found[0].name, found[0].arguments, found[1]) == ("run", {"a": "1", "b": "2"}, "So:")
+    parsed_call = call_in_text(written)
+    assert parsed_call is not None
+    assert (parsed_call[0].name, parsed_call[0].arguments, parsed_call[1]) == (
+        "run",
+        {"a": "1", "b": "2"},
+        "So:",
+    )
 
 
 def test_a_command_line_is_the_command_and_its_arguments() -> None:

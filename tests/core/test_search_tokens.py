@@ -40,8 +40,8 @@ def test_a_split_name_is_also_known_as_a_whole() -> None:
 
 def test_a_phrase_is_found_where_it_stands() -> None:
     text = "then EnsureSetup() failed"
-    found = list(phrase_places(token_pieces(text), ("ensure", "setup"), is_prefix=False))
-    assert [text[place.start : place.stop] for place in found] == ["EnsureSetup"]
+    places = list(phrase_places(token_pieces(text), ("ensure", "setup"), is_prefix=False))
+    assert [text[place.start : place.stop] for place in places] == ["EnsureSetup"]
     assert list(phrase_places(token_pieces(text), ("ensuresetup",), is_prefix=False)) == [range(5, 16)]
     assert list(phrase_places(token_pieces(text), ("fai",), is_prefix=True)) == [range(19, 25)]
     assert list(phrase_places(token_pieces(text), ("fai",), is_prefix=False)) == []

@@ -42,11 +42,11 @@ ERROR = ErrorDetails(args=[], message="disk full", exception_type="OSError", rep
 
 
 def texts(body: Body) -> list[tuple[str, str]]:
-    return [(each.field, each.text) for each in passages(3, 1, body.kind, dump_body(body))]
+    return [(passage.field, passage.text) for passage in passages(3, 1, body.kind, dump_body(body))]
 
 
 @pytest.mark.parametrize(
-    ("body", "found"),
+    ("body", "expected"),
     [
         (SystemInstruction(text="Be brief."), [("instruction", "Be brief.")]),
         (MemoryNotebook(content="notes"), [("notebook", "notes")]),
@@ -86,9 +86,9 @@ def texts(body: Body) -> list[tuple[str, str]]:
     ],
     ids=lambda value: value.kind if hasattr(value, "kind") else "",
 )
-def test_every_text_of_an_entry_is_a_passage(body: Body, found: list[tuple[str, str]]) -> None:
-    assert texts(body) == found
-    assert {field for field, _ in found} <= set(FIELDS)
+def test_every_text_of_an_entry_is_a_passage(body: Body, expected: list[tuple[str, str]]) -> None:
+    assert texts(body) == expected
+    assert {field for field, _ in expected} <= set(FIELDS)
 
 
 def test_an_input_stands_before_the_next_step_and_a_result_in_its_own() -> None:
@@ -111,8 +111,8 @@ def test_lower_case_has_as_many_characters_for_every_character() -> None:
 
 
 @given(ANY_TEXT, st.lists(st.tuples(st.sampled_from(FIELDS), ANY_TEXT)))
-def test_passages_come_back_as_they_were(text: str, some: list[tuple[str, str]]) -> None:
-    given_passages = [Passage(number, 1, *each) for number, each in enumerate([("input", text), *some])]
+def test_passages_come_back_as_they_were(text: str, pairs: list[tuple[str, str]]) -> None:
+    given_passages = [Passage(number, 1, *each) for number, each in enumerate([("input", text), *pairs])]
     assert load_passages(dump_passages(given_passages)) == given_passages
 
 
@@ -120,8 +120,8 @@ def test_passages_come_back_as_they_were(text: str, some: list[tuple[str, str]])
 def test_a_signature_never_hides_a_part_of_its_text(text: str, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(text)))
     part = lowered(text)[start : data.draw(st.integers(start, len(text)))]
-    wanted = trigrams(part) if len(part.encode("utf-8", "surrogatepass")) > 2 else set()
-    assert may_contain(signature(lowered(text)), wanted)
+    expected_trigrams = trigrams(part) if len(part.encode("utf-8", "surrogatepass")) > 2 else set()
+    assert may_contain(signature(lowered(text)), expected_trigrams)
 
 
 def test_a_signature_rules_out_most_other_texts() -> None:
@@ -140,8 +140,15 @@ def test_a_match_shows_the_text_around_it_on_one_line() -> None:
 
 
 def test_an_entry_gives_one_match_however_many_of_its_texts_have_the_text() -> None:
-    some = [Passage(3, 2, "call", "a b"), Passage(3, 2, "call", "B"), Passage(4, 2, "result", "b b")]
-    assert [(m.position, m.field, m.times) for m in matches(some, "b")] == [(3, "call", 2), (4, "result", 2)]
+    passages_of_entry = [
+        Passage(3, 2, "call", "a b"),
+        Passage(3, 2, "call", "B"),
+        Passage(4, 2, "result", "b b"),
+    ]
+    assert [(m.position, m.field, m.times) for m in matches(passages_of_entry, "b")] == [
+        (3, "call", 2),
+        (4, "result", 2),
+    ]
 
 
 def test_a_text_that_two_passages_have_together_is_in_neither() -> None:

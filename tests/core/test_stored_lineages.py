@@ -22,10 +22,10 @@ class Session:
     closed: Lineage = field(default_factory=Lineage)
 
     def live(self) -> tuple[Lineage, Lineage]:
-        own = (self.name, self.tail_start, self.head)
+        tail = (self.name, self.tail_start, self.head)
         if self.tail_start > self.head:
             return self.whole, self.closed
-        return self.whole.extend(*own), self.closed.extend(*own)
+        return self.whole.extend(*tail), self.closed.extend(*tail)
 
 
 class Log:
@@ -161,9 +161,9 @@ def test_a_position_among_ten_thousand_spans_is_found_with_four_reads(long_log: 
 def test_the_spans_at_many_positions_take_one_read_for_each_level(long_log: Log) -> None:
     reads: list[int] = []
     lineage = replace(long_log.sessions[0].live()[1], load_all=lambda places: reads.append(len(list(places))))
-    found = spans_at(lineage, range(1, 40_001, 500))
-    assert found == {at: span for at in range(1, 40_001, 500) if (span := lineage._span_at(at))}
-    assert len(found) > 50
+    spans = spans_at(lineage, range(1, 40_001, 500))
+    assert spans == {at: span for at in range(1, 40_001, 500) if (span := lineage._span_at(at))}
+    assert len(spans) > 50
     assert len(reads) == len(lineage.older) == 3
 
 

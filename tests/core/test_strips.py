@@ -8,8 +8,8 @@ from historyapp.core.strips import MAX_BARS, bar_ends, bars_of, dump_strip, exte
 
 def step(number: int) -> Step:
     """Every tenth step fails, every seventh likely; each has 100 tokens."""
-    made = Step(number, number, number, number, "success", total_errors=number // 10)
-    return made._replace(total_likely_failures=number // 7, total_tokens=100 * number)
+    row = Step(number, number, number, number, "success", total_errors=number // 10)
+    return row._replace(total_likely_failures=number // 7, total_tokens=100 * number)
 
 
 def extended(steps: int) -> str:

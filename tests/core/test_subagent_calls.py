@@ -56,10 +56,10 @@ def test_calls_of_other_tools_start_nothing() -> None:
 
 def test_a_call_is_known_by_its_id_alone_or_by_its_task_alone() -> None:
     no_task = ToolCall(id="t", name="start", arguments={"subagent_type": "explore"})
-    found = subagent_call([entry(1, ModelOutput(tool_calls=(no_task,)))])
-    assert found is not None
-    assert found.ids == {"t"}
+    call_in_log = subagent_call([entry(1, ModelOutput(tool_calls=(no_task,)))])
+    assert call_in_log is not None
+    assert call_in_log.ids == {"t"}
     by_name = ModelOutput(use_tool=UseTool(name="delegate", arguments={"task": " look "}))
-    found = subagent_call([entry(1, by_name)])
-    assert found is not None
-    assert found.tasks == {"look"}
+    call_in_log = subagent_call([entry(1, by_name)])
+    assert call_in_log is not None
+    assert call_in_log.tasks == {"look"}

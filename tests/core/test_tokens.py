@@ -39,7 +39,7 @@ def test_a_long_text_of_rare_characters_can_be_counted() -> None:
 
 def test_threads_that_count_first_at_once_load_one_vocabulary() -> None:
     with ThreadPoolExecutor(4) as threads:
-        assert len({id(found) for found in threads.map(tokenizer, ["cl100k_base"] * 4)}) == 1
+        assert len({id(vocabulary) for vocabulary in threads.map(tokenizer, ["cl100k_base"] * 4)}) == 1
 
 
 @pytest.mark.parametrize(

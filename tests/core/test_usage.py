@@ -33,9 +33,9 @@ from historyapp.core.usage import Usage, cost_of, dollar_text, usage_of
     ids=["openai_chat", "openai_responses", "anthropic"],
 )
 def test_every_convention_gives_the_same_split(usage: dict[str, Any]) -> None:
-    found = usage_of({"usage": usage})
-    assert found == Usage(input=100, output=30, cache_read=60, cache_write=10, reasoning=7)
-    assert found.uncached == 30
+    parsed = usage_of({"usage": usage})
+    assert parsed == Usage(input=100, output=30, cache_read=60, cache_write=10, reasoning=7)
+    assert parsed.uncached == 30
 
 
 def test_more_cached_than_sent_is_no_negative_rest() -> None:

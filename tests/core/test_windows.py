@@ -34,30 +34,36 @@ def window(rows: Sequence[LogRow], max_tokens: int = PLENTY) -> Window:
     return find_window(reversed(rows), max_tokens)
 
 
-def positions(found: Window) -> list[int]:
-    return [each.position for each in found.rows]
+def positions(shown_window: Window) -> list[int]:
+    return [row.position for row in shown_window.rows]
 
 
 def test_without_a_compaction_everything_is_in_the_window() -> None:
-    found = window([ask(1), answer(2), noted(3, category="hook"), ask(4)])
-    assert (positions(found), found.begins, found.position) == ([1, 2, 4], "session", None)
+    shown_window = window([ask(1), answer(2), noted(3, category="hook"), ask(4)])
+    assert (positions(shown_window), shown_window.begins, shown_window.position) == (
+        [1, 2, 4],
+        "session",
+        None,
+    )
 
 
 def test_a_summary_stands_in_place_of_what_is_older() -> None:
-    found = window([ask(1), answer(2), noted(3), ask(4, "summary", "compaction"), answer(5)])
-    assert (positions(found), found.begins, found.position) == ([4, 5], "compaction", 4)
+    shown_window = window([ask(1), answer(2), noted(3), ask(4, "summary", "compaction"), answer(5)])
+    assert (positions(shown_window), shown_window.begins, shown_window.position) == ([4, 5], "compaction", 4)
 
 
 def test_the_newest_of_two_compactions_counts() -> None:
-    found = window([ask(1, "old", "compaction"), answer(2), ask(3, "new", "compaction")])
-    assert positions(found) == [3]
+    shown_window = window([ask(1, "old", "compaction"), answer(2), ask(3, "new", "compaction")])
+    assert positions(shown_window) == [3]
 
 
 def test_messages_that_claude_code_preserved_stand_after_the_summary() -> None:
     kept = {"compactMetadata": {"preservedMessages": {"uuids": ["b", "c"]}}}
     boundary = noted(4, f"Conversation compacted\n{dump_json(kept)}")
-    found = window([answer(1, "a"), answer(2, "b"), answer(3, "c"), boundary, ask(5, "s", "compaction")])
-    assert positions(found) == [5, 2, 3]
+    shown_window = window(
+        [answer(1, "a"), answer(2, "b"), answer(3, "c"), boundary, ask(5, "s", "compaction")]
+    )
+    assert positions(shown_window) == [5, 2, 3]
 
 
 def test_a_boundary_that_is_not_json_preserves_nothing() -> None:
@@ -67,21 +73,27 @@ def test_a_boundary_that_is_not_json_preserves_nothing() -> None:
         '{"compactMetadata": 3}',
         '{"compactMetadata": {"preservedMessages": [1]}}',
     ):
-        found = window([answer(1, "a"), noted(2, f"compacted\n{facts}"), ask(3, "s", "compaction")])
-        assert positions(found) == [3]
+        shown_window = window([answer(1, "a"), noted(2, f"compacted\n{facts}"), ask(3, "s", "compaction")])
+        assert positions(shown_window) == [3]
 
 
 def test_the_items_that_codex_put_in_place_of_its_history_take_its_place() -> None:
     items = [{"type": "message", "role": "user", "content": "short"}]
-    found = window([ask(1), answer(2), noted(3, replacement_history=items), ask(4)])
-    assert positions(found) == [4]
-    assert (found.begins, found.replacement, found.replaced_by) == ("compaction", tuple(items), 3)
+    shown_window = window([ask(1), answer(2), noted(3, replacement_history=items), ask(4)])
+    assert positions(shown_window) == [4]
+    assert (shown_window.begins, shown_window.replacement, shown_window.replaced_by) == (
+        "compaction",
+        tuple(items),
+        3,
+    )
 
 
 def test_the_summary_of_codex_is_not_shown_twice() -> None:
     items = [{"type": "message", "role": "user", "content": "short"}]
-    found = window([answer(1), noted(2, replacement_history=items), ask(3, "short", "compaction"), answer(4)])
-    assert (positions(found), found.position) == ([4], 3)
+    shown_window = window(
+        [answer(1), noted(2, replacement_history=items), ask(3, "short", "compaction"), answer(4)]
+    )
+    assert (positions(shown_window), shown_window.position) == ([4], 3)
 
 
 def test_clearing_of_old_results_alone_begins_no_window() -> None:
@@ -89,8 +101,8 @@ def test_clearing_of_old_results_alone_begins_no_window() -> None:
 
 
 def test_a_cleared_context_begins_with_the_command() -> None:
-    found = window([ask(1), ask(2, CLEARED, "command"), ask(3)])
-    assert (positions(found), found.begins) == ([2, 3], "cleared")
+    shown_window = window([ask(1), ask(2, CLEARED, "command"), ask(3)])
+    assert (positions(shown_window), shown_window.begins) == ([2, 3], "cleared")
 
 
 def test_a_person_who_writes_about_the_command_clears_nothing() -> None:
@@ -100,8 +112,8 @@ def test_a_person_who_writes_about_the_command_clears_nothing() -> None:
 def test_what_a_condenser_forgot_is_left_out_by_its_ids() -> None:
     forgetful = noted(4, "Done so far.", "Condensation", source={"condensed": {"forgotten": ["b", 7]}})
     rows = [answer(1, "a"), answer(2, "b"), row(3, "tool_results", metadata={"source": {"id": 7}}), forgetful]
-    found = window(rows)
-    assert (positions(found), found.forgotten, found.begins) == ([1], 2, "session")
+    shown_window = window(rows)
+    assert (positions(shown_window), shown_window.forgotten, shown_window.begins) == ([1], 2, "session")
 
 
 def test_a_condenser_of_openhands_v0_forgets_a_range_of_numbers() -> None:
@@ -128,13 +140,13 @@ def test_a_summary_stays_where_a_later_condensation_has_none() -> None:
         noted(4, "", "Condensation", source={"condensed": {"forgotten": ["b"]}}),
         answer(5),
     ]
-    found = window(rows)
-    assert (positions(found), found.replaced_by, found.condensed_by) == ([5], 2, 4)
+    shown_window = window(rows)
+    assert (positions(shown_window), shown_window.replaced_by, shown_window.condensed_by) == ([5], 2, 4)
 
 
 def test_a_context_that_a_hook_reports_as_cleared_begins_a_window() -> None:
-    found = window([ask(1), answer(2), noted(3, "The context was cleared.", "clear"), ask(4)])
-    assert (positions(found), found.begins, found.position) == ([4], "cleared", 3)
+    shown_window = window([ask(1), answer(2), noted(3, "The context was cleared.", "clear"), ask(4)])
+    assert (positions(shown_window), shown_window.begins, shown_window.position) == ([4], "cleared", 3)
     assert window([ask(1), noted(2, "the cache", "clear"), ask(3)]).begins == "session"
 
 
@@ -156,9 +168,9 @@ def test_the_newest_summary_of_a_condenser_stands_for_what_it_forgot() -> None:
         condensed(4, "second", "c"),
         answer(5),
     ]
-    found = window(rows)
-    assert (positions(found), found.forgotten, found.replaced_by) == ([5], 2, 4)
-    assert [item["content"] for item in found.replacement] == ["second"]
+    shown_window = window(rows)
+    assert (positions(shown_window), shown_window.forgotten, shown_window.replaced_by) == ([5], 2, 4)
+    assert [item["content"] for item in shown_window.replacement] == ["second"]
 
 
 def test_reading_ends_where_the_window_of_the_model_is_full() -> None:
@@ -169,14 +181,14 @@ def test_reading_ends_where_the_window_of_the_model_is_full() -> None:
             read.append(position)
             yield answer(position)
 
-    found = find_window(newest_first(), 100)
-    assert (found.begins, len(found.rows), len(read)) == ("older", 11, 11)
-    assert found.position == 990
+    shown_window = find_window(newest_first(), 100)
+    assert (shown_window.begins, len(shown_window.rows), len(read)) == ("older", 11, 11)
+    assert shown_window.position == 990
 
 
 def test_reading_of_what_a_condenser_forgot_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("historyapp.core.windows.MAX_FORGOTTEN", 3)
     rows = [row(n, "model_output", metadata={"source": {"id": n}}) for n in range(1, 10)]
-    found = window([*rows, noted(10, source={"condensed": {"first": 2, "last": 8}})])
-    assert (positions(found), found.begins, found.forgotten) == ([9], "older", 3)
-    assert found.outputs == [6, 7, 8, 9]
+    shown_window = window([*rows, noted(10, source={"condensed": {"first": 2, "last": 8}})])
+    assert (positions(shown_window), shown_window.begins, shown_window.forgotten) == ([9], "older", 3)
+    assert shown_window.outputs == [6, 7, 8, 9]

@@ -27,8 +27,8 @@ def compared(small: list[list[float]], large: list[list[float]]) -> list[ChoiceF
 
 
 def test_refused_budgets_count_as_a_recall_of_0_and_not_in_tokens() -> None:
-    found = averages([StepFigures(1.0, 0.5, 2000, 500, 100.0), StepFigures(0.0, 0.0)])
-    assert found == (0.5, 0.25, 2000, 0.25, 100.0, 2, 1)
+    means = averages([StepFigures(1.0, 0.5, 2000, 500, 100.0), StepFigures(0.0, 0.0)])
+    assert means == (0.5, 0.25, 2000, 0.25, 100.0, 2, 1)
     assert averages([StepFigures(1.0, 1.0, 100)]).cost is None
 
 
@@ -65,8 +65,8 @@ def test_a_choice_is_not_close_while_its_interval_is_wide() -> None:
 
 def test_refused_steps_are_named_and_nothing_is_recommended_without_recall() -> None:
     refused = [{SMALL.key: [StepFigures(1.0, 1.0, 2000), StepFigures(0.0, 0.0)]}]
-    found = recommend(compare_choices([SMALL], refused), all_priced=True)
-    assert found is not None
-    assert "In 1 of 2 steps the budget was too small" in found.reason
+    recommendation = recommend(compare_choices([SMALL], refused), all_priced=True)
+    assert recommendation is not None
+    assert "In 1 of 2 steps the budget was too small" in recommendation.reason
     nothing = compare_choices([SMALL], [{SMALL.key: [StepFigures(0.0, 0.0)]}])
     assert recommend(nothing, all_priced=True) is None

@@ -12,9 +12,9 @@ def test_the_interval_contains_the_mean_of_the_source_about_19_times_in_20() -> 
     hits = 0
     for _ in range(40):
         sessions = [SessionTotal(sum(draw.random() < 0.6 for _ in range(8)), 8) for _ in range(30)]
-        found = mean_interval(sessions)
-        assert found.low <= found.mean <= found.high
-        hits += found.low <= 0.6 <= found.high
+        interval = mean_interval(sessions)
+        assert interval.low <= interval.mean <= interval.high
+        hits += interval.low <= 0.6 <= interval.high
     assert hits >= 34
 
 
@@ -27,9 +27,9 @@ def test_decisions_of_one_session_do_not_count_as_independent() -> None:
 
 def test_policies_are_compared_in_pairs() -> None:
     draw = random.Random(2)
-    those = [SessionTotal(draw.uniform(0, 16), 16) for _ in range(20)]
-    these = [SessionTotal(share.total + 0.8, 16) for share in those]
-    found = difference(these, those)
-    assert found.excludes_zero
-    assert found.low == pytest.approx(0.05)
-    assert not difference(those, those).excludes_zero
+    baseline = [SessionTotal(draw.uniform(0, 16), 16) for _ in range(20)]
+    better = [SessionTotal(share.total + 0.8, 16) for share in baseline]
+    interval = difference(better, baseline)
+    assert interval.excludes_zero
+    assert interval.low == pytest.approx(0.05)
+    assert not difference(baseline, baseline).excludes_zero

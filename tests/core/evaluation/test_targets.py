@@ -37,8 +37,10 @@ def test_a_long_session_counts_no_more_than_its_share() -> None:
 
 
 def test_a_step_needs_what_it_uses_and_an_input_or_a_result_named_first() -> None:
-    assert [one.name for one in targets(session(uses="src/parser.py"))[FIRST_STEP]] == ["src/parser.py"]
-    assert [one.name for one in targets(session("see lib/a.c", uses="lib/a.c"))[FIRST_STEP]] == ["lib/a.c"]
+    assert [target.name for target in targets(session(uses="src/parser.py"))[FIRST_STEP]] == ["src/parser.py"]
+    assert [target.name for target in targets(session("see lib/a.c", uses="lib/a.c"))[FIRST_STEP]] == [
+        "lib/a.c"
+    ]
     assert targets(session(uses="own/file_3.py")) == {}, "the model wrote it first"
     assert targets(session(uses="never/seen.py")) == {}
 

@@ -53,8 +53,10 @@ class Page(HTMLParser):
 
     def blocks(self) -> list[tuple[list[Any], dict[str, Any]]]:
         """The row and the content of each step."""
-        found = [(at, attrs) for at, (_, attrs) in enumerate(self.elements) if "data-row" in attrs]
-        return [(json.loads(attrs["data-row"] or ""), json.loads(self.texts[at])) for at, attrs in found]
+        data_blocks = [(at, attrs) for at, (_, attrs) in enumerate(self.elements) if "data-row" in attrs]
+        return [
+            (json.loads(attrs["data-row"] or ""), json.loads(self.texts[at])) for at, attrs in data_blocks
+        ]
 
 
 def written(entries: list[Entry], **fields: Any) -> str:
@@ -89,7 +91,7 @@ def test_a_step_holds_what_happened_in_it() -> None:
         ModelInput(content="thanks"),
     )
     (row, first), (_, second), (_, third) = blocks
-    assert [one["heading"] for one in first["before"]] == ["instruction", "notebook", "user"]
+    assert [element["heading"] for element in first["before"]] == ["instruction", "notebook", "user"]
     assert (row[:4], row[5]) == (["shell", "ls", "here", "success"], True)
     assert first["calls"][0]["command"] == "ls"
     assert first["calls"][0]["results"][0]["parts"] == ["here"]
@@ -185,10 +187,10 @@ def test_nothing_that_an_agent_wrote_is_markup(entries: list[Entry], title: str)
     text = written(entries, title=title + HOSTILE, agent=HOSTILE, model="<b>", tags=(HOSTILE,))
     text.encode()
     page = Page(text)
-    shown = [one for one in page.elements if "data-row" not in one[1]]
-    facts = [one for one in shown if one[0] not in ("span", "bdi", "meta")]
-    assert facts == [one for one in EMPTY.elements if one[0] not in ("span", "bdi", "meta")]
-    outputs = sum(isinstance(one.body, ModelOutput) for one in entries)
+    shown = [element for element in page.elements if "data-row" not in element[1]]
+    facts = [element for element in shown if element[0] not in ("span", "bdi", "meta")]
+    assert facts == [element for element in EMPTY.elements if element[0] not in ("span", "bdi", "meta")]
+    outputs = sum(isinstance(element.body, ModelOutput) for element in entries)
     assert [content["number"] for _, content in page.blocks() if content["number"]] == [
         *range(1, outputs + 1)
     ]

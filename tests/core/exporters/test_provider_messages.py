@@ -52,18 +52,18 @@ def test_an_empty_session_is_an_empty_conversation() -> None:
 def test_an_openai_export_is_imported_as_the_same_conversation() -> None:
     text = written("openai_messages", session(*CONVERSATION))
     assert detect(source(text)).name == "openai_chat"
-    found = bodies(read(IMPORTERS["openai_chat"], text))
+    imported = bodies(read(IMPORTERS["openai_chat"], text))
     # Chat messages do not say that a result was an error.
     failed = result("b", "no", tool_name="look")
-    assert found == [*CONVERSATION[:4], failed, CONVERSATION[5]]
+    assert imported == [*CONVERSATION[:4], failed, CONVERSATION[5]]
 
 
 def test_an_anthropic_export_is_imported_as_the_same_conversation() -> None:
     text = written("anthropic_messages", session(*CONVERSATION))
     assert detect(source(text)).name == "anthropic_messages"
-    found = bodies(read(IMPORTERS["anthropic_messages"], text))
-    assert [*found[:3], found[-1]] == [*CONVERSATION[:3], CONVERSATION[5]]
-    assert found[3].model_dump()["results"] == tuple(
+    imported = bodies(read(IMPORTERS["anthropic_messages"], text))
+    assert [*imported[:3], imported[-1]] == [*CONVERSATION[:3], CONVERSATION[5]]
+    assert imported[3].model_dump()["results"] == tuple(
         one for body in CONVERSATION[3:5] for one in body.model_dump()["results"]
     )
 

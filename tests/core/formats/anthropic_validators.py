@@ -56,18 +56,22 @@ def _anthropic_pairs(messages: list[Any]) -> None:
     "unexpected `tool_use_id` found in `tool_result` blocks", "each tool_use must have a single result",
     "`tool_use` ids must be unique". And results "must come FIRST in the content array" ("Handle tool calls").
     """
-    asked: list[str] = []
+    call_ids: list[str] = []
     seen: set[str] = set()
     for message in messages:
         kinds = [block["type"] for block in message["content"]]
         results = [block for block in message["content"] if block["type"] == "tool_result"]
         refuse_unless("tool_result" not in kinds[len(results) :], "results after other content", kinds)
-        refuse_unless(sorted(block["tool_use_id"] for block in results) == sorted(asked), "torn pairs", asked)
-        asked = [block["id"] for block in message["content"] if block["type"] == "tool_use"]
         refuse_unless(
-            len(set(asked)) == len(asked) and not seen & set(asked), "ids that are not unique", asked
+            sorted(block["tool_use_id"] for block in results) == sorted(call_ids), "torn pairs", call_ids
         )
-        seen.update(asked)
+        call_ids = [block["id"] for block in message["content"] if block["type"] == "tool_use"]
+        refuse_unless(
+            len(set(call_ids)) == len(call_ids) and not seen & set(call_ids),
+            "ids that are not unique",
+            call_ids,
+        )
+        seen.update(call_ids)
 
 
 def _anthropic_text(block: Any) -> None:

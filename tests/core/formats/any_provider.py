@@ -128,16 +128,16 @@ def _is_object_text(value: Any, text: str = "") -> bool:
 def check_request(format: Format, request: Request) -> None:
     """For any request: no blank text, legal names of tools, arguments that are an object."""
     refuse_unless(request, "no request")
-    found = places(format)
+    text_places = places(format)
     for path, value in nodes(request):
         place = place_of(path)
-        if place in found.texts and isinstance(value, str):
+        if place in text_places.texts and isinstance(value, str):
             says_something(value, ".".join(map(str, path)))
-        if place in found.names and isinstance(value, str):
+        if place in text_places.names and isinstance(value, str):
             refuse_unless(NAME.fullmatch(value), "an illegal name of a tool", value)
-        if place in found.objects and path and not isinstance(path[-1], int):
+        if place in text_places.objects and path and not isinstance(path[-1], int):
             refuse_unless(isinstance(value, dict), "arguments are no object", value)
-        if place in found.json and isinstance(value, str):
+        if place in text_places.json and isinstance(value, str):
             refuse_unless(_is_object_text(value), "arguments are no JSON object", value)
 
 
@@ -162,18 +162,18 @@ def check_pairs(format: Format) -> None:
     turns = [part for part in conversation_parts(session(*RECORDED)) if isinstance(part, Turn)]
     for turn in turns:
         ids += [legal.of(turn.position, call.id) for call in turn.output.tool_calls]
-    found = [(path, name) for path, name in _names_and_values(request) if name in ids]
+    id_places = [(path, name) for path, name in _names_and_values(request) if name in ids]
     for id, (call, result) in zip(ids, CALLS, strict=True):
         [called], [answered] = standing(request, call), standing(request, result)
         if called == answered:  # all is one text
             continue
         refuse_unless(order.index(called) < order.index(answered), "a result before its call", result)
         refuse_unless(_kind(request, answered) != _kind(request, user), "a result as user's text", result)
-        if found:
-            refuse_unless(_nearest(found, called) == id, f"the call is not under the id {id}", call)
-            refuse_unless(_nearest(found, answered) == id, f"the result is not under the id {id}", result)
-    counts = Counter(id for _, id in found)
-    refuse_unless(not found or set(counts.values()) <= {1, 2}, "ids stand more than twice", counts)
+        if id_places:
+            refuse_unless(_nearest(id_places, called) == id, f"the call is not under the id {id}", call)
+            refuse_unless(_nearest(id_places, answered) == id, f"the result is not under the id {id}", result)
+    counts = Counter(id for _, id in id_places)
+    refuse_unless(not id_places or set(counts.values()) <= {1, 2}, "ids stand more than twice", counts)
 
 
 def _names_and_values(request: Request) -> Iterator[tuple[Path, str]]:
@@ -207,7 +207,7 @@ def check_images(format: Format, *parts: dict[str, Any]) -> None:
     """A part that is no text is sent, or its type is named in a text."""
     for part in parts:
         keys = {path[-1]: value for path, value in nodes(part) if path and isinstance(value, str)}
-        own = [value.rpartition(",")[2] for key, value in keys.items() if key not in ("type", "media_type")]
+        data = [value.rpartition(",")[2] for key, value in keys.items() if key not in ("type", "media_type")]
         content = [{"type": "text", "text": "the part:"}, part]
         call, _ = _calling(0, "id_a")
         answer = ToolResults(results=(ToolResult(tool_call_id="id_a", status="success", outputs=content),))
@@ -217,7 +217,7 @@ def check_images(format: Format, *parts: dict[str, Any]) -> None:
             named = [
                 path for path in standing(request, part["type"]) if place_of(path) in places(format).texts
             ]
-            refuse_unless(named or any(standing(request, value) for value in own), "not sent or named", part)
+            refuse_unless(named or any(standing(request, value) for value in data), "not sent or named", part)
 
 
 def check_frame(format: Format) -> None:

@@ -82,9 +82,9 @@ def of(name: str, *bodies: Body, **fields: Any) -> Context:
     return context(name, conversation_parts(session(*bodies)), **fields)
 
 
-def messages_of(found: Context) -> list[Item]:
+def messages_of(written: Context) -> list[Item]:
     """The messages of a context in the format ``openai_chat``."""
-    return [item for part in found.parts for item in part.items]
+    return [item for part in written.parts for item in part.items]
 
 
 FIELDS = st.fixed_dictionaries(

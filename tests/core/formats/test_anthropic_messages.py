@@ -9,7 +9,7 @@ from historyapp.core.exporters.anthropic_messages import ANTHROPIC_MESSAGES
 from historyapp.core.exporters.base import ExportSession
 from historyapp.core.formats.anthropic_messages import NO_BEGINNING
 from historyapp.core.importers import IMPORTERS
-from tests.core.entries import LIVE, calls, result, session, told
+from tests.core.entries import LIVE, calls, result, session, session_of
 from tests.core.formats.rules import check_anthropic
 from tests.core.importers.reading import read_path
 from tests.core.importers.test_corpus import EVERY_FILE
@@ -41,13 +41,13 @@ def test_every_session_gives_a_valid_request(entries: list[Entry]) -> None:
 @needs("corpus")
 @EVERY_FILE
 def test_every_real_session_gives_a_valid_request(path: Path, name: str) -> None:
-    render(told(read_path(IMPORTERS[name], path)))
+    render(session_of(read_path(IMPORTERS[name], path)))
 
 
 def test_parallel_results_are_one_message_and_what_follows_joins_them() -> None:
     bodies = [ASKS, calls("a", "b"), result("b", "2"), result("a", "1"), ModelInput(content="more")]
-    _, (_, asked), (role, blocks) = rendered(*bodies)
-    assert [block["id"] for block in asked] == ["a", "b"]
+    _, (_, call_blocks), (role, blocks) = rendered(*bodies)
+    assert [block["id"] for block in call_blocks] == ["a", "b"]
     assert role == "user"
     assert [block.get("tool_use_id", block.get("text")) for block in blocks] == ["a", "b", "more"]
 

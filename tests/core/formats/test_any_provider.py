@@ -116,8 +116,8 @@ class AnyName(OpenAIChat):
         names = [call.name for call in turn.output.tool_calls]
         for item in super().turn_items(turn):
             pairs = zip(names, item.get("tool_calls", []), strict=False)
-            made = [{**call, "function": {**call["function"], "name": name}} for name, call in pairs]
-            yield {**item, "tool_calls": made} if made else item
+            renamed_calls = [{**call, "function": {**call["function"], "name": name}} for name, call in pairs]
+            yield {**item, "tool_calls": renamed_calls} if renamed_calls else item
 
 
 class NoFrame(OpenAIChat):

@@ -106,10 +106,10 @@ def test_the_stable_part_is_where_it_is_said_to_be(
 ) -> None:
     """Other messages after it, or none, leave its bytes as they are, but for breakpoints and an ending."""
     stable = conversation[: fields["stable"]]
-    asks, called = conversation_parts(session(ASKS, calling("zz"), answer("zz")))
+    question, turn = conversation_parts(session(ASKS, calling("zz"), answer("zz")))
     fields = {**fields, "live_screen": ""}
-    longer = context(name, [*stable, asks], **fields)
-    longest = context(name, [*stable, asks, called], **fields)
+    longer = context(name, [*stable, question], **fields)
+    longest = context(name, [*stable, question, turn], **fields)
     short, long = (prefix_bytes(FORMATS[name].request(c)) for c in (longer, longest))
     assert long.startswith(short.rstrip(b"]}"))
 
@@ -225,8 +225,8 @@ def test_parallel_results_are_one_message_for_anthropic_and_one_each_for_openai(
 
 
 def test_a_leading_system_message_goes_beside_anthropics_messages_and_a_later_one_is_the_users() -> None:
-    told = ModelInput(channel="system", content="told")
-    request = rendered("anthropic_messages", told, ASKS, told, system="first")
+    later_instruction = ModelInput(channel="system", content="told")
+    request = rendered("anthropic_messages", later_instruction, ASKS, later_instruction, system="first")
     assert [block["text"] for block in request["system"]] == ["first", "told"]
     assert [block["text"] for block in request["messages"][0]["content"]] == ["go", "told"]
 

@@ -17,7 +17,7 @@ from historyapp.core.entries import (
 from historyapp.core.episodes import conversation_parts
 from historyapp.core.formats.openai_chat import OPENAI_CHAT
 from historyapp.core.importers import IMPORTERS
-from tests.core.entries import LIVE, calls, result, session, told
+from tests.core.entries import LIVE, calls, result, session, session_of
 from tests.core.formats.rules import check_openai
 from tests.core.importers.reading import read_path
 from tests.core.importers.test_corpus import EVERY_FILE
@@ -29,9 +29,9 @@ def messages(entries: Iterable[Entry]) -> Iterator[dict[str, Any]]:
 
 
 def rendered(*bodies: Any) -> list[dict[str, Any]]:
-    found = list(messages(session(*bodies)))
-    check_openai(found)
-    return found
+    written = list(messages(session(*bodies)))
+    check_openai(written)
+    return written
 
 
 @given(LIVE)
@@ -42,7 +42,7 @@ def test_every_session_gives_a_valid_request(entries: list[Entry]) -> None:
 @needs("corpus")
 @EVERY_FILE
 def test_every_real_session_gives_a_valid_request(path: Path, name: str) -> None:
-    check_openai(list(messages(told(read_path(IMPORTERS[name], path)))))
+    check_openai(list(messages(session_of(read_path(IMPORTERS[name], path)))))
 
 
 def test_a_conversation_reads_as_it_was() -> None:

@@ -62,8 +62,8 @@ def test_what_goes_on_with_an_item_begins_with_the_same_bytes(
 
 
 def answer(*reasoning: Any, text: str = "so", calls: int = 1, **fields: Any) -> ModelOutput:
-    made = tuple(ToolCall(id=f"c{n}", name="ls", arguments={}) for n in range(calls))
-    return ModelOutput(text=text, tool_calls=made, reasoning=list(reasoning), **fields)
+    tool_calls = tuple(ToolCall(id=f"c{n}", name="ls", arguments={}) for n in range(calls))
+    return ModelOutput(text=text, tool_calls=tool_calls, reasoning=list(reasoning), **fields)
 
 
 def test_reasoning_is_sent_as_recorded_or_not_at_all() -> None:

@@ -32,13 +32,13 @@ def starts(operations: list[Operation]) -> dict[str, SessionStart]:
 def rewinds(operations: list[Operation]) -> list[tuple[int, int]]:
     """Each rewind's own position in the session, and where it goes back to."""
     positions: Counter[str] = Counter()
-    found = []
+    targets = []
     for op in operations:
         if isinstance(op, (Append, RewindTo)):
             positions[op.session] += 1
         if isinstance(op, RewindTo):
-            found.append((positions[op.session], op.to_position))
-    return found
+            targets.append((positions[op.session], op.to_position))
+    return targets
 
 
 def live(operations: list[Operation]) -> list[Any]:

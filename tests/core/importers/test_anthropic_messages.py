@@ -36,7 +36,7 @@ def call(id: str, name: str = "look", kind: str = "tool_use", **arguments: Any) 
     return {"type": kind, "id": id, "name": name, "input": arguments}
 
 
-def found(id: str, content: Any = "here", **fields: Any) -> dict[str, Any]:
+def tool_result(id: str, content: Any = "here", **fields: Any) -> dict[str, Any]:
     return {"type": "tool_result", "tool_use_id": id, "content": content, **fields}
 
 
@@ -64,7 +64,7 @@ def recorded(messages: list[Any], response: Any, **fields: Any) -> dict[str, Any
 TURNS = [
     asks("Where is it?"),
     says("I look.", call("a"), call("b", "find")),
-    asks(found("a"), found("b", "there")),
+    asks(tool_result("a"), tool_result("b", "there")),
 ]
 
 
@@ -79,7 +79,7 @@ def test_parallel_calls_and_their_results_are_one_entry_each() -> None:
 
 
 def test_text_beside_results_is_an_input_after_them() -> None:
-    operations = read(ANTHROPIC_MESSAGES, [*TURNS[:2], asks("Hurry.", found("a"))])
+    operations = read(ANTHROPIC_MESSAGES, [*TURNS[:2], asks("Hurry.", tool_result("a"))])
     assert kinds(operations) == ["model_input", "model_output", "tool_results", "model_input"]
     assert inputs(operations)[-1].content == "Hurry."
 
@@ -92,7 +92,7 @@ def test_thinking_becomes_thoughts_and_stays_byte_for_byte() -> None:
 
 def test_an_error_has_its_reason() -> None:
     operations = read(
-        ANTHROPIC_MESSAGES, [*TURNS[:2], asks(found("a", [text("no such file")], is_error=True))]
+        ANTHROPIC_MESSAGES, [*TURNS[:2], asks(tool_result("a", [text("no such file")], is_error=True))]
     )
     assert [(r.status, r.reason) for r in results(operations)] == [("error", "no such file")]
 
@@ -101,7 +101,7 @@ def test_what_a_server_tool_found_ends_an_output() -> None:
     message = says(
         thinks("hm"), "I search.", searches("s"), search_found("s", [{"url": "u"}]), "Found it.", call("a")
     )
-    operations = read(ANTHROPIC_MESSAGES, [asks("?"), message, asks(found("a"))])
+    operations = read(ANTHROPIC_MESSAGES, [asks("?"), message, asks(tool_result("a"))])
     assert kinds(operations)[1:] == ["model_output", "tool_results", "model_output", "tool_results"]
     [first, second] = outputs(operations)
     assert (first.text, second.text) == ("I search.", "Found it.")
@@ -113,7 +113,7 @@ def test_what_a_server_tool_found_ends_an_output() -> None:
 
 def test_an_output_with_an_open_call_is_not_ended_by_a_server_tools_result() -> None:
     message = says(call("a"), searches("s"), search_found("s", []), "Then.")
-    operations = read(ANTHROPIC_MESSAGES, [asks("?"), message, asks(found("a"))])
+    operations = read(ANTHROPIC_MESSAGES, [asks("?"), message, asks(tool_result("a"))])
     assert kinds(operations)[1:] == ["model_output", "tool_results", "tool_results"]
     assert [call.id for call in outputs(operations)[0].tool_calls] == ["a", "s"]
 
@@ -155,7 +155,7 @@ def test_usage_is_told_once_for_a_message() -> None:
 def test_of_recorded_calls_only_what_is_new_is_taken() -> None:
     first = recorded(TURNS[:1], answered(thinks("hm"), "I look.", call("a")), system="Be brief.")
     repeated = says("I look.", call("a"))  # clients may leave thinking out
-    second = recorded([*TURNS[:1], repeated, asks(found("a"))], answered("Here."), system="Be brief.")
+    second = recorded([*TURNS[:1], repeated, asks(tool_result("a"))], answered("Here."), system="Be brief.")
     operations = read(ANTHROPIC_MESSAGES, [first, second])
     assert kinds(operations) == [
         "system_instruction", "model_input", "model_output", "tool_results", "model_output",
@@ -213,8 +213,8 @@ def test_a_refused_call_is_logged() -> None:
 def test_an_image_is_neutral_and_other_blocks_stay() -> None:
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA"}}
     document = {"type": "document", "source": {"type": "text", "data": "x"}}
-    [asked] = inputs(read(ANTHROPIC_MESSAGES, [asks("see", image, document), says("ok")]))
-    assert asked.content == [
+    [user_input] = inputs(read(ANTHROPIC_MESSAGES, [asks("see", image, document), says("ok")]))
+    assert user_input.content == [
         text("see"),
         {"type": "image", "media_type": "image/png", "data": "AA"},
         document,

@@ -168,8 +168,8 @@ def test_sub_agents_at_work_at_the_same_time_are_kept_apart() -> None:
         assistant(4, 2, says("b"), isSidechain=True),
     )
     for number, prompt, text in ((1, "A", "a"), (2, "B", "b")):
-        asked, output = bodies(operations, f"{S}/sidechain-{uuid(number)}")
-        assert (asked.content, output.text) == (prompt, text)
+        task, output = bodies(operations, f"{S}/sidechain-{uuid(number)}")
+        assert (task.content, output.text) == (prompt, text)
 
 
 def test_sub_agents_that_begin_below_the_main_conversation_are_kept_apart() -> None:
@@ -246,7 +246,7 @@ def test_a_result_names_the_sub_agent_that_it_comes_from() -> None:
 
 def lines_of(path: Path) -> list[dict[str, Any]]:
     """The file's records, read without the importer. Includes glued records, and repeated ones once."""
-    found, seen = [], set()
+    records, seen = [], set()
     for line in path.read_text("utf-8").splitlines():
         at = 0
         while at < len(line):
@@ -255,9 +255,9 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
             except ValueError:
                 break
             if isinstance(value, dict) and not (len(value.get("uuid", "")) == 36 and value["uuid"] in seen):
-                found.append(value)
+                records.append(value)
                 seen.add(value.get("uuid"))
-    return found
+    return records
 
 
 def test_memory_does_not_grow_with_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,11 +293,11 @@ def counted(path: Path) -> Counter[str]:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_every_file_of_the_corpus_is_read_in_full(path: Path) -> None:
     with path.open("rb") as stream:
-        found = check(CLAUDE_CODE.read(Source(path.name, stream)))
+        counts = check(CLAUDE_CODE.read(Source(path.name, stream)))
     expected = counted(path)
-    assert (found["calls"], found["results"]) == (expected["calls"], expected["results"])
+    assert (counts["calls"], counts["results"]) == (expected["calls"], expected["results"])
     orphans = {"entire__10_2b7007badc_0.jsonl": 1, "agentsessions__small.jsonl": 1}
-    assert found["results"] - found["paired"] == orphans.get(path.name, 0)
+    assert counts["results"] - counts["paired"] == orphans.get(path.name, 0)
 
 
 @needs("corpus/claude_code")

@@ -212,13 +212,13 @@ def trees(draw: st.DrawFn) -> list[dict[str, Any]]:
 def path_of(records: list[dict[str, Any]]) -> list[str]:
     """The prompts from the first one to the last record, along the parents."""
     by_id = {item["uuid"]: item for item in records}
-    found: list[str] = []
+    path: list[str] = []
     item: dict[str, Any] | None = records[-1]
     while item:
         if item["type"] == "user" and isinstance(item["message"]["content"], str):
-            found.append(item["message"]["content"])
+            path.append(item["message"]["content"])
         item = by_id.get(item["parentUuid"])
-    return found[::-1]
+    return path[::-1]
 
 
 @given(trees())

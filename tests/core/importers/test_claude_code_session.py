@@ -126,8 +126,8 @@ def test_an_unknown_block_is_kept_in_the_metadata() -> None:
 
 def test_a_server_side_tool_is_answered_in_its_own_message() -> None:
     used = {"type": "server_tool_use", "id": "srv", "name": "web_search", "input": {"query": "x"}}
-    found = {"type": "web_search_tool_result", "tool_use_id": "srv", "content": [{"title": "X"}]}
-    operations = read(assistant(1, None, used, found, says("It is X.")))
+    search_result = {"type": "web_search_tool_result", "tool_use_id": "srv", "content": [{"title": "X"}]}
+    operations = read(assistant(1, None, used, search_result, says("It is X.")))
     assert [body.kind for body in bodies(operations)] == ["model_output", "tool_results"]
     assert results(operations) == [
         ToolResult(tool_call_id="srv", tool_name="web_search", status="success", outputs=[{"title": "X"}])

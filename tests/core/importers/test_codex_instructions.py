@@ -13,41 +13,41 @@ FIRST = meta(instructions="Use uv.\n")
 ENVIRONMENT = "<environment_context>/src</environment_context>"
 
 
-def told(*lines: dict[str, Any]) -> list[str]:
-    found = []
+def words_of(*lines: dict[str, Any]) -> list[str]:
+    words = []
     for body in bodies(read(*lines)):
         if isinstance(body, SystemInstruction):
-            found.append(f"system: {body.text}")
+            words.append(f"system: {body.text}")
         elif isinstance(body, ModelInput):
-            found.append(f"{body.channel}: {body.content}")
+            words.append(f"{body.channel}: {body.content}")
         else:
-            found.append(body.kind)
-    return found
+            words.append(body.kind)
+    return words
 
 
 def test_instructions_that_no_message_repeats_are_told_before_the_prompt() -> None:
     lines = (FIRST, asks(ENVIRONMENT), asks("go"), says("ok"))
-    assert told(*lines) == [f"meta: {ENVIRONMENT}", "system: Use uv.\n", "user: go", "model_output"]
+    assert words_of(*lines) == [f"meta: {ENVIRONMENT}", "system: Use uv.\n", "user: go", "model_output"]
 
 
 @pytest.mark.parametrize("role", ["user", "developer"])
 def test_instructions_that_a_message_repeats_are_told_once(role: str) -> None:
     message = "<user_instructions>\n\nUse uv.\n\n</user_instructions>"
-    assert "\n".join(told(FIRST, says(message, role), asks("go"), says("ok"))).count("Use uv.") == 1
+    assert "\n".join(words_of(FIRST, says(message, role), asks("go"), says("ok"))).count("Use uv.") == 1
 
 
 def test_instructions_are_told_before_an_output_without_a_prompt() -> None:
-    assert told(FIRST, says("ok")) == ["system: Use uv.\n", "model_output"]
+    assert words_of(FIRST, says("ok")) == ["system: Use uv.\n", "model_output"]
 
 
 def test_instructions_stay_when_developer_messages_add_to_them() -> None:
     lines = (FIRST, asks("go"), says("Now code.", "developer"))
-    assert told(*lines)[-1] == "system: Use uv.\n\n\nNow code."
+    assert words_of(*lines)[-1] == "system: Use uv.\n\n\nNow code."
 
 
 def test_instructions_follow_the_base_instructions() -> None:
     base = {"base_instructions": {"text": "You are Codex."}}
-    assert told(meta(**base, instructions="Use uv."), asks("go"))[1:] == [
+    assert words_of(meta(**base, instructions="Use uv."), asks("go"))[1:] == [
         "system: You are Codex.\n\nUse uv.",
         "user: go",
     ]
@@ -55,11 +55,11 @@ def test_instructions_follow_the_base_instructions() -> None:
 
 @pytest.mark.parametrize("nothing", [None, "", " ", {"a": 1}, 3])
 def test_a_first_line_without_instructions_tells_none(nothing: Any) -> None:
-    assert told(meta(instructions=nothing), asks("go")) == ["user: go"]
+    assert words_of(meta(instructions=nothing), asks("go")) == ["user: go"]
 
 
 def test_instructions_of_a_copied_first_line_are_not_told_again() -> None:
-    assert "\n".join(told(FIRST, asks("go"), says("ok"), FIRST, asks("on"))).count("Use uv.") == 1
+    assert "\n".join(words_of(FIRST, asks("go"), says("ok"), FIRST, asks("on"))).count("Use uv.") == 1
 
 
 def test_what_is_told_because_the_file_ended_may_be_repeated_later() -> None:

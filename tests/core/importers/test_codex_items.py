@@ -56,8 +56,10 @@ def test_a_web_search_is_part_of_the_output_and_has_no_result(status: str | None
 
 
 def test_a_generated_image_is_a_result() -> None:
-    made = item("image_generation_call", id="ig", status="completed", revised_prompt="a cat", result="AA==")
-    operations = read(made)
+    image_item = item(
+        "image_generation_call", id="ig", status="completed", revised_prompt="a cat", result="AA=="
+    )
+    operations = read(image_item)
     assert outputs(operations)[0].tool_calls[0].arguments == {"prompt": "a cat"}
     source = {"type": "base64", "media_type": "image/png", "data": "AA=="}
     assert results(operations)[0].outputs == [{"type": "image", "source": source}]

@@ -111,11 +111,11 @@ def counted(path: Path) -> Counter[str]:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_every_file_of_the_corpus_is_read_in_full(path: Path) -> None:
     with path.open("rb") as stream:
-        found = check(CODEX_ROLLOUT.read(Source(path.name, stream)))
+        counts = check(CODEX_ROLLOUT.read(Source(path.name, stream)))
     expected = counted(path)
-    assert (found["calls"], found["results"]) == (expected["calls"], expected["results"])
+    assert (counts["calls"], counts["results"]) == (expected["calls"], expected["results"])
     orphans = {"agentsessions__small.jsonl": 1}
-    assert found["results"] - found["paired"] == orphans.get(path.name, 0)
+    assert counts["results"] - counts["paired"] == orphans.get(path.name, 0)
 
 
 @needs("corpus/codex_rollout")

@@ -93,8 +93,8 @@ def test_a_sub_agent_whose_parent_is_not_named_keeps_its_source() -> None:
 
 
 def test_base_instructions_are_told_once() -> None:
-    told = {"base_instructions": {"text": "You are Codex."}}
-    operations = read(meta(**told), meta(**told), asks("go"))
+    fields = {"base_instructions": {"text": "You are Codex."}}
+    operations = read(meta(**fields), meta(**fields), asks("go"))
     assert bodies(operations)[0] == SystemInstruction(text="You are Codex.")
     assert kinds(operations) == ["system_instruction", "model_input"]
 
@@ -280,13 +280,13 @@ def test_usage_says_that_cached_tokens_are_part_of_the_input() -> None:
 def test_every_response_gets_its_own_usage(calls: list[int], order: str) -> None:
     records = [asks("x")]
     for number, count in enumerate(calls, start=1):
-        made = [thinks("t"), *(call(f"{number}-{n}") for n in range(count))]
+        items = [thinks("t"), *(call(f"{number}-{n}") for n in range(count))]
         answers = [output(f"{number}-{n}") for n in range(count)]
         counted = [tokens(number, number)]
         parts = {
-            "before": counted + made + answers,
-            "after": made + counted + answers + counted,
-            "late": made + answers + counted,
+            "before": counted + items + answers,
+            "after": items + counted + answers + counted,
+            "late": items + answers + counted,
         }
         records += parts[order]
     assert usages(read(*records)) == list(range(1, len(calls) + 1))
@@ -334,7 +334,7 @@ def test_the_reason_of_an_event_is_its_message() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "category", "words"),
+    ("fields", "category", "words"),
     [
         (event("turn_aborted", reason="interrupted"), "turn_aborted", "interrupted"),
         (event("error", message="rate limit"), "error", "rate limit"),
@@ -343,8 +343,8 @@ def test_the_reason_of_an_event_is_its_message() -> None:
         (event("exited_review_mode", review_output={"findings": ["one"]}), "review_mode", "one"),
     ],
 )
-def test_what_a_reader_wants_to_know_is_noted(told: dict[str, Any], category: str, words: str) -> None:
-    (body,) = bodies(read(told))
+def test_what_a_reader_wants_to_know_is_noted(fields: dict[str, Any], category: str, words: str) -> None:
+    (body,) = bodies(read(fields))
     assert isinstance(body, DebugLog)
     assert body.category == category
     assert words in body.message

@@ -44,10 +44,10 @@ def test_any_lines_are_survived(importer: Importer, sample: tuple[str, Any], dat
 @EVERY
 @pytest.mark.parametrize(("name", "data"), FILES)
 def test_reading_twice_tells_the_same(importer: Importer, name: str, data: Any) -> None:
-    assert told(importer, data) == told(importer, data)
+    assert operations_of(importer, data) == operations_of(importer, data)
 
 
-def told(importer: Importer, data: Any) -> list[Operation | str]:
+def operations_of(importer: Importer, data: Any) -> list[Operation | str]:
     try:
         return list(importer.read(source(data)))
     except UnreadableTranscript as fault:

@@ -175,8 +175,8 @@ def counted(operations: list[Operation]) -> Expected:
 @EVERY_FILE
 def test_nothing_of_a_real_transcript_is_lost(path: Path, name: str) -> None:
     expected = COUNTED[name](load(path))
-    found = counted(read_path(IMPORTERS[name], path))
-    assert {figure: found[figure] for figure in expected} == expected
+    counts = counted(read_path(IMPORTERS[name], path))
+    assert {figure: counts[figure] for figure in expected} == expected
 
 
 @EVERY_FILE
@@ -206,9 +206,9 @@ def test_costs_and_calls_of_mini_swe_agent_add_up_to_its_totals(path: Path) -> N
     document = load(path)
     if isinstance(document, list):
         pytest.skip("it says nothing of costs")
-    told = metadata(read_path(IMPORTERS["mini_swe_agent"], path))
+    entry_metadata = metadata(read_path(IMPORTERS["mini_swe_agent"], path))
     stats = document["info"]["model_stats"]
-    lost = stats["api_calls"] - sum("usage" in entry for entry in told)
+    lost = stats["api_calls"] - sum("usage" in entry for entry in entry_metadata)
     assert lost == sum(m["role"] == "user" and "extra" in m for m in document["messages"])
     if not lost:
-        assert sum(entry.get("cost", 0) for entry in told) == pytest.approx(stats["instance_cost"])
+        assert sum(entry.get("cost", 0) for entry in entry_metadata) == pytest.approx(stats["instance_cost"])

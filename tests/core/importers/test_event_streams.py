@@ -67,21 +67,21 @@ def test_an_anthropic_stream_makes_its_message(ending: str) -> None:
 
 
 def test_an_openai_stream_makes_its_completion() -> None:
-    made = streamed_message(stream(OPENAI))
-    assert made
-    [choice] = made["choices"]
+    message = streamed_message(stream(OPENAI))
+    assert message
+    [choice] = message["choices"]
     assert choice["finish_reason"] == "stop"
     assert (choice["message"]["content"], choice["message"]["reasoning_content"]) == ("Hi you", "hm")
     assert choice["message"]["tool_calls"] == [
         {"type": "function", "function": {"name": "f", "arguments": "{}"}, "id": "t"}
     ]
-    assert (made["id"], made["usage"]) == ("c", {"prompt_tokens": 3})
+    assert (message["id"], message["usage"]) == ("c", {"prompt_tokens": 3})
 
 
 def test_input_that_was_cut_off_stays_as_text() -> None:
-    made = streamed_message(stream(ANTHROPIC[:8]))
-    assert made
-    assert made["content"][1]["input"] == '{"a": '
+    message = streamed_message(stream(ANTHROPIC[:8]))
+    assert message
+    assert message["content"][1]["input"] == '{"a": '
 
 
 def test_other_text_is_no_stream() -> None:

@@ -75,12 +75,12 @@ def test_a_response_with_other_fields_is_kept_whole() -> None:
 
 
 def test_usage_is_in_gemini_s_own_words_and_understood() -> None:
-    told = metadata(read(GEMINI_CLI, DOCUMENT))
-    assert (told[2]["usage_convention"], told[2]["model"]) == ("gemini", "gemini-2.5-pro")
-    assert usage_of(told[2])._asdict() == {
+    entry_metadata = metadata(read(GEMINI_CLI, DOCUMENT))
+    assert (entry_metadata[2]["usage_convention"], entry_metadata[2]["model"]) == ("gemini", "gemini-2.5-pro")
+    assert usage_of(entry_metadata[2])._asdict() == {
         "input": 92, "output": 8, "cache_read": 60, "cache_write": 0, "reasoning": 3,
     }  # fmt: skip
-    assert "usage" not in told[4]
+    assert "usage" not in entry_metadata[4]
 
 
 def test_results_have_the_time_at_which_the_last_call_ended() -> None:
@@ -95,7 +95,9 @@ def test_results_have_the_time_at_which_the_last_call_ended() -> None:
         for id in "132"
     ]
     message = says("2", toolCalls=calls, timestamp="2026-01-01T00:00:00Z")
-    [_, output, result] = [each for each in in_lines(asks("1", "go"), message) if isinstance(each, Append)]
+    [_, output, result] = [
+        operation for operation in in_lines(asks("1", "go"), message) if isinstance(operation, Append)
+    ]
     assert output.draft.created_at == datetime(2026, 1, 1, tzinfo=UTC)
     assert result.draft.created_at == datetime(2026, 1, 1, 0, 0, 3, tzinfo=UTC)
 
@@ -111,21 +113,24 @@ def test_a_message_that_is_written_again_is_told_once_with_all_of_it() -> None:
 
 def test_the_newest_message_is_provisional() -> None:
     operations = in_lines(asks("1", "go"), says("2", "I look."))
-    assert [each.provisional for each in operations if isinstance(each, Append)] == [False, True]
+    assert [operation.provisional for operation in operations if isinstance(operation, Append)] == [
+        False,
+        True,
+    ]
 
 
 def test_a_rewind_goes_back_to_before_its_message() -> None:
     operations = in_lines(
         asks("1", "go"), says("2", "x"), asks("3", "no"), {"$rewindTo": "2"}, asks("4", "so")
     )
-    [rewind] = [each for each in operations if isinstance(each, RewindTo)]
+    [rewind] = [operation for operation in operations if isinstance(operation, RewindTo)]
     assert rewind.to_position == 1
     assert [message.content for message in inputs(operations)] == ["go", "no", "so"]
 
 
 def test_a_rewind_to_an_unknown_message_goes_back_to_the_beginning() -> None:
     operations = in_lines(asks("1", "go"), says("2", "x"), {"$rewindTo": "9"}, asks("4", "so"))
-    assert [each.to_position for each in operations if isinstance(each, RewindTo)] == [0]
+    assert [operation.to_position for operation in operations if isinstance(operation, RewindTo)] == [0]
 
 
 def test_a_replaced_history_says_which_messages_the_model_no_longer_sees() -> None:

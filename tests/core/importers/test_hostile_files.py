@@ -74,9 +74,9 @@ def claude_records(parent: Callable[[int], int | None]) -> Callable[[int], bytes
 def claude_answers(n: int) -> bytes:
     """One message with all calls, then the answers from the last to the first."""
     calls = [claude.call(f"c{i}") for i in range(n)]
-    asked = claude.assistant(2, 1, *calls)
+    output = claude.assistant(2, 1, *calls)
     answers = [claude.answer(i + 3, 2, f"c{n - 1 - i}") for i in range(n)]
-    return lines(claude.user(1, None, "go"), asked, *answers).encode()
+    return lines(claude.user(1, None, "go"), output, *answers).encode()
 
 
 def server_results(n: int) -> bytes:
@@ -151,12 +151,12 @@ LINKED: dict[tuple[str, str], Callable[[int], bytes]] = {
 @pytest.mark.parametrize(("name", "what"), LINKED)
 def test_four_times_the_records_take_about_four_times_as_long(name: str, what: str) -> None:
     few, many = (LINKED[name, what](n) for n in (FEW, MANY))
-    if (taken := seconds(name, many)) <= SIGNIFICANT:
+    if (duration := seconds(name, many)) <= SIGNIFICANT:
         return
     before = seconds(name, few)
-    if taken >= MAX_GROWTH * before:  # again, as something else may have run meanwhile
-        taken, before = min(taken, seconds(name, many)), min(before, seconds(name, few))
-    assert taken < max(SIGNIFICANT, MAX_GROWTH * before)
+    if duration >= MAX_GROWTH * before:  # again, as something else may have run meanwhile
+        duration, before = min(duration, seconds(name, many)), min(before, seconds(name, few))
+    assert duration < max(SIGNIFICANT, MAX_GROWTH * before)
 
 
 def texts(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

@@ -45,9 +45,13 @@ def test_usage_cost_and_time_are_those_of_the_message() -> None:
     operations = run(
         TASK, {**CALLS, "extra": {"response": response, "cost": 0.25, "timestamp": 1775812897.5}}
     )
-    told = metadata(operations)[-1]
-    assert (told["usage"], told["usage_convention"], told["cost"]) == ({"prompt_tokens": 7}, "openai", 0.25)
-    assert told["source"]["id"] == "r"
+    entry_metadata = metadata(operations)[-1]
+    assert (entry_metadata["usage"], entry_metadata["usage_convention"], entry_metadata["cost"]) == (
+        {"prompt_tokens": 7},
+        "openai",
+        0.25,
+    )
+    assert entry_metadata["source"]["id"] == "r"
     assert operations[-1].draft.created_at == datetime(2026, 4, 10, 9, 21, 37, 500000, UTC)
 
 
@@ -121,8 +125,8 @@ def test_a_traceback_is_logged_and_may_be_gone_in_a_longer_file() -> None:
 def test_a_person_who_interrupts_answers_every_open_call() -> None:
     two = {**CALLS, "tool_calls": [CALL, {**CALL, "id": "b"}]}
     stop = {"role": "user", "content": "No, wait.", "extra": {"interrupt_type": "UserRejection"}}
-    found = results(run(TASK, two, stop))
-    assert [(r.tool_call_id, r.status, r.feedback) for r in found] == [
+    answers = results(run(TASK, two, stop))
+    assert [(r.tool_call_id, r.status, r.feedback) for r in answers] == [
         ("a", "interrupted_by_human", "No, wait."),
         ("b", "interrupted_by_human", "No, wait."),
     ]
@@ -131,7 +135,7 @@ def test_a_person_who_interrupts_answers_every_open_call() -> None:
 def test_what_the_scaffold_says_is_not_the_users() -> None:
     complaint = {"role": "user", "content": "Bad call.", "extra": {"interrupt_type": "FormatError"}}
     operations = run({"role": "system", "content": "You help."}, TASK, complaint)
-    assert [asked.channel for asked in inputs(operations)] == ["user", "environment"]
+    assert [message.channel for message in inputs(operations)] == ["user", "environment"]
     assert kinds(operations)[0] == "system_instruction"
 
 

@@ -36,7 +36,7 @@ def says(text: Any = None, *calls: dict[str, Any], **fields: Any) -> dict[str, A
     return {**message, "tool_calls": list(calls)} if calls else message
 
 
-def found(id: str | None, content: Any = "here", **fields: Any) -> dict[str, Any]:
+def tool_result(id: str | None, content: Any = "here", **fields: Any) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": id, "content": content, **fields}
 
 
@@ -54,8 +54,8 @@ CHAT = [
     {"role": "system", "content": "Be brief."},
     asks(),
     says("I look.", call("a"), call("b", "find")),
-    found("a"),
-    found("b", "there", name="find"),
+    tool_result("a"),
+    tool_result("b", "there", name="find"),
     says("It is here."),
 ]
 
@@ -96,7 +96,7 @@ def test_instructions_at_the_head_are_one_and_later_ones_do_not_replace_it() -> 
 
 def test_a_call_without_an_id_gets_one_and_its_result_finds_it() -> None:
     operations = read(
-        OPENAI_CHAT, [asks(), says(None, call(None), call("")), found(None, "1"), found("", "2")]
+        OPENAI_CHAT, [asks(), says(None, call(None), call("")), tool_result(None, "1"), tool_result("", "2")]
     )
     assert [c.id for c in outputs(operations)[0].tool_calls] == ["run.json-1-1", "run.json-1-2"]
     assert [(r.tool_call_id, r.outputs) for r in results(operations)] == [
@@ -107,7 +107,7 @@ def test_a_call_without_an_id_gets_one_and_its_result_finds_it() -> None:
 
 def test_an_id_given_twice_in_one_answer_is_made_unique_and_kept_beside() -> None:
     operations = read(
-        OPENAI_CHAT, [asks(), says(None, call("a"), call("a")), found("a", "1"), found("a", "2")]
+        OPENAI_CHAT, [asks(), says(None, call("a"), call("a")), tool_result("a", "1"), tool_result("a", "2")]
     )
     assert [c.id for c in outputs(operations)[0].tool_calls] == ["a", "run.json-1-2"]
     assert [r.tool_call_id for r in results(operations)] == ["a", "run.json-1-2"]
@@ -115,12 +115,12 @@ def test_an_id_given_twice_in_one_answer_is_made_unique_and_kept_beside() -> Non
 
 
 def test_an_id_that_comes_again_later_stays_and_results_go_to_the_newest() -> None:
-    chat = [asks(), says(None, call("a", "old")), says(None, call("a", "new")), found("a")]
+    chat = [asks(), says(None, call("a", "old")), says(None, call("a", "new")), tool_result("a")]
     assert [(r.tool_call_id, r.tool_name) for r in results(read(OPENAI_CHAT, chat))] == [("a", "new")]
 
 
 def test_a_result_of_an_unknown_call_is_kept() -> None:
-    operations = read(OPENAI_CHAT, [found("gone", "late"), asks()])
+    operations = read(OPENAI_CHAT, [tool_result("gone", "late"), asks()])
     assert [(r.tool_call_id, r.outputs) for r in results(operations)] == [("gone", "late")]
 
 
@@ -168,8 +168,8 @@ def test_content_of_several_parts_is_neutral() -> None:
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
         {"type": "image_url", "image_url": {"url": "https://x.test/a.png"}},
     ]
-    [asked] = inputs(read(OPENAI_CHAT, [asks(parts), says("a")]))
-    assert asked.content == [
+    [user_input] = inputs(read(OPENAI_CHAT, [asks(parts), says("a")]))
+    assert user_input.content == [
         {"type": "text", "text": "see"},
         {"type": "image", "media_type": "image/png", "data": "AAAA"},
         {"type": "image", "url": "https://x.test/a.png"},
@@ -177,7 +177,7 @@ def test_content_of_several_parts_is_neutral() -> None:
 
 
 def test_content_in_one_text_part_is_text() -> None:
-    operations = read(OPENAI_CHAT, [asks([{"type": "text", "text": "hi"}]), says([]), found(None, [])])
+    operations = read(OPENAI_CHAT, [asks([{"type": "text", "text": "hi"}]), says([]), tool_result(None, [])])
     assert (inputs(operations)[0].content, outputs(operations)[0].text) == ("hi", "")
 
 
@@ -203,8 +203,12 @@ def test_a_log_of_a_call_ends_with_its_answer_and_what_it_cost() -> None:
         "timestamp": 1757015033.5,
     }
     operations = read(OPENAI_CHAT, log)
-    told = metadata(operations)[-1]
-    assert (told["usage"], told["usage_convention"], told["cost"]) == ({"prompt_tokens": 7}, "openai", 0.25)
+    entry_metadata = metadata(operations)[-1]
+    assert (entry_metadata["usage"], entry_metadata["usage_convention"], entry_metadata["cost"]) == (
+        {"prompt_tokens": 7},
+        "openai",
+        0.25,
+    )
     assert starts(operations)[0].model == "gpt-4o"
     assert "2025-09-04 19:43:53.5" in str(operations[-1].draft.created_at)  # type: ignore[union-attr]
 
@@ -215,7 +219,7 @@ def without_tool_calling(**fields: Any) -> dict[str, Any]:
     answer = {**completion(says(None, call("b"))), "usage": {"prompt_tokens": 7, "cached": 5}}
     return {
         "messages": [asks("Example. The task"), says(written), asks("EXECUTION RESULT of [bash]:\na.py")],
-        "raw_messages": [asks("The task"), says("I list.", call("a")), found("a", "a.py")],
+        "raw_messages": [asks("The task"), says("I list.", call("a")), tool_result("a", "a.py")],
         "response": answer,
         "raw_response": {"choices": completion(says(written))["choices"]},
     } | fields
@@ -232,9 +236,9 @@ def test_calls_of_a_model_without_tool_calling_keep_their_ids() -> None:
 
 
 def test_the_answer_of_a_model_without_tool_calling_keeps_its_usage_and_its_words() -> None:
-    told = metadata(read(OPENAI_CHAT, without_tool_calling()))[-1]
-    assert told["usage"] == {"prompt_tokens": 7, "cached": 5}
-    assert told["as_written"].startswith("I list.\n<function=bash>")
+    entry_metadata = metadata(read(OPENAI_CHAT, without_tool_calling()))[-1]
+    assert entry_metadata["usage"] == {"prompt_tokens": 7, "cached": 5}
+    assert entry_metadata["as_written"].startswith("I list.\n<function=bash>")
 
 
 def test_without_a_response_the_written_answer_is_taken() -> None:
@@ -256,7 +260,7 @@ def test_a_log_of_the_corpus_without_tool_calling_keeps_ids_and_cached_tokens() 
 
 def test_of_recorded_calls_only_what_is_new_is_taken() -> None:
     first = recorded([asks()], completion(says(None, call("a"))))
-    second = recorded([asks(), says("", call("a")), found("a")], completion(says("Done.")))
+    second = recorded([asks(), says("", call("a")), tool_result("a")], completion(says("Done.")))
     operations = read(OPENAI_CHAT, [first, second])
     assert kinds(operations) == ["model_input", "model_output", "tool_results", "model_output"]
     assert sum("usage" in m for m in metadata(operations)) == 2
@@ -266,7 +270,9 @@ def test_of_recorded_calls_only_what_is_new_is_taken() -> None:
 def test_a_client_that_gives_calls_its_own_ids_does_not_lose_their_results() -> None:
     first = recorded([asks()], completion(says(None, call(""), call("x"))))
     again = says(None, call("mine-1"), call("mine-2"))
-    second = recorded([asks(), again, found("mine-2", "2"), found("mine-1", "1")], completion(says("Done.")))
+    second = recorded(
+        [asks(), again, tool_result("mine-2", "2"), tool_result("mine-1", "1")], completion(says("Done."))
+    )
     operations = read(OPENAI_CHAT, [first, second])
     assert [c.id for c in outputs(operations)[0].tool_calls] == ["run.json-1-1", "x"]
     assert [(r.tool_call_id, r.outputs) for r in results(operations)] == [("x", "2"), ("run.json-1-1", "1")]
@@ -322,7 +328,7 @@ def test_runs_of_tau_bench_are_sessions_by_task_and_trial() -> None:
         "trial": 1,
         "reward": 1.0,
         "info": {"x": 1},
-        "traj": [asks(), says(None, call("a")), found("a", "Error: no")],
+        "traj": [asks(), says(None, call("a")), tool_result("a", "Error: no")],
     }
     operations = read(OPENAI_CHAT, [{**run, "task_id": 3}, {**run, "task_id": 4}, {**run, "task_id": 4}])
     assert [start.session for start in starts(operations)] == [
@@ -356,7 +362,7 @@ def test_a_message_nested_too_deep_is_named_and_the_rest_is_read() -> None:
 def test_any_text_survives() -> None:
     odd = "\ud800 \x00 <script>alert(1)</script> \u2028"
     operations = read(
-        OPENAI_CHAT, [asks(odd), says(odd, call("a", odd, json.dumps({odd: odd}))), found("a", odd)]
+        OPENAI_CHAT, [asks(odd), says(odd, call("a", odd, json.dumps({odd: odd}))), tool_result("a", odd)]
     )
     [output] = outputs(operations)
     assert (output.text, output.tool_calls[0].name, output.tool_calls[0].arguments) == (odd, odd, {odd: odd})

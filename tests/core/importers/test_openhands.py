@@ -36,19 +36,25 @@ def answer(id: str, *calls: str) -> dict[str, Any]:
 
 
 def acts(call: str, response: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    told = {"function_name": "look", "tool_call_id": call, "model_response": response}
+    call_metadata = {"function_name": "look", "tool_call_id": call, "model_response": response}
     return {
         "source": "agent",
         "action": "read",
         "args": {"thought": "I look."},
-        "tool_call_metadata": told,
+        "tool_call_metadata": call_metadata,
         **fields,
     }
 
 
 def came_back(call: str, response: dict[str, Any], text: str = "here", **fields: Any) -> dict[str, Any]:
-    told = {"function_name": "look", "tool_call_id": call, "model_response": response}
-    return {"observation": "read", "content": text, "extras": {}, "tool_call_metadata": told, **fields}
+    call_metadata = {"function_name": "look", "tool_call_id": call, "model_response": response}
+    return {
+        "observation": "read",
+        "content": text,
+        "extras": {},
+        "tool_call_metadata": call_metadata,
+        **fields,
+    }
 
 
 class TestV0:
@@ -84,9 +90,11 @@ class TestV0:
 
     def test_usage_is_told_once_for_an_answer(self) -> None:
         both = answer("r1", "a", "b")
-        told = metadata(read(OPENHANDS, [TASK, acts("a", both), came_back("a", both), acts("b", both)]))
-        assert [entry.get("usage") for entry in told] == [None, {"prompt_tokens": 9}, None]
-        assert told[1]["source"]["response_id"] == "r1"
+        entry_metadata = metadata(
+            read(OPENHANDS, [TASK, acts("a", both), came_back("a", both), acts("b", both)])
+        )
+        assert [entry.get("usage") for entry in entry_metadata] == [None, {"prompt_tokens": 9}, None]
+        assert entry_metadata[1]["source"]["response_id"] == "r1"
 
     def test_an_agent_without_tool_calls_acts_by_name(self) -> None:
         runs = {
@@ -215,11 +223,11 @@ class TestV1:
             message = {"role": "assistant", "content": [{"type": "text", "text": text}]}
             return event("MessageEvent", "agent", llm_message=message)
 
-        told = metadata(
+        entry_metadata = metadata(
             read(OPENHANDS, lines(totals(10, 0.5), says("a"), totals(15, 0.75), says("b"), says("c")))
         )
-        assert [entry.get("usage", {}).get("prompt_tokens") for entry in told] == [10, 5, None]
-        assert [entry.get("cost") for entry in told] == [0.5, 0.25, None]
+        assert [entry.get("usage", {}).get("prompt_tokens") for entry in entry_metadata] == [10, 5, None]
+        assert [entry.get("cost") for entry in entry_metadata] == [0.5, 0.25, None]
 
     def test_a_condensation_names_what_the_model_no_longer_saw(self) -> None:
         condensed = event(
@@ -241,13 +249,13 @@ class TestV1:
         assert (result.tool_call_id, result.tool_name, result.outputs) == ("gone", "t", "late")
 
     def test_what_a_skill_adds_to_a_message_belongs_to_it(self) -> None:
-        asked = event(
+        task = event(
             "MessageEvent",
             "user",
             llm_message={"role": "user", "content": [{"type": "text", "text": "hi"}]},
             extended_content=[{"type": "text", "text": "a rule"}],
         )
-        assert [part["text"] for part in inputs(read(OPENHANDS, lines(asked)))[0].content] == ["hi", "a rule"]
+        assert [part["text"] for part in inputs(read(OPENHANDS, lines(task)))[0].content] == ["hi", "a rule"]
 
     def test_the_state_of_a_conversation_holds_no_history(self) -> None:
         [item] = skipped(

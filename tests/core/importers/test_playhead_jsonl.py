@@ -48,9 +48,9 @@ def test_a_header_tells_all_of_the_session() -> None:
     assert (fork.session, fork.forked_from) == ("q", ("p", 1))
 
 
-@pytest.mark.parametrize(("told", "spawned_by"), [("q", "q"), (None, None), (7, None), ("", None)])
-def test_a_header_tells_whose_sub_agent_the_session_is(told: Any, spawned_by: str | None) -> None:
-    assert starts(load(header(spawned_by=told), asks(1)))[0].spawned_by == spawned_by
+@pytest.mark.parametrize(("header_value", "spawned_by"), [("q", "q"), (None, None), (7, None), ("", None)])
+def test_a_header_tells_whose_sub_agent_the_session_is(header_value: Any, spawned_by: str | None) -> None:
+    assert starts(load(header(spawned_by=header_value), asks(1)))[0].spawned_by == spawned_by
 
 
 def test_entries_come_with_their_times_and_metadata() -> None:
@@ -62,16 +62,16 @@ def test_entries_come_with_their_times_and_metadata() -> None:
 
 
 def test_a_rewind_keeps_its_time_reason_and_actor() -> None:
-    [found] = [op for op in load(*EXPORT) if isinstance(op, RewindTo)]
-    assert (found.to_position, found.reason, found.actor) == (1, "why", "bob")
-    assert found.draft
-    assert isinstance(found.draft.body, Rewind)
-    assert found.draft.created_at == datetime(2026, 1, 1, 0, 0, 4, tzinfo=UTC)
+    [operation] = [op for op in load(*EXPORT) if isinstance(op, RewindTo)]
+    assert (operation.to_position, operation.reason, operation.actor) == (1, "why", "bob")
+    assert operation.draft
+    assert isinstance(operation.draft.body, Rewind)
+    assert operation.draft.created_at == datetime(2026, 1, 1, 0, 0, 4, tzinfo=UTC)
 
 
 def test_a_summary_stands_for_its_positions() -> None:
-    [found] = [op for op in load(*EXPORT) if isinstance(op, AddSummary)]
-    assert found == AddSummary("p", 2, 3, "tried", key_points=("k",))
+    [summary] = [op for op in load(*EXPORT) if isinstance(op, AddSummary)]
+    assert summary == AddSummary("p", 2, 3, "tried", key_points=("k",))
 
 
 def test_positions_close_up_where_lines_were_lost() -> None:
@@ -79,8 +79,8 @@ def test_positions_close_up_where_lines_were_lost() -> None:
     summary = {"session": "p", "kind": "summary", "first_position": 2, "last_position": 5, "text": "s"}
     operations = load(*records, summary)
     assert rewinds(operations) == [("p", 2), ("p", 1)]
-    [found] = [op for op in operations if isinstance(op, AddSummary)]
-    assert (found.first_position, found.last_position) == (1, 4)
+    [added] = [op for op in operations if isinstance(op, AddSummary)]
+    assert (added.first_position, added.last_position) == (1, 4)
 
 
 def test_a_fork_counts_on_from_its_parent_also_where_lines_were_lost() -> None:

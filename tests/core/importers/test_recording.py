@@ -12,40 +12,40 @@ START = SessionStart("s", title="t", agent="a", model="m", tags=("x",), spawned_
 
 
 def test_the_first_operations_are_held_back_until_the_session_is_announced() -> None:
-    told = recording()
-    assert list(told.append(ModelInput(content="x"), None, {})) == []
-    assert list(told.rewind(0, "because")) == []
-    start, entry, rewind = told.release_held()
+    session_recording = recording()
+    assert list(session_recording.append(ModelInput(content="x"), None, {})) == []
+    assert list(session_recording.rewind(0, "because")) == []
+    start, entry, rewind = session_recording.release_held()
     assert start == START
     assert isinstance(entry, Append)
     assert rewind == RewindTo("s", 0, "because", actor="user")
 
 
 def test_a_session_is_announced_once() -> None:
-    told = recording()
-    assert list(told.release_held()) == [START]
-    assert list(told.release_held()) == []
-    assert len(list(told.append(ModelInput(content="x"), None, {}))) == 1
+    session_recording = recording()
+    assert list(session_recording.release_held()) == [START]
+    assert list(session_recording.release_held()) == []
+    assert len(list(session_recording.append(ModelInput(content="x"), None, {}))) == 1
 
 
 def test_a_session_that_tells_much_is_announced_in_any_case() -> None:
-    told = recording()
-    operations = [op for n in range(1000) for op in told.append(ModelInput(content=n), None, {})]
+    session_recording = recording()
+    operations = [op for n in range(1000) for op in session_recording.append(ModelInput(content=n), None, {})]
     assert operations[0] == START
     assert len(operations) == 1001
 
 
 def test_entries_and_rewinds_take_positions() -> None:
-    told = recording()
+    session_recording = recording()
     for _ in range(3):
-        told.append(ModelInput(content="x"), None, {})
-    told.rewind(1, "because")
-    assert told.position == 4
+        session_recording.append(ModelInput(content="x"), None, {})
+    session_recording.rewind(1, "because")
+    assert session_recording.position == 4
 
 
 def test_a_title_of_second_choice_stands_in() -> None:
-    told = Recording("s", agent="a", fallback_title="/init")
-    assert list(told.release_held()) == [SessionStart("s", title="/init", agent="a")]
+    session_recording = Recording("s", agent="a", fallback_title="/init")
+    assert list(session_recording.release_held()) == [SessionStart("s", title="/init", agent="a")]
 
 
 def test_ids_that_had_to_change_are_noted_with_the_source_s() -> None:

@@ -20,12 +20,12 @@ def read(*lines: bytes | str) -> list[SourceRecord | Skipped]:
     return list(read_lines(io.BytesIO(raw)))
 
 
-def objects(found: Iterable[SourceRecord | Skipped]) -> list[dict[str, Any]]:
-    return [item.data for item in found if isinstance(item, SourceRecord)]
+def objects(items: Iterable[SourceRecord | Skipped]) -> list[dict[str, Any]]:
+    return [item.data for item in items if isinstance(item, SourceRecord)]
 
 
-def skipped(found: Iterable[SourceRecord | Skipped]) -> list[Skipped]:
-    return [item for item in found if isinstance(item, Skipped)]
+def skipped(items: Iterable[SourceRecord | Skipped]) -> list[Skipped]:
+    return [item for item in items if isinstance(item, Skipped)]
 
 
 def test_each_object_comes_with_its_line() -> None:
@@ -61,21 +61,21 @@ def test_two_records_glued_on_one_line_are_both_read() -> None:
     "torn", ['{"type": "user", "mess', '{"type": "user", "message": ', '{"a": {"b": [{"c": 1}, ']
 )
 def test_a_record_appended_to_a_torn_one_is_read(torn: str) -> None:
-    found = read(torn + '{"type": "assistant", "n": {"m": 1}}', '{"next": 1}')
-    assert objects(found) == [{"type": "assistant", "n": {"m": 1}}, {"next": 1}]
-    assert [(item.line, item.damaged) for item in skipped(found)] == [(1, True)]
+    items = read(torn + '{"type": "assistant", "n": {"m": 1}}', '{"next": 1}')
+    assert objects(items) == [{"type": "assistant", "n": {"m": 1}}, {"next": 1}]
+    assert [(item.line, item.damaged) for item in skipped(items)] == [(1, True)]
 
 
 def test_a_part_of_a_damaged_record_is_not_taken_for_a_record() -> None:
-    found = read('{"type": "user",, "message": {"role": "user"}}')
-    assert objects(found) == []
-    assert len(skipped(found)) == 1
+    items = read('{"type": "user",, "message": {"role": "user"}}')
+    assert objects(items) == []
+    assert len(skipped(items)) == 1
 
 
 def test_a_torn_last_line_is_named() -> None:
-    found = read('{"a": 1}', '{"b": "half of a')
-    assert objects(found) == [{"a": 1}]
-    assert skipped(found) == [Skipped(2, "truncated")]
+    items = read('{"a": 1}', '{"b": "half of a')
+    assert objects(items) == [{"a": 1}]
+    assert skipped(items) == [Skipped(2, "truncated")]
 
 
 @pytest.mark.parametrize("line", ["[1, 2]", '"text"', "7", "null", "true"])
@@ -84,9 +84,9 @@ def test_a_line_that_is_not_an_object_is_named(line: str) -> None:
 
 
 def test_rubbish_after_a_record_does_not_lose_it() -> None:
-    found = read('{"a": 1}\x00\x00\x00')
-    assert objects(found) == [{"a": 1}]
-    assert len(skipped(found)) == 1
+    items = read('{"a": 1}\x00\x00\x00')
+    assert objects(items) == [{"a": 1}]
+    assert len(skipped(items)) == 1
 
 
 def test_bytes_that_are_not_utf8_can_be_had_back() -> None:
@@ -114,8 +114,8 @@ def test_an_endless_number_is_damage() -> None:
 
 @pytest.mark.parametrize("depth", [MAX_RECORD_DEPTH, 100_000])
 def test_nesting_that_is_too_deep_is_damage(depth: int) -> None:
-    found = read('{"a": ' + "[" * depth + "]" * depth + "}", '{"b": 2}')
-    assert found == [Skipped(1, f"nested deeper than {MAX_RECORD_DEPTH} levels"), SourceRecord(2, {"b": 2})]
+    items = read('{"a": ' + "[" * depth + "]" * depth + "}", '{"b": 2}')
+    assert items == [Skipped(1, f"nested deeper than {MAX_RECORD_DEPTH} levels"), SourceRecord(2, {"b": 2})]
 
 
 def test_a_caller_may_allow_deeper_nesting() -> None:
@@ -163,11 +163,11 @@ def test_damage_to_one_line_loses_only_that_line(objects: list[dict[str, Any]], 
         return
     broken = data.draw(st.integers(0, len(lines) - 1))
     lines[broken] = lines[broken][: data.draw(st.integers(1, len(lines[broken]) - 1))]
-    found = read(*lines)
-    assert [item.number for item in found if isinstance(item, SourceRecord)] == [
+    items = read(*lines)
+    assert [item.number for item in items if isinstance(item, SourceRecord)] == [
         number for number in range(1, len(lines) + 1) if number != broken + 1
     ]
-    assert [item.line for item in skipped(found)] == [broken + 1]
+    assert [item.line for item in skipped(items)] == [broken + 1]
 
 
 @given(st.binary(max_size=300))
@@ -261,9 +261,9 @@ def test_what_is_no_document_is_refused_by_its_name(raw: bytes) -> None:
 
 
 def test_records_that_cannot_be_stored_are_named_by_their_place() -> None:
-    found = list(records([{"a": 1}, 7, nested(300), {"b": 2}]))
-    assert [found[0], found[3]] == [SourceRecord(1, {"a": 1}), SourceRecord(4, {"b": 2})]
-    assert [item.line for item in found if isinstance(item, Skipped)] == [2, 3]
+    items = list(records([{"a": 1}, 7, nested(300), {"b": 2}]))
+    assert [items[0], items[3]] == [SourceRecord(1, {"a": 1}), SourceRecord(4, {"b": 2})]
+    assert [item.line for item in items if isinstance(item, Skipped)] == [2, 3]
 
 
 def test_metadata_holds_what_says_something_and_can_be_stored() -> None:

@@ -80,9 +80,12 @@ def test_an_interruption_keeps_its_feedback() -> None:
 
 def test_a_summary_stands_for_the_positions_of_its_episode() -> None:
     operations = state(episode(done(), "listed"), episode(done(), ""), episode(done()))
-    found = [op for op in operations if isinstance(op, AddSummary)]
-    assert [(op.first_position, op.last_position, op.text) for op in found] == [(2, 3, "listed"), (4, 5, "")]
-    assert {op.strategy for op in found} == {"episode_summary"}
+    summaries = [op for op in operations if isinstance(op, AddSummary)]
+    assert [(op.first_position, op.last_position, op.text) for op in summaries] == [
+        (2, 3, "listed"),
+        (4, 5, ""),
+    ]
+    assert {op.strategy for op in summaries} == {"episode_summary"}
 
 
 def test_an_episode_in_flight_at_the_cursor_is_live() -> None:
@@ -97,7 +100,7 @@ def test_what_lies_beyond_the_cursor_is_a_take() -> None:
 
 def test_feedback_that_waits_is_the_newest_input_until_the_agent_has_taken_it() -> None:
     operations = state(episode(done()), pending_user_feedback=["hurry"])
-    assert [asked.content for asked in inputs(operations)] == ["Fix it", "hurry"]
+    assert [message.content for message in inputs(operations)] == ["Fix it", "hurry"]
     assert [isinstance(op, Append) and op.provisional for op in operations[-2:]] == [False, True]
 
 

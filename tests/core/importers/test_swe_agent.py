@@ -92,9 +92,9 @@ def test_a_step_is_found_by_its_action_where_the_texts_differ() -> None:
 
 def test_the_trajectory_adds_time_and_state_to_results() -> None:
     timed = {**step("ls", "a"), "execution_time": 0.5, "state": '{"open_file": "n/a"}'}
-    told = metadata(run(asks(), acts("ls"), asks("a $"), trajectory=[timed]))[-1]
-    assert (told["execution_time"], told["state"]) == (0.5, {"open_file": "n/a"})
-    assert "observation" not in told
+    entry_metadata = metadata(run(asks(), acts("ls"), asks("a $"), trajectory=[timed]))[-1]
+    assert (entry_metadata["execution_time"], entry_metadata["state"]) == (0.5, {"open_file": "n/a"})
+    assert "observation" not in entry_metadata
 
 
 def test_what_came_back_is_kept_beside_what_the_model_was_shown() -> None:

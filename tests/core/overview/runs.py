@@ -66,9 +66,9 @@ class Run:
     @property
     def runs(self) -> list[list[Entry]]:
         """What precedes the first output, then each output with what follows it."""
-        found: list[list[Entry]] = [[]]
+        groups: list[list[Entry]] = [[]]
         for entry in self.entries:
             if isinstance(entry.body, ModelOutput):
-                found.append([])
-            found[-1].append(entry)
-        return [run for run in found if run]
+                groups.append([])
+            groups[-1].append(entry)
+        return [run for run in groups if run]

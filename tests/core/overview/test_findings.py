@@ -38,22 +38,22 @@ def test_findings_lead_to_steps_and_the_most_urgent_come_first() -> None:
     run.call(command="ls").ok().call(command="ls").ok().note("compaction")
     run.ask(after=7200).call("Read", file_path="a.py").ok(after=90)
     figures = run.figures
-    found = choose_notices(figures, ending_of(figures, is_live=False))
-    assert [(finding.kind, finding.steps) for finding in found] == [
+    notices = choose_notices(figures, ending_of(figures, is_live=False))
+    assert [(finding.kind, finding.steps) for finding in notices] == [
         ("first_failure", (2,)),
         ("unanswered", (7,)),
         ("error_streak", (2, 3, 4)),
         ("same_call_same_result", (1, 7)),
         ("read_again", (7,)),
     ]
-    assert len(found) == MAX_FINDINGS
+    assert len(notices) == MAX_FINDINGS
 
 
 def test_long_pauses_and_steps_are_findings_with_their_length() -> None:
     run = Run().ask().call(command="make", after=1).ok(after=61).answer(after=1).ask(after=3600).answer()
     figures = run.figures
-    found = choose_notices(figures, ending_of(figures, is_live=False))
-    assert [(one.kind, one.steps, one.milliseconds) for one in found] == [
+    notices = choose_notices(figures, ending_of(figures, is_live=False))
+    assert [(notice.kind, notice.steps, notice.milliseconds) for notice in notices] == [
         ("longest_pause", (3,), 3_600_000),
         ("slowest_step", (1,), 61_000),
     ]
@@ -61,11 +61,11 @@ def test_long_pauses_and_steps_are_findings_with_their_length() -> None:
 
 def test_where_a_person_interrupted_is_a_finding_of_its_own() -> None:
     run = Run().ask().call(command="git add .").stopped().ask().call(command="rm x").stopped().ask()
-    found = choose_notices(run.answer().figures, ending_of(run.figures, is_live=False))
-    assert [(one.kind, one.steps) for one in found] == [("interrupted_steps", (1, 2))]
+    notices = choose_notices(run.answer().figures, ending_of(run.figures, is_live=False))
+    assert [(notice.kind, notice.steps) for notice in notices] == [("interrupted_steps", (1, 2))]
     once = Run().ask().call(command="git add .").stopped().figures
     ending = ending_of(once, is_live=False)
-    assert [one.kind for one in choose_notices(once, ending)] == ["interrupted"], "said once"
+    assert [notice.kind for notice in choose_notices(once, ending)] == ["interrupted"], "said once"
 
 
 def test_a_run_without_trouble_has_no_finding() -> None:

@@ -4,22 +4,22 @@ from historyapp.core.overview.repeats import MAX_SEEN
 from tests.core.overview.runs import Run
 
 
-def found(run: Run) -> list[tuple[str, int, list[int]]]:
-    return [(one.rule, one.count, one.steps) for one in run.figures.repeated.findings()]
+def findings(run: Run) -> list[tuple[str, int, list[int]]]:
+    return [(repeat.rule, repeat.count, repeat.steps) for repeat in run.figures.repeated.findings()]
 
 
 def test_the_same_call_with_the_same_result_is_repeated_work() -> None:
     run = Run().call(command="ls").ok("a").call(command="ls").ok("b").call(command="ls").ok("a")
-    assert found(run) == [("same_call_same_result", 2, [1, 3])]
+    assert findings(run) == [("same_call_same_result", 2, [1, 3])]
 
 
 def test_another_argument_or_another_tool_is_none() -> None:
     run = Run().call(command="ls").ok().call(command="pwd").ok().call("Other", command="ls").ok()
-    assert found(run) == []
+    assert findings(run) == []
 
 
 def test_a_call_without_a_result_is_none() -> None:
-    assert found(Run().call(command="ls").call(command="ls")) == []
+    assert findings(Run().call(command="ls").call(command="ls")) == []
 
 
 def test_two_calls_that_take_turns_are_found_from_the_sixth_step_on() -> None:
@@ -29,23 +29,23 @@ def test_two_calls_that_take_turns_are_found_from_the_sixth_step_on() -> None:
             run.call(command=f"command {n % 2}").ok(str(n))
         return run
 
-    assert found(turns(5)) == []
-    assert found(turns(6)) == [("alternating_calls", 6, [1, 2, 3, 4, 5, 6])]
-    assert found(turns(9))[0][:2] == ("alternating_calls", 9)
+    assert findings(turns(5)) == []
+    assert findings(turns(6)) == [("alternating_calls", 6, [1, 2, 3, 4, 5, 6])]
+    assert findings(turns(9))[0][:2] == ("alternating_calls", 9)
 
 
 def test_one_call_again_and_again_takes_no_turns() -> None:
     run = Run()
     for n in range(8):
         run.call(command="ls").ok(str(n))
-    assert found(run) == []
+    assert findings(run) == []
 
 
 def test_two_series_of_turns_are_two_findings() -> None:
     run = Run()
     for n in range(13):
         run.call(command="pause" if n == 6 else f"command {n % 2}").ok(str(n))
-    assert [count for _, count, _ in found(run)] == [6, 6]
+    assert [count for _, count, _ in findings(run)] == [6, 6]
 
 
 def test_three_failed_steps_in_a_row_are_a_streak() -> None:
@@ -59,13 +59,13 @@ def test_three_failed_steps_in_a_row_are_a_streak() -> None:
         .call(command="c")
         .failed("3")
     )
-    assert found(run) == [("error_streak", 3, [1, 2, 4])]
-    assert found(run.call(command="d").ok()) == [("error_streak", 3, [1, 2, 4])]
-    assert found(Run().call(command="a").failed("1").call(command="b").failed("2")) == []
+    assert findings(run) == [("error_streak", 3, [1, 2, 4])]
+    assert findings(run.call(command="d").ok()) == [("error_streak", 3, [1, 2, 4])]
+    assert findings(Run().call(command="a").failed("1").call(command="b").failed("2")) == []
 
 
 def test_repeated_calls_are_remembered_before_others() -> None:
     run = Run().call(command="again").ok().call(command="again").ok()
     for n in range(MAX_SEEN + 50):
         run.call(command=f"once {n}").ok()
-    assert found(run.call(command="again").ok()) == [("same_call_same_result", 3, [1, 2, MAX_SEEN + 53])]
+    assert findings(run.call(command="again").ok()) == [("same_call_same_result", 3, [1, 2, MAX_SEEN + 53])]

@@ -40,7 +40,7 @@ class Session:
     count: int = 0
 
     def __repr__(self) -> str:
-        return "\n".join(f"{each.position} {each.body!r}" for each in self.live)
+        return "\n".join(f"{logged.position} {logged.body!r}" for logged in self.live)
 
     def mark(self, filler: int = 0) -> str:
         number, letters = self.count, ""
@@ -62,7 +62,7 @@ class Session:
         """Removes the newest entries. Positions continue, as after a rewind or in a fork."""
         gone = self.live[len(self.live) - min(back, len(self.live)) :]
         self.live = self.live[: len(self.live) - len(gone)]
-        positions = {each.position for each in gone}
+        positions = {logged.position for logged in gone}
         self.marks = {mark: at for mark, at in self.marks.items() if at not in positions}
         self.head += 1
 
@@ -70,7 +70,7 @@ class Session:
 @st.composite
 def sessions(draw: st.DrawFn) -> Session:
     """Several calls, ids missing, repeated or foreign, late results, abandoned steps, rewinds."""
-    made = Session()
+    log = Session()
     kinds = [
         "input",
         "output",
@@ -87,76 +87,80 @@ def sessions(draw: st.DrawFn) -> Session:
         match kind:
             case "input":
                 channel = draw(st.sampled_from(["user", "user", "system", "environment"]))
-                made.add(ModelInput(channel=channel, content=made.mark(filler)))
+                log.add(ModelInput(channel=channel, content=log.mark(filler)))
             case "output":
-                made.add(draw(outputs(made, filler)))
+                log.add(draw(outputs(log, filler)))
             case "results":
-                made.add(draw(results(made, filler)))
+                log.add(draw(results(log, filler)))
             case "instruction":
-                made.add(SystemInstruction(text=made.mark()))
+                log.add(SystemInstruction(text=log.mark()))
             case "notebook":
-                made.add(MemoryNotebook(content=made.mark()))
+                log.add(MemoryNotebook(content=log.mark()))
             case "rewind":
-                made.rewind(draw(st.integers(1, 4)))
-    return made
+                log.rewind(draw(st.integers(1, 4)))
+    return log
 
 
 @st.composite
-def outputs(draw: st.DrawFn, made: Session, filler: int) -> ModelOutput:
-    text = made.mark(filler) if draw(st.booleans()) else ""
+def outputs(draw: st.DrawFn, log: Session, filler: int) -> ModelOutput:
+    text = log.mark(filler) if draw(st.booleans()) else ""
     if draw(st.integers(0, 5)) == 0:
-        return ModelOutput(text=text, use_tool=UseTool(name="act", arguments={"at": made.mark()}))
+        return ModelOutput(text=text, use_tool=UseTool(name="act", arguments={"at": log.mark()}))
     ids = draw(st.lists(st.sampled_from(IDS), max_size=3))
-    calls = tuple(ToolCall(id=id, name="look", arguments={"at": made.mark()}) for id in ids)
-    return ModelOutput(text=text or ("" if calls else made.mark()), tool_calls=calls)
+    calls = tuple(ToolCall(id=id, name="look", arguments={"at": log.mark()}) for id in ids)
+    return ModelOutput(text=text or ("" if calls else log.mark()), tool_calls=calls)
 
 
 @st.composite
-def results(draw: st.DrawFn, made: Session, filler: int) -> ToolResults:
-    given = tuple(draw(a_result(made, filler)) for _ in range(draw(st.integers(1, 3))))
-    return ToolResults(overall=made.mark() if draw(st.integers(0, 3)) == 0 else None, results=given)
+def results(draw: st.DrawFn, log: Session, filler: int) -> ToolResults:
+    tool_results = tuple(draw(a_result(log, filler)) for _ in range(draw(st.integers(1, 3))))
+    return ToolResults(overall=log.mark() if draw(st.integers(0, 3)) == 0 else None, results=tool_results)
 
 
 @st.composite
-def a_result(draw: st.DrawFn, made: Session, filler: int) -> ToolResult:
+def a_result(draw: st.DrawFn, log: Session, filler: int) -> ToolResult:
     status = draw(st.sampled_from(STATUSES))
     parts: dict[str, Any] = {}
     for name in draw(st.sets(st.sampled_from(["outputs", "reason", "feedback", "error"]), min_size=1)):
-        text = made.mark(filler)
+        text = log.mark(filler)
         error = ErrorDetails(message="m", exception_type="E", repr=text)
         parts[name] = error if name == "error" else text
     return ToolResult(tool_call_id=draw(st.sampled_from([None, *IDS, "zzz"])), status=status, **parts)
 
 
-def current_marks(made: Session) -> set[str]:
+def current_marks(log: Session) -> set[str]:
     """The texts that a context must contain or list. Of instructions and notebooks, only the newest."""
-    newest = {e.kind: e.position for e in made.live if e.kind in ("system_instruction", "memory_notebook")}
-    old = {e.position for e in made.live if e.kind in newest and e.position != newest[e.kind]}
-    return {mark for mark, position in made.marks.items() if position not in old}
+    newest = {e.kind: e.position for e in log.live if e.kind in ("system_instruction", "memory_notebook")}
+    old = {e.position for e in log.live if e.kind in newest and e.position != newest[e.kind]}
+    return {mark for mark, position in log.marks.items() if position not in old}
 
 
-def expected_slots(made: Session) -> dict[str, str]:
+def expected_slots(log: Session) -> dict[str, str]:
     """For each text of a result the text of the call under which it stands; empty where it answers none."""
-    found: dict[str, str] = {}
+    slots: dict[str, str] = {}
     open_calls: list[tuple[str | None, str]] = []
-    for each in made.live:
-        if isinstance(each.body, ModelOutput):
-            calls = [(call.id, call.arguments["at"]) for call in each.body.tool_calls]
-            action = each.body.use_tool if not calls else None
+    for logged in log.live:
+        if isinstance(logged.body, ModelOutput):
+            calls = [(call.id, call.arguments["at"]) for call in logged.body.tool_calls]
+            action = logged.body.use_tool if not calls else None
             open_calls = [*calls, *([(None, action.arguments["at"])] if action else [])]
-        if isinstance(each.body, ToolResults):
-            unnamed = [result for result in each.body.results if result.tool_call_id is None]
-            for result in each.body.results:
+        if isinstance(logged.body, ToolResults):
+            unnamed = [result for result in logged.body.results if result.tool_call_id is None]
+            for result in logged.body.results:
                 if result.tool_call_id is not None:
-                    taken = [call for call in open_calls if call[0] == result.tool_call_id]
+                    answered_calls = [call for call in open_calls if call[0] == result.tool_call_id]
                 else:
-                    taken = open_calls if result is unnamed[-1] else open_calls[:1]
+                    answered_calls = open_calls if result is unnamed[-1] else open_calls[:1]
                     # Calls with one id are answered together.
-                    taken = [call for call in open_calls if call in taken or call[0] in {t[0] for t in taken}]
-                open_calls = [call for call in open_calls if call not in taken]
+                    answered_calls = [
+                        call
+                        for call in open_calls
+                        if call in answered_calls or call[0] in {t[0] for t in answered_calls}
+                    ]
+                open_calls = [call for call in open_calls if call not in answered_calls]
                 for mark in MARK.findall(result.model_dump_json()):
-                    found[mark] = MARK.findall(taken[0][1])[0] if taken else ""
-    return found
+                    slots[mark] = MARK.findall(answered_calls[0][1])[0] if answered_calls else ""
+    return slots
 
 
 def accounted(manifest: Manifest, position: int, step: int | None) -> bool:

@@ -36,9 +36,9 @@ class MemoryPast:
         self._entries = [entry for entry in entries if as_of is None or entry.position <= as_of]
         last = self._entries[-1].position if self._entries else 0
         self._summaries = [summary for summary in summaries if summary.last_position <= last]
-        own = {s.first_step: s.text for s in self._summaries if s.first_step == s.last_step}
+        step_summaries = {s.first_step: s.text for s in self._summaries if s.first_step == s.last_step}
         grouped = group_episodes(self._entries)
-        self._episodes = [replace(episode, summary=own.get(episode.number)) for episode in grouped]
+        self._episodes = [replace(episode, summary=step_summaries.get(episode.number)) for episode in grouped]
 
     @property
     def steps(self) -> int:
@@ -94,16 +94,16 @@ class MemoryPast:
 
 
 def _outlined(episode: Episode, range: Summary | None) -> StepOutline:
-    told = entry_tokens(ToolResults(results=episode.results)) if episode.results else 0
+    result_tokens = entry_tokens(ToolResults(results=episode.results)) if episode.results else 0
     excerpt = begin_excerpt(episode.output, entry_tokens(episode.output))
     if episode.results:
-        excerpt = continue_excerpt(excerpt, episode.results, told)
+        excerpt = continue_excerpt(excerpt, episode.results, result_tokens)
     outlined = StepOutline(
         episode.number, episode.first_position, episode.last_position, episode.status, excerpt
     )
-    own, stands = line_of(episode.summary), line_of(range.text) if range else None
-    digest = RangeSummary(range.id, range.first_step, stands) if range and stands else None
-    return outlined._replace(summary=own, digest=digest)
+    step_summary, range_summary = line_of(episode.summary), line_of(range.text) if range else None
+    digest = RangeSummary(range.id, range.first_step, range_summary) if range and range_summary else None
+    return outlined._replace(summary=step_summary, digest=digest)
 
 
 def line_of(text: str | None) -> ExcerptLine | None:

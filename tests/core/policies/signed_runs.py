@@ -54,14 +54,14 @@ class MadePast(MemoryPast):
         self._made = dict(run.made)
 
     def origins(self, outputs: Sequence[int], format: str, model: str) -> Mapping[int, Origin]:
-        found = dict(super().origins(outputs, format, model))
+        origins_by_position = dict(super().origins(outputs, format, model))
         for position in outputs:
             made = self._made[position]
             if made.format != format:
-                found[position] = Origin(change=OTHER_FORMAT)
+                origins_by_position[position] = Origin(change=OTHER_FORMAT)
             elif made.is_snapshot:
-                found[position] = Origin(hashlib.sha256(made.request).hexdigest())
-        return found
+                origins_by_position[position] = Origin(hashlib.sha256(made.request).hexdigest())
+        return origins_by_position
 
 
 @dataclass
@@ -76,7 +76,7 @@ class Run:
     texts: int = 0
 
     def __repr__(self) -> str:
-        return "\n".join(f"{each.position} {each.body!r}" for each in self.live)
+        return "\n".join(f"{entry.position} {entry.body!r}" for entry in self.live)
 
     def add(self, body: Any) -> None:
         self.head += 1
@@ -87,7 +87,7 @@ class Run:
         return f"t{self.texts} " + "word " * words
 
     def has(self, summary: Summary) -> bool:
-        ends = {each.position for each in self.live}
+        ends = {entry.position for entry in self.live}
         return {summary.first_position, summary.last_position} <= ends
 
     def rewind(self, back: int) -> None:
@@ -100,7 +100,7 @@ class Run:
         self.live = self.live[: max(0, len(self.live) - back)]
         self.head = self.live[-1].position if self.live else 0
         self.made = {at: made for at, made in self.made.items() if at <= self.head}
-        self.summaries = [each for each in self.summaries if each.last_position <= self.head]
+        self.summaries = [summary for summary in self.summaries if summary.last_position <= self.head]
 
     def summarise(self, first: int, last: int) -> None:
         episodes = MemoryPast(self.live).episodes(first, last)
@@ -115,21 +115,21 @@ class Run:
         self, format: str, request: bytes, *, is_snapshot: bool, blocks: int, calls: int, words: int
     ) -> None:
         """A model's answer to a request, with reasoning of its own, and the results of its calls."""
-        made = [ToolCall(id=f"c{self.head}_{n}", name="look", arguments={}) for n in range(calls)]
+        tool_calls = [ToolCall(id=f"c{self.head}_{n}", name="look", arguments={}) for n in range(calls)]
         reasoning = [block_of(format, f"{self.head + 1}.{n}.{self.texts}") for n in range(blocks)]
         text = self.text(words) if words or not calls else ""
-        self.add(ModelOutput(text=text, tool_calls=tuple(made), reasoning=reasoning))
+        self.add(ModelOutput(text=text, tool_calls=tuple(tool_calls), reasoning=reasoning))
         self.made[self.head] = Made(format, request, is_snapshot)
         if calls:
             results = [
-                ToolResult(tool_call_id=c.id, status="success", outputs=self.text(words)) for c in made
+                ToolResult(tool_call_id=c.id, status="success", outputs=self.text(words)) for c in tool_calls
             ]
             self.add(ToolResults(results=tuple(results)))
 
     def full_request(self, format: str) -> bytes:
         """Everything live, with all reasoning, written without a policy."""
         meter, parts = RequestMeter(format), []
-        for part in conversation_parts(each for each in self.live if each.kind not in FIXED):
+        for part in conversation_parts(logged for logged in self.live if logged.kind not in FIXED):
             if isinstance(part, Turn):
                 part = replace(part, has_reasoning=False)
             written = meter.write(part)

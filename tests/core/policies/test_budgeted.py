@@ -59,8 +59,8 @@ def session(
         answer = ToolResult(tool_call_id=call.id, status=status, outputs=result, reason=result)
         bodies += [ModelOutput(tool_calls=(call,)), ToolResults(results=(answer,))]
     entries = [Entry(position, body, NOW) for position, body in enumerate(bodies, 1)]
-    found = [entry for entry in entries if isinstance(entry.body, ModelInput)]
-    return Recorded("test", "test", "test", list(group_episodes(entries)), found, [])
+    input_entries = [entry for entry in entries if isinstance(entry.body, ModelInput)]
+    return Recorded("test", "test", "test", list(group_episodes(entries)), input_entries, [])
 
 
 def lines(number: int, many: int = 30) -> str:
@@ -77,12 +77,12 @@ def context(recorded: Recorded, budget: int | None, step: int | None = None) -> 
     return BUDGETED.choose(past_of(recorded).before(step), SessionSettings(max_tokens=budget), METER)
 
 
-def text_of(found: Context) -> str:
-    return dump_json(messages_of(found))
+def text_of(chosen: Context) -> str:
+    return dump_json(messages_of(chosen))
 
 
-def total(found: Context) -> int:
-    return sum(part.tokens for part in found.parts) + METER.added(found)
+def total(chosen: Context) -> int:
+    return sum(part.tokens for part in chosen.parts) + METER.added(chosen)
 
 
 @cache
@@ -99,13 +99,13 @@ def test_no_real_session_exceeds_any_budget_at_any_step(data: st.DataObject) -> 
     step = data.draw(st.integers(1, len(recorded.episodes)))
     budget = data.draw(st.one_of(st.integers(0, 600), st.integers(600, 9000)))
     try:
-        found = budgeted_context(recorded, step, budget)
+        chosen = budgeted_context(recorded, step, budget)
     except Invalid as error:
         smallest = error.fields["smallest"]
         assert smallest > budget
-        found, budget = budgeted_context(recorded, step, smallest), smallest
-    assert total(found) <= budget
-    assert found.manifest.tokens == total(found)
+        chosen, budget = budgeted_context(recorded, step, smallest), smallest
+    assert total(chosen) <= budget
+    assert chosen.manifest.tokens == total(chosen)
 
 
 def test_steps_without_a_note_are_listed_from_the_first_one() -> None:
@@ -119,34 +119,34 @@ def test_steps_without_a_note_are_listed_from_the_first_one() -> None:
 @pytest.mark.parametrize("budget", [150, 300, 700, 2048, 8192, None])
 def test_every_step_is_in_the_manifest_once_or_more(budget: int | None) -> None:
     manifest = context(LONG, budget).manifest
-    told: set[int] = set()
+    listed_steps: set[int] = set()
     for out in manifest.left_out:
         if out.first_step is not None and out.last_step is not None:
-            told |= set(range(out.first_step, out.last_step + 1))
+            listed_steps |= set(range(out.first_step, out.last_step + 1))
     for segment in manifest.segments:
         if segment.step is not None:
-            told |= set(range(segment.step, (segment.last_step or segment.step) + 1))
-    assert told >= set(range(1, 151))
+            listed_steps |= set(range(segment.step, (segment.last_step or segment.step) + 1))
+    assert listed_steps >= set(range(1, 151))
 
 
 @pytest.mark.parametrize("budget", [150, 200, 400, 1000, 2048, 8192])
 def test_steps_that_are_left_out_are_named_to_the_model(budget: int) -> None:
-    found = context(LONG, budget)
-    given = [segment.step for segment in found.manifest.segments if segment.step and not segment.last_step]
-    assert re.search(rf"teps (\d+) to {min(given) - 1}\b", text_of(found))
-    assert "can be fetched in full by its number." in text_of(found)
+    chosen = context(LONG, budget)
+    steps = [segment.step for segment in chosen.manifest.segments if segment.step and not segment.last_step]
+    assert re.search(rf"teps (\d+) to {min(steps) - 1}\b", text_of(chosen))
+    assert "can be fetched in full by its number." in text_of(chosen)
 
 
 def test_while_everything_fits_everything_is_there_in_full() -> None:
-    found = context(session(["one", "two", "three"]), 2048)
-    assert [message["role"] for message in messages_of(found)] == ["user", *["assistant", "tool"] * 3]
-    assert {segment.form for segment in found.manifest.segments} == {"full"}
-    assert not found.manifest.left_out
+    chosen = context(session(["one", "two", "three"]), 2048)
+    assert [message["role"] for message in messages_of(chosen)] == ["user", *["assistant", "tool"] * 3]
+    assert {segment.form for segment in chosen.manifest.segments} == {"full"}
+    assert not chosen.manifest.left_out
 
 
 def test_without_a_budget_the_looked_at_steps_are_there_in_full() -> None:
-    found = context(session(["fine"] * 40), None)
-    assert sum(message["role"] == "tool" for message in messages_of(found)) == 40
+    chosen = context(session(["fine"] * 40), None)
+    assert sum(message["role"] == "tool" for message in messages_of(chosen)) == 40
     assert context(LONG, None).manifest.max_tokens is None
 
 
@@ -161,30 +161,30 @@ def test_inputs_stay_verbatim_through_all_cuts() -> None:
 
 def test_inputs_that_take_too_much_are_clipped_and_it_is_said() -> None:
     recorded = session(["fine"] * 8, {1: "begin " + "word " * 5000 + "end", 4: "Short and whole."})
-    found = context(recorded, 1500)
-    contents = [message["content"] for message in messages_of(found) if message["role"] == "user"]
+    chosen = context(recorded, 1500)
+    contents = [message["content"] for message in messages_of(chosen) if message["role"] == "user"]
     assert "Short and whole." in contents
     assert contents[0].startswith("begin")
     assert contents[0].endswith("end")
-    assert any("inputs take" in note for note in found.manifest.notes)
-    forms = [segment.form for segment in found.manifest.segments if segment.source == "input"]
+    assert any("inputs take" in note for note in chosen.manifest.notes)
+    forms = [segment.form for segment in chosen.manifest.segments if segment.source == "input"]
     assert forms == ["clipped", "full"]
 
 
 def test_the_newest_step_is_in_full_where_it_can_be() -> None:
-    found = context(LONG, 2048)
-    assert messages_of(found)[-1]["content"] == lines(150)
-    call, answer = messages_of(found)[-2:]
+    chosen = context(LONG, 2048)
+    assert messages_of(chosen)[-1]["content"] == lines(150)
+    call, answer = messages_of(chosen)[-2:]
     assert call["tool_calls"][0]["id"] == answer["tool_call_id"]
 
 
 def test_a_newest_result_that_is_too_big_is_clipped_and_it_is_said() -> None:
     recorded = session([*["fine"] * 5, lines(6, 2000)])
-    found = context(recorded, 1000)
-    assert messages_of(found)[-1]["content"].startswith("0: value_6_0 = load_6_0(config_0)")
-    assert messages_of(found)[-1]["content"].endswith("[clipped: step 6 has it all]")
-    assert any("Step 6, the newest" in note for note in found.manifest.notes)
-    assert found.manifest.segments[-1].form == "clipped" or found.manifest.segments[-2].form == "clipped"
+    chosen = context(recorded, 1000)
+    assert messages_of(chosen)[-1]["content"].startswith("0: value_6_0 = load_6_0(config_0)")
+    assert messages_of(chosen)[-1]["content"].endswith("[clipped: step 6 has it all]")
+    assert any("Step 6, the newest" in note for note in chosen.manifest.notes)
+    assert chosen.manifest.segments[-1].form == "clipped" or chosen.manifest.segments[-2].form == "clipped"
 
 
 def test_every_call_stands_with_its_result() -> None:
@@ -202,8 +202,8 @@ def test_every_call_stands_with_its_result() -> None:
 def test_what_the_agent_works_with_is_noted_before_what_it_only_read() -> None:
     results = [lines(number) for number in range(1, 61)]
     results[4] = f"{lines(5)}\nthe secret is in src/module_40.py\n{lines(5)}"
-    found = context(session(results), 1200, 46)
-    assert "the secret is in src/module_40.py" in text_of(found)
+    chosen = context(session(results), 1200, 46)
+    assert "the secret is in src/module_40.py" in text_of(chosen)
 
 
 @pytest.mark.parametrize(
@@ -236,8 +236,8 @@ def test_most_of_the_budget_is_used_where_not_everything_fits(budget: int) -> No
 
 
 def test_where_nothing_is_cached_what_fits_is_there_in_full_all_the_same() -> None:
-    found = context(session(["fine"] * 4, {1: "word " * 780}), 1200)
-    assert {segment.form for segment in found.manifest.segments} == {"full"}
+    chosen = context(session(["fine"] * 4, {1: "word " * 780}), 1200)
+    assert {segment.form for segment in chosen.manifest.segments} == {"full"}
 
 
 @pytest.mark.parametrize("budget", [1000, 2048])
@@ -257,8 +257,8 @@ def test_names_that_clipping_took_from_the_newest_step_are_listed_before_it(budg
 def test_a_clipped_input_keeps_its_beginning_and_what_tells_most() -> None:
     filler = "\n".join(f"and so on, and so on, as was said {n}" for n in range(400))
     text = f"Mend the parser.\n{filler}\nIt breaks in src/deep_parser.py.\n{filler}\nThanks."
-    found = context(session(["fine"] * 8, {1: text}), 1500)
-    content = messages_of(found)[0]["content"]
+    chosen = context(session(["fine"] * 8, {1: text}), 1500)
+    content = messages_of(chosen)[0]["content"]
     assert content.startswith("Mend the parser.")
     assert "It breaks in src/deep_parser.py." in content
     assert content.endswith("Thanks.")
@@ -314,15 +314,15 @@ def test_instruction_and_tools_count_against_the_budget() -> None:
     extras = RequestExtras(
         tools=[{"name": "read", "description": "word " * 200, "parameters": {"type": "object"}}]
     )
-    found = BUDGETED.choose(past, SessionSettings(max_tokens=2048), METER, extras)
-    assert found.system == past.instruction
-    assert found.manifest.tokens <= 2048
-    assert {"system", "tools"} <= {segment.source for segment in found.manifest.segments}
+    chosen = BUDGETED.choose(past, SessionSettings(max_tokens=2048), METER, extras)
+    assert chosen.system == past.instruction
+    assert chosen.manifest.tokens <= 2048
+    assert {"system", "tools"} <= {segment.source for segment in chosen.manifest.segments}
 
 
 def test_a_session_without_steps_is_its_inputs() -> None:
-    found = [Entry(1, SystemInstruction(text="x"), NOW), Entry(2, ModelInput(content="Hello."), NOW)]
-    empty = Recorded("test", "test", "test", [], found[1:], [])
+    entries = [Entry(1, SystemInstruction(text="x"), NOW), Entry(2, ModelInput(content="Hello."), NOW)]
+    empty = Recorded("test", "test", "test", [], entries[1:], [])
     assert [message["content"] for message in messages_of(context(empty, 100, 1))] == ["Hello."]
 
 
@@ -332,9 +332,9 @@ def test_an_unanswered_call_costs_what_formats_say_of_it() -> None:
     open_ended = Recorded(
         "test", "test", "test", [*recorded.episodes, *group_episodes([entry], 4)], recorded.inputs, []
     )
-    found = context(open_ended, 500)
-    assert "tool_calls" in messages_of(found)[-2]
-    assert found.manifest.tokens == total(found) <= 500
+    chosen = context(open_ended, 500)
+    assert "tool_calls" in messages_of(chosen)[-2]
+    assert chosen.manifest.tokens == total(chosen) <= 500
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=[])), st.integers(0, 400))
@@ -366,26 +366,26 @@ def summarised(*ranges: tuple[int, int], text: str = "Moved load_all to src/old_
 
 
 def test_summaries_stand_for_steps_that_are_too_old_to_be_looked_at() -> None:
-    found = summarised((1, 20), (31, 60), (40, 50))
-    assert [m["content"] for m in messages_of(found)[1:3]] == [
+    chosen = summarised((1, 20), (31, 60), (40, 50))
+    assert [m["content"] for m in messages_of(chosen)[1:3]] == [
         "Summary of steps 1 to 20:\nMoved load_all to src/old_home.py.",
         "Summary of steps 31 to 60:\nMoved load_all to src/old_home.py.",
     ]
-    left = [(out.first_step, out.last_step) for out in found.manifest.left_out if out.last_step]
+    left = [(out.first_step, out.last_step) for out in chosen.manifest.left_out if out.last_step]
     assert left[:2] == [(21, 30), (61, first_outlined(150) - 1)]
-    assert found.manifest.tokens <= 1500
+    assert chosen.manifest.tokens <= 1500
 
 
 def test_summaries_take_no_more_than_their_share() -> None:
-    found = summarised(*[(n, n + 1) for n in range(1, 60, 2)])
-    told = [segment for segment in found.manifest.segments if segment.form == "summarised"]
-    assert 3 < len(told) < 20
-    assert sum(segment.tokens for segment in told) <= 0.15 * 1500
-    assert told[-1].last_step == 60
+    chosen = summarised(*[(n, n + 1) for n in range(1, 60, 2)])
+    summaries = [segment for segment in chosen.manifest.segments if segment.form == "summarised"]
+    assert 3 < len(summaries) < 20
+    assert sum(segment.tokens for segment in summaries) <= 0.15 * 1500
+    assert summaries[-1].last_step == 60
 
 
 def test_a_summary_of_several_looked_at_steps_is_noted_before_their_lines() -> None:
-    found = summarised((70, 130), text="All is quiet.")
-    assert "steps 70 to 130: All is quiet." in text_of(found)
-    left = [(out.first_step, out.last_step) for out in found.manifest.left_out if out.last_step]
+    chosen = summarised((70, 130), text="All is quiet.")
+    assert "steps 70 to 130: All is quiet." in text_of(chosen)
+    left = [(out.first_step, out.last_step) for out in chosen.manifest.left_out if out.last_step]
     assert not [span for span in left if span[0] and 70 <= span[0] <= 130]

@@ -10,14 +10,14 @@ MANY = session([lines(number, 3) for number in range(1, 401)], TINY)
 
 
 def users(budget: int, step: int) -> list[str]:
-    found = messages_of(context(MANY, budget, step))
-    return [message["content"] for message in found if message["role"] == "user"]
+    chosen = messages_of(context(MANY, budget, step))
+    return [message["content"] for message in chosen if message["role"] == "user"]
 
 
 def test_many_tiny_inputs_do_not_starve_the_steps() -> None:
-    found = context(MANY, 2048)
+    chosen = context(MANY, 2048)
     tokens = dict.fromkeys(("input", "step"), 0)
-    for segment in found.manifest.segments:
+    for segment in chosen.manifest.segments:
         if segment.source in tokens:
             tokens[segment.source] += segment.tokens
     assert tokens["input"] <= 0.3 * 2048
@@ -32,9 +32,9 @@ def test_the_first_input_and_the_newest_stay() -> None:
 
 def test_what_is_left_out_is_listed() -> None:
     manifest = context(MANY, 2048).manifest
-    given = {segment.position for segment in manifest.segments if segment.source == "input"}
+    positions = {segment.position for segment in manifest.segments if segment.source == "input"}
     ranges = [out for out in manifest.left_out if out.reason == TOO_MANY]
-    missing = {entry.position for entry in MANY.inputs} - given
+    missing = {entry.position for entry in MANY.inputs} - positions
     assert missing
     for position in missing:
         assert any(out.position <= position <= (out.last_position or 0) for out in ranges if out.position)

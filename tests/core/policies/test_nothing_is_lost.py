@@ -33,37 +33,37 @@ THOROUGH = settings(max_examples=EXAMPLES, suppress_health_check=list(HealthChec
 BUDGETS = st.none() | st.integers(60, 3000)
 
 
-def past_of(made: Session, data: st.DataObject) -> MemoryPast:
+def past_of(log: Session, data: st.DataObject) -> MemoryPast:
     """The session with summaries of some of its steps."""
-    episodes = list(group_episodes(made.live))
+    episodes = list(group_episodes(log.live))
     summaries = []
     for number in range(data.draw(st.integers(0, 2)) if episodes else 0):
         first, last = sorted(data.draw(st.tuples(*[st.integers(1, len(episodes))] * 2)))
         span = episodes[first - 1].first_position, episodes[last - 1].last_position
         summaries.append(Summary(str(number), *span, first, last, "it went well"))
-    return MemoryPast(made.live, summaries)
+    return MemoryPast(log.live, summaries)
 
 
-def steps_of(made: Session) -> dict[int, int]:
+def steps_of(log: Session) -> dict[int, int]:
     """The number of the step to which an output or a result belongs, by position."""
-    episodes = list(group_episodes(made.live))
+    episodes = list(group_episodes(log.live))
     steps = {}
-    for each in made.live:
-        if each.kind in ("model_output", "tool_results"):
-            earlier = [e.number for e in episodes if e.first_position <= each.position]
+    for entry in log.live:
+        if entry.kind in ("model_output", "tool_results"):
+            earlier = [e.number for e in episodes if e.first_position <= entry.position]
             if earlier:
-                steps[each.position] = earlier[-1]
+                steps[entry.position] = earlier[-1]
     return steps
 
 
 @EVERY
 @pytest.mark.parametrize("format", FORMATS)
 @settings(THOROUGH, max_examples=max(5, EXAMPLES // 4))
-@given(made=sessions(), budget=BUDGETS, data=st.data())
+@given(log=sessions(), budget=BUDGETS, data=st.data())
 def test_nothing_is_lost_and_nothing_stands_twice(
-    policy: str, format: str, made: Session, budget: int | None, data: st.DataObject
+    policy: str, format: str, log: Session, budget: int | None, data: st.DataObject
 ) -> None:
-    past = past_of(made, data)
+    past = past_of(log, data)
     chosen = SessionSettings(max_tokens=budget, window_size=2, full_message_count=2)
     try:
         context = POLICIES[policy].choose(past, chosen, RequestMeter(format))
@@ -74,9 +74,9 @@ def test_nothing_is_lost_and_nothing_stands_twice(
     validate(format, request)
     found_marks = MARK.findall(render_bytes(request).decode())
     assert len(found_marks) == len(set(found_marks))
-    steps = steps_of(made)
-    for mark in current_marks(made) - set(found_marks):
-        position = made.marks[mark]
+    steps = steps_of(log)
+    for mark in current_marks(log) - set(found_marks):
+        position = log.marks[mark]
         assert accounted(context.manifest, position, steps.get(position)), mark
     if budget is not None:
         assert context.manifest.tokens <= budget
@@ -84,30 +84,30 @@ def test_nothing_is_lost_and_nothing_stands_twice(
 
 @EVERY
 @THOROUGH
-@given(made=sessions(), format=st.sampled_from(PAIRED))
-def test_no_result_stands_under_another_call(policy: str, made: Session, format: str) -> None:
+@given(log=sessions(), format=st.sampled_from(PAIRED))
+def test_no_result_stands_under_another_call(policy: str, log: Session, format: str) -> None:
     chosen = SessionSettings(max_tokens=None, window_size=99, full_message_count=99)
-    context = POLICIES[policy].choose(MemoryPast(made.live), chosen, RequestMeter(format))
+    context = POLICIES[policy].choose(MemoryPast(log.live), chosen, RequestMeter(format))
     request = FORMATS[format].request(context)
     slots = dict(zip(call_marks(format, request), pairs_of(format, request), strict=True))
-    expected = expected_slots(made)
+    expected = expected_slots(log)
     for call, (_, text) in slots.items():
         for mark in MARK.findall(text):
             assert expected[mark] == call
     under = {mark for _, text in slots.values() for mark in MARK.findall(text)}
-    actions = {mark for each in made.live if is_action(each.body) for mark in texts_of(each.body)}
+    actions = {mark for entry in log.live if is_action(entry.body) for mark in texts_of(entry.body)}
     assert {mark for mark, call in expected.items() if call and call not in actions} == under
 
 
 @pytest.mark.parametrize("format", FORMATS)
 @THOROUGH
-@given(made=sessions(), policy=st.sampled_from(list(POLICIES)))
-def test_results_stand_in_the_order_of_their_calls(format: str, made: Session, policy: str) -> None:
+@given(log=sessions(), policy=st.sampled_from(list(POLICIES)))
+def test_results_stand_in_the_order_of_their_calls(format: str, log: Session, policy: str) -> None:
     """In every format, also in those that name no ids."""
     chosen = SessionSettings(max_tokens=None, window_size=99, full_message_count=99)
-    context = POLICIES[policy].choose(MemoryPast(made.live), chosen, RequestMeter(format))
+    context = POLICIES[policy].choose(MemoryPast(log.live), chosen, RequestMeter(format))
     found_marks = MARK.findall(render_bytes(FORMATS[format].request(context)).decode())
-    calls, expected = {mark: n for n, mark in enumerate(found_marks)}, expected_slots(made)
+    calls, expected = {mark: n for n, mark in enumerate(found_marks)}, expected_slots(log)
     answered = [calls[expected[mark]] for mark in found_marks if expected.get(mark)]
     assert answered == sorted(answered)
     assert all(calls[expected[mark]] < calls[mark] for mark in found_marks if expected.get(mark))
@@ -135,28 +135,28 @@ def call_marks(format: str, request: dict[str, Any]) -> list[str]:
 
 
 @THOROUGH
-@given(made=sessions(), budget=BUDGETS, full=st.integers(0, 4))
-def test_messages_lose_nothing_either(made: Session, budget: int | None, full: int) -> None:
+@given(log=sessions(), budget=BUDGETS, full=st.integers(0, 4))
+def test_messages_lose_nothing_either(log: Session, budget: int | None, full: int) -> None:
     """``/messages`` gives the inherited texts: it may exceed its budget and shows older steps in one line."""
     chosen = SessionSettings(max_tokens=budget, full_message_count=full)
-    made_of = episodic_messages(MemoryPast(made.live), chosen, count_tokens)
+    made_of = episodic_messages(MemoryPast(log.live), chosen, count_tokens)
     found_marks = MARK.findall(json.dumps([message.model_dump() for message in made_of.messages]))
     assert len(found_marks) == len(set(found_marks))
-    steps = steps_of(made)
+    steps = steps_of(log)
     shown = {segment.step for segment in made_of.manifest.segments if segment.source == "step"}
     newest = max(steps.values(), default=0)
     in_full = {step for step in shown if step and step > newest - full}
-    fixed = {e.position for e in made.live if e.kind in ("system_instruction", "memory_notebook")}
-    for mark in current_marks(made) - set(found_marks):
-        position = made.marks[mark]
+    fixed = {e.position for e in log.live if e.kind in ("system_instruction", "memory_notebook")}
+    for mark in current_marks(log) - set(found_marks):
+        position = log.marks[mark]
         step = steps.get(position)
         in_one_line = step in shown - in_full
         assert position in fixed or in_one_line or accounted(made_of.manifest, position, step), mark
 
 
 def test_the_texts_of_a_session_can_be_told_apart() -> None:
-    made = Session()
-    marks = [made.mark() for _ in range(800)]
+    log = Session()
+    marks = [log.mark() for _ in range(800)]
     assert len(set(marks)) == 800
     assert all(MARK.fullmatch(mark) for mark in marks)
     assert all(a not in b for a, b in pairwise(marks))

@@ -27,11 +27,11 @@ def kept_steps(run: Run, format: str, request: bytes) -> set[int]:
     """The numbers of the steps whose reasoning is in a request; of each, all of it is."""
     kept = set()
     for episode in group_episodes(run.live):
-        found = [
+        are_kept = [
             compact_json(block).encode() in request for block in own_blocks(FORMATS[format], episode.output)
         ]
-        assert all(found) or not any(found)
-        kept |= {episode.number} if any(found) else set()
+        assert all(are_kept) or not any(are_kept)
+        kept |= {episode.number} if any(are_kept) else set()
     return kept
 
 
@@ -48,10 +48,10 @@ def check_bytes(run: Run, format: str, request: bytes) -> None:
     for episode in group_episodes(run.live):
         if episode.number not in kept:
             continue
-        made = run.made[episode.first_position]
-        assert made.format == format
-        sent = request if made.is_snapshot else without_tools(request)
-        before = made.request[:-closing] + SEPARATORS[format].encode()
+        recorded_answer = run.made[episode.first_position]
+        assert recorded_answer.format == format
+        sent = request if recorded_answer.is_snapshot else without_tools(request)
+        before = recorded_answer.request[:-closing] + SEPARATORS[format].encode()
         for block in own_blocks(FORMATS[format], episode.output):
             written = compact_json(block).encode()
             assert sent.startswith(before + written)
@@ -62,7 +62,7 @@ def check_bytes(run: Run, format: str, request: bytes) -> None:
 def check_turns(run: Run, format: str, kept: set[int]) -> None:
     """Reasoning is left out by whole turns."""
     turns: list[list[int]] = [[]]
-    inputs = [each.position for each in run.live if each.body.is_input]
+    inputs = [entry.position for entry in run.live if entry.body.is_input]
     end = 0
     for episode in group_episodes(run.live):
         if any(end < position < episode.first_position for position in inputs):
@@ -157,12 +157,12 @@ def test_an_answer_keeps_its_reasoning_where_the_next_request_goes_on_from_its_o
     run.add(person(run))
     built = Asked(policy, format).build(run)
     assert built
-    made = prefix_bytes(built[1])
-    run.answer(format, made, is_snapshot=True, blocks=1, calls=0, words=3)
+    request_bytes = prefix_bytes(built[1])
+    run.answer(format, request_bytes, is_snapshot=True, blocks=1, calls=0, words=3)
     again = Asked(policy, format).build(run)
     assert again
     written = prefix_bytes(again[1])
-    goes_on = written.startswith(made[: -len(FORMATS[format].closing)] + SEPARATORS[format].encode())
+    goes_on = written.startswith(request_bytes[: -len(FORMATS[format].closing)] + SEPARATORS[format].encode())
     assert (max(answers_of(run, format)) in kept_steps(run, format, written)) == goes_on
 
 
@@ -174,7 +174,7 @@ def sent_after(run: Run, policy: str = "live", max_tokens: int | None = None) ->
     """The steps whose thinking the next request has, and why that of others is left out."""
     built = Asked(policy, "anthropic_messages", max_tokens).build(run)
     assert built
-    left_out = [each.reason for each in built[0].manifest.reasoning_left_out]
+    left_out = [blocks.reason for blocks in built[0].manifest.reasoning_left_out]
     return kept_steps(run, "anthropic_messages", prefix_bytes(built[1])), left_out
 
 

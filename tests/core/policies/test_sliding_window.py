@@ -27,7 +27,7 @@ def choose(count: int, *summaries: Summary, max_tokens: int | None = None) -> Co
     return SLIDING_WINDOW.choose(past, chosen, RequestMeter())
 
 
-def told(context: Context) -> list[Any]:
+def shown_steps(context: Context) -> list[Any]:
     """Steps in full by number, summaries as pairs, inputs as None."""
     segments = [segment for segment in context.manifest.segments if segment.source in ("step", "input")]
     return [(s.step, s.last_step) if s.form == "summarised" else s.step for s in segments]
@@ -35,23 +35,29 @@ def told(context: Context) -> list[Any]:
 
 def test_summaries_come_before_the_window() -> None:
     context = choose(7, summary(1, 2), summary(3, 4))
-    assert told(context) == [None, (1, 2), (3, 4), 5, 6, 7]
+    assert shown_steps(context) == [None, (1, 2), (3, 4), 5, 6, 7]
     assert messages_of(context)[1]["content"] == "Summary of steps 1 to 2:\nit went well"
     assert messages_of(context)[1]["role"] == "user"
     assert context.manifest.segments[1].summary == "1-2"
 
 
 def test_steps_between_the_summaries_and_the_window_are_not_lost() -> None:
-    assert told(choose(8, summary(1, 2), summary(4, 4))) == [None, (1, 2), 3, (4, 4), 5, 6, 7, 8]
-    assert told(choose(5)) == [None, 1, 2, 3, 4, 5]
+    assert shown_steps(choose(8, summary(1, 2), summary(4, 4))) == [None, (1, 2), 3, (4, 4), 5, 6, 7, 8]
+    assert shown_steps(choose(5)) == [None, 1, 2, 3, 4, 5]
 
 
 def test_a_summary_that_reaches_into_the_window_is_not_used() -> None:
-    assert told(choose(5, summary(1, 3))) == [None, 1, 2, 3, 4, 5]
+    assert shown_steps(choose(5, summary(1, 3))) == [None, 1, 2, 3, 4, 5]
 
 
 def test_a_digest_stands_for_the_summaries_below_it() -> None:
-    assert told(choose(7, summary(1, 2), summary(3, 4), summary(1, 4, level=3))) == [None, (1, 4), 5, 6, 7]
+    assert shown_steps(choose(7, summary(1, 2), summary(3, 4), summary(1, 4, level=3))) == [
+        None,
+        (1, 4),
+        5,
+        6,
+        7,
+    ]
 
 
 def test_what_a_digest_covers_is_not_read_however_much_it_is() -> None:
@@ -59,25 +65,29 @@ def test_what_a_digest_covers_is_not_read_however_much_it_is() -> None:
 
     class Counted(MemoryPast):
         def summaries_newest_first(self, before: int) -> Iterator[Summary]:
-            for each in super().summaries_newest_first(before):
-                read.append(each.id)
-                yield each
+            for summary in super().summaries_newest_first(before):
+                read.append(summary.id)
+                yield summary
 
     below = [summary(step, step) for step in range(3, 301)]
     past = Counted(session(*steps(304)), [summary(1, 2), *below, summary(3, 300, level=3)])
     context = SLIDING_WINDOW.choose(past, SessionSettings(max_tokens=None, window_size=3), RequestMeter())
-    assert told(context) == [None, (1, 2), (3, 300), 301, 302, 303, 304]
+    assert shown_steps(context) == [None, (1, 2), (3, 300), 301, 302, 303, 304]
     assert len(read) < 50
 
 
 def test_summaries_far_back_are_found() -> None:
     count = 500
-    assert told(choose(count, summary(1, 2), summary(3, count - 3)))[:3] == [None, (1, 2), (3, count - 3)]
+    assert shown_steps(choose(count, summary(1, 2), summary(3, count - 3)))[:3] == [
+        None,
+        (1, 2),
+        (3, count - 3),
+    ]
 
 
 def test_what_does_not_fit_is_listed_and_looked_past() -> None:
     context = choose(7, summary(1, 2), summary(3, 4, "long " * 200), max_tokens=200)
-    assert told(context) == [None, (1, 2), 5, 6, 7]
+    assert shown_steps(context) == [None, (1, 2), 5, 6, 7]
     assert [(out.first_step, out.last_step) for out in context.manifest.left_out] == [(3, 4)]
 
 
@@ -88,7 +98,7 @@ def test_inputs_within_a_summary_that_does_not_fit_are_listed() -> None:
     past = MemoryPast(session(*bodies), [Summary("1-4", 2, 10, 1, 4, "it went " * 200)])
     chosen = SessionSettings(max_tokens=60, window_size=3)
     context = SLIDING_WINDOW.choose(past, chosen, RequestMeter())
-    assert told(context) == [None, 9]
+    assert shown_steps(context) == [None, 9]
     outs = context.manifest.left_out
     assert any(out.position and out.position <= 6 <= (out.last_position or out.position) for out in outs)
 

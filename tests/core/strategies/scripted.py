@@ -15,10 +15,10 @@ class Model:
 
     def __init__(self, *answers: str | Callable[[SummaryPrompt], str]) -> None:
         self._answers = list(answers)
-        self.asked: list[SummaryPrompt] = []
+        self.prompts: list[SummaryPrompt] = []
 
     def __call__(self, prompt: SummaryPrompt) -> str:
-        self.asked.append(prompt)
+        self.prompts.append(prompt)
         answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         return answer if isinstance(answer, str) else answer(prompt)
 
@@ -32,8 +32,8 @@ def called(
 ) -> list[Body]:
     """The entries of a step with one call."""
     call = ToolCall(id="1", name=name, arguments=arguments or {"path": "src/a_b.py"})
-    told = {"success": "outputs", "interrupted_by_human": "feedback"}.get(status, "reason")
-    answer = ToolResult(tool_call_id="1", status=status, **{told: result})
+    text_field = {"success": "outputs", "interrupted_by_human": "feedback"}.get(status, "reason")
+    answer = ToolResult(tool_call_id="1", status=status, **{text_field: result})
     return [ModelOutput(tool_calls=(call,), thoughts=thoughts), ToolResults(results=(answer,))]
 
 
@@ -46,5 +46,5 @@ def judged(analysis: Any, execution: Any, supervision: Any, **review: Any) -> li
     ]
 
 
-def steps(*told: Iterable[Body]) -> tuple[Episode, ...]:
-    return tuple(group_episodes(session(*(body for bodies in told for body in bodies))))
+def steps(*groups: Iterable[Body]) -> tuple[Episode, ...]:
+    return tuple(group_episodes(session(*(body for bodies in groups for body in bodies))))

@@ -46,7 +46,7 @@ def test_the_text_has_the_summary_and_its_points() -> None:
 
 def test_one_request_asks_for_every_field_of_all_steps() -> None:
     _, model = write(ANSWER, ("Be careful",))
-    (prompt,) = model.asked
+    (prompt,) = model.prompts
     schema = prompt.answer_schema
     assert schema
     assert set(schema["required"]) == set(schema["properties"]) == set(ANSWER) - {"extra"}
@@ -100,8 +100,8 @@ def test_an_instruction_of_one_s_own_replaces_the_task_and_nothing_else() -> Non
     model = Model('{"summary": "It read src/a_b.py."}')
     for own in ("", "Keep every path."):
         AI_SUMMARY.write(Material(steps(called())), resources(model, instruction=own))
-    default, changed = (prompt.instruction for prompt in model.asked)
+    default, changed = (prompt.instruction for prompt in model.prompts)
     assert default == INSTRUCTION
     assert changed == default.replace(f"{TASK} ", "Keep every path.\n\n")
-    assert model.asked[0].material == model.asked[1].material
+    assert model.prompts[0].material == model.prompts[1].material
     assert DATA_NOTE in changed

@@ -67,13 +67,13 @@ def check(strategy: Strategy, material: Material, max_length: int) -> SummaryDra
 
 
 @each
-@pytest.mark.parametrize("told", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("outputs", HOSTILE.values(), ids=HOSTILE)
 def test_a_summary_is_never_too_long_or_empty_and_always_the_same(
-    strategy: Strategy, told: list[ModelOutput]
+    strategy: Strategy, outputs: list[ModelOutput]
 ) -> None:
     for max_length in (1, 2, 40, 300, 8_000):
-        check(strategy, Material(steps(told), task="Fix it"), max_length)
-        check(strategy, Material(steps(told, called("more"), told), (INPUT,)), max_length)
+        check(strategy, Material(steps(outputs), task="Fix it"), max_length)
+        check(strategy, Material(steps(outputs, called("more"), outputs), (INPUT,)), max_length)
 
 
 @each
@@ -87,9 +87,9 @@ def test_it_takes_any_steps(strategy: Strategy, entries: list[Entry], inputs: li
 
 def check_size(strategy: Strategy, episodes: tuple[Episode, ...]) -> None:
     """Checks that summaries, without the user's own words, are no larger than their steps."""
-    _, made = split_words(strategy.write(Material(episodes), resources()).text)
-    own = sum(count_tokens(text) for episode in episodes for text in step_texts(episode))
-    assert count_tokens(made.strip()) <= max(1, own)
+    _, body = split_words(strategy.write(Material(episodes), resources()).text)
+    step_tokens = sum(count_tokens(text) for episode in episodes for text in step_texts(episode))
+    assert count_tokens(body.strip()) <= max(1, step_tokens)
 
 
 @each
@@ -106,18 +106,18 @@ def test_an_extract_is_never_larger_than_the_steps(strategy: Strategy, entries: 
 def test_an_extract_keeps_to_its_share_of_each_step(entries: list[Entry], tokens: int, length: int) -> None:
     available = resources(options=ExtractOptions(max_tokens=tokens), max_length=length)
     for episode in group_episodes(entries):
-        _, made = split_words(STRATEGIES["simple_extract"].write(Material((episode,)), available).text)
-        own = sum(count_tokens(text) for text in step_texts(episode))
-        assert count_tokens(made.strip()) <= min(tokens, max(FEW_TOKENS, SHORTER * own))
+        _, body = split_words(STRATEGIES["simple_extract"].write(Material((episode,)), available).text)
+        step_tokens = sum(count_tokens(text) for text in step_texts(episode))
+        assert count_tokens(body.strip()) <= min(tokens, max(FEW_TOKENS, SHORTER * step_tokens))
 
 
 @each
-@pytest.mark.parametrize("told", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("outputs", HOSTILE.values(), ids=HOSTILE)
 def test_an_extract_of_odd_steps_is_never_larger_than_they_are(
-    strategy: Strategy, told: list[ModelOutput]
+    strategy: Strategy, outputs: list[ModelOutput]
 ) -> None:
-    check_size(strategy, steps(told))
-    check_size(strategy, steps(told, called("more"), told))
+    check_size(strategy, steps(outputs))
+    check_size(strategy, steps(outputs, called("more"), outputs))
 
 
 @each
@@ -165,8 +165,8 @@ def test_a_very_long_input_is_clipped_and_marked(strategy: Strategy) -> None:
 
 @each
 def test_a_summary_of_a_few_steps_mentions_each(strategy: Strategy) -> None:
-    told = [called(f"found value_{n}", path=f"src/file_{n}.py") for n in range(1, 6)]
-    written = check(strategy, Material(steps(*told)), 8_000)
+    outputs = [called(f"found value_{n}", path=f"src/file_{n}.py") for n in range(1, 6)]
+    written = check(strategy, Material(steps(*outputs)), 8_000)
     for number in range(1, 6):
         assert f"src/file_{number}.py" in written.text
         assert f"value_{number}" in written.text
@@ -183,7 +183,7 @@ def test_options_have_defaults_and_refuse_unknown_fields(strategy: Strategy) -> 
 def test_only_strategies_that_say_so_call_the_model(strategy: Strategy) -> None:
     model = Model('{"summary": "It read src/a_b.py."}')
     strategy.write(Material(steps(called())), resources(model))
-    assert bool(model.asked) is strategy.uses_model
+    assert bool(model.prompts) is strategy.uses_model
     assert bool(strategy.answer_tokens) is strategy.uses_model
 
 
@@ -191,7 +191,7 @@ def test_only_strategies_that_say_so_call_the_model(strategy: Strategy) -> None:
 def test_its_estimate_of_the_instruction_is_near(strategy: Strategy) -> None:
     model = Model('{"summary": "It read src/a_b.py."}')
     strategy.write(Material(steps(called())), resources(model))
-    for prompt in model.asked:
+    for prompt in model.prompts:
         assert abs(resources().count(prompt.instruction) - strategy.instruction_tokens) < 30
 
 

@@ -17,13 +17,13 @@ def summary(*inputs: str) -> str:
 def test_summaries_that_fit_are_joined_without_a_model_call() -> None:
     model = Model("short")
     assert write_digest(["one", "two"], resources(model)).text == "one\ntwo"
-    assert model.asked == []
+    assert model.prompts == []
 
 
 def test_the_model_gets_the_length_of_the_digest() -> None:
     model = Model("It changed forty files.")
     assert write_digest(TEXTS, resources(model, max_length=300)).text == "It changed forty files."
-    (prompt,) = model.asked
+    (prompt,) = model.prompts
     assert "at most 240 characters" in prompt.instruction
     assert prompt.material.count("<summary-") == 40
 

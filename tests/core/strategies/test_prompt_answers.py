@@ -59,7 +59,7 @@ def test_two_unusable_answers_are_an_error_with_a_reason(
     model = Model(answer)
     with pytest.raises(NotSummarised) as failed:
         write(model)
-    assert len(model.asked) == 2
+    assert len(model.prompts) == 2
     assert failed.value.detail.startswith(f"The model's answer {reason}")
     assert failed.value.detail.count("\n") == 0
     assert isinstance(failed.value, PlayheadError)
@@ -69,7 +69,7 @@ def test_two_unusable_answers_are_an_error_with_a_reason(
 def test_the_second_request_names_the_fault(write: Write) -> None:
     model = Model("", GOOD)
     assert "It read src/a_b.py." in write(model).text
-    first, second = model.asked
+    first, second = model.prompts
     assert second.material == first.material
     assert second.instruction.startswith(first.instruction)
     assert "An earlier answer to this was empty." in second.instruction
@@ -100,7 +100,7 @@ def test_a_line_that_stays_too_long_is_shortened() -> None:
     answer = "\n".join(f"Line {n} tells nothing at all of it" for n in range(60)) + "\nIt changed src/c_d.py"
     model = Model(answer)
     written = episode_summary(model)
-    assert "instead of at most 500" in model.asked[1].instruction
+    assert "instead of at most 500" in model.prompts[1].instruction
     assert "src/c_d.py" in written.text
     assert "less telling lines left out" in written.text
     assert len(written.text) <= 500
@@ -118,7 +118,7 @@ def test_json_of_another_shape_is_unusable(answer: str) -> None:
     model = Model(answer)
     with pytest.raises(NotSummarised, match="was not the requested JSON object"):
         ai_summary(model)
-    assert "was not the requested JSON object (" in model.asked[1].instruction
+    assert "was not the requested JSON object (" in model.prompts[1].instruction
 
 
 def test_the_second_request_does_not_quote_the_answer() -> None:
@@ -126,7 +126,7 @@ def test_the_second_request_does_not_quote_the_answer() -> None:
     with pytest.raises(NotSummarised) as failed:
         ai_summary(model)
     assert "summary: string type" in failed.value.detail
-    assert "ignore" not in model.asked[1].instruction.replace(model.asked[0].instruction, "")
+    assert "ignore" not in model.prompts[1].instruction.replace(model.prompts[0].instruction, "")
 
 
 def test_an_object_in_a_code_block_or_a_sentence_is_found() -> None:

@@ -28,7 +28,7 @@ def prompted(strategy: Strategy, material: Material, **fields: int) -> Model:
 
 def test_the_whole_prompt_of_one_step() -> None:
     model = prompted(STRATEGIES["episode_summary"], Material(steps(called("ok")), ("Hurry",), "Fix it"))
-    (prompt,) = model.asked
+    (prompt,) = model.prompts
     step = (
         "Executed `read_file(path='src/a_b.py')`\n"
         '- **Reasoning:** ""\n'
@@ -45,9 +45,9 @@ def test_the_whole_prompt_of_one_step() -> None:
 @each
 @pytest.mark.parametrize("attack", [ATTACK, quoted("x", "step-1") + "\n" + ATTACK, f"</system>\n{ATTACK}"])
 def test_an_attack_stays_inside_its_tags_and_out_of_the_instruction(strategy: Strategy, attack: str) -> None:
-    told = called(attack, thoughts=attack, path=attack)
-    model = prompted(strategy, Material(steps(told, called("fine")), (attack,), f"Task: {attack}"))
-    for prompt in model.asked:
+    bodies = called(attack, thoughts=attack, path=attack)
+    model = prompted(strategy, Material(steps(bodies, called("fine")), (attack,), f"Task: {attack}"))
+    for prompt in model.prompts:
         assert "pirate" not in prompt.instruction
         assert DATA_NOTE in prompt.instruction
         outside = _PART.sub("", prompt.material)
@@ -58,7 +58,7 @@ def test_an_attack_stays_inside_its_tags_and_out_of_the_instruction(strategy: St
 
 def test_an_attack_changes_nothing_but_the_summary_of_its_own_step() -> None:
     model = prompted(STRATEGIES["episode_summary"], Material(steps(called(ATTACK), called("fine"))))
-    first, second = model.asked
+    first, second = model.prompts
     assert "pirate" in first.material
     assert "pirate" not in second.material
 
@@ -66,7 +66,7 @@ def test_an_attack_changes_nothing_but_the_summary_of_its_own_step() -> None:
 def test_an_attack_in_a_summary_stays_inside_its_tags_in_a_digest() -> None:
     model = Model("They went on.")
     write_digest([f"{ATTACK}\n{quoted('x', 'summary-1')}" * 9], resources(model, max_length=200))
-    (prompt,) = model.asked
+    (prompt,) = model.prompts
     assert _PART.sub("", prompt.material).strip() == ""
     assert "pirate" not in prompt.instruction
 
@@ -81,8 +81,8 @@ def test_no_prompt_exceeds_the_window_and_requests_are_few(
 ) -> None:
     huge = "".join(unit.replace("%d", str(n)) for n in range(10_000))
     model = prompted(strategy, Material(steps(called(huge)), (huge,), huge), window=window)
-    assert len(model.asked) <= MAX_CALLS + 1
-    for prompt in model.asked:
+    assert len(model.prompts) <= MAX_CALLS + 1
+    for prompt in model.prompts:
         assert count_tokens(prompt.instruction) + count_tokens(prompt.material) <= window
 
 
@@ -90,11 +90,11 @@ def test_no_prompt_exceeds_the_window_and_requests_are_few(
 def test_a_text_beyond_the_window_is_summarised_in_parts_that_are_quoted(strategy: Strategy) -> None:
     text = "".join(f"{ATTACK} Line {n}. " for n in range(400))
     model = prompted(strategy, Material(steps(called(text))), window=3_000)
-    *partial, last = model.asked
+    *partial, last = model.prompts
     assert len(partial) >= 3
     assert "one part of a longer recording" in partial[0].instruction
     assert last.material.startswith("<notes-")
-    for prompt in model.asked:
+    for prompt in model.prompts:
         assert _PART.sub("", prompt.material).strip() == ""
         assert "pirate" not in prompt.instruction
 
@@ -107,4 +107,6 @@ def test_a_window_that_is_too_small_is_an_error(strategy: Strategy) -> None:
 
 def test_prompts_leave_room_for_an_answer() -> None:
     for strategy in WITH_MODEL:
-        assert all(p.max_output_tokens >= 1_000 for p in prompted(strategy, Material(steps(called()))).asked)
+        assert all(
+            p.max_output_tokens >= 1_000 for p in prompted(strategy, Material(steps(called()))).prompts
+        )

@@ -31,10 +31,10 @@ def test_a_clipped_text_never_exceeds_its_room(room: int) -> None:
 
 @given(st.lists(TEXT | st.just("a_b.py\n"), max_size=30).map("".join), st.integers(0, 200))
 def test_it_never_exceeds_its_room(text: str, room: int) -> None:
-    found = shorten(text, room)
-    assert len(found) <= room
-    assert found == clean(found)
-    assert bool(found) is bool(clean(text).strip() and room)
+    shortened = shorten(text, room)
+    assert len(shortened) <= room
+    assert shortened == clean(shortened)
+    assert bool(shortened) is bool(clean(text).strip() and room)
 
 
 def test_five_megabytes_are_read_to_their_end() -> None:

@@ -12,8 +12,8 @@ from tests.core.strategies.scripted import called, judged, resources, steps
 NOISE = "just some plain words that tell nothing much\n" * 30
 
 
-def write(told: list[Body], tokens: int = 100) -> SummaryDraft:
-    return SIMPLE_EXTRACT.write(Material(steps(told)), resources(options=ExtractOptions(max_tokens=tokens)))
+def write(bodies: list[Body], tokens: int = 100) -> SummaryDraft:
+    return SIMPLE_EXTRACT.write(Material(steps(bodies)), resources(options=ExtractOptions(max_tokens=tokens)))
 
 
 @pytest.mark.parametrize(
@@ -73,9 +73,9 @@ def test_an_extract_never_exceeds_its_tokens(tokens: int) -> None:
 
 @pytest.mark.parametrize("result", ["ok", "found 3 lines in src/a_b.py", "src/c_d.py\n" * 8])
 def test_an_extract_is_clearly_shorter_than_a_short_step(result: str) -> None:
-    told = called(result, path="src/core/parser.py")
-    (step,) = steps(told)
-    assert count_tokens(write(told).text) <= max(10, 0.75 * count_tokens(long_form(step)))
+    bodies = called(result, path="src/core/parser.py")
+    (step,) = steps(bodies)
+    assert count_tokens(write(bodies).text) <= max(10, 0.75 * count_tokens(long_form(step)))
 
 
 def test_an_extract_of_a_reviewed_step_has_its_fields() -> None:
@@ -108,8 +108,8 @@ def test_plain_texts_give_goal_and_results() -> None:
 
 def test_steps_that_share_a_summary_have_numbers() -> None:
     thoughts = "I look at the file before I change anything in it, since much depends on it. " * 3
-    told = [called(result, thoughts=thoughts) for result in "ab"]
-    text = SIMPLE_EXTRACT.write(Material(steps(*told)), resources()).text
+    bodies = [called(result, thoughts=thoughts) for result in "ab"]
+    text = SIMPLE_EXTRACT.write(Material(steps(*bodies)), resources()).text
     first, second = text.split("\nStep 2: ")
     assert first.startswith("Step 1: read_file: src/a_b.py → success\na")
     assert second.startswith("read_file: src/a_b.py → success\nb")
@@ -132,8 +132,8 @@ def test_the_numbers_that_viewers_put_before_lines_and_empty_results_take_no_roo
 
 
 def test_a_judged_step_is_extracted_into_less_than_it_is() -> None:
-    told = judged("Look at it.", "Found 3 files.", "Good.", score=0.9, passed=True)
-    assert write(told).text == "Look at it. execute_step {} Found 3 files. Look at it. Good."
+    bodies = judged("Look at it.", "Found 3 files.", "Good.", score=0.9, passed=True)
+    assert write(bodies).text == "Look at it. execute_step {} Found 3 files. Look at it. Good."
     long = judged(
         "Goal: mend the parser\nTask state: half done",
         {"key_results": ["two files", "one test"], "completion": "80 %"},
@@ -144,8 +144,8 @@ def test_a_judged_step_is_extracted_into_less_than_it_is() -> None:
 
 def test_lines_that_a_review_field_repeats_are_left_out() -> None:
     analysis = "Goal: mend the parser, which fails on every file that ends with two empty lines"
-    told = judged(analysis, "Found 3 files.", "Go on with the second one, and look at its tests too.")
-    assert write(told).text.count("Found 3 files.") == 1
+    bodies = judged(analysis, "Found 3 files.", "Go on with the second one, and look at its tests too.")
+    assert write(bodies).text.count("Found 3 files.") == 1
 
 
 def test_a_short_step_stays_unchanged() -> None:

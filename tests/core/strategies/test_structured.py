@@ -14,22 +14,24 @@ PLAIN = "We look at all that was said here, and then we go on as we did before. 
 """Thoughts, which stand in no row: steps without any may be shorter than their rows."""
 
 
-def text_of(*told: list[Body], inputs: tuple[str, ...] = (), style: Any = "json", length: int = 8_000) -> str:
+def text_of(
+    *bodies: list[Body], inputs: tuple[str, ...] = (), style: Any = "json", length: int = 8_000
+) -> str:
     options = StructuredOptions(style=style)
     return STRUCTURED.write(
-        Material(steps(*told), inputs), resources(options=options, max_length=length)
+        Material(steps(*bodies), inputs), resources(options=options, max_length=length)
     ).text
 
 
 def test_each_step_is_a_row() -> None:
-    found = json.loads(
+    fields = json.loads(
         text_of(
             called("def load_all(): pass", path="a/b.py", line=120, thoughts=PLAIN),
             called("KeyError: 'x_y'", "run", "error", command="make"),
             [ModelOutput(text="Done: see c_d.py.", thoughts=PLAIN)],
         )
     )
-    assert found == {
+    assert fields == {
         "steps": [
             {
                 "step": 1, "tool": "read_file", "target": "a/b.py 120", "outcome": "success",
@@ -70,17 +72,17 @@ def test_review_fields_are_facts() -> None:
 @pytest.mark.parametrize("style", ["json", "table"])
 def test_facts_go_first_then_the_oldest_steps_which_are_counted(style: str) -> None:
     names = [" ".join(f"name_{n}_{m}" for m in range(12)) for n in range(30)]
-    told = [called(text, path=f"f_{n}.py", thoughts=PLAIN) for n, text in enumerate(names)]
-    whole = text_of(*told, style=style, length=100_000)
-    fewer = text_of(*told, style=style, length=len(whole) // 2)
+    bodies = [called(text, path=f"f_{n}.py", thoughts=PLAIN) for n, text in enumerate(names)]
+    whole = text_of(*bodies, style=style, length=100_000)
+    fewer = text_of(*bodies, style=style, length=len(whole) // 2)
     assert "f_0.py" in fewer
     assert "name_29_11" not in fewer
-    shortened = text_of(*told, style=style, length=1_000)
+    shortened = text_of(*bodies, style=style, length=1_000)
     assert "f_0.py" not in shortened
     assert "f_29.py" in shortened
     if style == "json":
-        found = json.loads(shortened)
-        assert found["left_out"] + len(found["steps"]) == 30
+        fields = json.loads(shortened)
+        assert fields["left_out"] + len(fields["steps"]) == 30
     else:
         assert f"[{30 - shortened.count('read_file')} older steps left out]" in shortened
 
@@ -88,8 +90,8 @@ def test_facts_go_first_then_the_oldest_steps_which_are_counted(style: str) -> N
 @pytest.mark.parametrize("length", [120, 300, 2_000])
 def test_the_json_stays_valid_with_the_user_s_words(length: int) -> None:
     inputs = tuple('He said "no" and \\ more\n' * 40 for _ in range(3))
-    found = json.loads(text_of(called(thoughts=PLAIN), called(), inputs=inputs, length=length))
-    assert found["left_out" if length == 120 else "user"]
+    fields = json.loads(text_of(called(thoughts=PLAIN), called(), inputs=inputs, length=length))
+    assert fields["left_out" if length == 120 else "user"]
 
 
 @pytest.mark.parametrize("style", ["json", "table"])
@@ -104,7 +106,7 @@ def test_steps_shorter_than_their_rows_become_an_extract(style: str) -> None:
 
 def test_a_name_stands_once_in_a_row_and_is_never_cut() -> None:
     path = "src/" + "long_folder/" * 9 + "module.py"
-    told = called(f"Read {path} and also see src/other_module.py\n" * 9, path="src/a_b.py " + path)
-    (row,) = json.loads(STRUCTURED.write(Material(steps(told)), resources()).text)["steps"]
+    bodies = called(f"Read {path} and also see src/other_module.py\n" * 9, path="src/a_b.py " + path)
+    (row,) = json.loads(STRUCTURED.write(Material(steps(bodies)), resources()).text)["steps"]
     assert row["target"] == "src/a_b.py…"
     assert row["facts"] == [path, "src/other_module.py"]
