@@ -32,16 +32,16 @@ class ApiCall(Generic[T]):
     files: tuple[File, ...] = ()
     """Sent as ``multipart/form-data``, with ``body`` as its fields."""
     idempotency_key: str | None = None
-    """The Idempotency-Key of a POST. None: one is generated. Retries use the same key."""
+    """The Idempotency-Key of a POST. None: the client generates a key. Retries use the same key."""
     repeatable: bool = True
-    """Whether to retry it after its response has begun."""
+    """Whether to retry the request after its response has started."""
     silence: float | None = None
     """The longest pause between two messages of the server, in seconds. None: the client's timeout."""
     accept: str | None = None
     """The requested media type, if the server supports several."""
     spooled: Callable[[], T] | None = None
-    """Makes the response to a write that waits in the spool. None: the API call needs the
-    server's response.
+    """Creates the response to a write that waits in the spool. None: the API call needs the server's response
+    and cannot be spooled.
     """
 
 
@@ -60,12 +60,12 @@ class Pages(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Stream(Generic[T]):
-    """A streamed response. The request is not retried after the response has begun."""
+    """A streamed response. The request is not retried after the response has started."""
 
     api_call: ApiCall[None]
     decoder: Callable[[], Callable[[bytes | None], Iterable[T]]]
-    """Makes a function that takes the chunks of the body, then None for its end, and returns their items. At
-    the end it raises a PlayheadError if the body is not complete.
+    """Returns a function that converts each chunk of the body to items. It gets None at the end of the body,
+    and then raises a PlayheadError if the body is not complete.
     """
 
 
@@ -75,8 +75,8 @@ class EventReader(Protocol[R]):
     def feed(self, chunk: bytes) -> Iterable[R]:
         """The events that this chunk completes."""
 
-    def resumed(self, first: ApiCall[None]) -> ApiCall[None]:
-        """The request for the events after the last complete one."""
+    def resume_request(self, first: ApiCall[None]) -> ApiCall[None]:
+        """The request for the events after the last complete event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,8 @@ def path_of(*parts: Id | int) -> str:
     """The URL path of these parts.
 
     Raises:
-        NotFound: if an id has other characters. Servers decode quoted slashes, so quoting is not enough.
+        NotFound: if an id has a character that ids do not have. Quoting it is not enough, because servers
+            decode quoted slashes.
     """
     texts = [str(part) for part in parts]
     for text in texts:

@@ -1,7 +1,7 @@
 """The methods of both clients: one for each API call of :mod:`historyapp.client.endpoints`.
 
-A client has the methods ``execute`` and ``_items``. ``_RETURNS`` and ``_RETURNS_LIST`` are the types in which
-``help`` shows what these return. Type checkers choose the overload by the client's class.
+A client has the methods ``execute`` and ``_items``. ``_RETURNS`` and ``_RETURNS_LIST`` are the generic types
+that ``help`` shows for their return values. Type checkers choose the overload by the client's class.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -22,7 +22,7 @@ Async = ServerConnection[httpx.AsyncClient]
 
 
 class ApiMethod(Generic[P, T]):
-    """A method that sends an API call and returns its response; of the async client, an awaitable of it."""
+    """A method that sends an API call and returns its response, or in the async client an awaitable."""
 
     def __init__(self, describe: Callable[P, ApiCall[T]]) -> None:
         self._describe = describe
@@ -39,7 +39,7 @@ class ApiMethod(Generic[P, T]):
 
 
 class ListMethod(Generic[P, T]):
-    """A method that yields the items of a list or a stream; of the async client, to ``async for``."""
+    """A method that yields the items of a list or a stream, in the async client for ``async for``."""
 
     def __init__(self, describe: Callable[P, Pages[T] | Stream[T] | LiveStream[T]]) -> None:
         self._describe = describe
@@ -57,7 +57,7 @@ class ListMethod(Generic[P, T]):
 
 @cache
 def _method(describe: Callable[..., Any], send: str, returns: Any) -> Callable[..., Any]:
-    """The function behind a method, with the name, text and signature of the endpoint's function."""
+    """The function behind a method, with the name, docstring and signature of the endpoint's function."""
     return as_method(
         describe, lambda self, /, *args, **kwargs: getattr(self, send)(describe(*args, **kwargs)), returns
     )

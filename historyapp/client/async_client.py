@@ -1,7 +1,7 @@
 """The async client, with the same methods as :class:`historyapp.client.Playhead`.
 
 Its loops are those of ``sync_client`` with ``await``. They are written twice on purpose: one form for both
-would hide each request and each pause behind a generator. What both share without waiting is in
+would hide each request and each pause behind a generator. Shared code that never waits is in
 ``http_messages``, ``retrying`` and ``api_methods``.
 """
 
@@ -18,7 +18,7 @@ from historyapp.client.api_call import ApiCall, Id, LiveStream, Pages, Stream
 from historyapp.client.api_methods import ApiMethods
 from historyapp.client.async_spool_sender import AsyncSender
 from historyapp.client.http_messages import ServerConnection
-from historyapp.client.outage import OnOutage, patience_of
+from historyapp.client.outage import OnOutage, retry_limit_of
 from historyapp.client.retrying import QUICK_ATTEMPTS, Attempts, Outcome, RetryLimit, is_outage
 from historyapp.client.spool import Spool, Write
 from historyapp.wire.base import Page
@@ -56,15 +56,15 @@ class AsyncPlayhead(ApiMethods, ServerConnection[httpx.AsyncClient]):
             )
 
     async def execute(self, api_call: ApiCall[T]) -> T:
-        """Sends an API call and returns its response. While writes wait in the spool, further ones do too."""
+        """Sends an API call and returns its response. While writes wait in the spool, new ones join them."""
         sender, spooled = self._sender, api_call.spooled
         if sender is None or spooled is None:
             return http_messages.parse_response(api_call, await self._send(api_call), self._server)
         api_call = spooled_writes.with_times(api_call)
         request = http_messages.request_of(self._http, api_call)
         if not await asyncio.to_thread(sender.spool.first, self._server):
-            patience = RetryLimit(sender.spool.patience, QUICK_ATTEMPTS)
-            outcome, attempts = await self._deliver(api_call, request, patience)
+            retry_limit = RetryLimit(sender.spool.patience, QUICK_ATTEMPTS)
+            outcome, attempts = await self._deliver(api_call, request, retry_limit)
             if not is_outage(outcome):
                 response = http_messages.checked(outcome, api_call, attempts, self._server)
                 return http_messages.parse_response(api_call, response, self._server)
@@ -76,7 +76,7 @@ class AsyncPlayhead(ApiMethods, ServerConnection[httpx.AsyncClient]):
         """Sends the writes in the spool as soon as the server is back. Returns how many writes still wait.
 
         Args:
-            timeout: in seconds.
+            timeout: the maximum time in seconds.
         """
         if self._sender is None:
             return 0
@@ -92,7 +92,7 @@ class AsyncPlayhead(ApiMethods, ServerConnection[httpx.AsyncClient]):
             timeout: seconds to wait; None: no limit.
 
         Raises:
-            TimeoutError: when the run has not ended by then; it continues.
+            TimeoutError: when the run has not ended within ``timeout``. The run continues.
         """
         pauses = http_messages.pauses(timeout)
         while (run := await self.compression(session_id, run_id)).active:
@@ -113,20 +113,20 @@ class AsyncPlayhead(ApiMethods, ServerConnection[httpx.AsyncClient]):
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    async def _items(self, described: Pages[T] | Stream[T] | LiveStream[T]) -> AsyncIterator[T]:
-        if isinstance(described, Pages):
-            api_call: ApiCall[Page[T]] | None = described.first
+    async def _items(self, source: Pages[T] | Stream[T] | LiveStream[T]) -> AsyncIterator[T]:
+        if isinstance(source, Pages):
+            api_call: ApiCall[Page[T]] | None = source.first
             while api_call is not None:
                 page = await self.execute(api_call)
                 for item in page.items:
                     yield item
-                api_call = described.after(page)
+                api_call = source.after(page)
             return
-        if isinstance(described, LiveStream):
-            async for item in self._followed(described):
+        if isinstance(source, LiveStream):
+            async for item in self._follow(source):
                 yield item
             return
-        response, decode = await self._send(described.api_call, stream=True), described.decoder()
+        response, decode = await self._send(source.api_call, stream=True), source.decoder()
         try:
             async for chunk in response.aiter_bytes():
                 for item in decode(chunk):
@@ -134,43 +134,43 @@ class AsyncPlayhead(ApiMethods, ServerConnection[httpx.AsyncClient]):
             for item in decode(None):
                 yield item
         except httpx.RequestError as error:
-            raise http_messages.unavailable(error, described.api_call, self._server) from error
+            raise http_messages.unavailable(error, source.api_call, self._server) from error
         finally:
             await response.aclose()
 
-    async def _followed(self, followed: LiveStream[T]) -> AsyncIterator[T]:
-        reader = followed.reader()
+    async def _follow(self, stream: LiveStream[T]) -> AsyncIterator[T]:
+        reader = stream.reader()
         while True:
-            response = await self._send(reader.resumed(followed.first), stream=True)
+            response = await self._send(reader.resume_request(stream.first), stream=True)
             try:
                 async for chunk in response.aiter_bytes():
                     for item in reader.feed(chunk):
                         yield item
             except httpx.RequestError:
-                pass  # it goes on with the next connection
+                pass  # the next connection continues after the last event
             finally:
                 await response.aclose()
             await asyncio.sleep(http_messages.RECONNECT_SECONDS)
 
     async def _send(self, api_call: ApiCall[Any], *, stream: bool = False) -> httpx.Response:
         request = http_messages.request_of(self._http, api_call)
-        patience = patience_of(self._outage, self._timeout)
+        retry_limit = retry_limit_of(self._outage, self._timeout)
         sender = self._sender
         if sender and (await asyncio.to_thread(sender.spool.first, self._server)) is not None:
             started = time.monotonic()
-            if reason := await sender.send_all(patience):
+            if reason := await sender.send_all(retry_limit):
                 raise await asyncio.to_thread(
                     spooled_writes.not_spoolable, sender.spool, self._server, reason, api_call
                 )
-            patience = replace(patience, seconds=patience.seconds - (time.monotonic() - started))
-        outcome, attempts = await self._deliver(api_call, request, patience, stream=stream)
+            retry_limit = replace(retry_limit, seconds=retry_limit.seconds - (time.monotonic() - started))
+        outcome, attempts = await self._deliver(api_call, request, retry_limit, stream=stream)
         return http_messages.checked(outcome, api_call, attempts, self._server)
 
     async def _deliver(
-        self, api_call: ApiCall[Any], request: httpx.Request, patience: RetryLimit, *, stream: bool = False
+        self, api_call: ApiCall[Any], request: httpx.Request, retry_limit: RetryLimit, *, stream: bool = False
     ) -> tuple[Outcome, Attempts]:
         """Sends a request until its outcome is final."""
-        attempts = Attempts(api_call, self._timeout, patience)
+        attempts = Attempts(api_call, self._timeout, retry_limit)
         while True:
             outcome = await self._attempt(api_call, request, attempts.limit, stream=stream)
             pause = attempts.pause_after(outcome)
@@ -191,4 +191,4 @@ class AsyncPlayhead(ApiMethods, ServerConnection[httpx.AsyncClient]):
         except httpx.RequestError as error:
             return error
         except TimeoutError:
-            return httpx.ReadTimeout("the time for the whole request is over", request=request)
+            return httpx.ReadTimeout("the time limit of the whole request has passed", request=request)

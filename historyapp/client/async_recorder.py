@@ -7,7 +7,7 @@ from historyapp.client.api_call import Id
 from historyapp.client.async_client import AsyncPlayhead
 from historyapp.client.endpoints import sessions
 from historyapp.client.endpoints.model_calls import ModelCallOptions
-from historyapp.client.provider_responses import entries_of, open_calls
+from historyapp.client.provider_responses import entries_of, open_tool_calls
 from historyapp.client.provider_streams import read_async_stream
 from historyapp.client.recorder import log_step_in_flight
 from historyapp.client.recorder_methods import RecorderMethod, RecorderMethods
@@ -19,10 +19,10 @@ from historyapp.wire.model_calls import RecordedResponseOut
 
 
 class AsyncRecorder(RecorderMethods[AsyncPlayhead]):
-    """One session as its agent sees it. Methods do what those of :class:`historyapp.client.Recorder` do.
+    """One session as its agent sees it, with the methods of :class:`historyapp.client.Recorder`.
 
     Args:
-        session_id: of a session that exists; :meth:`open` makes it where it does not.
+        session_id: the id of an existing session; :meth:`open` can also create a session.
     """
 
     session = RecorderMethod(sessions.session)
@@ -43,7 +43,7 @@ class AsyncRecorder(RecorderMethods[AsyncPlayhead]):
     async def after_model(self, response: object, context: ContextOut | None = None) -> tuple[ToolCall, ...]:
         drafts = entries_of(await read_async_stream(response), context)
         await self.append(*drafts)
-        return open_calls(drafts)
+        return open_tool_calls(drafts)
 
     async def call_model(self, **options: Unpack[ModelCallOptions]) -> RecordedResponseOut:
         *_, response = [event async for event in self.playhead.call_model(self.session_id, **options)]

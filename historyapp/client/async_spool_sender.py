@@ -1,4 +1,4 @@
-"""Sends the writes that wait in a spool, from a task that ends when none is left."""
+"""Sends the writes that wait in a spool, from a task that ends when no write is left."""
 
 import asyncio
 import itertools
@@ -14,9 +14,9 @@ from historyapp.client.spooled_writes import TURN_PAUSE, finish_write, log
 
 
 class AsyncSender:
-    """As :class:`historyapp.client.spool_sender.Sender`, for the async client.
+    """:class:`historyapp.client.spool_sender.Sender` for the async client.
 
-    Disks are slow, so the file is used from a thread.
+    Disks are slow, so the file is read and written in a thread.
     """
 
     def __init__(
@@ -33,35 +33,35 @@ class AsyncSender:
             await asyncio.to_thread(self.spool.put, write)
         await self.start()
 
-    async def send_all(self, patience: RetryLimit) -> str:
-        end = time.monotonic() + patience.seconds
+    async def send_all(self, retry_limit: RetryLimit) -> str:
+        end = time.monotonic() + retry_limit.seconds
         for attempt in itertools.count(1):
             reason = await self.drain(end - time.monotonic())
             pause = growing_pause(attempt)
-            if not reason or attempt == patience.attempts or time.monotonic() + pause >= end:
+            if not reason or attempt == retry_limit.attempts or time.monotonic() + pause >= end:
                 return reason
             await asyncio.sleep(pause)
         raise AssertionError  # unreachable: the count is infinite
 
     async def drain(self, seconds: float) -> str:
         end = time.monotonic() + seconds
-        while (held := self.spool.lock()) is None:
+        while (lock := self.spool.lock()) is None:
             if time.monotonic() >= end:
-                return "another client is sending from it."
+                return "another client is sending the writes of this spool."
             await asyncio.sleep(TURN_PAUSE)
-        with closing(held):
+        with closing(lock):
             while write := await asyncio.to_thread(self.spool.first, self._server):
-                left = end - time.monotonic()
-                if left <= 0:
-                    return "there was not enough time to send them all."
-                outcome = await self._attempt(write, left)
+                remaining = end - time.monotonic()
+                if remaining <= 0:
+                    return "there was not enough time to send all writes."
+                outcome = await self._attempt(write, remaining)
                 if reason := await asyncio.to_thread(finish_write, self.spool, write, outcome):
                     return reason
         return ""
 
     async def start(self) -> None:
         task = self._task
-        # A task of a loop that has ended is done or will never be.
+        # A task of an event loop that has ended is done, or will never be done.
         if task is None or task.done() or task.get_loop() is not asyncio.get_running_loop():
             self._task = asyncio.create_task(self._run(), name="playhead-spool")
 
@@ -73,26 +73,25 @@ class AsyncSender:
         self._task = None
 
     async def _run(self) -> None:
-        failed = 0
+        failures = 0
         while not await self._is_done():
             try:
                 reason = await self.drain(math.inf)
             except NotSpooled as error:
                 reason = str(error)
-            failed = failed + 1 if reason else 0
+            failures = failures + 1 if reason else 0
             if reason:
-                pause = growing_pause(failed)
+                pause = growing_pause(failures)
                 log.warning(
-                    "The spool %s keeps its writes: %s Again in %.2f s", self.spool.path, reason, pause
+                    "The spool %s keeps its writes: %s Retrying in %.2f s", self.spool.path, reason, pause
                 )
                 await asyncio.sleep(pause)
 
     async def _is_done(self) -> bool:
         """Whether no write is left. A later write starts a new task."""
         try:
-            done = (
-                self.spool.first(self._server) is None
-            )  # in this thread, so that no write is added meanwhile
+            # Read in this thread, so that no write is added in the meantime.
+            done = self.spool.first(self._server) is None
         except NotSpooled:
             return False
         if done:

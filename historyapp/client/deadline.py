@@ -1,7 +1,7 @@
 """A time limit on a whole blocking request.
 
-httpx limits each read and each write of its own. A server that sends one byte a second could hold its caller
-for any time. Here every network operation gets the rest of the total time.
+httpx limits each read and each write separately, so a server that sends one byte a second could block its
+caller without end. Here each network operation gets only the remaining time of its request.
 """
 
 import socket
@@ -24,7 +24,7 @@ _PIECE = 65_536
 
 @contextmanager
 def limit(seconds: float) -> Iterator[None]:
-    """Gives the requests that this thread sends with a bounded client ``seconds`` in total."""
+    """Limits the total time of the requests that this thread sends with a client of :func:`bound`."""
     token = _end.set(time.monotonic() + seconds)
     try:
         yield
@@ -36,19 +36,19 @@ def bound(client: httpx.Client) -> None:
     """Makes the client obey :func:`limit`. Transports that are not httpx's own are left unchanged."""
     for transport in [client._transport, *client._mounts.values()]:
         pool = getattr(transport, "_pool", None)
-        # httpx has no public way to hand a network backend to its transport; httpcore has.
+        # httpx has no public way to pass a network backend to its transport; httpcore has.
         if isinstance(pool, httpcore.ConnectionPool) and not isinstance(pool._network_backend, _Backend):
             pool._network_backend = _Backend(pool._network_backend)
 
 
-def _left(timeout: float | None, error: type[httpcore.TimeoutException]) -> float | None:
+def _remaining(timeout: float | None, error: type[httpcore.TimeoutException]) -> float | None:
     end = _end.get()
     if end is None:
         return timeout
-    left = end - time.monotonic()
-    if left <= 0:
-        raise error("the time for the whole request is over")
-    return left if timeout is None else min(timeout, left)
+    remaining = end - time.monotonic()
+    if remaining <= 0:
+        raise error("the time limit of the whole request has passed")
+    return remaining if timeout is None else min(timeout, remaining)
 
 
 @dataclass(eq=False)
@@ -63,20 +63,20 @@ class _Backend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        failed: Exception = httpcore.ConnectError(f"{host} has no address")
-        for address in _addresses(host, port, _left(timeout, httpcore.ConnectTimeout)):
-            left = _left(timeout, httpcore.ConnectTimeout)
+        last_error: Exception = httpcore.ConnectError(f"{host} has no address")
+        for address in _addresses(host, port, _remaining(timeout, httpcore.ConnectTimeout)):
+            seconds = _remaining(timeout, httpcore.ConnectTimeout)
             try:
-                return _Stream(self.inner.connect_tcp(address, port, left, local_address, socket_options))
+                return _Stream(self.inner.connect_tcp(address, port, seconds, local_address, socket_options))
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
-                failed = error
-        raise failed
+                last_error = error
+        raise last_error
 
     def connect_unix_socket(
         self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
     ) -> httpcore.NetworkStream:
-        left = _left(timeout, httpcore.ConnectTimeout)
-        return _Stream(self.inner.connect_unix_socket(path, left, socket_options))
+        seconds = _remaining(timeout, httpcore.ConnectTimeout)
+        return _Stream(self.inner.connect_unix_socket(path, seconds, socket_options))
 
 
 @dataclass(eq=False)
@@ -84,11 +84,11 @@ class _Stream(httpcore.NetworkStream):
     inner: httpcore.NetworkStream
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self.inner.read(max_bytes, _left(timeout, httpcore.ReadTimeout))
+        return self.inner.read(max_bytes, _remaining(timeout, httpcore.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         for start in range(0, len(buffer), _PIECE):
-            self.inner.write(buffer[start : start + _PIECE], _left(timeout, httpcore.WriteTimeout))
+            self.inner.write(buffer[start : start + _PIECE], _remaining(timeout, httpcore.WriteTimeout))
 
     def close(self) -> None:
         self.inner.close()
@@ -96,8 +96,8 @@ class _Stream(httpcore.NetworkStream):
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
-        left = _left(timeout, httpcore.ConnectTimeout)
-        return _Stream(self.inner.start_tls(ssl_context, server_hostname, left))
+        seconds = _remaining(timeout, httpcore.ConnectTimeout)
+        return _Stream(self.inner.start_tls(ssl_context, server_hostname, seconds))
 
     def get_extra_info(self, info: str) -> Any:
         return self.inner.get_extra_info(info)

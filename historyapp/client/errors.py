@@ -20,7 +20,7 @@ class NotYetKnown(PlayheadError, AttributeError):
 
 
 def error_of(problem: Mapping[str, Any]) -> PlayheadError:
-    """The exception of a problem document, which must have a ``status``."""
+    """The exception for a problem document, which must have a ``status``."""
     error = error_class(str(problem.get("type", "")).rpartition("#")[2], problem["status"])
     fields = {name: value for name, value in problem.items() if name != "detail"}
     return error(str(problem.get("detail") or problem.get("title") or "no details"), **fields)

@@ -1,4 +1,4 @@
-"""The hooks of an agent's loop as API calls. Both recorders use them."""
+"""The hooks for an agent's loop, as API calls. Both recorders use them."""
 
 import json
 from collections.abc import Mapping
@@ -40,9 +40,9 @@ def configure(session_id: Id, /, **settings: Any) -> ApiCall[SessionOut]:
 
 
 def get_messages(session_id: Id, *, max_tokens: int | None = None) -> ApiCall[list[MessageOut]]:
-    """The context of the policy ``episodic``, as the session's settings have it."""
-    whole = episodes.messages(session_id, max_tokens=max_tokens)
-    return ApiCall("GET", whole.path, lambda data: whole.read(data).messages, whole.query)
+    """The context of the policy ``episodic``, with the session's settings."""
+    api_call = episodes.messages(session_id, max_tokens=max_tokens)
+    return ApiCall("GET", api_call.path, lambda data: api_call.read(data).messages, api_call.query)
 
 
 def say(session_id: Id, content: Any, *, channel: str = "user") -> ApiCall[Appended]:
@@ -75,8 +75,8 @@ def after_execute(
     """Records the result of the action in flight.
 
     Args:
-        result: ``ActionSuccess``, ``ActionError`` or ``ActionInterrupted``; an exception, which is an
-            error; any other value, which is a success.
+        result: ``ActionSuccess``, ``ActionError`` or ``ActionInterrupted``. An exception is recorded as an
+            error, any other value as a success.
 
     Raises:
         Conflict: when no action is in flight.
@@ -91,7 +91,7 @@ def after_call(session_id: Id, call: ToolCall | ToolCallOut, result: object) -> 
 
 
 def rewind(session_id: Id, number_of_episodes: int = 0, *, reason: str | None = None) -> ApiCall[RewindOut]:
-    """Drops the step in flight, then this many finished ones. They stay as a take."""
+    """Drops the step in flight, then this many finished steps. They stay readable as a take."""
     return rewinds.rewind(session_id, episodes=number_of_episodes, reason=reason)
 
 
@@ -111,7 +111,7 @@ def compile_progress(session_id: Id, *, max_tokens: int | None = None) -> ApiCal
 
 
 def result_of(outcome: object) -> entries.Result:
-    """A result as it is, an exception as an error, any other value as a success."""
+    """Returns a result unchanged, an exception as an error, and any other value as a success."""
     match outcome:
         case ActionSuccess():
             return ActionSuccess(outputs=recordable(outcome.outputs))
@@ -124,7 +124,7 @@ def result_of(outcome: object) -> entries.Result:
 
 
 def recordable(value: Any) -> Any:
-    """The value if JSON can represent it exactly, otherwise its text, which is also what a model reads."""
+    """The value if JSON can represent it exactly, otherwise its text, which is what a model would read."""
     if isinstance(value, str):
         return value
     try:

@@ -13,7 +13,7 @@ import httpx
 
 from historyapp.client.api_call import ApiCall
 from historyapp.client.outage import OnOutage, outage_of
-from historyapp.client.response_checks import check_success, not_playhead, refusal_of
+from historyapp.client.response_checks import check_success, error_for, not_playhead
 from historyapp.client.retrying import Attempts, Outcome, describe_outcome
 from historyapp.client.spool import Write
 from historyapp.core.json import dump_json
@@ -25,7 +25,7 @@ _ROOT = "/api/v1"
 _KEY = re.compile(r"[!-~]+")
 _MAX_TEXT = 300
 RECONNECT_SECONDS = 1.0
-"""The pause before an event stream that ended is opened again."""
+"""Seconds before an event stream that ended is opened again."""
 FIRST_PAUSE, MAX_PAUSE = 0.1, 2.0
 """Seconds between two requests for the state of a run."""
 
@@ -33,11 +33,11 @@ FIRST_PAUSE, MAX_PAUSE = 0.1, 2.0
 def as_method(
     describe: Callable[..., Any], method: Any, returns: Any = None, *, first: int = 0
 ) -> Callable[..., Any]:
-    """The method with the name, text and signature of its endpoint's function, as ``help`` shows them.
+    """The method with the name, docstring and signature of its endpoint's function, for ``help``.
 
     Args:
-        returns: the generic type that the response comes in; None: the response itself.
-        first: place of the function's first parameter that the method has too.
+        returns: the generic type of the method's return value; None: the method returns the response itself.
+        first: the index of the function's first parameter that the method also has.
     """
     self_parameter = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
     signature = inspect.signature(describe)
@@ -67,20 +67,20 @@ def client_options(base_url: str, api_key: str, timeout: float) -> dict[str, Any
 
 
 class ServerConnection(Generic[H]):
-    """A client of httpx, and the server that it reaches."""
+    """An httpx client, and the address of its server."""
 
     def __init__(self, http: H, timeout: float, on_outage: OnOutage) -> None:
         self._http, self._timeout, self._outage = http, timeout, outage_of(on_outage)
         self._address = str(http.base_url.copy_with(userinfo=b""))
         self._server = self._address.rstrip("/").removesuffix(_ROOT)
-        """Its address as errors name it: without a password, and without ``/api/v1``."""
+        """The server's address in errors: without a password, and without ``/api/v1``."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._address!r})"
 
     def _attempt_of(self, write: Write, seconds: float) -> tuple[ApiCall[None], httpx.Request, float]:
-        """A write from the spool as an API call, for log lines and errors; the request that sends it again;
-        and the seconds that the attempt may take.
+        """The arguments of ``_attempt`` for a write from the spool: an API call, for log lines and errors;
+        the request; and the seconds that the attempt may take.
         """
         headers = {"Idempotency-Key": write.key, "Content-Type": "application/json"}
         request = self._http.build_request("POST", write.path, headers=headers, content=write.body)
@@ -94,13 +94,15 @@ def request_of(http: httpx.Client | httpx.AsyncClient, api_call: ApiCall[Any]) -
     Raises:
         ValueError: when the body cannot be written as JSON.
     """
-    extra = {"Idempotency-Key": api_call.idempotency_key or uuid4().hex} if api_call.method == "POST" else {}
+    headers = (
+        {"Idempotency-Key": api_call.idempotency_key or uuid4().hex} if api_call.method == "POST" else {}
+    )
     if api_call.accept:
-        extra["Accept"] = api_call.accept
+        headers["Accept"] = api_call.accept
     if api_call.files:
         files = [("files", file) for file in api_call.files]
         return http.build_request(
-            api_call.method, api_call.path, headers=extra, files=files, data=api_call.body
+            api_call.method, api_call.path, headers=headers, files=files, data=api_call.body
         )
     content = None
     if api_call.body is not None:
@@ -109,16 +111,16 @@ def request_of(http: httpx.Client | httpx.AsyncClient, api_call: ApiCall[Any]) -
         except (TypeError, ValueError, RecursionError) as error:
             body_name = f"The body of {api_call.method} {api_call.path}"
             raise ValueError(f"{body_name} cannot be written as JSON: {error}") from error
-        extra["Content-Type"] = "application/json"
+        headers["Content-Type"] = "application/json"
     return http.build_request(
-        api_call.method, api_call.path, headers=extra, params=api_call.query, content=content
+        api_call.method, api_call.path, headers=headers, params=api_call.query, content=content
     )
 
 
 def limit_attempt(request: httpx.Request, api_call: ApiCall[Any], seconds: float) -> None:
     """Limits each network operation of the next attempt to the time limit of the attempt."""
-    usual = request.extensions["timeout"]
-    limits = {name: seconds if value is None else min(value, seconds) for name, value in usual.items()}
+    timeouts = request.extensions["timeout"]
+    limits = {name: seconds if value is None else min(value, seconds) for name, value in timeouts.items()}
     if api_call.silence is not None:
         limits["read"] = api_call.silence
     request.extensions["timeout"] = limits
@@ -128,14 +130,14 @@ def checked(outcome: Outcome, api_call: ApiCall[Any], attempts: Attempts, server
     """The response of a request that succeeded.
 
     Raises:
-        PlayheadError: when it failed.
+        PlayheadError: when the request failed.
     """
     if isinstance(outcome, httpx.RequestError):
-        times = f"{attempts.made} attempt{'s' if attempts.made > 1 else ''}"
+        attempts_text = f"{attempts.count} attempt{'s' if attempts.count > 1 else ''}"
         seconds = time.monotonic() - attempts.started
-        raise unavailable(outcome, api_call, server, f" in {seconds:.1f} s and {times}")
+        raise unavailable(outcome, api_call, server, f" in {seconds:.1f} s and {attempts_text}")
     if not outcome.is_success:
-        raise refusal_of(outcome, server)
+        raise error_for(outcome, server)
     check_success(outcome, server, streamed=not outcome.is_closed)
     return outcome
 
@@ -154,7 +156,7 @@ def parse_response(api_call: ApiCall[T], response: httpx.Response, server: str) 
     """The parsed content of a response.
 
     Raises:
-        NotPlayhead: when the content has another form.
+        NotPlayhead: when the content is not the expected JSON.
     """
     try:
         return api_call.read(json.loads(response.content) if response.content else None)
@@ -167,13 +169,13 @@ def pauses(timeout: float | None) -> Iterator[float]:
     """Seconds to wait between two requests for the state of a run: short at first, then longer.
 
     Raises:
-        TimeoutError: from ``next``, once ``timeout`` seconds are over.
+        TimeoutError: from ``next``, when ``timeout`` seconds have passed.
     """
     end = None if timeout is None else time.monotonic() + timeout
     pause = FIRST_PAUSE
     while True:
-        left = pause if end is None else end - time.monotonic()
-        if left <= 0:
-            raise TimeoutError(f"It is still running after {timeout:g} seconds.")
-        yield min(pause, left)
+        remaining = pause if end is None else end - time.monotonic()
+        if remaining <= 0:
+            raise TimeoutError(f"The run is still running after {timeout:g} seconds.")
+        yield min(pause, remaining)
         pause = min(pause * 1.5, MAX_PAUSE)

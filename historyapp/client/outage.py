@@ -1,4 +1,4 @@
-"""What the client does while the server cannot be reached."""
+"""The client's behaviour while the server cannot be reached."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -33,26 +33,28 @@ Outage = Wait | Raise | Spool
 OnOutage = Outage | Literal["wait", "raise", "spool"]
 
 
-def outage_of(chosen: OnOutage) -> Outage:
-    """The behaviour with this name.
+def outage_of(on_outage: OnOutage) -> Outage:
+    """The behaviour that the argument ``on_outage`` of a client names.
 
     Raises:
-        ValueError: for any other name.
+        ValueError: for any other value.
     """
-    match chosen:
+    match on_outage:
         case Wait() | Raise() | Spool():
-            return chosen
+            return on_outage
         case "wait":
             return Wait()
         case "raise":
             return Raise()
         case "spool":
             return Spool()
-    raise ValueError(f"on_outage is {chosen!r}. Use 'wait', 'spool', 'raise', Wait(…), Spool(…) or Raise(…).")
+    raise ValueError(
+        f"on_outage is {on_outage!r}. Use 'wait', 'spool', 'raise', Wait(…), Spool(…) or Raise(…)."
+    )
 
 
-def patience_of(outage: Outage, timeout: float) -> RetryLimit:
-    """The time limit of an API call that needs the server's response.
+def retry_limit_of(outage: Outage, timeout: float) -> RetryLimit:
+    """The limit of an API call that needs the server's response.
 
     Args:
         timeout: seconds that one attempt may take.

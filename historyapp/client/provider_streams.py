@@ -5,14 +5,14 @@ from typing import Any
 
 from historyapp.core.json import dump_json
 
-_FINAL = ("get_final_completion", "get_final_message", "get_final_response")
+_FINAL_METHODS = ("get_final_completion", "get_final_message", "get_final_response")
 """Methods of the SDKs' streaming helpers that return the complete response."""
-_ENDS = ("response.completed", "response.incomplete", "response.failed")
-_PARSED = ("parsed", "parsed_arguments", "parsed_output")
+_END_EVENTS = ("response.completed", "response.incomplete", "response.failed")
+_SDK_FIELDS = ("parsed", "parsed_arguments", "parsed_output")
 """Fields that the SDKs add for their callers. Providers reject them in requests."""
 _CUT_OFF = (
     "The stream ended before the response was complete, so nothing was recorded. "
-    "Record what there is with append(ModelOutput(text=…)) if the agent continues with it."
+    "Record the partial text with append(ModelOutput(text=…)) if the agent continues with it."
 )
 
 
@@ -20,16 +20,16 @@ def complete_response(response: object) -> Mapping[str, Any]:
     """The fields of a complete response.
 
     Args:
-        response: a response of the SDK; a stream, which is read to its end here or was by the caller; the
-            events of a stream in order; or an object with the same fields.
+        response: a response of the SDK; a stream, which the caller may have read already; the events of a
+            stream in order; or an object with the same fields.
 
     Raises:
-        ValueError: if it is something else, or not complete.
+        ValueError: if the response is of another kind, or not complete.
     """
     if isinstance(response, (str, bytes)) or response is None:
         raise ValueError(f"A {type(response).__name__} is not a response of a provider's SDK.")
-    if finish := next((name for name in _FINAL if hasattr(response, name)), None):
-        return _finished(_final(getattr(response, finish)))
+    if finish := next((name for name in _FINAL_METHODS if hasattr(response, name)), None):
+        return _checked_complete(_read_final(getattr(response, finish)))
     if isinstance(response, Mapping) or hasattr(response, "model_dump"):
         return fields_of(response)
     if isinstance(response, Iterable):
@@ -48,10 +48,10 @@ async def read_async_stream(response: object) -> object:
     Raises:
         ValueError: if the stream is not complete.
     """
-    finish = next((name for name in _FINAL if hasattr(response, name)), None)
+    finish = next((name for name in _FINAL_METHODS if hasattr(response, name)), None)
     if finish and isinstance(response, AsyncIterable):
         try:
-            return _finished(fields_of(await getattr(response, finish)()))
+            return _checked_complete(fields_of(await getattr(response, finish)()))
         except (AssertionError, RuntimeError) as error:
             raise ValueError(_CUT_OFF) from error
     if isinstance(response, AsyncIterable):
@@ -65,19 +65,19 @@ def from_events(events: Iterable[object]) -> Mapping[str, Any]:
     Raises:
         ValueError: if they are not events of a provider, or end too early.
     """
-    # Here, because all importers are loaded with it: that doubles the time to import the client.
+    # Imported here, because this module loads all importers, which doubles the time to import the client.
     from historyapp.core.importers.event_streams import streamed_message
 
     known_events = [event for event in map(_event, events) if event is not None]
-    if ended := next((event for event in reversed(known_events) if event.get("type") in _ENDS), None):
-        return _finished(ended["response"])
+    if ended := next((event for event in reversed(known_events) if event.get("type") in _END_EVENTS), None):
+        return _checked_complete(ended["response"])
     lines = "\n".join(f"data: {dump_json(event)}" for event in known_events)
     message = streamed_message(lines)
     if message is None:
         if any(str(event.get("type", "")).startswith("response.") for event in known_events):
             raise ValueError(_CUT_OFF)
         raise ValueError("These are not the events of a stream of OpenAI or Anthropic, or there are none.")
-    return _finished(message)
+    return _checked_complete(message)
 
 
 def fields_of(response: Any) -> Mapping[str, Any]:
@@ -88,11 +88,11 @@ def fields_of(response: Any) -> Mapping[str, Any]:
         dump = response.model_dump
     except AttributeError:
         raise ValueError(f"A {type(response).__name__} is not a response of a provider's SDK.") from None
-    fields: Mapping[str, Any] = _without_parsed(dump(mode="json", exclude_none=True, warnings=False))
+    fields: Mapping[str, Any] = _without_sdk_fields(dump(mode="json", exclude_none=True, warnings=False))
     return fields
 
 
-def _final(finish: Any) -> Mapping[str, Any]:
+def _read_final(finish: Any) -> Mapping[str, Any]:
     try:
         message = finish()
     except (AssertionError, RuntimeError) as error:  # the SDKs raise these if the stream is not complete
@@ -103,8 +103,12 @@ def _final(finish: Any) -> Mapping[str, Any]:
     return fields_of(message)
 
 
-def _finished(response: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The response of a stream, if its finish reason shows that it is complete."""
+def _checked_complete(response: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The response of a stream.
+
+    Raises:
+        ValueError: if it has no finish reason, so that it is not complete.
+    """
     choice = next(iter(response.get("choices") or ()), response)
     if choice.get("finish_reason") or response.get("stop_reason") or response.get("object") == "response":
         return response
@@ -112,16 +116,16 @@ def _finished(response: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _event(event: object) -> Mapping[str, Any] | None:
-    """An event as the provider sent it; None for those that the SDKs add for their callers."""
+    """An event as the provider sent it; None for an event that the SDK added."""
     if getattr(event, "type", None) == "chunk":
         event = getattr(event, "chunk", event)
     fields = fields_of(event)
     kind = fields.get("type")
-    added = isinstance(kind, str) and "choices" not in fields and not kind.startswith("response.")
-    return None if added and kind not in _ANTHROPIC else fields
+    is_openai = not isinstance(kind, str) or "choices" in fields or kind.startswith("response.")
+    return fields if is_openai or kind in _ANTHROPIC_EVENTS else None
 
 
-_ANTHROPIC = (
+_ANTHROPIC_EVENTS = (
     "message_start",
     "content_block_start",
     "content_block_delta",
@@ -131,13 +135,14 @@ _ANTHROPIC = (
 )
 
 
-def _without_parsed(value: Any) -> Any:
-    """Removes the SDKs' fields where the SDKs add them, but not within arguments, which the model wrote."""
+def _without_sdk_fields(value: Any) -> Any:
+    """Removes the SDKs' fields, but not those within arguments, which the model wrote."""
     if isinstance(value, list):
-        return [_without_parsed(item) for item in value]
+        return [_without_sdk_fields(item) for item in value]
     if not isinstance(value, dict):
         return value
-    kept = {name: item for name, item in value.items() if name not in _PARSED}
+    kept = {name: item for name, item in value.items() if name not in _SDK_FIELDS}
     return {
-        name: item if name in ("input", "arguments") else _without_parsed(item) for name, item in kept.items()
+        name: item if name in ("input", "arguments") else _without_sdk_fields(item)
+        for name, item in kept.items()
     }

@@ -8,7 +8,7 @@ from uuid import UUID
 from historyapp.client import hooks
 from historyapp.client.api_call import Id
 from historyapp.client.endpoints.model_calls import ModelCallOptions
-from historyapp.client.provider_responses import entries_of, open_calls
+from historyapp.client.provider_responses import entries_of, open_tool_calls
 from historyapp.client.recorder_methods import RecorderMethod, RecorderMethods
 from historyapp.client.sync_client import Playhead
 from historyapp.core.entries import ToolCall
@@ -21,28 +21,29 @@ from historyapp.wire.sessions import SessionOut
 log = logging.getLogger(__name__)
 
 
-def log_step_in_flight(session_id: UUID, left: EpisodeOut | None) -> None:
-    """Logs that a step is in flight, for people who look into the log after a crash."""
-    if left is not None:
-        log.warning("Session %s has an action in flight: step %d", session_id, left.number)
+def log_step_in_flight(session_id: UUID, step: EpisodeOut | None) -> None:
+    """Logs that a step is in flight, for people who read the log after a crash."""
+    if step is not None:
+        log.warning("Session %s has an action in flight: step %d", session_id, step.number)
 
 
 class Recorder(RecorderMethods[Playhead]):
-    """One session as its agent sees it. What it has recorded, it can read, also in another process.
+    """One session as its agent sees it.
 
-    It keeps nothing itself. Every method asks the server, and raises as :class:`Playhead` does.
+    It stores no state: every method sends requests to the server, and raises the errors of :class:`Playhead`.
+    So a recorder in another process sees the same history.
 
     Args:
-        session_id: of a session that exists; :meth:`open` makes it where it does not.
+        session_id: the id of an existing session; :meth:`open` can also create a session.
     """
 
-    # As the earlier episodic history had it
+    # Names from the earlier episodic history
     register_action = RecorderMethod(hooks.after_parse)
     register_result = RecorderMethod(hooks.after_execute)
 
     @classmethod
     def open(cls, playhead: Playhead, session_id: Id | None = None, **fields: Any) -> Self:
-        """Opens the session with this id, or creates it. Without an id, always creates a new one.
+        """Opens the session with this id, or creates it. Without an id, always creates a new session.
 
         An agent that was killed continues by opening the same id. If an action was in flight, the log says
         so; see :attr:`in_flight`.
@@ -72,27 +73,29 @@ class Recorder(RecorderMethods[Playhead]):
         Args:
             response: a response or a chat completion of OpenAI or a message of Anthropic, as the SDK returns
                 it; a stream of one of them, or the events of a stream that you have read, in a list.
-            context: what the model was sent. It links the snapshot, and the server learns from the usage.
+            context: the context that was sent to the model. It links the snapshot to the response, and lets
+                the server learn from the usage.
 
         Raises:
-            ValueError: when it is something else, or a stream that broke off. Nothing is recorded then.
+            ValueError: when the response is of another kind, or a stream that ended early. Nothing is
+                recorded then.
         """
         drafts = entries_of(response, context)
         self.append(*drafts)
-        return open_calls(drafts)
+        return open_tool_calls(drafts)
 
     def call_model(self, **options: Unpack[ModelCallOptions]) -> RecordedResponseOut:
-        """The server calls a model with a new context and records the response with ``output.tool_calls``.
+        """Lets the server call a model with a new context and record the response, which is returned.
 
         Raises:
-            ModelCallFailed: when the provider gives no usable response; the history is as it was.
+            ModelCallFailed: when the provider returns no usable response. The history does not change.
         """
         *_, response = self.playhead.call_model(self.session_id, **options)
         assert isinstance(response, RecordedResponseOut)
         return response
 
     def fork(self, at_step: int | None = None, *, title: str | None = None) -> Self:
-        """A recorder over a new session that shares this one's steps up to ``at_step``, or all of them."""
+        """A recorder of a new session that shares this session's steps up to ``at_step``, or all of them."""
         child = self.playhead.fork(self.session_id, at_step=at_step, title=title)
         return type(self)(self.playhead, child.id)
 
@@ -121,9 +124,9 @@ class Recorder(RecorderMethods[Playhead]):
     @overload
     def __getitem__(self, index: slice) -> list[EpisodeOut]: ...
     def __getitem__(self, index: int | slice) -> EpisodeOut | list[EpisodeOut]:
-        """Steps as in a list: ``[0]`` is step 1, ``[-1]`` the newest one.
+        """Steps as in a list: ``[0]`` is step 1, ``[-1]`` the newest step.
 
-        ``str()`` of a step is its long form, ``short`` its short one.
+        ``str()`` of a step is its long form, ``short`` its short form.
         """
         steps = range(1, len(self) + 1)
         if isinstance(index, slice):

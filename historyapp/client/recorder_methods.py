@@ -36,7 +36,7 @@ class RecorderMethod(Generic[P, T]):
 
     @cached_property
     def _method(self) -> Callable[..., Any]:
-        """The function behind the method, with the name, text and signature of the hook's function."""
+        """The function behind the method, with the name, docstring and signature of the hook's function."""
         describe = self._describe
         return as_method(
             describe,

@@ -12,47 +12,53 @@ from historyapp.wire.problems import MEDIA_TYPE, ServerUnavailable, TooLarge
 
 _TITLE = re.compile(r"<title[^<>]{0,100}>([^<]{1,100})", re.IGNORECASE)
 _MAX_TEXT = 100
-_READ = 4000
-"""Characters of a foreign page that are searched for its title."""
+_MAX_SEARCHED = 4000
+"""Characters of another server's page that are searched for its title."""
 
 
-def refusal_of(response: httpx.Response, server: str) -> PlayheadError:
-    """The error for a response without success."""
+def error_for(response: httpx.Response, server: str) -> PlayheadError:
+    """The error for an unsuccessful response."""
     try:
         problem = json.loads(response.content)
     except (ValueError, RecursionError):
         problem = None
     wait = retry_after(response)
-    facts = {"status": response.status_code} | ({"retry_after": wait} if wait is not None else {})
+    fields = {"status": response.status_code} | ({"retry_after": wait} if wait is not None else {})
     if _media_type(response) == MEDIA_TYPE and isinstance(problem, dict):
-        return error_of({**problem, **facts})
-    seen = _description(response)
+        return error_of({**problem, **fields})
+    cause = _description(response)
     if is_outage(response):
-        detail = f"{seen}. A proxy responded, but Playhead behind it did not. Check that Playhead runs there."
-        return ServerUnavailable(detail, **facts)
+        detail = (
+            f"{cause}. A proxy responded, but Playhead behind it did not. Check that Playhead runs there."
+        )
+        return ServerUnavailable(detail, **fields)
     if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
-        return ServerUnavailable(f"{seen}. A proxy in front of Playhead limits requests.", **facts)
+        return ServerUnavailable(f"{cause}. A proxy in front of Playhead limits requests.", **fields)
     if response.status_code == httpx.codes.REQUEST_ENTITY_TOO_LARGE:
-        detail = f"{seen}. A proxy in front of Playhead does not accept a body of this size; raise its limit."
-        return TooLarge(detail, **facts)
-    return NotPlayhead(f"{seen}. {_advice(response, server)}", **facts)
+        detail = (
+            f"{cause}. A proxy in front of Playhead does not accept a body of this size; raise its limit."
+        )
+        return TooLarge(detail, **fields)
+    return NotPlayhead(f"{cause}. {_advice(response, server)}", **fields)
 
 
 def check_success(response: httpx.Response, server: str, *, streamed: bool) -> None:
-    """Raises:
-    NotPlayhead: when the response has a type that Playhead never sends.
+    """Checks the media type of a successful response.
+
+    Raises:
+        NotPlayhead: when Playhead never sends this type.
     """
-    kind = _media_type(response)
-    if response.status_code == httpx.codes.NO_CONTENT or (kind != "text/html" and streamed):
+    media_type = _media_type(response)
+    if response.status_code == httpx.codes.NO_CONTENT or (media_type != "text/html" and streamed):
         return
-    if kind != "application/json":
+    if media_type != "application/json":
         raise not_playhead(response, server)
 
 
 def not_playhead(response: httpx.Response, server: str, reason: str = "") -> NotPlayhead:
     """The error for a successful response that is not Playhead's."""
-    seen = f"{_description(response)}{f', and {reason}' if reason else ''}"
-    return NotPlayhead(f"{seen}. {_advice(response, server)}", status=response.status_code)
+    cause = f"{_description(response)}{f', and {reason}' if reason else ''}"
+    return NotPlayhead(f"{cause}. {_advice(response, server)}", status=response.status_code)
 
 
 def _advice(response: httpx.Response, server: str) -> str:
@@ -68,16 +74,16 @@ def _advice(response: httpx.Response, server: str) -> str:
 
 
 def _description(response: httpx.Response) -> str:
-    """Address, status, type and the beginning of the text."""
+    """The address, status, media type and beginning of a response."""
     address = response.url.copy_with(userinfo=b"", query=None)
     if response.is_redirect:
         target = response.headers.get("Location", "").partition("?")[0]
         return f"{address} returned {response.status_code}, a redirect to {target[:_MAX_TEXT]!r}"
-    kind = _media_type(response) or "no content type"
-    text = response.text[:_READ] if response.is_closed else ""
+    media_type = _media_type(response) or "no content type"
+    text = response.text[:_MAX_SEARCHED] if response.is_closed else ""
     title = _TITLE.search(text)
     excerpt = " ".join((title[1] if title else text).split())[:_MAX_TEXT]
-    return f"{address} returned {response.status_code} with {kind}{f', {excerpt!r}' if excerpt else ''}"
+    return f"{address} returned {response.status_code} with {media_type}{f', {excerpt!r}' if excerpt else ''}"
 
 
 def _media_type(response: httpx.Response) -> str:

@@ -15,9 +15,9 @@ from historyapp.client.api_call import ApiCall
 
 log = logging.getLogger("historyapp.client")
 MAX_PAUSE = 5.0
-"""In seconds, between two attempts. A restart takes a few seconds, so a longer pause gains nothing."""
+"""Seconds between two attempts. A restart takes a few seconds, so a longer pause gains nothing."""
 QUICK_ATTEMPTS = 3
-"""The number of attempts where waiting does not help."""
+"""The number of attempts when the client does not wait for the server to come back."""
 _FIRST_PAUSE = 0.25
 _MAX_DOUBLINGS = 10
 _BUSY = (429, 503)
@@ -32,30 +32,30 @@ def is_outage(outcome: Outcome) -> bool:
     """Whether the server cannot be reached: no connection, no complete response in time, or 502, 503, 504."""
     if isinstance(outcome, httpx.RequestError):
         return not isinstance(outcome, _FATAL)
-    return outcome.status_code in _OUTAGE and not _is_of_a_provider(outcome)
+    return outcome.status_code in _OUTAGE and not _is_provider_failure(outcome)
 
 
 def pause_before_retry(outcome: Outcome, attempt: int, *, repeatable: bool) -> float | None:
-    """Seconds until the next attempt; None when the outcome is final.
+    """Seconds until the next attempt; None if the outcome is final.
 
     Args:
-        attempt: how often the request has been sent, 1 after the first time.
-        repeatable: whether it does no harm to carry the request out twice.
+        attempt: the number of attempts so far.
+        repeatable: whether the server may carry the request out twice.
     """
     if isinstance(outcome, httpx.RequestError):
-        again = is_outage(outcome) and (repeatable or isinstance(outcome, _UNSENT))
-        return growing_pause(attempt) if again else None
+        should_retry = is_outage(outcome) and (repeatable or isinstance(outcome, _UNSENT))
+        return growing_pause(attempt) if should_retry else None
     if outcome.status_code in _BUSY:
         requested = retry_after(outcome)
         return growing_pause(attempt) if requested is None else requested
-    failed = outcome.status_code >= 500 and not _is_of_a_provider(outcome)
+    failed = outcome.status_code >= 500 and not _is_provider_failure(outcome)
     if not failed or not repeatable or (attempt >= QUICK_ATTEMPTS and not is_outage(outcome)):
         return None
     return growing_pause(attempt)
 
 
 def describe_outcome(outcome: Outcome) -> str:
-    """A short text of an outcome."""
+    """A short description of an outcome."""
     if isinstance(outcome, httpx.Response):
         return f"status {outcome.status_code}"
     return f"{type(outcome).__name__} {outcome}".strip()
@@ -71,17 +71,21 @@ class RetryLimit:
 
 
 class Attempts:
-    """The attempts of one request: how long the next one may take, and whether there is a next one.
+    """The attempts of one request: how long the next attempt may take, and whether there is one.
 
     Args:
         timeout: seconds that one attempt may take.
     """
 
-    def __init__(self, api_call: ApiCall[Any], timeout: float, patience: RetryLimit) -> None:
-        self.made = 0
+    def __init__(self, api_call: ApiCall[Any], timeout: float, retry_limit: RetryLimit) -> None:
+        self.count = 0
         self.started = time.monotonic()
-        self._end = self.started + patience.seconds
-        self._api_call, self._timeout, self._max_attempts = api_call, timeout, patience.attempts or math.inf
+        self._end = self.started + retry_limit.seconds
+        self._api_call, self._timeout, self._max_attempts = (
+            api_call,
+            timeout,
+            retry_limit.attempts or math.inf,
+        )
 
     @property
     def limit(self) -> float:
@@ -91,20 +95,20 @@ class Attempts:
         return max(0.001, min(self._timeout, self._end - time.monotonic()))
 
     def pause_after(self, outcome: Outcome) -> float | None:
-        """Seconds until the next attempt; None when the outcome is final."""
-        self.made += 1
+        """Seconds until the next attempt; None if the outcome is final."""
+        self.count += 1
         api_call = self._api_call
-        pause = pause_before_retry(outcome, self.made, repeatable=api_call.repeatable)
-        if pause is None or pause >= self._end - time.monotonic() or self.made >= self._max_attempts:
+        pause = pause_before_retry(outcome, self.count, repeatable=api_call.repeatable)
+        if pause is None or pause >= self._end - time.monotonic() or self.count >= self._max_attempts:
             return None
         log.warning(
-            "%s %s: %s; again in %.2f s", api_call.method, api_call.path, describe_outcome(outcome), pause
+            "%s %s: %s; retrying in %.2f s", api_call.method, api_call.path, describe_outcome(outcome), pause
         )
         return pause
 
 
-def _is_of_a_provider(response: httpx.Response) -> bool:
-    """Playhead's own 502 means that a model's provider failed, and that the server's retries did not help."""
+def _is_provider_failure(response: httpx.Response) -> bool:
+    """Whether this is Playhead's own 502: a provider failed, and the server's retries did not help."""
     return response.status_code == 502 and "problem+json" in response.headers.get("Content-Type", "")
 
 
@@ -122,6 +126,6 @@ def retry_after(response: httpx.Response) -> float | None:
 
 
 def growing_pause(attempt: int) -> float:
-    """A pause that doubles with each attempt. Half of it is random: clients then retry at different times."""
+    """A pause that doubles with each attempt. A random part makes clients retry at different times."""
     pause: float = min(_FIRST_PAUSE * 2.0 ** min(attempt - 1, _MAX_DOUBLINGS), MAX_PAUSE)
     return pause * random.uniform(0.5, 1.0)  # noqa: S311  no secret depends on it

@@ -1,6 +1,7 @@
 """Writes that wait on disk until the server can be reached again.
 
-The file is an SQLite database: a process may be killed at any moment, and several may share one file.
+The file is an SQLite database, because a process may be killed at any moment, and several processes may share
+one file.
 """
 
 import json
@@ -17,10 +18,10 @@ from typing import Any
 from historyapp.client.errors import NotSpooled
 
 MIN_BYTES = 65_536
-"""The smallest allowed ``max_bytes`` of a spool: an empty file takes some of it."""
+"""The smallest allowed ``max_bytes`` of a spool. An empty file takes a part of it."""
 _PAGE = 4096
 _RESERVE = 64
-"""Pages beyond the limit, with which a full file can still record that a write was refused."""
+"""Pages beyond the limit, so that a full file can still store that a write was refused."""
 _BUSY_SECONDS = 5.0
 _TABLES = """
 CREATE TABLE IF NOT EXISTS writes (
@@ -43,15 +44,15 @@ class Write:
     server: str
     path: str
     key: str
-    """Its ``Idempotency-Key``."""
+    """The ``Idempotency-Key``."""
     body: bytes
     id: int = 0
-    """Its place in the spool."""
+    """The write's id in the spool."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedWrite:
-    """A write that the server refused when it was sent from the spool. It is in no session."""
+    """A write that the server refused when it was sent from the spool. No session contains it."""
 
     path: str
     body: Any
@@ -64,10 +65,10 @@ class Spool:
     """A bounded file in which writes wait while the server cannot be reached.
 
     Args:
-        path: of the file, made if it is not there. None: one file for all agents of this user,
+        path: the file, which is created if it does not exist. None: one file for all agents of this user,
             ``~/.local/state/playhead/spool``.
-        max_bytes: that the file may take, at least 65,536.
-        patience: seconds that a write may wait for the server before it goes to the file.
+        max_bytes: the maximum size of the file, at least 65,536.
+        patience: seconds that a write waits for the server before it goes to the file.
 
     Raises:
         ValueError: for invalid arguments, and for a file that is not a spool.
@@ -105,7 +106,7 @@ class Spool:
             return count
 
     def refused(self) -> list[RefusedWrite]:
-        """The writes that the server refused, the oldest first. They stay until they are discarded."""
+        """The writes that the server refused, oldest first. They stay until they are discarded."""
         query = "SELECT path, body, made_at, problem FROM writes WHERE problem IS NOT NULL ORDER BY id"
         with self._open() as file:
             return [
@@ -130,54 +131,54 @@ class Spool:
         with self._open() as file:
             file.execute("INSERT INTO writes (server, path, key, body, made_at) VALUES (?, ?, ?, ?, ?)", row)
 
-    def first(self, server: str, among: Sequence[str] = ()) -> Write | None:
-        """The write that is sent next, or None if none waits.
+    def first(self, server: str, paths: Sequence[str] = ()) -> Write | None:
+        """The next write to send, or None if no write waits.
 
         Args:
-            among: paths; without them those of any path.
+            paths: only writes to these paths; empty: to any path.
         """
-        paths = f" AND path IN ({', '.join('?' * len(among))})" if among else ""
+        condition = f" AND path IN ({', '.join('?' * len(paths))})" if paths else ""
         query = (
-            "SELECT path, key, body, id FROM writes "  # noqa: S608  only question marks are put in
-            f"WHERE problem IS NULL AND server = ?{paths} ORDER BY id LIMIT 1"
+            "SELECT path, key, body, id FROM writes "  # noqa: S608  only question marks are inserted
+            f"WHERE problem IS NULL AND server = ?{condition} ORDER BY id LIMIT 1"
         )
         with self._open() as file:
-            row = file.execute(query, (server, *among)).fetchone()
+            row = file.execute(query, (server, *paths)).fetchone()
         return Write(server, *row) if row else None
 
-    def sent(self, write: Write) -> None:
+    def remove(self, write: Write) -> None:
         """Removes a write that the server has stored."""
         with self._open(reserve=_RESERVE) as file:
             file.execute("DELETE FROM writes WHERE id = ?", (write.id,))
 
-    def refuse(self, write: Write, problem: dict[str, Any]) -> None:
-        """Sets aside a write that the server refused for good."""
+    def mark_refused(self, write: Write, problem: dict[str, Any]) -> None:
+        """Marks a write that the server refused, so that it is not sent again."""
         with self._open(reserve=_RESERVE) as file:
             text = json.dumps(problem)
             file.execute("UPDATE writes SET problem = ? WHERE id = ?", (text, write.id))
 
     def lock(self) -> sqlite3.Connection | None:
-        """The right to send, which one thread of one process has at a time. None if another one has it.
+        """Locks the spool for sending. Returns None if another thread or process holds the lock.
 
-        It ends when the connection is closed, and with its process.
+        Closing the connection releases the lock, and so does the end of the process.
         """
         path = self.path.with_name(self.path.name + ".lock")
         try:
-            held = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+            connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
             try:
-                held.execute("BEGIN EXCLUSIVE")
+                connection.execute("BEGIN EXCLUSIVE")
             except sqlite3.Error:
-                held.close()
+                connection.close()
                 raise
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
                 return None
             raise NotSpooled(f"The lock of the spool {self.path} cannot be used: {error}.") from error
-        return held
+        return connection
 
     @contextmanager
     def _open(self, reserve: int = 0) -> Iterator[sqlite3.Connection]:
-        """A connection for one statement. Connections do not survive a fork, and belong to one thread."""
+        """A connection for one statement: connections do not survive a fork, and belong to one thread."""
         try:
             with closing(sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)) as file:
                 file.execute(f"PRAGMA max_page_count = {self.max_bytes // _PAGE + reserve}")
@@ -188,7 +189,7 @@ class Spool:
             raise NotSpooled(
                 f"This write was not recorded, because the spool {self.path} is full: it may take "
                 f"{self.max_bytes:,} bytes, and the disk must have room. "
-                "Start the server so that it empties, or give it a larger max_bytes."
+                "Start the server, so that the writes can be sent, or use a larger max_bytes."
             ) from error
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Sends the writes that wait in a spool, from a thread that ends when none is left."""
+"""Sends the writes that wait in a spool, from a thread that ends when no write is left."""
 
 import itertools
 import math
@@ -18,7 +18,7 @@ class Sender:
 
     Args:
         server: only writes for this server are sent.
-        attempt: sends a write once, within the given number of seconds.
+        attempt: sends a write once, within a number of seconds.
     """
 
     def __init__(self, spool: Spool, server: str, attempt: Callable[[Write, float], Outcome]) -> None:
@@ -29,10 +29,10 @@ class Sender:
         self._release: Callable[[], object] = lambda: None
 
     def put(self, write: Write) -> None:
-        """Keeps a write, and sends it later.
+        """Stores a write in the spool, and sends it later.
 
         Raises:
-            NotSpooled: when there is no room for it, and the waiting writes cannot be sent either.
+            NotSpooled: when the spool is full, and its writes cannot be sent to make room.
         """
         try:
             self.spool.put(write)
@@ -41,17 +41,17 @@ class Sender:
             self.spool.put(write)
         self.start()
 
-    def send_all(self, patience: RetryLimit) -> str:
+    def send_all(self, retry_limit: RetryLimit) -> str:
         """Sends the waiting writes, with pauses in which the server may come back.
 
         Returns:
-            Why it is not all sent; empty when it is.
+            Why writes are left; empty if all were sent.
         """
-        end = time.monotonic() + patience.seconds
+        end = time.monotonic() + retry_limit.seconds
         for attempt in itertools.count(1):
             reason = self.drain(end - time.monotonic())
             pause = growing_pause(attempt)
-            if not reason or attempt == patience.attempts or time.monotonic() + pause >= end:
+            if not reason or attempt == retry_limit.attempts or time.monotonic() + pause >= end:
                 return reason
             time.sleep(pause)
         raise AssertionError  # unreachable: the count is infinite
@@ -60,21 +60,21 @@ class Sender:
         """Sends the waiting writes, in order, until one cannot be sent.
 
         Returns:
-            Why it is not all sent; empty when it is.
+            Why writes are left; empty if all were sent.
         """
         end = time.monotonic() + seconds
-        while (held := self.spool.lock()) is None:
+        while (lock := self.spool.lock()) is None:
             if self._stopped.is_set() or time.monotonic() >= end:
-                return "another client is sending from it."
+                return "another client is sending the writes of this spool."
             time.sleep(TURN_PAUSE)
-        with closing(held):
+        with closing(lock):
             while write := self.spool.first(self._server):
-                left = end - time.monotonic()
-                if left <= 0:
-                    return "there was not enough time to send them all."
+                remaining = end - time.monotonic()
+                if remaining <= 0:
+                    return "there was not enough time to send all writes."
                 if self._stopped.is_set():
                     return "this client is closed."
-                if reason := finish_write(self.spool, write, self._attempt(write, left)):
+                if reason := finish_write(self.spool, write, self._attempt(write, remaining)):
                     return reason
         return ""
 
@@ -86,12 +86,12 @@ class Sender:
                 self._thread.start()
 
     def stop(self, release: Callable[[], object]) -> None:
-        """Ends the thread after the request that is under way, and waits a second for it.
+        """Ends the thread after its current request. Waits up to a second for it.
 
         Args:
-            release: closes the connections; called once the thread uses none. A socket that was closed
-                while the thread reads from it could have its number taken by a new one, which the thread
-                would then read from.
+            release: closes the connections; called when the thread uses none. If a socket were closed while
+                the thread reads from it, a new socket could get its number, and the thread would read from
+                that socket.
         """
         self._release = release
         self._stopped.set()
@@ -102,24 +102,24 @@ class Sender:
             release()
 
     def _run(self) -> None:
-        failed = 0
+        failures = 0
         while not self._stopped.is_set() and not self._is_done():
             try:
                 reason = self.drain(math.inf)
-            except (NotSpooled, RuntimeError) as error:  # RuntimeError: the client was closed meanwhile
+            except (NotSpooled, RuntimeError) as error:  # RuntimeError: the client has been closed
                 reason = str(error)
-            failed = failed + 1 if reason else 0
+            failures = failures + 1 if reason else 0
             if reason:
-                pause = growing_pause(failed)
+                pause = growing_pause(failures)
                 log.warning(
-                    "The spool %s keeps its writes: %s Again in %.2f s", self.spool.path, reason, pause
+                    "The spool %s keeps its writes: %s Retrying in %.2f s", self.spool.path, reason, pause
                 )
                 self._stopped.wait(pause)
         if self._stopped.is_set():
             self._release()
 
     def _is_done(self) -> bool:
-        """Whether no write is left. Called under the guard, so that a later write starts a new thread."""
+        """Whether no write is left. Holds the guard, so that a later write starts a new thread."""
         with self._guard:
             try:
                 done = self.spool.first(self._server) is None

@@ -1,4 +1,4 @@
-"""Puts writes into the spool, and handles the responses when they are sent from there."""
+"""Prepares writes for the spool, and handles the responses when they are sent from it."""
 
 import json
 import logging
@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import httpx
 
 from historyapp.client.api_call import ApiCall
-from historyapp.client.response_checks import check_success, refusal_of
+from historyapp.client.response_checks import check_success, error_for
 from historyapp.client.retrying import Outcome, describe_outcome
 from historyapp.client.spool import Spool, Write
 from historyapp.core.errors import Conflict, Invalid, NotFound, PlayheadError
@@ -20,7 +20,7 @@ log = logging.getLogger("historyapp.client")
 TURN_PAUSE = 0.05
 """Seconds between two checks whether another process has finished sending."""
 _FINAL = (Conflict, Invalid, NotFound, TooLarge)
-"""Refusals that sending the same write again cannot change."""
+"""Errors for which a retry of the same write cannot help."""
 
 
 def with_times(api_call: ApiCall[T]) -> ApiCall[T]:
@@ -42,15 +42,15 @@ def finish_write(spool: Spool, write: Write, outcome: Outcome) -> str:
     """Removes a write from the spool if the server has accepted or refused it.
 
     Returns:
-        Why the write must be sent again. Empty if the next write can be sent.
+        Why the write must be retried; empty if the next write can be sent.
     """
     if isinstance(outcome, httpx.RequestError):
         return describe_outcome(outcome)
     if not outcome.is_success:
-        refusal = refusal_of(outcome, write.server)
-        if not isinstance(refusal, _FINAL):
-            return str(refusal)
-        _set_aside(spool, write, refusal.problem)
+        failure = error_for(outcome, write.server)
+        if not isinstance(failure, _FINAL):
+            return str(failure)
+        _mark_refused(spool, write, failure.problem)
         return ""
     try:
         check_success(outcome, write.server, streamed=False)
@@ -58,26 +58,26 @@ def finish_write(spool: Spool, write: Write, outcome: Outcome) -> str:
             return f"{write.server} responds with JSON that is not Playhead's"
     except (PlayheadError, ValueError, TypeError) as error:
         return str(error)
-    spool.sent(write)
+    spool.remove(write)
     return ""
 
 
-def _set_aside(spool: Spool, write: Write, problem: dict[str, Any]) -> None:
+def _mark_refused(spool: Spool, write: Write, problem: dict[str, Any]) -> None:
     log.error(
         "POST %s from the spool %s was refused: %s It is kept there; see Spool.refused().",
         write.path,
         spool.path,
         problem.get("detail"),
     )
-    spool.refuse(write, problem)
+    spool.mark_refused(write, problem)
     session, _, noun = write.path.rpartition("/")
-    following = (
-        spool.first(write.server, among=(write.path, f"{session}/results")) if noun == "actions" else None
+    next_write = (
+        spool.first(write.server, paths=(write.path, f"{session}/results")) if noun == "actions" else None
     )
     # Without its action the result would be recorded for another action.
-    if following is not None and following.path != write.path:
+    if next_write is not None and next_write.path != write.path:
         detail = "The server refused the action that this result belongs to."
-        spool.refuse(following, {"status": problem.get("status"), "detail": detail})
+        spool.mark_refused(next_write, {"status": problem.get("status"), "detail": detail})
 
 
 def not_spoolable(spool: Spool, server: str, reason: str, api_call: ApiCall[Any]) -> ServerUnavailable:

@@ -11,7 +11,7 @@ from historyapp.client import deadline, http_messages, spooled_writes
 from historyapp.client.api_call import ApiCall, Id, LiveStream, Pages, Stream
 from historyapp.client.api_methods import ApiMethods
 from historyapp.client.http_messages import ServerConnection
-from historyapp.client.outage import OnOutage, patience_of
+from historyapp.client.outage import OnOutage, retry_limit_of
 from historyapp.client.retrying import QUICK_ATTEMPTS, Attempts, Outcome, RetryLimit, is_outage
 from historyapp.client.spool import Spool, Write
 from historyapp.client.spool_sender import Sender
@@ -31,14 +31,14 @@ class Playhead(ApiMethods, ServerConnection[httpx.Client]):
         api_key: ``ph_…``
         timeout: seconds that one attempt may take, from looking up the address to the end of the response.
             A stream may take longer in total, but no pause in it may.
-        on_outage: what calls do while the server cannot be reached: ``"wait"`` for it, ``"spool"`` writes to
-            a file that is sent later, or ``"raise"``; :class:`Wait`, :class:`Spool` and :class:`Raise` have
-            settings.
-        transport: for proxies, certificates and tests. A transport of your own must keep time limits itself.
+        on_outage: what API calls do while the server cannot be reached: ``"wait"`` for it, ``"spool"`` writes
+            to a file that is sent later, or ``"raise"``; :class:`Wait`, :class:`Spool` and :class:`Raise`
+            have settings.
+        transport: for proxies, certificates and tests. Your own transport must enforce time limits itself.
 
     Raises:
         PlayheadError: from every method; see :mod:`historyapp.client.errors`.
-        ValueError: from here, when an argument is wrong.
+        ValueError: from the constructor, when an argument is wrong.
     """
 
     _RETURNS: ClassVar[Any] = None
@@ -66,15 +66,15 @@ class Playhead(ApiMethods, ServerConnection[httpx.Client]):
             self._sender.start()
 
     def execute(self, api_call: ApiCall[T]) -> T:
-        """Sends an API call and returns its response. While writes wait in the spool, further ones do too."""
+        """Sends an API call and returns its response. While writes wait in the spool, new ones join them."""
         sender, spooled = self._sender, api_call.spooled
         if sender is None or spooled is None:
             return http_messages.parse_response(api_call, self._send(api_call), self._server)
         api_call = spooled_writes.with_times(api_call)
         request = http_messages.request_of(self._http, api_call)
         if not sender.spool.first(self._server):
-            patience = RetryLimit(sender.spool.patience, QUICK_ATTEMPTS)
-            outcome, attempts = self._deliver(api_call, request, patience)
+            retry_limit = RetryLimit(sender.spool.patience, QUICK_ATTEMPTS)
+            outcome, attempts = self._deliver(api_call, request, retry_limit)
             if not is_outage(outcome):
                 response = http_messages.checked(outcome, api_call, attempts, self._server)
                 return http_messages.parse_response(api_call, response, self._server)
@@ -86,7 +86,7 @@ class Playhead(ApiMethods, ServerConnection[httpx.Client]):
         """Sends the writes in the spool as soon as the server is back. Returns how many writes still wait.
 
         Args:
-            timeout: in seconds.
+            timeout: the maximum time in seconds.
         """
         if self._sender is None:
             return 0
@@ -100,7 +100,7 @@ class Playhead(ApiMethods, ServerConnection[httpx.Client]):
             timeout: seconds to wait; None: no limit.
 
         Raises:
-            TimeoutError: when the run has not ended by then; it continues.
+            TimeoutError: when the run has not ended within ``timeout``. The run continues.
         """
         pauses = http_messages.pauses(timeout)
         while (run := self.compression(session_id, run_id)).active:
@@ -120,57 +120,57 @@ class Playhead(ApiMethods, ServerConnection[httpx.Client]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _items(self, described: Pages[T] | Stream[T] | LiveStream[T]) -> Iterator[T]:
-        if isinstance(described, Pages):
-            api_call: ApiCall[Page[T]] | None = described.first
+    def _items(self, source: Pages[T] | Stream[T] | LiveStream[T]) -> Iterator[T]:
+        if isinstance(source, Pages):
+            api_call: ApiCall[Page[T]] | None = source.first
             while api_call is not None:
                 page = self.execute(api_call)
                 yield from page.items
-                api_call = described.after(page)
+                api_call = source.after(page)
             return
-        if isinstance(described, LiveStream):
-            yield from self._followed(described)
+        if isinstance(source, LiveStream):
+            yield from self._follow(source)
             return
-        response, decode = self._send(described.api_call, stream=True), described.decoder()
+        response, decode = self._send(source.api_call, stream=True), source.decoder()
         try:
             for chunk in response.iter_bytes():
                 yield from decode(chunk)
             yield from decode(None)
         except httpx.RequestError as error:
-            raise http_messages.unavailable(error, described.api_call, self._server) from error
+            raise http_messages.unavailable(error, source.api_call, self._server) from error
         finally:
             response.close()
 
-    def _followed(self, followed: LiveStream[T]) -> Iterator[T]:
-        reader = followed.reader()
+    def _follow(self, stream: LiveStream[T]) -> Iterator[T]:
+        reader = stream.reader()
         while True:
-            response = self._send(reader.resumed(followed.first), stream=True)
+            response = self._send(reader.resume_request(stream.first), stream=True)
             try:
                 for chunk in response.iter_bytes():
                     yield from reader.feed(chunk)
             except httpx.RequestError:
-                pass  # it goes on with the next connection
+                pass  # the next connection continues after the last event
             finally:
                 response.close()
             time.sleep(http_messages.RECONNECT_SECONDS)
 
     def _send(self, api_call: ApiCall[Any], *, stream: bool = False) -> httpx.Response:
         request = http_messages.request_of(self._http, api_call)
-        patience = patience_of(self._outage, self._timeout)
+        retry_limit = retry_limit_of(self._outage, self._timeout)
         sender = self._sender
         if sender and sender.spool.first(self._server) is not None:
             started = time.monotonic()
-            if reason := sender.send_all(patience):
+            if reason := sender.send_all(retry_limit):
                 raise spooled_writes.not_spoolable(sender.spool, self._server, reason, api_call)
-            patience = replace(patience, seconds=patience.seconds - (time.monotonic() - started))
-        outcome, attempts = self._deliver(api_call, request, patience, stream=stream)
+            retry_limit = replace(retry_limit, seconds=retry_limit.seconds - (time.monotonic() - started))
+        outcome, attempts = self._deliver(api_call, request, retry_limit, stream=stream)
         return http_messages.checked(outcome, api_call, attempts, self._server)
 
     def _deliver(
-        self, api_call: ApiCall[Any], request: httpx.Request, patience: RetryLimit, *, stream: bool = False
+        self, api_call: ApiCall[Any], request: httpx.Request, retry_limit: RetryLimit, *, stream: bool = False
     ) -> tuple[Outcome, Attempts]:
         """Sends a request until its outcome is final."""
-        attempts = Attempts(api_call, self._timeout, patience)
+        attempts = Attempts(api_call, self._timeout, retry_limit)
         while True:
             outcome = self._attempt(api_call, request, attempts.limit, stream=stream)
             pause = attempts.pause_after(outcome)

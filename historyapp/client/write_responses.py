@@ -1,4 +1,4 @@
-"""Responses to writes. They are not known while the write waits in the spool."""
+"""Responses to writes. Their fields are not known while the write waits in the spool."""
 
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -22,7 +22,7 @@ class SpoolableResponse(ResponseModel):
         """Whether the write waits on disk for the server. Then the other fields raise ``NotYetKnown``."""
         return "head" not in self.__dict__
 
-    if not TYPE_CHECKING:  # a type checker would take it for any attribute
+    if not TYPE_CHECKING:  # with it, a type checker would accept any attribute
 
         def __getattr__(self, name: str) -> Any:
             if name in type(self).model_fields:

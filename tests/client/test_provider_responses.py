@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from historyapp.client import ModelOutput
-from historyapp.client.provider_responses import entries_of, open_calls
+from historyapp.client.provider_responses import entries_of, open_tool_calls
 from tests.llm.loopback import Answer, Call, Loopback
 
 MESSAGES: Any = [{"role": "user", "content": "Where is the bug?"}]
@@ -41,7 +41,7 @@ def test_text_and_calls_become_one_output(loopback: Loopback, ask: Any) -> None:
     (draft,) = drafts = entries_of(ask(loopback))
     assert isinstance(draft.body, ModelOutput)
     assert draft.body.text == "I look."
-    assert [call.model_dump() for call in open_calls(drafts)] == [
+    assert [call.model_dump() for call in open_tool_calls(drafts)] == [
         {"id": "call_1", "name": "read_file", "arguments": {"path": "a.py"}},
         {"id": "call_2", "name": "ls", "arguments": {}},
     ]
@@ -49,7 +49,7 @@ def test_text_and_calls_become_one_output(loopback: Loopback, ask: Any) -> None:
 
 @BOTH
 def test_a_response_without_tool_calls_has_no_open_calls(loopback: Loopback, ask: Any) -> None:
-    assert open_calls(entries_of(ask(loopback))) == ()
+    assert open_tool_calls(entries_of(ask(loopback))) == ()
 
 
 @BOTH
@@ -81,9 +81,9 @@ def test_a_hosted_tool_call_is_not_open() -> None:
     found = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
     read = {"type": "tool_use", "id": "toolu_1", "name": "read_file", "input": {}}
     drafts = entries_of({"content": [search, found, read], "usage": {"output_tokens": 9}})
-    assert [call.id for call in open_calls(drafts)] == ["toolu_1"]
+    assert [call.id for call in open_tool_calls(drafts)] == ["toolu_1"]
     assert [bool(draft.metadata.get("usage")) for draft in drafts] == [False, False, True]
-    assert open_calls(entries_of({"content": [search, found]})) == ()
+    assert open_tool_calls(entries_of({"content": [search, found]})) == ()
 
 
 @pytest.mark.parametrize("response", [None, "text", {}, {"choices": [1]}, {"content": "text"}])

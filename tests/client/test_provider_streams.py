@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from historyapp.client import ModelOutput
-from historyapp.client.provider_responses import entries_of, open_calls
+from historyapp.client.provider_responses import entries_of, open_tool_calls
 from historyapp.client.provider_streams import read_async_stream
 from tests.llm.loopback import Answer, Broken, Call, Loopback
 
@@ -114,7 +114,7 @@ def test_an_answer_becomes_one_output_with_its_calls_and_its_usage(loopback: Loo
     (draft,) = drafts = entries_of(ask(loopback))
     assert isinstance(draft.body, ModelOutput)
     assert draft.body.text == ANSWER.text
-    assert [call.model_dump() for call in open_calls(drafts)] == [
+    assert [call.model_dump() for call in open_tool_calls(drafts)] == [
         {"id": "call_1", "name": "read_file", "arguments": {"path": "a.py", "line": None}},
         {"id": "call_2", "name": "ls", "arguments": {}},
     ]
@@ -234,4 +234,4 @@ def test_asynchronous_streams_are_awaited(loopback: Loopback) -> None:
     for response in asyncio.run(run()):
         (draft,) = drafts = entries_of(response)
         assert isinstance(draft.body, ModelOutput)
-        assert (draft.body.text, len(open_calls(drafts))) == (ANSWER.text, 2)
+        assert (draft.body.text, len(open_tool_calls(drafts))) == (ANSWER.text, 2)

@@ -37,7 +37,7 @@ def emptied(spool: Spool) -> list[str]:
     keys = []
     while found := spool.first(SERVER):
         keys.append(found.key)
-        spool.sent(found)
+        spool.remove(found)
     return keys
 
 
@@ -74,7 +74,7 @@ def test_a_full_spool_raises_and_keeps_its_writes(tmp_path: Path) -> None:
     assert spool.path.stat().st_size <= MIN_BYTES
     first = spool.first(SERVER)
     assert first is not None
-    spool.refuse(first, {"detail": "x" * 1000})  # there is room for that in a full file too
+    spool.mark_refused(first, {"detail": "x" * 1000})  # there is room for that in a full file too
     assert emptied(spool) == kept[1:]
     spool.put(write("new", body=b"x" * 1000))
 
@@ -138,7 +138,7 @@ def test_refused_writes_are_kept_until_they_are_discarded(spool: Spool) -> None:
         spool.put(write(key, body=b'{"entries": []}'))
     first = spool.first(SERVER)
     assert first is not None
-    spool.refuse(first, {"status": 409, "detail": "no"})
+    spool.mark_refused(first, {"status": 409, "detail": "no"})
     (refused,) = Spool(spool.path).refused()
     assert (refused.path, refused.body, refused.problem["status"]) == (first.path, {"entries": []}, 409)
     assert spool.waiting() == 1

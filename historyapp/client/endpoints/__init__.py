@@ -1,4 +1,4 @@
-"""Every call of the HTTP API, described once. The clients' methods have these names and arguments."""
+"""The API calls, each described once. The clients' methods have these names and arguments."""
 
 from historyapp.client.endpoints import (
     bulk_actions,

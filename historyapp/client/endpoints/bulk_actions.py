@@ -21,9 +21,9 @@ def start_bulk_action(
     """Starts an action on at most 500 sessions. :func:`bulk_action` returns its progress.
 
     Args:
-        tag: to add or to remove.
-        max_cost: required if compressions call a provider's model: the highest accepted estimate in US
-            dollars.
+        tag: the tag to add or remove.
+        max_cost: required if compressions call a provider's model: the highest estimate in US dollars that
+            you accept; ``unknown`` also accepts models without a known price.
 
     Raises:
         Conflict: when compressions would cost more than ``max_cost``.
@@ -57,7 +57,7 @@ def estimate_bulk_compression(
 
 
 def export_many(sessions: Iterable[Id], *, format: str = "playhead_jsonl") -> Stream[bytes]:
-    """A zip file with each session in a file of its own, in chunks as they come."""
+    """A zip file with one file for each session, in chunks as they arrive."""
     body = drop_nulls({"sessions": _ids(sessions), "format": format})
     api_call = ApiCall("POST", "/exports", lambda _: None, body=body)
     return Stream(api_call, lambda: lambda chunk: () if chunk is None else (chunk,))

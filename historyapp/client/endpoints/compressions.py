@@ -1,4 +1,4 @@
-"""Compression: runs that make summaries in the background, estimates and comparisons."""
+"""Compressions, which summarise steps in the background; estimates and comparisons."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -40,11 +40,11 @@ def compress(
 
     Args:
         strategy: None: the session's setting.
-        from_step: without both bounds all steps but the newest, which stay in full; negative ones count from
-            the end.
+        from_step: negative numbers count from the end. Without either bound: all steps except the newest
+            ones.
         model: ``provider:model``, or ``local``; None: the session's setting.
-        options: of the strategy.
-        again: also the steps that have a summary of this strategy.
+        options: the strategy's options.
+        again: include steps that already have a summary of this strategy.
 
     Raises:
         Invalid: for an unknown strategy, option or model, and for steps that do not exist.
@@ -63,10 +63,10 @@ def compress(
 def compressions(
     session_id: Id, *, trial: bool = False, limit: int | None = None, as_of: int | None = None
 ) -> Pages[RunItem]:
-    """Runs, the newest first.
+    """Runs, newest first.
 
     Args:
-        trial: the sides of comparisons too.
+        trial: include the runs of comparisons.
     """
     path = path_of("sessions", session_id, "compressions")
     return pages(path, RunPage, trial=True if trial else None, limit=limit, as_of=as_of)
@@ -81,7 +81,7 @@ def cancel_compression(session_id: Id, run_id: Id) -> ApiCall[RunOut]:
     """Cancels a run. Running model calls finish, and their summaries are kept. Needs the scope ``admin``.
 
     Raises:
-        Conflict: when it has ended already.
+        Conflict: when the run has already ended.
     """
     path = path_of("sessions", session_id, "compressions", run_id)
     return ApiCall("DELETE", path, RunOut.model_validate)
@@ -91,7 +91,7 @@ def retry_compression(session_id: Id, run_id: Id) -> ApiCall[RunOut]:
     """Retries the failed items, or resumes a cancelled run.
 
     Raises:
-        Conflict: when there is nothing to retry, or another run is under way.
+        Conflict: when there is nothing to retry, or another run is active.
     """
     return post(path_of("sessions", session_id, "compressions", run_id, "retries"), RunOut, {})
 
@@ -107,7 +107,7 @@ def estimate_compression(
     again: bool = False,
     as_of: int | None = None,
 ) -> ApiCall[EstimateOut]:
-    """The maximum cost of :meth:`compress`."""
+    """The maximum tokens and cost of :meth:`compress`. Nothing is started."""
     query = {
         "strategy": strategy,
         "from_step": from_step,
@@ -123,10 +123,10 @@ def estimate_compression(
 def compare(
     session_id: Id, from_step: int, to_step: int, sides: Sequence[ComparisonSide]
 ) -> ApiCall[ComparisonOut]:
-    """Has two strategies summarise the same steps. Contexts do not use these summaries.
+    """Starts a comparison: two strategies summarise the same steps. Contexts do not use these summaries.
 
     Args:
-        sides: two of them.
+        sides: exactly two.
     """
     body = drop_nulls({"from_step": from_step, "to_step": to_step, "sides": [dict(side) for side in sides]})
     return post(path_of("sessions", session_id, "comparisons"), ComparisonOut, body)

@@ -1,4 +1,4 @@
-"""Contexts for the next model call, those that were served, and the changes between two."""
+"""Contexts for the next model call, snapshots of served contexts, and differences of two snapshots."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict, Unpack
@@ -22,30 +22,30 @@ class RequestOptions(TypedDict, total=False):
     format: str
     """The provider's shape: ``openai_chat``, ``openai_responses``, ``anthropic_messages``, ``plain``."""
     model: str
-    """The model whose tokens are counted, or which is called."""
+    """The model whose tokens are counted, or that is called."""
     max_tokens: int | None
     """Budget of the whole request in tokens; None: no limit."""
     tools: Sequence[Mapping[str, Any]]
     """Functions that the model may call, in any provider's shape."""
     live_screen: str
-    """Text that is valid only for this request: added after the newest input or result, and never stored."""
+    """Text for this request only. It is added after the newest input or result, and never stored."""
 
 
 class ContextOptions(RequestOptions, total=False):
     as_of: int
     """Build the context of the session as it was at this position."""
     record: bool
-    """False: no snapshot is kept."""
+    """False: do not store a snapshot."""
     count: bool
-    """Let the model's provider count the tokens too."""
+    """Also let the model's provider count the tokens."""
 
 
 def serve_context(session_id: Id, **options: Unpack[ContextOptions]) -> ApiCall[ContextOut]:
-    """The next context for the model; see :class:`historyapp.client.ContextOptions`. A snapshot of it is
-    kept.
+    """The context for the next model call; see :class:`historyapp.client.ContextOptions`. The server stores a
+    snapshot of it.
 
     Raises:
-        Invalid: when the budget is too small; ``smallest`` is one that works.
+        Invalid: when the budget is too small; ``smallest`` is a budget that works.
     """
     path = path_of("sessions", session_id, "contexts")
     return ApiCall("POST", path, ContextOut.model_validate, body=dict(options))
@@ -60,17 +60,17 @@ def context(
     max_tokens: int | None = None,
     as_of: int | None = None,
 ) -> ApiCall[ContextOut]:
-    """The context that a model would get next; with ``as_of``, the one at that position. Nothing is recorded.
+    """The context for the next model call; with ``as_of``, the context at that position. Nothing is recorded.
 
     Args:
-        max_tokens: None: as the session's settings say.
+        max_tokens: None: the session's setting.
     """
     query = {"policy": policy, "format": format, "model": model, "max_tokens": max_tokens, "as_of": as_of}
     return get(path_of("sessions", session_id, "contexts"), ContextOut, **query)
 
 
 def snapshots(session_id: Id, *, limit: int | None = None, as_of: int | None = None) -> Pages[SnapshotItem]:
-    """The contexts that were served, the newest first."""
+    """The contexts that were served, newest first."""
     return pages(path_of("sessions", session_id, "snapshots"), SnapshotPage, limit=limit, as_of=as_of)
 
 
@@ -82,7 +82,7 @@ def snapshot(session_id: Id, snapshot_id: Id, *, as_of: int | None = None) -> Ap
 def snapshot_request(
     session_id: Id, snapshot_id: Id, *, as_of: int | None = None
 ) -> ApiCall[RebuiltRequestOut]:
-    """The request of a snapshot, rebuilt from the log. The hash of its bytes is compared."""
+    """A snapshot's request, rebuilt from the log, and whether its bytes have the same hash."""
     return get(
         path_of("sessions", session_id, "snapshots", snapshot_id, "request"), RebuiltRequestOut, as_of=as_of
     )
@@ -91,6 +91,6 @@ def snapshot_request(
 def snapshot_diff(
     session_id: Id, snapshot_id: Id, other_id: Id, *, as_of: int | None = None
 ) -> ApiCall[SnapshotDiffOut]:
-    """What changed from the earlier of the two to the later one, and its effect on a prompt cache."""
+    """The changes from the earlier to the later snapshot, and their effect on a prompt cache."""
     query: dict[str, Any] = {"with": other_id, "as_of": as_of}
     return get(path_of("sessions", session_id, "snapshots", snapshot_id, "diff"), SnapshotDiffOut, **query)

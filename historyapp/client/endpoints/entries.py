@@ -1,4 +1,4 @@
-"""Appending to the log, and reading it by position."""
+"""Appends entries to the log, and reads them by position."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -12,7 +12,7 @@ from historyapp.core.entries import Body, EntryDraft, ModelOutput, dump_body
 from historyapp.wire.entries import EntryOut, EntryPage
 
 NewEntry = Body | EntryDraft | Mapping[str, Any]
-"""A body of the core, an ``EntryDraft`` with metadata and time, or an object in the API's form."""
+"""A body of the core, an ``EntryDraft`` with metadata and time, or an entry as the API's JSON."""
 Result = ActionSuccess | ActionError | ActionInterrupted
 Order = Literal["oldest", "newest"]
 R = TypeVar("R", bound=SpoolableResponse)
@@ -28,11 +28,11 @@ def append(
     """Appends entries of any kinds: all of them or none.
 
     Args:
-        expected_position: the head that you saw.
-        idempotency_key: repeating the call with the same one adds nothing, even after a restart.
+        expected_position: the head that you expect.
+        idempotency_key: a repetition with the same key adds nothing, even after a restart.
 
     Raises:
-        Conflict: when the head has changed; ``head`` is the current one.
+        Conflict: when the head has changed; ``head`` is the current head.
     """
     body = {"entries": [_entry(entry) for entry in entries], "expected_position": expected_position}
     return _write(path_of("sessions", session_id, "entries"), Appended, body, idempotency_key)
@@ -47,19 +47,19 @@ def register_action(
     expected_position: int | None = None,
     idempotency_key: str | None = None,
 ) -> ApiCall[Registered]:
-    """Records an action, before it runs.
+    """Records an action before it runs.
 
     Args:
-        action: of a subclass too: fields that it adds are kept in the metadata, under ``proposal``.
+        action: may be of a subclass; its additional fields are stored in the metadata as ``proposal``.
 
     Raises:
         Conflict: while another action is in flight.
     """
-    # Thoughts may be a model of the agent's own; the entry's body has them as an object.
+    # Thoughts may be the agent's own pydantic model; the entry's body has them as an object.
     output = ModelOutput(thoughts=action.thoughts, use_tool=action.use_tool, raw_message=action.raw_message)
-    added = set(type(action).model_fields) - set(ActionProposal.model_fields)
-    if added:
-        metadata = {**(metadata or {}), "proposal": action.model_dump(mode="json", include=added)}
+    extra_fields = set(type(action).model_fields) - set(ActionProposal.model_fields)
+    if extra_fields:
+        metadata = {**(metadata or {}), "proposal": action.model_dump(mode="json", include=extra_fields)}
     body = {
         "use_tool": action.use_tool.model_dump(),
         **dump_body(output),
@@ -84,8 +84,8 @@ def register_result(
     Raises:
         Conflict: when no action is in flight.
     """
-    more = {"metadata": metadata, "created_at": created_at, "expected_position": expected_position}
-    body = {**result.model_dump(exclude_none=True), **more}
+    options = {"metadata": metadata, "created_at": created_at, "expected_position": expected_position}
+    body = {**result.model_dump(exclude_none=True), **options}
     return _write(path_of("sessions", session_id, "results"), Registered, body, idempotency_key)
 
 
@@ -109,7 +109,7 @@ def append_step(
         "POST",
         path_of("sessions", session_id, "steps"),
         Registered.model_validate,
-        body=body,  # null results are sent, too
+        body=body,  # null results are sent too
         idempotency_key=idempotency_key,
         spooled=Registered.in_spool,
     )
@@ -126,12 +126,12 @@ def entries(
     limit: int | None = None,
     as_of: int | None = None,
 ) -> Pages[EntryOut]:
-    """Entries by position, both bounds left out.
+    """Entries by position, both bounds excluded.
 
     Args:
-        take: ``all`` for what rewinds cut off too.
+        take: ``all`` includes entries that rewinds cut off.
         order: ``oldest`` first unless ``newest``.
-        limit: how many to fetch at once.
+        limit: the number of entries of each request.
     """
     return pages(
         path_of("sessions", session_id, "entries"),
@@ -152,7 +152,7 @@ def entry(session_id: Id, position: int, *, as_of: int | None = None) -> ApiCall
 
 
 def _write(path: str, response: type[R], body: Mapping[str, Any], key: str | None) -> ApiCall[R]:
-    """A POST that can be spooled. If it checks the head, it cannot: the head may change before it is sent."""
+    """A POST that can be spooled unless it checks the head, which may change before the write is sent."""
     api_call = post(path, response, body, key=key)
     return (
         api_call if "expected_position" in drop_nulls(body) else replace(api_call, spooled=response.in_spool)
@@ -163,6 +163,6 @@ def _entry(entry: NewEntry) -> Mapping[str, Any]:
     if isinstance(entry, Mapping):
         return entry
     if isinstance(entry, EntryDraft):
-        more = drop_nulls({"metadata": entry.metadata or None, "created_at": entry.created_at})
-        return {"kind": entry.body.kind, **dump_body(entry.body), **more}
+        envelope = drop_nulls({"metadata": entry.metadata or None, "created_at": entry.created_at})
+        return {"kind": entry.body.kind, **dump_body(entry.body), **envelope}
     return {"kind": entry.kind, **dump_body(entry)}

@@ -16,9 +16,9 @@ class StepQuery(TypedDict, total=False):
     """Filters of steps. An omitted field does not filter."""
 
     from_step: int | None
-    """The first one; negative numbers count from the end."""
+    """The first step; negative numbers count from the end."""
     to_step: int | None
-    """The last one, included."""
+    """The last step, included."""
     status: str | None
     """Only steps with this status: ``success``, ``error`` …"""
     tool: str | None
@@ -30,19 +30,20 @@ class StepQuery(TypedDict, total=False):
     noted: bool | None
     """True: only steps with a bookmark or a note."""
     kind: str | None
-    """Only steps whose first call is of this kind: ``shell``, ``edit`` …"""
+    """Only steps whose first tool call is of this kind: ``shell``, ``edit`` …"""
     turn: int | None
     """Only steps of this turn."""
     file: str | None
-    """Only steps with a call that reads or changes this file: its path, or the beginning or the end of it."""
+    """Only steps with a tool call that reads or changes this file: its path, or a beginning or end of it."""
     names: str | None
-    """``unseen``: only steps that named files that appeared nowhere; ``gone``: names compacted away."""
+    """``unseen``: only steps that name a file which appeared nowhere before. ``gone``: only steps that use a
+    name which had been compacted away."""
     text: str | None
-    """Only steps that have this text, or whose inputs have it."""
+    """Only steps that contain this text, or whose inputs do."""
     order: Order | None
     """``oldest`` first unless ``newest``."""
     limit: int | None
-    """How many to fetch at once."""
+    """The number of steps of each request."""
     as_of: int | None
 
 
@@ -52,7 +53,7 @@ def episodes(session_id: Id, **query: Unpack[StepQuery]) -> Pages[EpisodeItem]:
 
 
 def full_episodes(session_id: Id, **query: Unpack[StepQuery]) -> Pages[EpisodeOut]:
-    """The same steps with their bodies."""
+    """Steps with their bodies; arguments as for :func:`episodes`."""
     return pages(
         path_of("sessions", session_id, "episodes"), Page[EpisodeOut], full=True, **_parameters(query)
     )
@@ -70,7 +71,7 @@ def episode(session_id: Id, number: int, *, as_of: int | None = None) -> ApiCall
 def recorded_request(
     session_id: Id, number: int, *, limit: int | None = None, as_of: int | None = None
 ) -> ApiCall[RecordedRequestOut]:
-    """What the model saw before a step, with the first ``limit`` messages of the request."""
+    """The model's input before a step, with the first ``limit`` messages of the request."""
     path = path_of("sessions", session_id, "episodes", number, "request")
     return get(path, RecordedRequestOut, limit=limit, as_of=as_of)
 
@@ -81,7 +82,7 @@ def recorded_messages(
     """All messages of the request that led to a step, in the order of the request.
 
     Args:
-        limit: how many to fetch at once.
+        limit: the number of messages of each request.
     """
     path = path_of("sessions", session_id, "episodes", number, "request")
     return Pages(ApiCall("GET", path, _messages_page, drop_nulls({"limit": limit, "as_of": as_of})))
@@ -95,7 +96,7 @@ def _messages_page(data: Any) -> Page[RequestMessageOut]:
 def origins(
     session_id: Id, number: int, *, name: str | None = None, as_of: int | None = None
 ) -> ApiCall[OriginsOut]:
-    """Where the names in a step's calls appeared before. With ``name``, also every place of that name."""
+    """Where the names in a step's tool calls appeared before. With ``name``, also the places of that name."""
     return get(
         path_of("sessions", session_id, "episodes", number, "origins"), OriginsOut, name=name, as_of=as_of
     )
@@ -113,7 +114,7 @@ def progress(
     """The history as text: a line for each step, long forms, or summaries within a budget.
 
     Args:
-        max_tokens: of ``compiled``, in tokens; None: as the session's settings say.
+        max_tokens: the budget of ``compiled``; None: the session's setting.
     """
     query = {"style": style, "from": from_step, "to": to_step, "max_tokens": max_tokens, "as_of": as_of}
     path = path_of("sessions", session_id, "progress")
@@ -121,7 +122,7 @@ def progress(
 
 
 def history(session_id: Id, *, as_of: int | None = None) -> ApiCall[str]:
-    """The sliding-window history as text: summaries of older steps, then the newest ones in detail."""
+    """The sliding-window history as text: summaries of older steps, then the newest steps in detail."""
     path = path_of("sessions", session_id, "history")
     return ApiCall("GET", path, lambda data: TextOut.model_validate(data).text, drop_nulls({"as_of": as_of}))
 
@@ -129,9 +130,9 @@ def history(session_id: Id, *, as_of: int | None = None) -> ApiCall[str]:
 def messages(
     session_id: Id, *, max_tokens: int | None = None, as_of: int | None = None
 ) -> ApiCall[MessagesOut]:
-    """The context that the policy ``episodic`` chooses, in no provider's format, with its manifest.
+    """The context that the policy ``episodic`` chooses, independent of providers' formats, with its manifest.
 
     Args:
-        max_tokens: None: as the session's settings say.
+        max_tokens: None: the session's setting.
     """
     return get(path_of("sessions", session_id, "messages"), MessagesOut, max_tokens=max_tokens, as_of=as_of)

@@ -18,7 +18,7 @@ def evaluate(
     Args:
         budgets: at most four, in tokens; default: 2,000 and 8,000.
         policies: default: all.
-        model: the model whose tokens and prices apply; default: each session's own.
+        model: the model whose tokens and prices apply; default: each session's own model.
 
     Raises:
         Conflict: when too many evaluations of the project are running.
@@ -41,15 +41,15 @@ def evaluations(*, limit: int | None = None) -> Pages[EvaluationItem]:
     """The project's evaluations, newest first, without their figures.
 
     Args:
-        limit: the number of evaluations that each request gets.
+        limit: the number of evaluations of each request.
     """
     return pages("/evaluations", EvaluationPage, limit=limit)
 
 
 def cancel_evaluation(evaluation_id: Id) -> ApiCall[EvaluationOut]:
-    """Cancels an evaluation. What was measured until then stays.
+    """Cancels an evaluation. The results so far are kept.
 
     Raises:
-        Conflict: when it has ended.
+        Conflict: when the evaluation has ended.
     """
     return post(path_of("evaluations", evaluation_id, "cancellations"), EvaluationOut, {})

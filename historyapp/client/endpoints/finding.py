@@ -1,4 +1,4 @@
-"""Finding a text in a session."""
+"""Finds a text in a session."""
 
 from typing import Literal
 

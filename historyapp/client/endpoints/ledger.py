@@ -12,5 +12,5 @@ def ledger(session_id: Id, *, as_of: int | None = None) -> ApiCall[LedgerOut]:
 def step_ledgers(
     session_id: Id, *, limit: int | None = None, as_of: int | None = None
 ) -> Pages[StepLedgerOut]:
-    """The same step by step, oldest first."""
+    """Tokens and cost of each step, oldest first."""
     return pages(path_of("sessions", session_id, "ledger", "steps"), StepLedgerPage, limit=limit, as_of=as_of)

@@ -1,4 +1,4 @@
-"""Calling a model through the server."""
+"""Calls a model through the server."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -19,31 +19,31 @@ class ModelCallOptions(RequestOptions, total=False):
     """Omitted fields use the session's settings and model."""
 
     provider: str
-    """``openai``, ``openai_responses`` or ``anthropic``; without it recognised by the model's name."""
+    """``openai``, ``openai_responses`` or ``anthropic``; by default chosen by the model's name."""
     max_output_tokens: int
     options: Mapping[str, Any]
-    """Further fields of the provider's request: ``temperature`` …"""
+    """More fields of the provider's request: ``temperature`` …"""
     expected_position: int
-    """The head that you saw."""
+    """The head that you expect."""
 
 
 @dataclass(slots=True)
 class EventDecoder:
-    """Reads the events of one model call: deltas, and ``appended`` as the last one."""
+    """Reads the events of one model call: deltas, then ``appended``."""
 
-    rest: bytes = b""
+    buffer: bytes = b""
     appended: bool = False
 
     def feed(self, chunk: bytes | None) -> Iterable[DeltaOut | RecordedResponseOut]:
-        """The events that are complete now; None is the end of the stream.
+        """The events that this chunk completes. None is the end of the stream.
 
         Raises:
-            PlayheadError: when the model call failed, as the event ``error`` has it.
+            PlayheadError: the error of the event ``error``, when the model call failed.
             ServerUnavailable: when the stream ended before the response was recorded.
         """
         if chunk is None and not self.appended:
             raise ServerUnavailable("The stream ended before the response was recorded.")
-        *blocks, self.rest = (self.rest + (chunk or b"")).split(b"\n\n")
+        *blocks, self.buffer = (self.buffer + (chunk or b"")).split(b"\n\n")
         for block in blocks:
             lines = [line.partition(b": ") for line in block.split(b"\n")]
             fields = {name: value for name, _, value in lines}
@@ -64,19 +64,19 @@ class EventDecoder:
 def call_model(
     session_id: Id, *, idempotency_key: str | None = None, **options: Unpack[ModelCallOptions]
 ) -> Stream[DeltaOut | RecordedResponseOut]:
-    """The server sends a model a new context and records the response.
+    """Lets the server send a new context to a model and record the response.
 
     Yields deltas, then a ``RecordedResponse``.
 
-    Breaking off the iteration cancels the model call, and the history stays as it was. A model call that has
-    begun is not repeated, because models cost money. With an ``idempotency_key`` you can repeat it: when
-    the response was recorded and only its end got lost, the same call gives ``RecordedResponse`` at once.
+    If you end the iteration early, the model call is cancelled and nothing is recorded. A model call that has
+    started is not retried, because models cost money. With an ``idempotency_key`` you can retry it yourself:
+    if the response was recorded and only its end was lost, you get the ``RecordedResponse`` at once.
 
     Args:
         options: see :class:`historyapp.client.ModelCallOptions`.
 
     Raises:
-        ModelCallFailed: when the provider gives no usable response.
+        ModelCallFailed: when the provider returns no usable response.
         Conflict: while an action is in flight, or when the head has changed.
     """
     api_call = ApiCall(

@@ -13,7 +13,7 @@ def write_note(session_id: Id, number: int, text: str = "", *, as_of: int | None
     """Bookmarks a step, with a note if there is a text. An earlier note on the step is replaced."""
     return ApiCall(
         "PUT",
-        _place(session_id, number),
+        _note_path(session_id, number),
         NoteOut.model_validate,
         drop_nulls({"as_of": as_of}),
         {"text": text},
@@ -22,8 +22,8 @@ def write_note(session_id: Id, number: int, text: str = "", *, as_of: int | None
 
 def delete_note(session_id: Id, number: int, *, as_of: int | None = None) -> ApiCall[None]:
     """Removes the bookmark and the note of a step. Needs the scope ``admin``."""
-    return ApiCall("DELETE", _place(session_id, number), lambda _: None, drop_nulls({"as_of": as_of}))
+    return ApiCall("DELETE", _note_path(session_id, number), lambda _: None, drop_nulls({"as_of": as_of}))
 
 
-def _place(session_id: Id, number: int) -> str:
+def _note_path(session_id: Id, number: int) -> str:
     return path_of("sessions", session_id, "episodes", number, "note")

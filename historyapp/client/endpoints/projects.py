@@ -9,7 +9,7 @@ from historyapp.wire.projects import ProjectOut
 
 
 def project() -> ApiCall[ProjectOut]:
-    """The project, its settings and what it has spent."""
+    """The project, its settings, and its spending caps with the amounts spent."""
     return get("/project", ProjectOut)
 
 
@@ -21,18 +21,18 @@ def change_project(changes: Mapping[str, Any]) -> ApiCall[ProjectOut]:
             ``daily_cap`` and ``monthly_cap`` in US dollars; null removes a cap, the list or the instruction.
 
     Raises:
-        Forbidden: when the key lacks the scope ``admin``, or ``spend`` where the change concerns money.
+        Forbidden: when the key lacks the scope ``admin``, or ``spend`` for a change that concerns money.
     """
     return ApiCall("PATCH", "/project", ProjectOut.model_validate, body=dict(changes))
 
 
 def caps(*, session: Id | None = None, key: str | None = None, limit: int | None = None) -> Pages[CapOut]:
-    """The spending caps of the project, its sessions and its API keys, with what each has left.
+    """The spending caps of the project, its sessions and its API keys, with the amount that each leaves.
 
     Args:
         session: only the caps of this session.
         key: only the caps of the API key that begins with this text.
-        limit: items of one page.
+        limit: the number of caps of each request.
     """
     return pages("/caps", CapPage, session=session, key=key, limit=limit)
 

@@ -16,10 +16,10 @@ def rewind(
     reason: str | None = None,
     expected_position: int | None = None,
 ) -> ApiCall[RewindOut]:
-    """Rewinds. The part that is cut off stays as a take. Without a target only the step in flight is dropped.
+    """Rewinds. The part that is cut off stays as a take. Without a target, drops only the step in flight.
 
     Args:
-        episodes: drop the step in flight, then this many finished ones.
+        episodes: drop the step in flight, then this many finished steps.
         to_step: continue after this step; 0: before step 1.
         to_position: continue after this position, which may be in a take.
     """
@@ -34,7 +34,7 @@ def rewind(
 
 
 def undo_rewind(session_id: Id, position: int) -> ApiCall[RewindOut]:
-    """Restores what was live before the rewind at this position."""
+    """Restores the history as it was before the rewind at this position."""
     return post(path_of("sessions", session_id, "rewinds", position, "undo"), RewindOut, {})
 
 
@@ -51,6 +51,6 @@ def summaries(session_id: Id, *, limit: int | None = None, as_of: int | None = N
 def write_summary(
     session_id: Id, from_step: int, to_step: int, text: str, *, key_points: Sequence[str] = ()
 ) -> ApiCall[SummaryOut]:
-    """Writes a summary by hand. It takes precedence over older summaries of the same steps."""
+    """Stores your own summary. It takes precedence over older summaries of the same steps."""
     body = {"from_step": from_step, "to_step": to_step, "text": text, "key_points": list(key_points)}
     return post(path_of("sessions", session_id, "summaries"), SummaryOut, body)

@@ -1,4 +1,4 @@
-"""Comparing two runs."""
+"""Compares two runs."""
 
 from historyapp.client.api_call import ApiCall, Id, Pages, get, pages
 from historyapp.wire.base import Page
@@ -10,7 +10,7 @@ def compare_sessions(a: Id, b: Id, *, limit: int | None = None) -> ApiCall[RunCo
 
     Args:
         a: the id of a session, ``ID@POSITION`` for a session as it was, or ``ID/takes/POSITION`` for a take.
-        b: likewise.
+        b: the other run, in the same form.
         limit: the number of step pairs in the response.
     """
     return get("/compare", RunComparisonOut, a=str(a), b=str(b), limit=limit)

@@ -10,7 +10,7 @@ def saved_searches() -> Pages[SavedSearchOut]:
 
 
 def save_search(name: str, query: str, *, idempotency_key: str | None = None) -> ApiCall[SavedSearchOut]:
-    """Saves a query for everybody in the project."""
+    """Saves a query under a name for everybody in the project."""
     return post("/searches", SavedSearchOut, {"name": name, "query": query}, key=idempotency_key)
 
 

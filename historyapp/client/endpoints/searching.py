@@ -1,4 +1,4 @@
-"""Searching the steps of all sessions."""
+"""Searches the steps of all sessions."""
 
 from historyapp.client.api_call import ApiCall, Pages, get, pages
 from historyapp.wire.base import Page

@@ -1,4 +1,4 @@
-"""Creating, listing, changing, forking and archiving sessions."""
+"""Creates, lists, changes, forks and archives sessions."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -27,7 +27,7 @@ def create_session(
     """Creates a session. An agent that chooses the ``id`` can find the session again after a crash.
 
     Args:
-        spawned_by: of a sub-agent, the session that starts it, and the step whose tool call does or None.
+        spawned_by: for a sub-agent: the session that starts it, and the step whose tool call does, or None.
 
     Raises:
         Conflict: when the id is taken.
@@ -42,48 +42,49 @@ class SessionChoice(TypedDict, total=False):
     """Filters of sessions. An omitted field does not filter."""
 
     q: str
-    """Words that title, agent or tags contain."""
+    """Words; title, agent or tags must contain all of them."""
     id: str
     """The beginning of the session's id."""
     agent: str | Sequence[str]
-    """Any of these agents. Several models, repositories and folders work in the same way."""
+    """Any of these agents. Models, repositories and folders work in the same way."""
     model: str | Sequence[str]
     repository: str | Sequence[str]
     folder: str | Sequence[str]
     tags: Sequence[str]
-    """All of them."""
+    """All of these tags."""
     status: Status | Literal["all"]
-    """Default: all but archived ones."""
+    """Default: all except archived sessions."""
     errors: bool
-    """With or without failed steps."""
+    """Only sessions with failed steps, or only those without."""
     likely_failures: bool
+    """Only sessions with likely failures, or only those without."""
     first: date | str
     """The first day, in UTC, of the sessions' newest entries."""
     last: date | str
     undated: bool
-    """Only runs whose transcript has no times, or only others."""
+    """Only sessions whose transcript has no times, or only those with times."""
 
 
 def sessions(
-    *, sort: str | None = None, limit: int | None = None, **chosen: Unpack[SessionChoice]
+    *, sort: str | None = None, limit: int | None = None, **filters: Unpack[SessionChoice]
 ) -> Pages[SessionItem]:
-    """The project's sessions, the newest first.
+    """The project's sessions, newest first.
 
     Args:
-        sort: another order, for example ``-tokens`` or ``started``; - means the highest or newest first.
-        limit: how many to fetch at once.
+        sort: another order: ``started``, ``-tokens`` … A ``-`` puts the highest or newest first.
+        limit: the number of sessions of each request.
     """
-    return pages("/sessions", SessionPage, **_query(chosen), sort=sort, limit=limit)
+    return pages("/sessions", SessionPage, **_query(filters), sort=sort, limit=limit)
 
 
-def session_facets(**chosen: Unpack[SessionChoice]) -> ApiCall[SessionFacets]:
-    """How many sessions match, and how many would with one further agent, model, tag …"""
-    return get("/facets", SessionFacets, **_query(chosen))
+def session_facets(**filters: Unpack[SessionChoice]) -> ApiCall[SessionFacets]:
+    """How many sessions match, and how many would match with another agent, model, tag …"""
+    return get("/facets", SessionFacets, **_query(filters))
 
 
-def _query(chosen: SessionChoice) -> dict[str, Any]:
+def _query(filters: SessionChoice) -> dict[str, Any]:
     names = {"tags": "tag", "first": "from", "last": "to"}
-    query = {names.get(name, name): value for name, value in chosen.items()}
+    query = {names.get(name, name): value for name, value in filters.items()}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in query.items()}
 
 
@@ -122,13 +123,13 @@ def annotate_session(
     """Sets the tags, the note and the score of a session.
 
     Args:
-        add_tags, remove_tags: the other tags stay.
-        note: empty removes it.
+        add_tags, remove_tags: the session keeps its other tags.
+        note: an empty text removes the note.
         score_name: what the score measures.
         expected: any of ``tags``, ``note``, ``score`` and ``score_name`` as you read them.
 
     Raises:
-        Conflict: when a value is not as expected. Then nothing is changed.
+        Conflict: when a value is not as expected. Nothing is changed then.
     """
     tags = {"add_tags": list(add_tags) or None, "remove_tags": list(remove_tags) or None}
     number = None if score == "remove" else score
@@ -151,11 +152,11 @@ def fork(
     title: str | None = None,
     id: Id | None = None,
 ) -> ApiCall[SessionOut]:
-    """A new session that shares this one's history up to a step or a position; without either, all of it.
+    """Creates a session that shares this session's history up to a step or position, or all of it.
 
     Args:
         at_step: 0 shares nothing; negative numbers count from the end.
-        id: of the new session.
+        id: the id of the new session.
     """
     body = {"at_step": at_step, "at_position": at_position, "title": title, "id": id}
     return post(path_of("sessions", session_id, "forks"), SessionOut, body)

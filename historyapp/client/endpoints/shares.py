@@ -28,7 +28,7 @@ def share(
 
 
 def shares(session_id: Id, *, limit: int | None = None) -> Pages[ShareOut]:
-    """The links to a session, the newest first."""
+    """The links to a session, newest first."""
     return pages(path_of("sessions", session_id, "shares"), SharePage, limit=limit)
 
 

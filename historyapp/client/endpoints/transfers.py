@@ -1,4 +1,4 @@
-"""Importing transcripts and exporting sessions."""
+"""Imports transcripts and exports sessions."""
 
 from collections.abc import Iterable
 from os import PathLike
@@ -21,7 +21,7 @@ def import_files(files: Iterable[Upload], *, format: str | None = None) -> ApiCa
 
     Raises:
         OSError: when a file cannot be read.
-        UnreadableTranscript: when none of them is a transcript.
+        UnreadableTranscript: when none of the files can be imported.
     """
     uploads = list[tuple[str, bytes]]()
     for file in files:
@@ -40,7 +40,7 @@ def import_files(files: Iterable[Upload], *, format: str | None = None) -> ApiCa
 
 
 def export(session_id: Id, *, format: str = "playhead_jsonl", as_of: int | None = None) -> Stream[bytes]:
-    """A session as a file, in chunks as they come."""
+    """A session as a file, in chunks as they arrive."""
     query = drop_nulls({"format": format, "as_of": as_of})
     api_call = ApiCall("GET", path_of("sessions", session_id, "export"), lambda _: None, query)
     return Stream(api_call, lambda: lambda chunk: () if chunk is None else (chunk,))

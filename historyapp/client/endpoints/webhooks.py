@@ -1,4 +1,4 @@
-"""Webhooks and their deliveries. All calls need the scope ``admin``."""
+"""Webhooks and their deliveries. All these API calls need the scope ``admin``."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -15,7 +15,7 @@ from historyapp.wire.webhooks import (
 
 
 def webhooks(*, limit: int | None = None) -> Pages[WebhookOut]:
-    """The webhooks of the project, the oldest first."""
+    """The webhooks of the project, oldest first."""
     return pages("/webhooks", WebhookPage, limit=limit)
 
 
@@ -29,7 +29,7 @@ def create_webhook(
     """Sends events from now on to a URL. Only this response contains the ``secret``.
 
     Args:
-        events: which; None: all.
+        events: the events to send; None: all.
 
     Raises:
         Invalid: for a URL that cannot be used; ``AddressNotAllowed`` for a private address.
@@ -56,7 +56,7 @@ def change_webhook(
 
     Args:
         events: an empty list means all events.
-        state: ``active`` also switches on a webhook that the server switched off.
+        state: ``active`` also resumes a webhook that the server switched off.
     """
     fields = {"url": url, "events": events, "description": description, "state": state}
     return ApiCall(
@@ -70,10 +70,10 @@ def delete_webhook(webhook_id: Id) -> ApiCall[None]:
 
 
 def rotate_webhook_secret(webhook_id: Id, *, idempotency_key: str | None = None) -> ApiCall[NewWebhookOut]:
-    """Gives a webhook another secret. For a day, deliveries are signed with both.
+    """Gives a webhook a new secret. For a day, deliveries are signed with both secrets.
 
     Raises:
-        Conflict: within a day after the last rotation.
+        Conflict: when the last rotation is less than a day ago.
     """
     return post(path_of("webhooks", webhook_id, "secrets"), NewWebhookOut, {}, key=idempotency_key)
 
@@ -102,7 +102,7 @@ def webhook_delivery(webhook_id: Id, delivery_id: str) -> ApiCall[FullDeliveryOu
     """One delivery with its body and its newest attempts.
 
     Args:
-        delivery_id: the header ``webhook-id``.
+        delivery_id: the value of the header ``webhook-id``.
     """
     return get(path_of("webhooks", webhook_id, "deliveries", delivery_id), FullDeliveryOut)
 

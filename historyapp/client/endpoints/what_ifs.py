@@ -17,10 +17,10 @@ def save_what_if(
     format: str | None = None,
     model: str | None = None,
 ) -> ApiCall[WhatIfOut]:
-    """Saves a way to build contexts. An earlier one of the same name is replaced.
+    """Saves options for building contexts. An earlier What if of the same name is replaced.
 
     Args:
-        max_tokens: None: the budget of the session's settings, as with the other arguments.
+        max_tokens: None: the session's setting, as for the other arguments.
     """
     fields = {"name": name, "policy": policy, "max_tokens": max_tokens, "format": format, "model": model}
     return ApiCall("PUT", "/what-ifs", WhatIfOut.model_validate, body=drop_nulls(fields))
