@@ -80,7 +80,7 @@ def main(steps: int = 2000, kills: int = 200, seed: int = 1) -> None:
         ("summaries at the last kill", f"{seen.done_by_then:,}", ""),
         ("run", seen.state, "succeeded"),
         ("steps without exactly one summary", str(seen.wrong), "0"),
-        (f"model calls for {steps:,} steps", f"{seen.calls:,}", f"{seen.most_calls:,.0f}"),
+        (f"model calls for {steps:,} steps", f"{seen.calls:,}", f"{seen.max_calls:,.0f}"),
     ]
     report("Forced kills during a run", rows)
 
