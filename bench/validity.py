@@ -114,7 +114,7 @@ def case(
         validate(format, request)
     except Refused as refused:
         found += ["INVALID", f"INVALID {policy} {format}: {refused}"]
-    total = meter.total(request)
+    total = meter.request_tokens(request)
     if total != context.manifest.tokens:
         found += ["MISCOUNTED", f"MISCOUNTED {policy} {format}: {total} is not {context.manifest.tokens}"]
     if format == "plain" and count_tokens(request["text"]) > total:

@@ -147,11 +147,11 @@ class SessionAdmin(ReadOnly):
             for session in sessions:
                 name, confirmation = session.title or session.pk, request.POST.get(f"seen-{session.pk}", "")
                 try:
-                    done = action.run(cast(PersonRequest, request), session, confirmation)
+                    sentence = action.run(cast(PersonRequest, request), session, confirmation)
                 except PlayheadError as error:
                     self.message_user(request, f"{name}: {error.detail}", messages.ERROR)
                 else:
-                    self.message_user(request, f"{name}: {done}", messages.SUCCESS)
+                    self.message_user(request, f"{name}: {sentence}", messages.SUCCESS)
             return None
         previews = []
         for session in sessions:

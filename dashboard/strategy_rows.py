@@ -130,10 +130,10 @@ def _original(original: OriginalStep, marks: NameMarks) -> ShownOriginal:
     calls = (output.use_tool,) if output.use_tool else output.tool_calls
     written = "; ".join(f"{call.name} {' '.join(texts_in(call.arguments))}" for call in calls)
     returned = "\n\n".join(returned_text(result) for result in step.results) or output.text
-    shown, rest = returned[:RESULTS], returned[RESULTS:]
-    lines = list(islice(_lines_with_names(rest, marks.needed), LINES))
-    shown = "\n".join([f"{shown.rstrip()} …", *lines]) if rest else shown
-    return ShownOriginal(row, marks.html(preview(written, 500)), marks.html(shown), is_cut=bool(rest))
+    shown, hidden = returned[:RESULTS], returned[RESULTS:]
+    lines = list(islice(_lines_with_names(hidden, marks.needed), LINES))
+    shown = "\n".join([f"{shown.rstrip()} …", *lines]) if hidden else shown
+    return ShownOriginal(row, marks.html(preview(written, 500)), marks.html(shown), is_cut=bool(hidden))
 
 
 def _lines_with_names(text: str, names: Mapping[str, str]) -> Iterator[str]:

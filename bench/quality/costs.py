@@ -24,7 +24,7 @@ def messages_of(part: ConversationPart) -> list[Item]:
 def cost_of(message: Item) -> int:
     key = f"{message['role']} {text_of_message(message)}"
     if key not in _costs:
-        _costs[key] = METER.items([message])
+        _costs[key] = METER.item_tokens([message])
     return _costs[key]
 
 
@@ -37,4 +37,4 @@ def fixed_cost(recorded: Recorded) -> int:
                 system = text
             case MemoryNotebook(content=text):
                 notebook = text
-    return sum(METER.fixed(system, notebook))
+    return sum(METER.fixed_tokens(system, notebook))

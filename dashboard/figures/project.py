@@ -98,10 +98,10 @@ class FiguresPage:
     ) -> list[tuple[str, str, str, GroupFigures]]:
         maximum = max((group.figures.steps for group in groups.values()), default=0) or 1
         unnamed = "no tool called" if kind == "tool" else "not named"
-        named = {"": unnamed, SEVERAL_TOOLS: "several tools"}
+        labels = {"": unnamed, SEVERAL_TOOLS: "several tools"}
         return [
             (
-                named.get(name, name),
+                labels.get(name, name),
                 self.link(**{kind: name}) if name else "",
                 percent(group.figures.steps, maximum),
                 group,

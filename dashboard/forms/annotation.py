@@ -69,8 +69,8 @@ def read_annotation(post: QueryDict) -> AnnotationForm:
     """The submitted form."""
     texts = {name: _text(post.get(name, "")) for name in ("note", "score", "score_name")}
     read = {name: _text(post.get(f"read_{name}", "")) for name in texts}
-    tags, kept = post.getlist("shown_tag"), set(post.getlist("tag"))
-    dropped = [tag for tag in tags if tag not in kept]
+    tags, kept_tags = post.getlist("shown_tag"), set(post.getlist("tag"))
+    dropped = [tag for tag in tags if tag not in kept_tags]
     return AnnotationForm(tags, dropped, _text(post.get("new_tags", "")), **texts, read=read)
 
 

@@ -94,9 +94,9 @@ def list_contents(manifest: Manifest) -> Contents:
         if segment.source == "step" and segment.step is not None:
             form = "in full" if segment.form == "full" else segment.form
             ranges[form].append((segment.step, segment.last_step or segment.step))
-    for left in manifest.left_out:
-        if left.first_step is not None:
-            ranges["left out"].append((left.first_step, left.last_step or left.first_step))
+    for omitted in manifest.left_out:
+        if omitted.first_step is not None:
+            ranges["left out"].append((omitted.first_step, omitted.last_step or omitted.first_step))
     counts: list[tuple[str, int]] = []
     for label in ("in full", "clipped", "masked", "summarised", "left out"):
         count = reached = 0

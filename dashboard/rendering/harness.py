@@ -46,8 +46,8 @@ def _parts(text: str) -> Iterator[MessagePart]:
         yield MessagePart(user_text(text[position : opening.start()]).strip("\n"))
         yield MessagePart(text[opening.end() : end].strip("\n"), tag)
         position, count = end + len(tag) + 3, count + 1
-    rest = user_text(text[position:])
-    yield MessagePart(rest.strip("\n") if position else rest)
+    user_part = user_text(text[position:])
+    yield MessagePart(user_part.strip("\n") if position else user_part)
 
 
 def user_text(text: str) -> str:

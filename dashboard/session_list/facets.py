@@ -71,8 +71,8 @@ def chosen_chips(filters: SessionFilters) -> list[SessionFacetLink]:
         if name in ("q", "from", "to", "parent"):
             continue
         label = words.get((name, value), visible(value))
-        named = "without likely failures" if (name, value) == ("failures", "without") else label
-        shown = f"{_TITLES[name].lower()}: {named}" if name in _TITLES else named
+        value_label = "without likely failures" if (name, value) == ("failures", "without") else label
+        shown = f"{_TITLES[name].lower()}: {value_label}" if name in _TITLES else value_label
         chips.append(SessionFacetLink(shown, _url(filters.toggled(name, value))))
     for name, word, day in (("first", "from", filters.first), ("last", "to", filters.last)):
         if day:
@@ -83,9 +83,9 @@ def chosen_chips(filters: SessionFilters) -> list[SessionFacetLink]:
 
 
 def _group(filters: SessionFilters, name: str, title: str, counts: Counter[str]) -> FacetGroup:
-    named = sorted((item for item in counts.items() if item[0]), key=lambda item: (-item[1], item[0]))
+    by_count = sorted((item for item in counts.items() if item[0]), key=lambda item: (-item[1], item[0]))
     missing = [(value, 0) for value in getattr(filters, name) if not counts[value]]
-    ordered = sorted(named + missing, key=lambda item: not filters.has(name, item[0]))
+    ordered = sorted(by_count + missing, key=lambda item: not filters.has(name, item[0]))
     links = list(_links(filters, name, ((value, value) for value, _ in ordered[:MAX]), counts))
     return FacetGroup(title, links[:SHOWN], links[SHOWN:], max(0, len(ordered) - MAX))
 

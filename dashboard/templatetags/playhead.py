@@ -149,16 +149,16 @@ def arguments(calls: str, names: list[str]) -> str:
     """Previews of tool calls without tool names; long paths keep only their end."""
     previews: list[str] = []
     for number, name in enumerate(names):
-        is_last, call, rest = number == len(names) - 1, calls, ""
+        is_last, call, later_calls = number == len(names) - 1, calls, ""
         if not is_last:
-            call, separator, rest = calls.partition(f"); {names[number + 1]}(")
+            call, separator, later_calls = calls.partition(f"); {names[number + 1]}(")
             is_last = not separator
         inside = (calls.removesuffix(")") if is_last else call).removeprefix(f"{name}(")
         value_first = _FIRST_TEXT.sub(lambda match: match[2] + (" " if match[3] else ""), inside)
         previews.append(_LONG_PATH.sub("…/", value_first))
         if is_last:
             break
-        calls = f"{names[number + 1]}({rest}"
+        calls = f"{names[number + 1]}({later_calls}"
     return " · ".join(filter(None, previews))
 
 

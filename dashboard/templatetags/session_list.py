@@ -56,5 +56,5 @@ def session_title(session: Session, begins: int) -> SafeString:
     """
     if not begins:
         return format_html("<bdi>{}</bdi>", visible(str(session)))
-    shared, own = visible(session.title[:_SHOWN].rstrip()), visible(session.title[begins:])
-    return format_html('<bdi class="alike">{}…</bdi> <bdi>{}</bdi>', shared, own)
+    shared, distinct = visible(session.title[:_SHOWN].rstrip()), visible(session.title[begins:])
+    return format_html('<bdi class="alike">{}…</bdi> <bdi>{}</bdi>', shared, distinct)

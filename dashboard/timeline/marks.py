@@ -85,10 +85,10 @@ def _merged(group: list[_Mark]) -> TimelineMark:
     first, count = group[0], sum(mark.count for mark in group)
     label = first.label
     if len(group) > 1:
-        word, last = KIND_WORDS[first.kind], group[-1]
+        word, last_mark = KIND_WORDS[first.kind], group[-1]
         label = f"{count:,} {word}s, from here on"
-        if last.step > first.step:
-            label = f"{count:,} {word}s, steps {first.step:,}–{last.step:,}"
+        if last_mark.step > first.step:
+            label = f"{count:,} {word}s, steps {first.step:,}–{last_mark.step:,}"
     has_own_link = first.kind in LEADING_AWAY and len(group) == 1
     return TimelineMark(
         first.kind, 0 if has_own_link else first.step, percent(first.place), label, first.href, count

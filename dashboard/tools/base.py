@@ -165,5 +165,5 @@ def answer_blocks(
 
 def further_values(call: RecordedCall, make: CallBlocks, *shown: str) -> list[LabelledValue]:
     """The arguments that a view has not shown."""
-    rest = {name: value for name, value in call.fields.items() if name not in shown}
-    return argument_values(make.folder, f"call-{make.index}-rest", rest) if rest else []
+    others = {name: value for name, value in call.fields.items() if name not in shown}
+    return argument_values(make.folder, f"call-{make.index}-rest", others) if others else []

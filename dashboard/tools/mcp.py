@@ -18,8 +18,8 @@ def draw(call: RecordedCall, make: CallBlocks) -> Card:
 
 def mcp_parts(name: str) -> tuple[str, str] | None:
     """The server and the tool in a name; None if it is not the name of an MCP tool."""
-    mark, _, rest = name.partition("__")
-    server, _, tool = rest.partition("__")
+    mark, _, qualified_name = name.partition("__")
+    server, _, tool = qualified_name.partition("__")
     return (server, tool.strip("_")) if mark == "mcp" and server and tool.strip("_") else None
 
 

@@ -27,8 +27,8 @@ def draw(call: RecordedCall, make: CallBlocks) -> Card:
         card.response = answer_blocks(call, make, lambda text, key: _code(call, make, text, key))
     lines = next((block for block in card.response if block.first_line), None)
     if lines:
-        last = lines.first_line + lines.text.count("\n") - lines.text.endswith("\n")
-        card.facts.append(f"lines {lines.first_line:,}–{last:,}")
+        last_line = lines.first_line + lines.text.count("\n") - lines.text.endswith("\n")
+        card.facts.append(f"lines {lines.first_line:,}–{last_line:,}")
     return card
 
 

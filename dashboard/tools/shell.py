@@ -79,12 +79,12 @@ def _streams(outputs: Mapping[str, Any], make: CallBlocks) -> list[Block]:
         if isinstance(value := outputs.get(name), str) and value
     ]
     shown_names = (*STREAMS, *FIELDS, "metadata", "type")
-    rest = {
+    others = {
         name: value
         for name, value in outputs.items()
         if name not in shown_names and value not in ("", [], None)
     }
-    return [*blocks, make.tree("rest", rest)] if rest else blocks
+    return [*blocks, make.tree("rest", others)] if others else blocks
 
 
 SHELL = ToolView(name="shell", fits=fits, draw=draw)

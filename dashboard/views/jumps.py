@@ -32,8 +32,8 @@ def jump(request: PersonRequest, session_id: UUID) -> HttpResponse:
             "reason": jump_target.reason,
         }
         if request.GET["to"] == "next-turn" and location.steps and jump_target.searched_to is None:
-            last = location.history.row((jump_target.step or location.steps + 1) - 1)
-            end = StepTimes(last.started_at, last.finished_at).end
+            last_step = location.history.row((jump_target.step or location.steps + 1) - 1)
+            end = StepTimes(last_step.started_at, last_step.finished_at).end
             answer["ended"] = round(end.timestamp() * 1000) if end else None
         return JsonResponse(answer)
     target = jump_target.step or jump_target.searched_to

@@ -24,8 +24,10 @@ def palette(request: PersonRequest) -> HttpResponse:
     shown = {"groups": groups, "text": text, "in_dialog": bool(request.htmx)}
     if request.htmx:
         return render(request, "palette/_results.html", shown)
-    kept = [(name, request.GET[name]) for name in ("session", "step", "as_of") if request.GET.get(name)]
-    page = {"project": project, "projects": own_projects, "location": location, "kept": kept}
+    kept_fields = [
+        (name, request.GET[name]) for name in ("session", "step", "as_of") if request.GET.get(name)
+    ]
+    page = {"project": project, "projects": own_projects, "location": location, "kept": kept_fields}
     if location:
         page["session"] = location.session
     return render(request, "palette/page.html", shown | page)

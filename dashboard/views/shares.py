@@ -37,11 +37,11 @@ def shares(request: PersonRequest, session_id: UUID) -> HttpResponse:
     }
     if request.htmx:
         return render(request, "shares/_shares.html", context)
-    if request.method == "GET" and (new := request.session.get(NEW)):
-        made = ShareLink.objects.filter(pk=new, session=session_id).first()
-        if made is not None:
+    if request.method == "GET" and (new_id := request.session.get(NEW)):
+        new_link = ShareLink.objects.filter(pk=new_id, session=session_id).first()
+        if new_link is not None:
             del request.session[NEW]
-            context |= {"made": made, "made_path": share_path(made.pk)}
+            context |= {"made": new_link, "made_path": share_path(new_link.pk)}
     return render(request, "shares/page.html", context)
 
 

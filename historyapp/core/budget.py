@@ -1,9 +1,9 @@
 """Counts the tokens of a whole request: system, notebook, tools, messages, overhead, images.
 
-Each text, tool call, result and image costs its own tokens and a share of overhead. So
-costs add up: a policy adds what it chooses, and the sum is what :meth:`RequestMeter.total` finds in the
-rendered request. Texts are counted exactly for OpenAI's models; overhead is an upper bound, and counts for
-other models are estimates. Each format reads the texts of its items and counts their tokens.
+Each text, tool call, result and image costs its own tokens and a share of overhead. So costs add up: a policy
+adds the costs of what it chooses, and the sum is :meth:`RequestMeter.request_tokens` of the rendered request.
+Texts are counted exactly for OpenAI's models. Overhead is an upper bound, and counts for other models are
+estimates. Each format reads the texts of its items and counts their tokens.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,14 +45,14 @@ class RequestMeter:
     count: TokenCounter = count_tokens
     factor: float = 1.0
 
-    def text(self, text: str) -> int:
+    def text_tokens(self, text: str) -> int:
         """Tokens of a text within a message, rounded down."""
         return int(self.count(clean(text)) * self.factor)
 
     def write(self, part: ConversationPart) -> Rendered:
         """A turn or an input as the format writes it, with its tokens."""
         rendered = self._format.write(part)
-        return rendered._replace(tokens=self.items(rendered.items))
+        return rendered._replace(tokens=self.item_tokens(rendered.items))
 
     def with_reasoning(self, rendered: Rendered, output: ModelOutput) -> Rendered:
         """A turn that was written without reasoning, now with all of its recorded reasoning."""
@@ -60,11 +60,11 @@ class RequestMeter:
         tokens = rendered.tokens + self._format.price(leaves, self.count, self.factor)
         return rendered._replace(items=self._format.with_reasoning(rendered.items, output), tokens=tokens)
 
-    def message(self, text: str) -> int:
+    def message_tokens(self, text: str) -> int:
         """Tokens of a text as a message of its own; 0 if it is blank."""
         return self.write(InputMessage(0, text)).tokens
 
-    def fixed(self, system: str, notebook: str, tools: Sequence[Definition] = ()) -> FixedTokens:
+    def fixed_tokens(self, system: str, notebook: str, tools: Sequence[Definition] = ()) -> FixedTokens:
         """Tokens of the parts with which every context begins.
 
         Raises:
@@ -80,22 +80,22 @@ class RequestMeter:
 
     @property
     def reserve(self) -> int:
-        """The maximum number of tokens that :meth:`added` can return for any context."""
-        return self._format.priming + sum(map(self.message, self._format.max_frame))
+        """The maximum number of tokens that :meth:`added_tokens` can return for any context."""
+        return self._format.priming + sum(map(self.message_tokens, self._format.max_frame))
 
-    def added(self, context: Context) -> int:
+    def added_tokens(self, context: Context) -> int:
         """Tokens that the format adds to this context."""
         items = [item for part in context.parts[context.leading :] for item in part.items]
         items += context.live_screen.items if context.live_screen else []
-        return self._format.priming + sum(map(self.message, self._format.frame(items)))
+        return self._format.priming + sum(map(self.message_tokens, self._format.frame(items)))
 
-    def total(self, request: Mapping[str, Any]) -> int:
+    def request_tokens(self, request: Mapping[str, Any]) -> int:
         """Tokens of a rendered request."""
         format = self._format
         tools = format.tools_price(request.get("tools", ()), self.count, self.factor)
         return format.priming + tools + format.price(format.request_leaves(request), self.count, self.factor)
 
-    def items(self, items: Sequence[Item]) -> int:
+    def item_tokens(self, items: Sequence[Item]) -> int:
         """Tokens of written items, without those that the format adds to a whole request."""
         leaves = (leaf for item in items for leaf in self._format.leaves(item))
         return self._format.price(leaves, self.count, self.factor)

@@ -130,8 +130,8 @@ def opened_file(name: str, arguments: Any) -> str:
         return preview(_text(arguments, PATHS))
     if name != "shell":
         return ""
-    first, _, rest = _command(arguments).partition("\n")[0].partition(" ")
-    return _first_word(rest) if first in _OPENERS else ""
+    first, _, words = _command(arguments).partition("\n")[0].partition(" ")
+    return _first_word(words) if first in _OPENERS else ""
 
 
 def _editor_subject(command: str) -> CallSubject | None:
@@ -140,14 +140,14 @@ def _editor_subject(command: str) -> CallSubject | None:
     ``create a.py``, ``str_replace_editor view a.py``, or ``edit 1:3`` above new lines and ``end_of_edit``.
     """
     line = command.partition("\n")[0]
-    first, _, rest = line.partition(" ")
-    if first == "create" and rest.strip():
-        return _file_subject("edit", _first_word(rest))
-    if first == "edit" and command.rstrip().endswith("\nend_of_edit"):
+    program, _, words = line.partition(" ")
+    if program == "create" and words.strip():
+        return _file_subject("edit", _first_word(words))
+    if program == "edit" and command.rstrip().endswith("\nend_of_edit"):
         return CallSubject("edit", preview(line))
-    if first == "str_replace_editor":
-        action, _, rest = rest.strip().partition(" ")
-        kind, path = _EDITOR_COMMANDS.get(action), _first_word(rest)
+    if program == "str_replace_editor":
+        action, _, words = words.strip().partition(" ")
+        kind, path = _EDITOR_COMMANDS.get(action), _first_word(words)
         return _file_subject(kind, path) if kind and path else None
     return None
 
@@ -260,8 +260,8 @@ def _changed_files(arguments: Mapping[str, Any], path: str) -> tuple[str, ...]:
         return (preview(path),)
     changes = arguments.get("changes")
     if isinstance(changes, list):
-        named = (_text(change, PATHS) for change in changes[:_MAX_FILES] if isinstance(change, Mapping))
-        return tuple([preview(file) for file in named if file])
+        paths = (_text(change, PATHS) for change in changes[:_MAX_FILES] if isinstance(change, Mapping))
+        return tuple([preview(file) for file in paths if file])
     if isinstance(changes, Mapping):
         return tuple([preview(str(file)) for file in list(changes)[:_MAX_FILES]])
     return _patched_files(_text(arguments, ("patch", "diff", "input")))

@@ -105,21 +105,21 @@ def _overlap_start(text: str, end: int, tokens: int, segmentation: Segmentation)
 
 def end_within(text: str, start: int, tokens: int, count: TokenCounter = count_tokens) -> int:
     """The end of the longest part from ``start`` within ``tokens``; at least one character long."""
-    left = len(text) - start
-    size = min(left, max(1, tokens * 4))
-    fits, too_long = 1, left + 1
+    length_left = len(text) - start
+    size = min(length_left, max(1, tokens * 4))
+    fits, too_long = 1, length_left + 1
     for _ in range(_TRIES):
         used = count(text[start : start + size])
         if used <= tokens:
             fits = max(fits, size)
-            if size == left or used >= 0.98 * tokens:
+            if size == length_left or used >= 0.98 * tokens:
                 break
         else:
             too_long = size
-        size = min(left, too_long - 1, max(fits + 1, int(size * tokens / max(1, used) * 0.98)))
+        size = min(length_left, too_long - 1, max(fits + 1, int(size * tokens / max(1, used) * 0.98)))
         if size <= fits:
             break
-    return start + min(fits, left)
+    return start + min(fits, length_left)
 
 
 def summarise_long(

@@ -85,8 +85,8 @@ class Thoughts(StoredModel):
         summary = fields.get("summary")
         if isinstance(summary, str) and summary.strip():
             return summary
-        named = ((name, value) for name, value in fields.items() if value not in (None, ""))
-        return "\n".join(f"{name}: {text_or_json(value)}" for name, value in named)
+        filled = ((name, value) for name, value in fields.items() if value not in (None, ""))
+        return "\n".join(f"{name}: {text_or_json(value)}" for name, value in filled)
 
 
 def _thoughts_object(thoughts: Any) -> Any:

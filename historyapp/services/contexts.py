@@ -116,7 +116,7 @@ def resolve_options(
         settings=settings,
         factor=meter.factor,
         tools=requested.tools,
-        screen_tokens=meter.message(requested.live_screen),
+        screen_tokens=meter.message_tokens(requested.live_screen),
     )
 
 
@@ -148,7 +148,9 @@ def build(past: CountedPast, spec: ContextSpec, live_screen: str = "") -> BuiltC
     if live_screen.strip():
         context = _with_screen(context, spec, live_screen)
         request = format.request(context, spec.tools)
-    return BuiltContext(spec, context.manifest, request, spec.meter.total(request), digest(bare), chosen)
+    return BuiltContext(
+        spec, context.manifest, request, spec.meter.request_tokens(request), digest(bare), chosen
+    )
 
 
 def _with_comparison(context: Context, past: CountedPast, model: str) -> Context:
@@ -202,7 +204,7 @@ def _with_screen(context: Context, spec: ContextSpec, live_screen: str) -> Conte
     if segments and segments[-1].source == "overhead":  # computed again with the screen
         segments.pop()
     segments.append(Segment(source="live_screen", tokens=spec.screen_tokens))
-    if overhead := spec.meter.added(context):
+    if overhead := spec.meter.added_tokens(context):
         segments.append(Segment(source="overhead", tokens=overhead))
     tokens = sum(segment.tokens for segment in segments)
     changed = {"segments": segments, "tokens": tokens, "max_tokens": spec.max_tokens}

@@ -29,7 +29,7 @@ def test_a_message_costs_its_text_and_overhead() -> None:
 
 
 def test_a_blank_message_costs_nothing() -> None:
-    assert RequestMeter().message(" \n") == 0
+    assert RequestMeter().message_tokens(" \n") == 0
 
 
 def test_a_turn_costs_its_text_its_call_and_its_result() -> None:
@@ -42,7 +42,7 @@ def test_what_is_put_together_costs_what_its_parts_cost(format: str) -> None:
     built = of(format, ModelInput(content="hi"), OUTPUT, ToolResults(results=(RESULT,)))
     meter = RequestMeter(format, factor=1.25)
     parts = sum(meter.write(part).tokens for part in (InputMessage(1, "hi"), Turn(2, OUTPUT, (RESULT,))))
-    assert meter.total(FORMATS[format].request(built)) == parts + meter.added(built)
+    assert meter.request_tokens(FORMATS[format].request(built)) == parts + meter.added_tokens(built)
 
 
 @EVERY
@@ -58,15 +58,17 @@ def test_what_a_format_may_add_is_the_most_that_it_adds(format: str) -> None:
     meter = RequestMeter(format)
     asks, says = ModelInput(content="hi"), ModelOutput(text="done")
     for bodies in ([], [asks], [says], [says, asks], [asks, says]):
-        assert 0 <= meter.added(of(format, *bodies)) <= meter.reserve
-    assert meter.added(of(format, asks)) == FORMATS[format].priming
+        assert 0 <= meter.added_tokens(of(format, *bodies)) <= meter.reserve
+    assert meter.added_tokens(of(format, asks)) == FORMATS[format].priming
 
 
 def test_tools_cost_their_definitions_and_what_the_provider_adds() -> None:
     tools = [{"name": "ls", "description": "Lists a folder."}]
-    assert RequestMeter().fixed("", "", tools).tools > count_tokens("Lists a folder.") + OVERHEAD
-    assert RequestMeter("anthropic_messages").fixed("", "", tools).tools > ANTHROPIC_MESSAGES.tool_prompt
-    assert sum(RequestMeter().fixed("Be brief.", "", [])) == count_tokens("Be brief.") + OVERHEAD
+    assert RequestMeter().fixed_tokens("", "", tools).tools > count_tokens("Lists a folder.") + OVERHEAD
+    assert (
+        RequestMeter("anthropic_messages").fixed_tokens("", "", tools).tools > ANTHROPIC_MESSAGES.tool_prompt
+    )
+    assert sum(RequestMeter().fixed_tokens("Be brief.", "", [])) == count_tokens("Be brief.") + OVERHEAD
 
 
 @pytest.mark.parametrize(
@@ -94,7 +96,7 @@ def test_what_is_no_text_costs_what_its_provider_says(format: str, part: Any, to
 def test_plain_text_costs_no_more_than_is_counted(texts: list[str]) -> None:
     meter = RequestMeter("plain")
     text = "\n\n".join(texts)
-    assert count_tokens(text) <= meter.total({"text": text})
+    assert count_tokens(text) <= meter.request_tokens({"text": text})
 
 
 def test_reasoning_costs_only_where_it_is_sent() -> None:

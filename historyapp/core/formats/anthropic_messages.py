@@ -72,16 +72,16 @@ class AnthropicMessages(Format):
             yield _message("user", blocks)
 
     def with_ids(self, items: Sequence[Item], ids: Sequence[str]) -> list[Item]:
-        made, answered = iter(ids), iter(ids)
+        call_ids, result_ids = iter(ids), iter(ids)
         renamed = []
         for item in items:
             blocks = []
             for block in item["content"]:
                 match block["type"]:
                     case "tool_use":
-                        blocks.append({**block, "id": next(made)})
+                        blocks.append({**block, "id": next(call_ids)})
                     case "tool_result":
-                        blocks.append({**block, "tool_use_id": next(answered)})
+                        blocks.append({**block, "tool_use_id": next(result_ids)})
                     case _:
                         blocks.append(block)
             renamed.append({**item, "content": blocks})
@@ -118,7 +118,7 @@ class AnthropicMessages(Format):
         count = sum(len(part.items) for part in context.parts[start:cut])
         items = list(self.joined(context.parts[start:]))
         items += context.live_screen.items if context.live_screen else []
-        stable, rest = items[:count], items[count:]
+        stable, changing = items[:count], items[count:]
         before, after = self.frame(items)
         opening = self.text_items(before)
         marked = _marked([*opening, *stable]) if stable else opening
@@ -126,7 +126,7 @@ class AnthropicMessages(Format):
         if shaped and not (context.system.strip() or context.notebook.strip()):
             shaped[-1] = _with_breakpoint(shaped[-1])
         return ({"tools": shaped} if shaped else {}) | self.fields(
-            context, [*marked, *rest, *self.text_items(after)]
+            context, [*marked, *changing, *self.text_items(after)]
         )
 
     def is_exact(self, block: Mapping[str, Any]) -> bool:

@@ -47,7 +47,7 @@ class OpenAIChat(Format):
 
     def with_ids(self, items: Sequence[Item], ids: Sequence[str]) -> list[Item]:
         call, *rest = items
-        calls = [{**made, "id": id} for made, id in zip(call["tool_calls"], ids, strict=True)]
+        calls = [{**tool_call, "id": id} for tool_call, id in zip(call["tool_calls"], ids, strict=True)]
         results = [{**result, "tool_call_id": id} for result, id in zip(rest[: len(ids)], ids, strict=True)]
         return [{**call, "tool_calls": calls}, *results, *rest[len(ids) :]]
 

@@ -48,14 +48,14 @@ class OpenAIResponses(Format):
             yield _message("system" if message.is_instruction else "user", content)
 
     def with_ids(self, items: Sequence[Item], ids: Sequence[str]) -> list[Item]:
-        made, answered = iter(ids), iter(ids)
+        call_ids, result_ids = iter(ids), iter(ids)
         renamed = []
         for item in items:
             match item["type"]:
                 case "function_call":
-                    renamed.append({**item, "call_id": next(made)})
+                    renamed.append({**item, "call_id": next(call_ids)})
                 case "function_call_output":
-                    renamed.append({**item, "call_id": next(answered)})
+                    renamed.append({**item, "call_id": next(result_ids)})
                 case _:
                     renamed.append(item)
         return renamed

@@ -45,7 +45,7 @@ class Assembly:
     ) -> "Assembly":
         """An assembly with the parts that every context has: instruction, notebook, tools and live screen."""
         system, notebook = past.instruction or "", past.notebook or ""
-        fixed = meter.fixed(system, notebook, extras.tools)
+        fixed = meter.fixed_tokens(system, notebook, extras.tools)
         shown = InputMessage(0, extras.live_screen, "live_screen")
         screen = meter.write(shown) if extras.live_screen.strip() else None
         costs = {**fixed._asdict(), "live_screen": screen.tokens if screen else 0}
@@ -148,11 +148,11 @@ class Assembly:
 
     def leave_out_inputs(self, past: Past, last: int, reason: str) -> None:
         """Lists the inputs up to position ``last`` as left out, except those that are in the context."""
-        held = {part.segment.position for part in self.parts if part.segment.source == "input"}
+        included = {part.segment.position for part in self.parts if part.segment.source == "input"}
         missed = (message.position for message in past.inputs_newest_first(last + 1))
-        newest = next((position for position in missed if position not in held), None)
+        newest = next((position for position in missed if position not in included), None)
         if newest is not None:
-            first = 2 if 1 in held else 1
+            first = 2 if 1 in included else 1
             self.left_out.append(LeftOut(position=first, last_position=newest, reason=reason))
 
     def context(self, *, stable: int = 0) -> Context:
@@ -181,7 +181,7 @@ class Assembly:
             stable=stable,
             cut_cost=self.cut_cost,
         )
-        if tokens := self.meter.added(context):
+        if tokens := self.meter.added_tokens(context):
             overhead = Segment(source="overhead", tokens=tokens)
             context = replace(context, manifest=self._manifest([*segments, overhead], reasoning))
         return context

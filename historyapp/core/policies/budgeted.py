@@ -163,11 +163,11 @@ def _add_parts(assembly: Assembly, material: _Material) -> int:
         if planned.cuts and whole.segment.tokens > planned.step:
             whole = _clipped_part(assembly, episode, planned.step)
         assembly.add(whole)
-    left = material.room - assembly.parts_tokens
+    room_left = material.room - assembly.parts_tokens
     _, newest = _newest(assembly, material, episodes[-1])
-    fresh_room = min(left - newest.segment.tokens, int(MAX_FRESH * room))
-    fresh = min(left, max(fresh_room, int(FRESH * room))) if planned.start else 0
-    _add_newest(assembly, episodes[-1], newest, left - fresh)
+    fresh_room = min(room_left - newest.segment.tokens, int(MAX_FRESH * room))
+    fresh = min(room_left, max(fresh_room, int(FRESH * room))) if planned.start else 0
+    _add_newest(assembly, episodes[-1], newest, room_left - fresh)
     if planned.start:
         fresh = min(int(MAX_FRESH * material.room), material.room - assembly.parts_tokens)
         chosen = notes.fresh_lines(len(material.steps) - 1, _shown(assembly), int(FRESH_LINES * fresh))
@@ -188,14 +188,14 @@ def _add_uncached_parts(assembly: Assembly, material: _Material) -> int:
     _add_digests(assembly, material)
     notes = Notes(material.steps, identifiers(_shown(assembly)))
     newest, whole = _newest(assembly, material)
-    left = material.room - assembly.parts_tokens
-    fits = whole.segment.tokens <= left // 2
-    _add_newest(assembly, newest, whole, left if fits else int(UNCACHED_NEWEST * left))
+    room_left = material.room - assembly.parts_tokens
+    fits = whole.segment.tokens <= room_left // 2
+    _add_newest(assembly, newest, whole, room_left if fits else int(UNCACHED_NEWEST * room_left))
     at = len(material.steps) - 1
-    left = material.room - assembly.parts_tokens
-    chosen = notes.fresh_lines(at, _shown(assembly), int(FRESH_LINES * left))
+    room_left = material.room - assembly.parts_tokens
+    chosen = notes.fresh_lines(at, _shown(assembly), int(FRESH_LINES * room_left))
     if last := newest.number - 1:
-        noted = _latest(assembly, material, notes, (_HEADING.format(1, last), chosen), left)
+        noted = _latest(assembly, material, notes, (_HEADING.format(1, last), chosen), room_left)
         gone = _note(_GONE.format(last), (1, last), newest.first_position, material.meter)
         assembly.add(noted or gone, before_newest=True)
     _list_missing(assembly, material.steps[:at], covered_steps(material.steps, chosen))
@@ -307,8 +307,8 @@ def _latest(
     text = heading + notes_text(material.steps, chosen, [])
     shown = f"{text}\n{_shown(assembly)}"
     newest = material.steps[-1]
-    left = room - material.meter.text(text) - _AROUND
-    names = notes.names_missing(len(material.steps) - 1, shown, left) if left >= MIN_FRESH else []
+    room_left = room - material.meter.text_tokens(text) - _AROUND
+    names = notes.names_missing(len(material.steps) - 1, shown, room_left) if room_left >= MIN_FRESH else []
     while names or chosen:
         text = heading + notes_text(material.steps, chosen, names)
         part = _note(text, (1, newest.number - 1), newest.first_position, material.meter)

@@ -64,7 +64,7 @@ class _Clipper:
             reported_text(result, output) if output else returned_text(result) for result in turn.results
         ]
         self.received = [*results, *turn.remarks]
-        self.sizes = [meter.text(text) for text in self.received]
+        self.sizes = [meter.text_tokens(text) for text in self.received]
 
     def written(self, room: int) -> tuple[Turn, Rendered]:
         clipped = self.clip(room)
@@ -87,9 +87,9 @@ class _Clipper:
         """The output's text and arguments within ``room``, and their tokens; 0 if ``shortest``."""
         turn, meter = self.turn, self.meter
         words = clip_text(output_text(turn.output), room // 2 if self.calls else room, meter)
-        left = max(0, room - meter.text(words)) // max(1, self.calls)
+        tokens_per_call = max(0, room - meter.text_tokens(words)) // max(1, self.calls)
         shortened = [
-            call.model_copy(update={"arguments": _clip_value(call.arguments, left, meter)})
+            call.model_copy(update={"arguments": _clip_value(call.arguments, tokens_per_call, meter)})
             for call in turn.output.tool_calls
         ]
         short = ModelOutput(text=words, tool_calls=tuple(shortened))
@@ -103,16 +103,16 @@ class _Clipper:
 def fair_share(sizes: Sequence[int], room: int) -> int:
     """The size to which the larger ones must be cut so that all fit. The smaller ones stay whole."""
     for index, size in enumerate(sorted(sizes)):
-        left = len(sizes) - index
-        if size * left > room:
-            return room // left
+        remaining = len(sizes) - index
+        if size * remaining > room:
+            return room // remaining
         room -= size
     return max(sizes, default=0)
 
 
 def clip_text(text: str, tokens: int, meter: RequestMeter) -> str:
     """The beginning and the end of a text, with a mark in the middle; empty if nothing has room."""
-    size = meter.text(text)
+    size = meter.text_tokens(text)
     if size <= tokens:
         return text
     keep = len(text)
@@ -120,7 +120,7 @@ def clip_text(text: str, tokens: int, meter: RequestMeter) -> str:
         keep = min(keep * 3 // 4, int(keep * tokens / size * 0.95))
         end = keep // 3
         clipped = text[: keep - end].rstrip() + CUT + text[len(text) - end :].lstrip()
-        size = max(1, meter.text(clipped))
+        size = max(1, meter.text_tokens(clipped))
         if size <= tokens:
             return clipped
     return ""
@@ -128,7 +128,7 @@ def clip_text(text: str, tokens: int, meter: RequestMeter) -> str:
 
 def clip_input(text: str, tokens: int, meter: RequestMeter) -> str:
     """The beginning of a text, its last line, and the best lines between them, with marks for the cuts."""
-    size = meter.text(text)
+    size = meter.text_tokens(text)
     if size <= tokens:
         return text
     parts = list(split_lines(text))
@@ -139,7 +139,7 @@ def clip_input(text: str, tokens: int, meter: RequestMeter) -> str:
             room -= len(parts[index]) + len(CUT)
             kept.add(index)
     clipped = _joined({index: parts[index] for index in kept}, CUT.strip())
-    return clipped if 0 in kept and meter.text(clipped) <= tokens else clip_text(text, tokens, meter)
+    return clipped if 0 in kept and meter.text_tokens(clipped) <= tokens else clip_text(text, tokens, meter)
 
 
 def _likeliest_parts(text: str, parts: Sequence[str], beginning: float) -> Iterator[int]:
@@ -159,11 +159,11 @@ def clip_result(text: str, tokens: int, number: int, meter: RequestMeter, size: 
 
     ``size``: the text's tokens, if they are known.
     """
-    size = meter.text(text) if size is None else size
+    size = meter.text_tokens(text) if size is None else size
     if size <= tokens:
         return text
     note = f"[clipped: step {number} has it all]"
-    room = (tokens - meter.text(note)) * len(text) / size - 4
+    room = (tokens - meter.text_tokens(note)) * len(text) / size - 4
     kept: dict[int, str] = {}
     for index, line in lines_best_first(text):
         room -= len(line) + 3
@@ -173,7 +173,7 @@ def clip_result(text: str, tokens: int, number: int, meter: RequestMeter, size: 
     if not kept:
         return note
     clipped = f"{_joined(kept, '…')}\n{note}"
-    return clipped if meter.text(clipped) <= tokens else clip_text(clipped, tokens, meter) or note
+    return clipped if meter.text_tokens(clipped) <= tokens else clip_text(clipped, tokens, meter) or note
 
 
 def _joined(kept: dict[int, str], mark: str) -> str:
@@ -208,7 +208,7 @@ def _clip_value(value: Any, tokens: int, meter: RequestMeter) -> Any:
         return clip_text(value, tokens, meter)
     if isinstance(value, dict):
         items = list(value.items())[:_ITEMS]
-        sizes = [meter.text(plain_text(item)) for _, item in items]
+        sizes = [meter.text_tokens(plain_text(item)) for _, item in items]
         level = fair_share(sizes, max(0, tokens - 3 * len(items)))
         return {name: _clip_value(item, level, meter) for name, item in items}
     if isinstance(value, (list, tuple)):

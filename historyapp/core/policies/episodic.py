@@ -37,11 +37,11 @@ class Episodic:
         full = max(0, settings.full_message_count)
         assembly.pin(map(assembly.part, islice(steps, min(1, full))))
         _add_inputs(assembly, past)
-        rest = islice(steps, max(0, full - 1))
-        first_older = next((step for step in rest if not assembly.take(assembly.part(step))), None)
+        older_steps = islice(steps, max(0, full - 1))
+        first_older = next((step for step in older_steps if not assembly.take(assembly.part(step))), None)
         _add_progress(assembly, chain([first_older] if first_older else [], steps))
-        held = [part.segment.step for part in assembly.parts if part.segment.step is not None]
-        last = min(held, default=past.steps + 1) - 1
+        included_steps = [part.segment.step for part in assembly.parts if part.segment.step is not None]
+        last = min(included_steps, default=past.steps + 1) - 1
         assembly.leave_out(1, last, "older than the first step that did not fit")
         return assembly.context()
 
@@ -63,7 +63,7 @@ def _add_progress(assembly: Assembly, steps: Iterable[Episode]) -> None:
     """One message with as many of the older steps as fit."""
     meter = assembly.meter
     empty = meter.write(InputMessage(BEGINNING, PROGRESS, "system")).tokens
-    lines = fill(steps, assembly.used + empty, assembly.max_tokens, meter.text, _line)
+    lines = fill(steps, assembly.used + empty, assembly.max_tokens, meter.text_tokens, _line)
     while lines:
         message = InputMessage(BEGINNING, PROGRESS + "\n\n".join(line for _, line, _ in lines), "system")
         rendered = meter.write(message)

@@ -165,8 +165,8 @@ class _Walk:
             return
         places = {self.parts[index].position: index for index in indexes}
         extras, format = self.source.extras, self.source.meter.format
-        found = self.source.past.origins(list(places), format, extras.model)
-        self.origins |= {places[position]: origin for position, origin in found.items()}
+        origins = self.source.past.origins(list(places), format, extras.model)
+        self.origins |= {places[position]: origin for position, origin in origins.items()}
 
     def add(self, turn: Sequence[int]) -> None:
         """Adds the parts of a turn, with their reasoning if all of it may be sent."""
@@ -227,7 +227,7 @@ class _Walk:
     def _is_of_other_model(self, index: int) -> bool:
         if index not in self.origins:
             unknown = self.reasons.keys() - self.origins.keys()
-            self.look_up([each for each in sorted(unknown) if not self.reasons[each]])
+            self.look_up([position for position in sorted(unknown) if not self.reasons[position]])
         if self.origins[index].is_other_model:
             self.reasons[index] = OTHER_MODEL
         return self.origins[index].is_other_model

@@ -42,8 +42,8 @@ class SlidingWindow:
         parts = _parts(assembly, past, settings.window_size)
         newest = [part for part in [next(parts, None)] if part]
         # What a person asked for first is what all steps are about.
-        rest = (part for part in parts if not task or part.position != task[0].position)
-        ordered = chain(newest, (part for part in task if part not in newest), rest)
+        other_parts = (part for part in parts if not task or part.position != task[0].position)
+        ordered = chain(newest, (part for part in task if part not in newest), other_parts)
         whole = assembly.fill(ordered, past, patience=PATIENCE)
         return assembly.context(stable=len(assembly.parts) if whole else 0)
 

@@ -160,13 +160,13 @@ def _compose(facts: Facts, fields: list[str], status: str, room: int) -> tuple[_
 
 
 def _choose_lines(
-    facts: Facts, call_names: Sequence[str], room: int, named: set[str]
+    facts: Facts, call_names: Sequence[str], room: int, head_names: set[str]
 ) -> tuple[list[str], tuple[str, ...]]:
     """The lines to keep, which leave room for the other names, and these names.
 
     Args:
         call_names: names in the tool calls.
-        named: names that need no room, because the head contains them. Names of kept lines are added to it.
+        head_names: names that need no room, because the head contains them. Names of kept lines are added.
     """
     kept: dict[int, str] = {}
     vital_room = int(room * _VITAL_SHARE)
@@ -175,9 +175,9 @@ def _choose_lines(
             vital_room -= len(fact.text) + 1
             room -= len(fact.text) + 1
             kept[fact.place] = fact.text
-            named.update(fact.names)
-    names = dict.fromkeys(name for name in call_names if name not in named)
-    names.update(dict.fromkeys(name for fact in facts.lines for name in fact.names if name not in named))
+            head_names.update(fact.names)
+    names = dict.fromkeys(name for name in call_names if name not in head_names)
+    names.update(dict.fromkeys(name for fact in facts.lines for name in fact.names if name not in head_names))
     names.update(dict.fromkeys(facts.entities))
     names_length = sum(map(len, names)) + len(names)
     for fact in sorted(
@@ -186,10 +186,12 @@ def _choose_lines(
     ):
         if fact.place in kept:
             continue
-        saved = sum([len(name) + 1 for name in fact.names if name not in named])
+        saved = sum([len(name) + 1 for name in fact.names if name not in head_names])
         if names_length - saved + len(fact.text) + 1 <= room:
             kept[fact.place] = fact.text
-            named.update(fact.names)
+            head_names.update(fact.names)
             names_length -= saved
             room -= len(fact.text) + 1
-    return [kept[number] for number in sorted(kept)], tuple([name for name in names if name not in named])
+    return [kept[number] for number in sorted(kept)], tuple(
+        [name for name in names if name not in head_names]
+    )

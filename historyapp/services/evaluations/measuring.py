@@ -154,4 +154,4 @@ class SessionEvaluation:
 
     @cached_property
     def _counts(self) -> TokenCounts:
-        return TokenCounts(lambda message: self._meter.items([message]), self._meter.text)
+        return TokenCounts(lambda message: self._meter.item_tokens([message]), self._meter.text_tokens)

@@ -90,12 +90,12 @@ def test_what_is_metered_is_what_the_request_costs(
     meter = RequestMeter(name, factor=1.25)
     given = context(name, conversation, **fields)
     parts = (
-        sum(meter.fixed(given.system, given.notebook, tools))
+        sum(meter.fixed_tokens(given.system, given.notebook, tools))
         + sum(meter.write(each).tokens for each in conversation)
-        + meter.message(fields["live_screen"])
-        + meter.added(given)
+        + meter.message_tokens(fields["live_screen"])
+        + meter.added_tokens(given)
     )
-    assert meter.total(FORMATS[name].request(given, tools)) == parts
+    assert meter.request_tokens(FORMATS[name].request(given, tools)) == parts
 
 
 @CHATTING
@@ -313,7 +313,7 @@ def test_a_providers_own_tool_goes_to_that_provider_as_it_is(maker: str) -> None
     parse(maker, request)
     assert request["tools"][0] == tool
     meter = RequestMeter(maker)
-    assert meter.fixed("", "", tools).tools - meter.fixed("", "", tools[1:]).tools > OWN_TOOL
+    assert meter.fixed_tokens("", "", tools).tools - meter.fixed_tokens("", "", tools[1:]).tools > OWN_TOOL
 
 
 @pytest.mark.parametrize("maker", WEB_SEARCHES)

@@ -82,7 +82,7 @@ def text_of(chosen: Context) -> str:
 
 
 def total(chosen: Context) -> int:
-    return sum(part.tokens for part in chosen.parts) + METER.added(chosen)
+    return sum(part.tokens for part in chosen.parts) + METER.added_tokens(chosen)
 
 
 @cache

@@ -21,7 +21,7 @@ LONG = "\n".join(
 
 def test_a_long_result_fills_its_room() -> None:
     clipped = clip_result(LONG, 20_000, 1, METER)
-    assert 15_000 < METER.text(clipped) <= 20_000
+    assert 15_000 < METER.text_tokens(clipped) <= 20_000
 
 
 def test_a_clipped_long_result_keeps_its_first_and_its_last_line() -> None:
@@ -29,7 +29,7 @@ def test_a_clipped_long_result_keeps_its_first_and_its_last_line() -> None:
         clipped = clip_result(LONG, room, 1, METER)
         assert clipped.startswith("0 collected the same file\n")
         assert "\n1 failed: the total\n[clipped: step 1 has it all]" in clipped
-        assert METER.text(clipped) <= room
+        assert METER.text_tokens(clipped) <= room
 
 
 def step_of(many: int, text: str) -> Episode:

@@ -72,7 +72,7 @@ def test_a_request_is_valid_costs_what_its_manifest_says_and_keeps_to_its_budget
         return
     manifest = context.manifest
     assert manifest.tokens == sum(segment.tokens for segment in manifest.segments)
-    assert manifest.tokens == RequestMeter(format).total(request_of(context, format, extras))
+    assert manifest.tokens == RequestMeter(format).request_tokens(request_of(context, format, extras))
     assert budget is None or manifest.tokens <= budget
 
 

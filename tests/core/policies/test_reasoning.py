@@ -101,7 +101,7 @@ def test_what_is_sent_is_as_it_was_and_so_is_everything_before_it(
     context, request = built
     validate(format, request)
     manifest = context.manifest
-    assert manifest.tokens == RequestMeter(format).total(request)
+    assert manifest.tokens == RequestMeter(format).request_tokens(request)
     assert budget is None or manifest.tokens <= budget
     written = prefix_bytes(request)
     check_bytes(run, format, written)
