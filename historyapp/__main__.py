@@ -57,10 +57,10 @@ def main() -> None:
     if arguments in (["--version"], ["version"]):
         from importlib.metadata import version
 
-        print(f"Playhead {version('playhead')}")  # noqa: T201 what was asked for
+        print(f"Playhead {version('playhead')}")  # noqa: T201 the command's output
         return
     if arguments in ([], ["help"], ["--help"], ["-h"]):
-        print(HELP, end="")  # noqa: T201 what was asked for
+        print(HELP, end="")  # noqa: T201 the command's output
         return
     os.umask(0o077)  # files in the data folder are private
     if arguments[0] == "help" and arguments[1:2] and arguments[1] in SESSION_COMMANDS:
@@ -81,7 +81,7 @@ def main() -> None:
 
 def _run_django(arguments: Sequence[str]) -> None:
     """Runs a management command."""
-    gc.disable()  # modules stay loaded, and collecting them as garbage would take a sixth of the start
+    gc.disable()  # modules stay loaded, so the collector would only add a sixth to the start time
 
     import django
     from django.core.exceptions import ImproperlyConfigured
@@ -101,21 +101,21 @@ def split_home(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
 
     After ``--`` there are no options. Exits if ``--home`` names no folder.
     """
-    home, rest, waiting = None, list[str](), list(arguments)
-    while waiting:
-        argument = waiting.pop(0)
+    home, others, unread = None, list[str](), list(arguments)
+    while unread:
+        argument = unread.pop(0)
         if argument == "--":
-            return home, [*rest, argument, *waiting]
+            return home, [*others, argument, *unread]
         if argument == "--home":
-            home = waiting.pop(0) if waiting and not waiting[0].startswith("-") else ""
+            home = unread.pop(0) if unread and not unread[0].startswith("-") else ""
         elif argument.startswith("--home="):
             home = argument.removeprefix("--home=")
         else:
-            rest.append(argument)
+            others.append(argument)
             continue
         if not home:
-            _refuse("--home needs a folder, for example `playhead --home DIR keys list`.")
-    return home, rest
+            _exit_wrong_usage("--home needs a folder, for example `playhead --home DIR keys list`.")
+    return home, others
 
 
 def _with_command_name(arguments: Sequence[str]) -> list[str]:
@@ -130,12 +130,12 @@ def _with_command_name(arguments: Sequence[str]) -> list[str]:
         return list(arguments)
     name = arguments[index].replace("-", "_")
     if name not in get_commands():
-        _refuse(f"There is no command {arguments[index]!r}. `playhead` alone lists the commands.")
+        _exit_wrong_usage(f"There is no command {arguments[index]!r}. `playhead` alone lists the commands.")
     return [*arguments[:index], name, *arguments[index + 1 :]]
 
 
-def _refuse(sentence: str) -> NoReturn:
-    print(f"playhead: {sentence}", file=sys.stderr)  # noqa: T201 the program ends with it
+def _exit_wrong_usage(sentence: str) -> NoReturn:
+    print(f"playhead: {sentence}", file=sys.stderr)  # noqa: T201 the last output of the program
     sys.exit(WRONG_USAGE)
 
 

@@ -14,13 +14,13 @@ log = logging.getLogger(__name__)
 
 CHANNEL = "playhead:changes"
 GATHER_SECONDS = 0.02
-"""Seconds. Changes within this time are announced together."""
+"""Changes within this many seconds are announced together."""
 RETRY_SECONDS = 5.0
-"""Seconds between two attempts after a failure of Redis. In the meantime the database is polled."""
+"""Seconds between two attempts after Redis failed. In the meantime the database is polled."""
 
 
 def announce_changes() -> None:
-    """Starts to announce the changes of this process. Requests do not wait for it."""
+    """Starts to announce the changes of this process, in a thread, so that requests do not wait for Redis."""
     if not settings.REDIS_URL:
         return
     changed = threading.Event()
@@ -63,5 +63,5 @@ def _listen(notify: Callable[[], None]) -> None:
 
 
 def _wait_after(error: Exception) -> None:
-    log.warning("Changes are not announced: Redis does not answer (%s).", type(error).__name__)
+    log.warning("Changes are not announced: Redis does not respond (%s).", type(error).__name__)
     time.sleep(RETRY_SECONDS)

@@ -16,10 +16,9 @@ class HistoryAppConfig(AppConfig):
 
     def ready(self) -> None:
         from historyapp.services.lock_waits import limit_waits, wait_without_limits
-        from historyapp.services.releases import (
-            note_release,
-            refuse_newer_database,
-        )  # it imports models, which need the app registry
+
+        # Imported here, because it imports models, which need the app registry.
+        from historyapp.services.releases import note_release, refuse_newer_database
 
         connection_created.connect(limit_waits)
         pre_migrate.connect(wait_without_limits, sender=self)
@@ -30,8 +29,8 @@ class HistoryAppConfig(AppConfig):
 def _import_ninja() -> None:
     """Imports Ninja without Django's tools for tests, which would load unittest, Jinja and others.
 
-    Ninja needs only a signal of ``django.core``, but takes it from ``django.test.signals``. So modules with
-    nothing but this signal are there during the import.
+    Ninja needs only a signal of ``django.core``, but imports it from ``django.test.signals``. So during the
+    import, stand-in modules have only this signal.
     """
     if "django.test" in sys.modules:
         return

@@ -1,10 +1,10 @@
 """A Celery transport whose queue is a database table, so it needs no other server and no files.
 
-Celery finds it under ``database://`` (see ``historyapp.celery``). It has only direct queues: there are no
-priorities, and fan-out raises an error. Celery itself implements delays (``countdown``): the worker that took
-a message keeps it.
+Its URL is ``database://`` (see ``historyapp.celery``). It has only direct queues: there are no priorities,
+and fan-out raises an error. Celery itself implements delays (``countdown``): the worker that took a message
+keeps it.
 
-Taking a message deletes it. If its worker dies, only the message is lost. Messages only wake workers; the
+Taking a message deletes it. If the worker dies, only the message is lost: messages only wake workers. The
 work is stored in the tables of runs, and the sweep wakes workers again.
 """
 
@@ -58,8 +58,9 @@ class Channel(virtual.Channel):
         """The oldest message.
 
         Raises:
-            Empty: when there is none, or the database is unavailable. Then the worker polls again and its
-                tasks continue. Any other error would make Celery restart its consumer several times a second.
+            Empty: when there is no message, or the database is unavailable. The worker then polls again, and
+                its tasks continue. Any other error would make Celery restart its consumer several times a
+                second.
         """
         if time.monotonic() < self._next_attempt:
             raise Empty
@@ -81,7 +82,7 @@ class Channel(virtual.Channel):
                 message: dict[str, Any] = loads(payload)
                 self.Message(message, channel=self)
                 if not isinstance(message["body"], str):
-                    raise ValueError("The body of the message is not a text.")
+                    raise ValueError("The body of the message is not text.")
                 return message
             except Exception as error:  # noqa: BLE001  (no faulty message may stop a worker)
                 table.store_unreadable(queue, payload, error)
@@ -109,7 +110,7 @@ class Channel(virtual.Channel):
         connection.close_if_unusable_or_obsolete()
 
     def _restore(self, message: Any) -> None:
-        """Puts back a message that the worker has taken but not begun when it stops."""
+        """Puts back a message that the worker has taken but not started when it stops."""
         try:
             super()._restore(message)
         except (DatabaseError, InterfaceError, StorageFailed) as error:

@@ -13,7 +13,8 @@ app = Celery("playhead")
 TRANSPORT_ALIASES["database"] = "historyapp.broker:Transport"
 
 
-# The work is stored in the database. So results are not kept, and the sweep replaces lost messages.
+# The work is stored in the database, so results are not kept, and the sweep replaces lost messages.
+# The broker in the database does not retry, because it has already waited for a locked database.
 app.conf.update(
     broker_url=settings.REDIS_URL or "database://localhost",
     broker_transport_options={"socket_timeout": 5, "socket_connect_timeout": 2} if settings.REDIS_URL else {},
@@ -21,9 +22,7 @@ app.conf.update(
     task_ignore_result=True,
     task_default_queue="playhead",
     task_publish_retry_policy={
-        "max_retries": 1
-        if settings.REDIS_URL
-        else 0,  # without retries, because the broker has already waited for a locked database
+        "max_retries": 1 if settings.REDIS_URL else 0,
         "interval_start": 0.1,
         "interval_max": 0.1,
     },

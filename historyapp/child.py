@@ -1,7 +1,7 @@
-"""A child process that its parent can kill at any time. The kernel kills it when it exceeds its limit of
-processor time. It ends with its parent.
+"""A child process that its parent can kill at any time. It ends with its parent, and the kernel kills it when
+it exceeds its limit of processor time.
 
-It is started by ``python -m MODULE`` and not by :mod:`multiprocessing`, which would need one more process and
+It is started by ``python -m MODULE`` and not by :mod:`multiprocessing`, which would need another process and
 load the parent's main module again.
 """
 
@@ -62,8 +62,11 @@ class Child:
 
 
 def pipe_to_parent(arguments: list[str]) -> Connection:
-    """Called in the child: opens the pipe from the first two arguments. The child ends when its parent
-    ends."""
+    """Called in the child: opens the pipe that the arguments name, and makes the child end with its parent.
+
+    Args:
+        arguments: the pipe's file descriptor, and the parent's process id.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     end_with_parent(int(arguments[1]))
@@ -71,5 +74,5 @@ def pipe_to_parent(arguments: list[str]) -> Connection:
 
 
 def limit_processor_time(seconds: float) -> None:
-    """Makes the kernel kill this process after this much more processor time; 0 removes the limit."""
+    """Makes the kernel kill this process after ``seconds`` of further processor time; 0 removes the limit."""
     signal.setitimer(signal.ITIMER_PROF, seconds)

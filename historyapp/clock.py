@@ -27,18 +27,19 @@ from historyapp.wire.problems import StorageFailed
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
+"""Seconds between two checks for work."""
 BUSY_SHARE = 0.1
 """A process that uses less of a core than this is idle."""
 COUNT_SECONDS = 15.0
 """Seconds between two searches for sessions whose figures a worker should count in advance."""
 FOLLOW_SECONDS = 0.1
-"""The processor time for one update of projects' figures, in seconds. A worker does the rest."""
-ASK_SECONDS = 300.0
-"""Seconds between two requests of a worker for the same session, because a damaged one cannot be counted."""
+"""Seconds of processor time for one update of projects' figures. A worker does the remaining work."""
+REQUEST_SECONDS = 300.0
+"""A session requests a worker at most once in this many seconds, because a damaged one cannot be counted."""
 
 
 def run_clock(worker_id: UUID, look: Callable[[], None], stopping: threading.Event) -> None:
-    """Calls ``look`` every second until ``stopping`` is set. Errors are logged; a repeated error once."""
+    """Calls ``look`` every second until ``stopping`` is set. Logs errors, but a repeated error only once."""
     next_beat = 0.0
     logged = ""
     while not stopping.is_set():
@@ -61,9 +62,8 @@ def run_clock(worker_id: UUID, look: Callable[[], None], stopping: threading.Eve
         except Exception:  # without its clock, the worker would be considered dead
             log.exception("The worker's clock continues after an unexpected error")
         stopping.wait(LOOK_SECONDS)
-    with suppress(
-        DatabaseError, InterfaceError, StorageFailed
-    ):  # its registration expires after a minute anyway
+    # If this fails, the registration expires after a minute.
+    with suppress(DatabaseError, InterfaceError, StorageFailed):
         forget_worker(worker_id)
     connection.close()
 
@@ -73,29 +73,29 @@ class IdleMemory:
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._looked_at, self._used = time.monotonic(), time.process_time()
-        self._next_unmap = self._looked_at + seconds
+        self._checked_at, self._processor_time = time.monotonic(), time.process_time()
+        self._next_unmap = self._checked_at + seconds
 
     def release(self) -> None:
-        """Call it every second."""
+        """Releases memory that is unused. Call it every second."""
         emptied = empty_unused_caches(self._seconds)
         if release_unused(self._seconds) or emptied:
             return_free_memory()
-        now, used = time.monotonic(), time.process_time()
-        if used - self._used > BUSY_SHARE * (now - self._looked_at):
+        now, processor_time = time.monotonic(), time.process_time()
+        if processor_time - self._processor_time > BUSY_SHARE * (now - self._checked_at):
             self._next_unmap = now + self._seconds
-        self._looked_at, self._used = now, used
+        self._checked_at, self._processor_time = now, processor_time
         if now >= self._next_unmap:
             self._next_unmap = now + self._seconds
             unmap_code()
 
 
 def watch_for_work(request_worker: Callable[[], None], worker_id: str) -> None:
-    """Requests a worker process when there is work and none is running; see :mod:`historyapp.supervisor`.
+    """Requests a worker process when there is work; see :mod:`historyapp.supervisor`.
 
-    It registers the worker even while no worker process runs, because one can be started at any time. It also
-    updates projects' figures, because starting a worker for each append would cost more. If the web process
-    is idle, it releases memory.
+    Registers the worker even while no worker process runs, because it can be started at any time. Also
+    updates projects' figures, because starting a worker for each append would cost more. Releases memory if
+    the web process is idle.
     """
 
     idle_memory = IdleMemory(settings.PLAYHEAD_IDLE_SECONDS)
@@ -108,7 +108,7 @@ def watch_for_work(request_worker: Callable[[], None], worker_id: str) -> None:
         if now < next_count:
             return False
         next_count = now + COUNT_SECONDS
-        requested_at = {id: at for id, at in requested_at.items() if now - at < ASK_SECONDS}
+        requested_at = {id: at for id, at in requested_at.items() if now - at < REQUEST_SECONDS}
         session_ids = [id for id in sessions_to_count() if id not in requested_at]
         requested_at.update(dict.fromkeys(session_ids, now))
         return bool(session_ids)

@@ -29,12 +29,12 @@ _TIME_LIMITS = {
     "keepalives_count": 3,
     "tcp_user_timeout": 60_000,
 }
-"""libpq's parameters, in seconds and the last in milliseconds. Without them, a thread waits up to two hours
-for a machine that is gone. The URL can set others."""
+"""Parameters of libpq. The last is in milliseconds, the other times are in seconds. Without them, a thread
+waits up to two hours for a machine that is gone. The URL can override them."""
 
 
 def database(home: Path) -> dict[str, Any]:
-    """Django's settings of the database; without ``DATABASE_URL`` a SQLite file in ``home``."""
+    """Django's settings for the database; without ``DATABASE_URL``, for an SQLite file in ``home``."""
     synchronous = env.choice("PLAYHEAD_SYNCHRONOUS", SYNCHRONOUS)
     url = env.text("DATABASE_URL")
     if not url:
@@ -57,7 +57,7 @@ def database(home: Path) -> dict[str, Any]:
 
 
 def _sqlite(config: dict[str, Any], synchronous: str) -> dict[str, Any]:
-    """Transactions begin IMMEDIATE: writers wait for each other at BEGIN instead of failing later."""
+    """Transactions are IMMEDIATE, so that writers wait for each other at BEGIN instead of failing later."""
     pragmas = (*_SQLITE_PRAGMAS, f"PRAGMA synchronous={synchronous or 'FULL'}")
     options = {
         "timeout": env.number("PLAYHEAD_WRITE_SECONDS", default=20, maximum=3600),

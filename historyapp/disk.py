@@ -10,7 +10,7 @@ from historyapp.models.fields import on_sqlite
 
 
 def data_folder() -> Path:
-    """The folder of the SQLite file; with PostgreSQL the data folder of this server."""
+    """The folder of the SQLite file; with PostgreSQL, the data folder of this server."""
     if on_sqlite():
         return Path(connection.settings_dict["NAME"]).parent
     return Path(settings.PLAYHEAD_HOME)

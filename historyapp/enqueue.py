@@ -27,26 +27,26 @@ from historyapp.wire.problems import StorageFailed
 log = logging.getLogger(__name__)
 
 WORKERS_PER_RUN = 4
-"""Workers that are woken for one run."""
-ASK_SECONDS = 10.0
+"""The number of workers that are woken for one run."""
+REQUEST_SECONDS = 10.0
 """This process requests the same index of a session at most once in this many seconds."""
 READ_WAIT_SECONDS = 0.2
 """A read waits at most this many seconds for other writers before it indexes names."""
 TURN_SECONDS = 0.5
-"""A thread waits at most this many seconds for another one that sends to Redis."""
+"""A thread waits at most this many seconds for another thread that sends to Redis."""
 RETRY_SECONDS = 5.0
-"""Seconds without messages after Redis has taken longer than that."""
+"""Nothing is sent for this many seconds after Redis took longer than ``TURN_SECONDS``."""
 
-_asked: dict[tuple[str, UUID], float] = {}
+_requested_at: dict[tuple[str, UUID], float] = {}
 """When this process last requested an index of a session, by the monotonic clock."""
 _lock = threading.Lock()
 
 
 class _Redis:
-    """The state of this process's messages to Redis."""
+    """How this process sends messages to Redis."""
 
     turn = threading.Lock()
-    """Held by the thread that sends."""
+    """Held by the thread that is sending."""
     next_attempt = 0.0
     """Until this time of the monotonic clock nothing is sent."""
 
@@ -67,22 +67,22 @@ def index_imports(reports: Iterable[FileReport]) -> None:
     Sessions without enough entries for a block are left out. Searching them is as fast without an index.
     """
     sessions = [session for report in reports for session in report.sessions if session.changed]
-    request_text_index([one.id for one in sessions if one.counts.entries >= BLOCK_ENTRIES])
+    request_text_index([session.id for session in sessions if session.counts.entries >= BLOCK_ENTRIES])
 
 
-def not_requested(index_kind: str, sessions: Iterable[UUID], seconds: float = ASK_SECONDS) -> list[UUID]:
-    """The sessions whose index this process has not requested within the last ``seconds``. Records the
-    request."""
+def not_requested(index_kind: str, sessions: Iterable[UUID], seconds: float = REQUEST_SECONDS) -> list[UUID]:
+    """The sessions whose index this process has not requested within the last ``seconds``. They now count as
+    requested."""
     now = time.monotonic()
     with _lock:
         for old in [
             key
-            for key, requested_at in _asked.items()
+            for key, requested_at in _requested_at.items()
             if key[0] == index_kind and now - requested_at >= seconds
         ]:
-            del _asked[old]
-        ids = [id for id in sessions if (index_kind, id) not in _asked]
-        _asked.update({(index_kind, id): now for id in ids})
+            del _requested_at[old]
+        ids = [id for id in sessions if (index_kind, id) not in _requested_at]
+        _requested_at.update({(index_kind, id): now for id in ids})
     return ids
 
 
@@ -91,7 +91,7 @@ def send(task: str, ids: Iterable[UUID], consequence: str) -> None:
 
     Args:
         task: the task's name.
-        consequence: the consequence if the messages cannot be sent, for the log.
+        consequence: what happens if the messages cannot be sent, for the log.
     """
     arguments = [str(id) for id in ids]
     if not arguments:
@@ -100,7 +100,7 @@ def send(task: str, ids: Iterable[UUID], consequence: str) -> None:
         if settings.REDIS_URL:
             _send_to_redis(task, arguments)
         else:
-            put(QUEUE, *[task_message(task, one, QUEUE) for one in arguments])
+            put(QUEUE, *[task_message(task, argument, QUEUE) for argument in arguments])
     except (OSError, Error, StorageFailed) as error:
         log.warning("The broker cannot be reached; %s: %s", consequence, error)
 
@@ -109,7 +109,7 @@ def _send_to_redis(task: str, arguments: Iterable[str]) -> None:
     """Sends a message for each argument.
 
     Raises:
-        OSError: when Redis does not answer.
+        OSError: when Redis does not respond.
     """
     from kombu.exceptions import OperationalError
 
@@ -117,23 +117,23 @@ def _send_to_redis(task: str, arguments: Iterable[str]) -> None:
 
     try:
         with _redis_turn():
-            for one in arguments:
-                app.send_task(task, (one,))
+            for argument in arguments:
+                app.send_task(task, (argument,))
     except OperationalError as error:
         raise OSError(*error.args) from error
 
 
 @contextmanager
 def _redis_turn() -> Iterator[None]:
-    """Lets one thread at a time send to Redis, and none for a while after Redis has not answered in time.
+    """Lets one thread at a time send to Redis, and no thread for a while after Redis has responded too late.
 
-    Otherwise a Redis that hangs would hold every thread for requests that write, each for five seconds.
+    Otherwise a Redis that hangs would block every thread for requests that write, each for five seconds.
 
     Raises:
-        TimeoutError: when Redis has just not answered, or another thread still waits for it.
+        TimeoutError: when Redis has just responded too late, or another thread is still waiting for it.
     """
     if time.monotonic() < _Redis.next_attempt or not _Redis.turn.acquire(timeout=TURN_SECONDS):
-        raise TimeoutError("Redis does not answer.")
+        raise TimeoutError("Redis does not respond.")
     started = time.monotonic()
     try:
         yield
@@ -145,7 +145,7 @@ def _redis_turn() -> Iterator[None]:
 
 
 def index_names_of(history: History) -> bool:
-    """Indexes the names that can be indexed at once, and requests the rest from workers.
+    """Indexes the names that can be indexed at once, and requests the remaining names from workers.
 
     Returns whether the index is complete. If the index cannot be stored, the reader continues without it.
     """
@@ -161,9 +161,8 @@ def index_names_of(history: History) -> bool:
 
 
 def name_index_state(history: History) -> str:
-    """Indexes names like :func:`index_names_of`. Returns a text that changes whenever more names are indexed.
-
-    It also changes with the version of the rules.
+    """Indexes names like :func:`index_names_of`. Returns a text that changes when more names are indexed, and
+    with the version of the rules.
     """
     return (
         f"complete {NAMES_VERSION}" if index_names_of(history) else f"up to {indexed_up_to(history.lineage)}"

@@ -1,4 +1,4 @@
-"""Settings from environment variables: typed, with one-sentence errors that name the variable."""
+"""Typed settings from environment variables. Errors are one sentence and name the variable."""
 
 import os
 import re
@@ -103,7 +103,7 @@ def rates(name: str) -> dict[str, str]:
 
 
 def file(name: str) -> Path | None:
-    """A file that can be read, or None."""
+    """The path of a readable file, or None."""
     value = text(name)
     if not value:
         return None
@@ -142,11 +142,13 @@ def is_origin(value: str) -> bool:
     """Whether a text is ``http`` or ``https``, a host that a request can name, and at most a port."""
     try:
         parts = urlsplit(value)
-        complete = parts.scheme in {"http", "https"} and parts.port != 0
+        is_complete = parts.scheme in {"http", "https"} and parts.port != 0
     except ValueError:
         return False
     return (
-        complete and split_domain_port(parts.netloc)[0] != "" and value == f"{parts.scheme}://{parts.netloc}"
+        is_complete
+        and split_domain_port(parts.netloc)[0] != ""
+        and value == f"{parts.scheme}://{parts.netloc}"
     )
 
 

@@ -15,7 +15,7 @@ from historyapp.models.changes import Cursor, ReadChange, changes_since, newest_
 
 MEDIA_TYPE = "text/event-stream"
 RETRY_MILLISECONDS = 1000
-"""Milliseconds after which clients connect again."""
+"""Milliseconds after which clients reconnect."""
 
 
 class Reader(NamedTuple):
@@ -39,9 +39,9 @@ class Subscription(NamedTuple):
 
 
 class EventStream(HttpResponse):
-    """The events after a cursor. ``historyapp.front`` keeps the response open and sends later ones.
+    """The events after a cursor. ``historyapp.front`` keeps the response open and sends later events.
 
-    Another server ends the response here. Its clients connect again a second later, with their cursor.
+    Other servers end the response here, and their clients reconnect a second later, with their cursor.
     """
 
     def __init__(self, subscription: Subscription) -> None:
@@ -54,10 +54,10 @@ class EventStream(HttpResponse):
 
 
 def first_cursor(project: UUID, after: str | None) -> Cursor:
-    """The cursor at which a stream begins: the given one, or the current one.
+    """The cursor at which a stream begins: ``after``, or the newest cursor of the project.
 
     Raises:
-        Invalid: when the text is not a cursor.
+        Invalid: when ``after`` is not a cursor.
     """
     return Cursor.parse(after) if after else newest_cursor(project)
 

@@ -36,8 +36,8 @@ def readyz(request: HttpRequest) -> JsonResponse:
     parts = {"database": database, "broker": broker, "worker": worker, "disk": _disk(), "lag": _lag(database)}
     if database != "ok":
         return JsonResponse({"status": "unavailable", "parts": parts}, status=503)
-    whole = all(state == "ok" for state in parts.values())
-    return JsonResponse({"status": "ok" if whole else "degraded", "parts": parts})
+    all_ok = all(state == "ok" for state in parts.values())
+    return JsonResponse({"status": "ok" if all_ok else "degraded", "parts": parts})
 
 
 def _database() -> str:
@@ -47,7 +47,7 @@ def _database() -> str:
             cursor.fetchone()
     except (DatabaseError, InterfaceError, UnicodeDecodeError) as error:
         # Only logged: the driver's message can contain the host and the user name.
-        log.error("The database does not answer: %s", error)
+        log.error("The database does not respond: %s", error)
         fault = note(error)
         return fault.code if fault else "unavailable"
     fault = current()
@@ -95,6 +95,6 @@ def _redis() -> str:
         with open_redis() as redis:
             redis.ping()
     except (RedisError, OSError) as error:
-        log.error("The broker does not answer: %s", type(error).__name__)
+        log.error("The broker does not respond: %s", type(error).__name__)
         return "unavailable"
     return "ok"

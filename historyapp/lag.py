@@ -25,7 +25,7 @@ def open_redis() -> "Redis":
 
 
 def waiting_messages() -> int | None:
-    """Messages that no worker has taken; None if Redis does not answer."""
+    """The number of messages that no worker has taken; None if Redis does not respond."""
     if not settings.REDIS_URL:
         return QueuedMessage.objects.waiting(QUEUE).count()
     from redis import RedisError
@@ -34,7 +34,7 @@ def waiting_messages() -> int | None:
         with open_redis() as redis:
             return cast(int, redis.llen(QUEUE))
     except (RedisError, OSError) as error:
-        log.error("The broker does not answer: %s", type(error).__name__)
+        log.error("The broker does not respond: %s", type(error).__name__)
         return None
 
 
@@ -45,7 +45,7 @@ def oldest_message_age() -> float:
 
 
 def oldest_queued_run_age() -> float:
-    """Seconds since the request of the oldest run that no worker has begun; 0 if there is none."""
+    """Seconds since the oldest run that no worker has started was requested; 0 if there is no such run."""
     queued = CompressionRun.objects.active().filter(state=CompressionRun.State.QUEUED).order_by("id")
     oldest = queued.values_list("created_at", flat=True).first()
     return max(0.0, (timezone.now() - oldest).total_seconds()) if oldest else 0.0

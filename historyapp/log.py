@@ -20,15 +20,15 @@ request_id: ContextVar[str] = ContextVar("request_id", default="")
 
 
 def new_request_id(requested: str = "") -> str:
-    """The client's id if it is 8 to 64 letters, digits, dots and hyphens, otherwise a new one."""
+    """The client's id if it is 8 to 64 letters, digits, dots and hyphens, otherwise a new id."""
     return requested if _REQUEST_ID.fullmatch(requested) else secrets.token_hex(8)
 
 
 class OneLine(logging.Formatter):
     """``time LEVEL logger: message``, and the type and innermost frames of an exception.
 
-    Messages of exceptions are left out, because they can quote the request (a validation error repeats its
-    input). So are all lines of a message after the first. Control characters are escaped.
+    Messages of exceptions are left out, because they can quote the request: a validation error repeats its
+    input. For the same reason, only the first line of a message is logged. Control characters are escaped.
     """
 
     def __init__(self) -> None:
@@ -45,9 +45,8 @@ class OneLine(logging.Formatter):
 
 
 class JsonLine(logging.Formatter):
-    """The same as a JSON object: ``time``, ``level``, ``logger``, ``message``, ``request_id``, ``exception``.
-
-    The lines of requests have further fields.
+    """Like :class:`OneLine`, as a JSON object: ``time``, ``level``, ``logger``, ``message``, ``request_id``,
+    ``exception``. The lines of requests have more fields.
     """
 
     def __init__(self) -> None:
@@ -68,7 +67,7 @@ class JsonLine(logging.Formatter):
 
 
 def first_line(record: logging.LogRecord) -> str:
-    """The first line of the message: the others can quote a request."""
+    """The first line of the message. Other lines can quote a request."""
     return record.getMessage().partition("\n")[0]
 
 
@@ -76,9 +75,9 @@ def exception_of(record: logging.LogRecord) -> tuple[str, str] | None:
     """The type and place of a record's exception, or None."""
     if record.exc_info and record.exc_info[0]:
         return record.exc_info[0].__name__, _places("".join(traceback.format_tb(record.exc_info[2])))
-    rest = record.getMessage().partition("\n")[2]
-    if rest.startswith("Traceback"):  # granian includes the traceback in its message
-        return rest.rstrip().rpartition("\n")[2].partition(":")[0], _places(rest)
+    other_lines = record.getMessage().partition("\n")[2]
+    if other_lines.startswith("Traceback"):  # granian includes the traceback in its message
+        return other_lines.rstrip().rpartition("\n")[2].partition(":")[0], _places(other_lines)
     return None
 
 

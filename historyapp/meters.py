@@ -8,7 +8,7 @@ from functools import cache
 from django.http import HttpRequest
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, disable_created_metrics
 
-disable_created_metrics()  # type: ignore[no-untyped-call]  # else one more series for each
+disable_created_metrics()  # type: ignore[no-untyped-call]  # otherwise each counter has a second series
 registry = CollectorRegistry()
 ProcessCollector("playhead", registry=registry)
 
@@ -26,7 +26,7 @@ _requests = Counter(
 )
 _latency = Histogram(
     "playhead_http_request_seconds",
-    "Seconds until the response was ready; for streams, until it began.",
+    "Seconds until the response was ready; for streams, until it started.",
     ("method", "route"),
     buckets=SECONDS,
     registry=registry,
@@ -46,7 +46,7 @@ def known_method(method: str | None) -> str:
 
 
 def count_request(method: str | None, route: str, status: int, seconds: float) -> None:
-    """Counts an answered request. There must be few values of ``route``, because each is a time series."""
+    """Counts a request with a response. ``route`` must have few values, because each is a time series."""
     requests, latency = _series(known_method(method), route, status)
     requests.inc()
     latency.observe(seconds)

@@ -1,7 +1,7 @@
 """``GET /metrics`` in the text format of Prometheus.
 
-The counters of this process are in ``historyapp.meters``. The rest is read at each request. The cost of these
-queries grows with the queue and the active runs, but not with the log.
+The counters of this process are in ``historyapp.meters``. Other figures are read from the database at each
+request. The cost of these queries grows with the queue and the active runs, but not with the log.
 """
 
 import hmac
@@ -41,9 +41,9 @@ def metrics(request: HttpRequest) -> HttpResponse:
         response["WWW-Authenticate"] = 'Bearer realm="playhead metrics"'
         response["Content-Type"] = "text/plain; charset=utf-8"
         return response
-    shared = CollectorRegistry()
-    shared.register(SharedFigures())
-    text = generate_latest(meters.registry) + generate_latest(shared)
+    shared_registry = CollectorRegistry()
+    shared_registry.register(SharedFigures())
+    text = generate_latest(meters.registry) + generate_latest(shared_registry)
     return HttpResponse(text, content_type=CONTENT_TYPE_PLAIN_0_0_4, headers={"Cache-Control": "no-store"})
 
 
@@ -61,7 +61,7 @@ class SharedFigures(Collector):
         except (DatabaseError, InterfaceError) as error:
             log.error("The metrics cannot be read from the database: %s", type(error).__name__)
             families = []
-        yield _gauge("database_up", "Whether the database answers: 1 or 0.", int(bool(families)))
+        yield _gauge("database_up", "Whether the database responds: 1 or 0.", int(bool(families)))
         yield from families
 
 
@@ -83,11 +83,11 @@ def _database_size() -> Iterator[Metric]:
 
 def _work() -> Iterator[Metric]:
     messages = waiting_messages()
-    if messages is not None:  # None while Redis does not answer
+    if messages is not None:  # None while Redis does not respond
         yield _gauge("queue_messages", "Messages that wait for a worker.", messages)
     ages = (
         ("queue_oldest_seconds", "Age of the oldest message in the database's queue.", oldest_message_age()),
-        ("compression_lag_seconds", "Age of the oldest run that no worker began.", oldest_queued_run_age()),
+        ("compression_lag_seconds", "Age of the oldest run that has no worker.", oldest_queued_run_age()),
     )
     for name, help, age in ages:
         yield _gauge(name, help, age)

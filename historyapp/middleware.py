@@ -33,8 +33,7 @@ class RequestMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         started = time.perf_counter()
-        # It stays set after the response has begun, because a stream's errors are logged later in the same
-        # thread.
+        # The id stays set after this call, because a stream's errors are logged later in the same thread.
         id = new_request_id(request.META.get("HTTP_X_REQUEST_ID", ""))
         request_id.set(id)
         method = meters.known_method(request.method)
@@ -52,7 +51,7 @@ class RequestMiddleware:
 
 
 def log_request(request: HttpRequest, response: HttpResponseBase, seconds: float) -> None:
-    """Logs an answered request by its route and ids. Addresses and queries can hold tokens."""
+    """Logs a request by its route and ids, not by its address, because addresses can contain tokens."""
     match, key = request.resolver_match, getattr(request, "auth", None)
     method, route = meters.known_method(request.method), meters.route_of(request)
     milliseconds = round(seconds * 1000, 1)
@@ -84,11 +83,11 @@ class ApiMiddleware:
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
-        def checked(request: HttpRequest) -> HttpResponseBase:
+        def check_host(request: HttpRequest) -> HttpResponseBase:
             request.get_host()  # raises DisallowedHost
             return get_response(request)
 
-        self.get_response: Callable[..., HttpResponseBase] = convert_exception_to_response(checked)  # type: ignore[assignment]
+        self.get_response: Callable[..., HttpResponseBase] = convert_exception_to_response(check_host)  # type: ignore[assignment]
         self._headers = {
             "X-Content-Type-Options": "nosniff",
             "Referrer-Policy": settings.SECURE_REFERRER_POLICY,
@@ -106,7 +105,7 @@ class ApiMiddleware:
 
 
 class HeadMiddleware:
-    """Answers HEAD like GET, without the body. ``Content-Length`` is that of GET, if known."""
+    """Handles HEAD like GET, without the body. ``Content-Length`` is that of GET, if known."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response

@@ -41,8 +41,9 @@ def handle_signals_at_once() -> None:
     """Runs signal handlers in a thread as well as in the main thread. Call it in the main thread.
 
     Handlers may run twice, and must not raise.
-    The kernel delivers a signal to any thread. Python runs the handler in the main thread when that wakes up,
-    and granian's main thread sleeps until a handler has run, so the handler would never run.
+
+    The kernel delivers a signal to any thread. Python runs the handler in the main thread when that thread
+    wakes up. granian's main thread sleeps until a handler has run, so the handler would never run.
     """
     receiver, sender = socket.socketpair()
     sender.setblocking(False)

@@ -1,16 +1,16 @@
-"""How values are stored in Redis, and how long its answers are awaited.
+"""The format of values in Redis, and the time limits for its responses.
 
-Redis is often less protected than the database. So nothing in it is trusted: no code, no pickled object.
+Redis is often less protected than the database, so its values are not trusted: nothing is unpickled.
 """
 
 from typing import Any
 
-ANSWER_SECONDS = 2
-"""The time limit for each response of Redis, in seconds. Without it, a Redis that hangs would hold threads
-for ever."""
+RESPONSE_SECONDS = 2
+"""The time limit for each response of Redis, in seconds. Without it, a Redis that hangs would block threads
+forever."""
 TIME_LIMITS: dict[str, Any] = {
-    "socket_connect_timeout": ANSWER_SECONDS,
-    "socket_timeout": ANSWER_SECONDS,
+    "socket_connect_timeout": RESPONSE_SECONDS,
+    "socket_timeout": RESPONSE_SECONDS,
 }
 
 

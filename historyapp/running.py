@@ -1,4 +1,4 @@
-"""The running servers of a data folder. Each has a small file there, which is locked while the server runs.
+"""The running servers of a data folder. Each has a small file in it, which is locked while the server runs.
 
 The kernel releases the lock when the process ends, even if it is killed. A process id would not be enough: it
 is reused, and means nothing in another container that shares the folder.
@@ -20,7 +20,7 @@ _FILES = "server-*.json"
 def announced(folder: Path, address: str) -> Iterator[None]:
     """Publishes the server's address for other commands on this machine while the block runs.
 
-    If the file cannot be written, the server runs without it.
+    If the file cannot be written, the server runs anyway.
     """
     try:
         path, descriptor = _write(folder, address)
@@ -82,7 +82,7 @@ def _write(folder: Path, address: str) -> tuple[Path, int]:
     try:
         os.write(descriptor, json.dumps({"address": address, "pid": os.getpid()}).encode())
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        Path(draft).rename(path)  # renamed once it is locked: nobody sees it unlocked
+        Path(draft).rename(path)  # after it is locked, so that no process sees it unlocked
     except OSError:
         os.close(descriptor)
         Path(draft).unlink(missing_ok=True)

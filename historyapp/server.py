@@ -28,19 +28,22 @@ STOP_SECONDS = 10
 CONNECTIONS = 8000
 """The maximum number of open connections. If the system allows fewer open files, half of that number."""
 
-EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  (what people may ask for, not a default)
+EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  (only if the user chooses it)
 """Addresses that mean "every interface", and the addresses at which this machine reaches the server."""
 
 
 class CannotListen(Exception):
-    """The address is in use or is not this machine's; the message says which in one sentence."""
+    """The address is in use, or does not belong to this machine. The message gives the reason."""
 
 
 def claim(host: str, port: int) -> tuple[str, int]:
-    """The IP address and port to listen on: ``port`` itself, or any free one for 0.
+    """Checks that the server can listen, and returns the IP address and the port; for port 0, any free port.
 
     granian shares its port (SO_REUSEPORT): a second server would start without an error and receive half of
-    the first one's requests. A plain bind fails instead.
+    the first server's requests. A plain bind fails instead.
+
+    Raises:
+        CannotListen: when the bind fails.
     """
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -74,11 +77,11 @@ def serve(
     """Serves until Ctrl-C, SIGTERM or SIGHUP.
 
     Args:
-        threads: the threads for requests that read, and for requests that write the same number.
+        threads: the number of threads for requests that read, and the same number for requests that write.
         head_seconds: the time limit for receiving the head of a request, including the wait since the
             previous request.
-        on_ready: runs in a thread once the server responds.
-        on_load: runs in the web process once Django is loaded.
+        on_ready: runs in a thread when the server responds.
+        on_load: runs in the web process after Django is loaded.
 
     Raises:
         SystemExit: when the web process ended without a signal.
@@ -122,12 +125,12 @@ def _load_application(parent: int, threads: int, on_load: Callable[[], None], ta
     """Runs in the web process: makes it end with its parent, then loads Django."""
     end_with_parent(parent)
     os.setpgid(0, 0)  # Ctrl-C goes only to the parent, which then stops this process
-    # This handler is used until granian sets its own. A SIGTERM within milliseconds of the fork is lost; then
-    # the process is killed when its time to stop is over.
+    # This handler is used until granian sets its own. A SIGTERM within milliseconds of the fork is lost; the
+    # process is then killed when its time to stop is over.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     handle_signals_at_once()
 
-    gc.disable()  # modules stay loaded, and collecting them as garbage would take a sixth of the start
+    gc.disable()  # modules stay loaded, so the collector would only add a sixth to the start time
     from historyapp.asgi import make_front
 
     front = make_front(threads)
@@ -140,7 +143,7 @@ def _announce(server: Any, ip: str, port: int, on_ready: Callable[[Running], Non
     def running() -> bool:
         return not (server.interrupt_signal or server.interrupt_children)
 
-    # The web process is a fork: a lock that this thread holds at the fork would stay locked there for ever.
+    # The web process is a fork: a lock that this thread holds at the fork would stay locked there forever.
     while running() and not any(worker.is_alive() for worker in server.wrks):
         time.sleep(0.02)
     while running() and not _responds(ip, port):

@@ -1,4 +1,4 @@
-"""Django's settings. An operator sets environment variables, which docs/settings.md lists."""
+"""Django's settings. Operators set environment variables, which docs/settings.md lists."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from historyapp.secret import secret_key
 
 PACKAGE = Path(__file__).resolve().parent
 CHECKOUT = PACKAGE.parent if (PACKAGE.parent / "pyproject.toml").is_file() else None
-"""The repository, if run from it. In the installed wheel templates and static files are in ``dashboard``."""
+"""The repository, or None in the installed wheel, where templates and static files are in ``dashboard``."""
 
 env.read_secrets()
 PLAYHEAD_HOME = Path(env.text("PLAYHEAD_HOME", ".playhead")).expanduser().resolve()
@@ -74,7 +74,7 @@ if PLAYHEAD_BASE_URL:
 DATABASES = {"default": database(PLAYHEAD_HOME)}
 PLAYHEAD_WRITE_SECONDS = env.number("PLAYHEAD_WRITE_SECONDS", default=20, maximum=3600)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-# Workers share this: until when a provider asked to wait.
+# The cache stores until when providers asked to wait. Workers share it.
 CACHES: dict[str, dict[str, Any]] = {
     "default": {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
@@ -96,7 +96,7 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "csp",
     "django_htmx",
-    "historyapp",  # before Ninja, which it imports with less
+    "historyapp",  # before Ninja, which it imports without Django's tools for tests
     "ninja",
     "dashboard",
 ]
@@ -116,7 +116,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "dashboard.errors.ErrorPages",
 ]
-# Agents' requests bring a key and no cookies, and get JSON: see historyapp/wsgi.py.
+# Agents' requests have a key and no cookies, and the responses are JSON: see historyapp/wsgi.py.
 API_MIDDLEWARE = [
     "historyapp.middleware.RequestMiddleware",
     "historyapp.middleware.HeadMiddleware",

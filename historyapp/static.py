@@ -1,4 +1,4 @@
-"""Serves static files from their packages. Names that contain a hash are cached for ever.
+"""Serves static files from their packages. Names that contain a hash are cached forever.
 
 Django's own hashed names need ``collectstatic`` and a writable folder. This works in a checkout, an installed
 wheel and a read-only container, and takes a few milliseconds at start.
@@ -16,7 +16,7 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 
 
 def hashed(name: str, path: str | Path) -> str:
-    """``css/app.css`` → ``css/app.1f3a5b7c9d0e.css``, after the bytes of the file at ``path``."""
+    """``css/app.css`` → ``css/app.1f3a5b7c9d0e.css``, with a hash of the file at ``path``."""
     digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()[:12]
     stem, dot, suffix = name.rpartition(".")
     return f"{stem}.{digest}{dot}{suffix}" if dot and stem else f"{name}.{digest}"
@@ -38,7 +38,7 @@ def _hashed_once(name: str) -> str:
 
 
 class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]
-    """Serves each file under its own name, for a minute, and under its hashed name, for ever."""
+    """Serves each file under its own name, cached for a minute, and under its hashed name, cached forever."""
 
     def add_file_to_dictionary(self, url: str, path: str, stat_cache: Any = None) -> None:
         super().add_file_to_dictionary(url, path, stat_cache=stat_cache)

@@ -1,7 +1,7 @@
 """The parent process of ``playhead up``: it starts the web process, and a worker when there is work.
 
-It does not import Django and so needs a quarter of the memory. ``playhead up`` prepares the database and then
-becomes this program by exec: same process id, same terminal, fresh memory.
+It does not import Django, so it needs a quarter of the memory. ``playhead up`` prepares the database and then
+becomes this program by exec, with the same process id and terminal but fresh memory.
 """
 
 import json
@@ -23,12 +23,13 @@ from historyapp.running import announced
 from historyapp.server import Running, serve
 
 STOP_SECONDS = 12
-"""The time limit for a worker to end: two seconds more than its runs get."""
+"""Seconds for a worker to end: two seconds more than its tasks get."""
 MALLOC = {"MALLOC_ARENA_MAX": "2", "MALLOC_MMAP_THRESHOLD_": str(1 << 20)}
-"""Settings of glibc: two heaps in each process, and mappings of their own for a megabyte and more.
+"""Settings of glibc: two heaps in each process, and a separate mapping for each block of a megabyte or more.
 
-By default each thread gets a heap and the limit grows, so the tokenizer's tables are loaded into heaps,
-between what stays, and their memory cannot be given back. With one heap, threads would wait for each other.
+By default, each thread gets a heap and the limit of the blocks grows. The tokenizer's tables are then loaded
+into heaps, between other blocks, and their memory cannot be released. With a single heap, threads would wait
+for each other.
 """
 RESTART_SECONDS = 5
 """Seconds to wait before starting a failed worker again."""
@@ -55,20 +56,22 @@ class ServerPlan:
 
 
 def become_supervisor(plan: ServerPlan) -> None:
-    """Replaces this process by the supervisor. The plan contains a key, so it is sent through a pipe:
-    arguments are public. glibc reads its settings at the start of a program, so they are set here.
+    """Replaces this process with the supervisor.
+
+    The plan contains a key, so it is sent through a pipe: arguments are public. glibc reads its settings at
+    the start of a program, so they are set here.
     """
     os.environ.update(MALLOC | os.environ)
-    read, write = os.pipe()
-    with os.fdopen(write, "wb") as pipe:
+    read_end, write_end = os.pipe()
+    with os.fdopen(write_end, "wb") as pipe:
         pipe.write(json.dumps(asdict(plan)).encode())
-    os.set_inheritable(read, True)
+    os.set_inheritable(read_end, True)
     sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, "-m", "historyapp.supervisor", str(read)])  # noqa: S606
+    os.execv(sys.executable, [sys.executable, "-m", "historyapp.supervisor", str(read_end)])  # noqa: S606
 
 
 class WorkerProcess:
-    """A worker process that is started when there is work. It ends when it has been idle."""
+    """A worker process that is started when there is work. It ends after it has been idle for a while."""
 
     def __init__(self, worker_id: str) -> None:
         options = ["--on-demand", worker_id, "--parent", str(os.getpid())]
@@ -79,7 +82,11 @@ class WorkerProcess:
         self._stopped = False
 
     def start_on_request(self, requests: int) -> None:
-        """Starts the worker for every message in the pipe ``requests``, unless it is running."""
+        """Starts the worker for each message in a pipe, unless it is running.
+
+        Args:
+            requests: the pipe's read end.
+        """
         while os.read(requests, 4096):
             self.ensure()
 
@@ -111,15 +118,15 @@ class WorkerProcess:
 
 
 def supervise(plan: ServerPlan) -> None:
-    """Serves until a signal ends it.
+    """Serves until a signal arrives.
 
     Raises:
         SystemExit: when the web process ended without a signal.
     """
     worker = WorkerProcess(plan.worker_id)
-    requests, ask = os.pipe()
-    os.set_blocking(ask, False)
-    threading.Thread(target=worker.start_on_request, args=(requests,), daemon=True).start()
+    read_end, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    threading.Thread(target=worker.start_on_request, args=(read_end,), daemon=True).start()
     try:
         with announced(Path(plan.home), plan.address):
             serve(
@@ -129,38 +136,42 @@ def supervise(plan: ServerPlan) -> None:
                 head_seconds=plan.head_seconds,
                 logging=plan.logging,
                 on_ready=partial(_welcome, plan),
-                on_load=partial(_watch_for_work, ask, plan.worker_id),
+                on_load=partial(_watch_for_work, write_end, plan.worker_id),
             )
     finally:
         worker.stop()
         if plan.sqlite:
-            # Merges SQLite's other files into the main one, which users may copy while the server is stopped.
+            # Merge SQLite's other files into the main file, which users may copy while the server is stopped.
             with closing(sqlite3.connect(plan.sqlite)) as connection:
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def _watch_for_work(ask: int, worker_id: str) -> None:
-    """Runs in the web process: looking for work needs Django."""
+def _watch_for_work(requests: int, worker_id: str) -> None:
+    """Runs in the web process, because looking for work needs Django.
+
+    Args:
+        requests: the write end of the pipe through which a worker is requested.
+    """
     from historyapp.clock import watch_for_work
     from historyapp.services.faults import watch_database
 
     def request_worker() -> None:
         with suppress(BlockingIOError):  # enough requests are waiting
-            os.write(ask, b".")
+            os.write(requests, b".")
 
     threading.Thread(target=watch_database, daemon=True).start()
     threading.Thread(target=watch_for_work, args=(request_worker, worker_id), daemon=True).start()
 
 
 def _welcome(plan: ServerPlan, running: Running) -> None:
-    problem = _record_demo(plan, running) if plan.demo_key else ""
+    error = _record_demo(plan, running) if plan.demo_key else ""
     if running():
-        print("\n".join([*filter(None, [problem]), *plan.welcome]), flush=True)  # noqa: T201 the user reads it
+        print("\n".join([*filter(None, [error]), *plan.welcome]), flush=True)  # noqa: T201 the user reads it
         unmap_code()
 
 
 def _record_demo(plan: ServerPlan, running: Running) -> str:
-    """Records the demo on this server. Returns its error, which does not stop the server."""
+    """Records the demo on this server. Returns an error, which does not stop the server, or an empty text."""
     text = "Loading the demo: a small agent works in a temporary folder and records what it does."
     print(text, flush=True)  # noqa: T201 the user reads it
     demo = subprocess.Popen(  # noqa: S603

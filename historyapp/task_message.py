@@ -1,7 +1,7 @@
-"""A message for the queue in the database, as Celery writes it.
+"""Messages for the queue in the database, in Celery's format.
 
-Without Redis, the web process sends only such messages, so it need not load Celery, which takes 8 MB.
-Celery's documentation defines their form ("Message Protocol", version 2); the envelope is kombu's.
+Without Redis, the web process sends only these messages, so it need not load Celery, which takes 8 MB.
+Celery's documentation defines the format ("Message Protocol", version 2); the envelope is kombu's.
 """
 
 import base64

@@ -1,6 +1,6 @@
 """The Celery tasks. A task takes an id and calls one service.
 
-A task may run twice or never without harm: the work is stored in the database, and the sweep wakes workers
+It does no harm if a task runs twice or never: the work is stored in the database, and the sweep wakes workers
 for unfinished work.
 """
 
@@ -48,13 +48,13 @@ from historyapp.wire.problems import StorageFailed
 log = logging.getLogger(__name__)
 
 stopping = threading.Event()
-"""Set when this process's worker must end. Then tasks begin no further work."""
+"""Set when this process's worker must end. Tasks then start no more work."""
 MAX_FORWARDS, FORWARD_SECONDS = 20, 0.1
-"""How often a message is put back into the queue for another worker, and after how many seconds."""
+"""How often a message is put back into the queue for another worker, and each time after how many seconds."""
 TURN_SECONDS = 20.0
-"""Seconds after which a task yields to waiting runs: otherwise a long run would delay all others."""
+"""Seconds after which a task yields to waiting runs. Otherwise a long run would delay all other runs."""
 WEBHOOK_SECONDS = 0.9
-"""The same for a webhook, which is retried about every second."""
+"""This process requests the same webhook at most once in this many seconds; it checks them every second."""
 SENDERS = ThreadPoolExecutor(16, thread_name_prefix="webhooks")
 """The maximum number of webhooks that one process works on at the same time."""
 EVALUATION_SECONDS = 5.0
@@ -75,7 +75,7 @@ _lock = threading.Lock()
 def compress(run: str, forwards: int = 0) -> None:
     """Works on a run until it has ended. If other runs wait, it takes turns with them.
 
-    One process runs one task of a run at a time. It forwards further messages for the run to other workers.
+    One process runs one task of a run at a time. It forwards other messages for the run to other workers.
     """
     id = UUID(run)
     with _lock:
@@ -120,8 +120,8 @@ def evaluate(evaluation: str) -> None:
         if not is_first:
             return
         end = time.thread_time() + EVALUATION_SECONDS
-        is_left = process_evaluation(id, lambda: stopping.is_set() or time.thread_time() >= end)
-    if is_left and not stopping.is_set():
+        has_more = process_evaluation(id, lambda: stopping.is_set() or time.thread_time() >= end)
+    if has_more and not stopping.is_set():
         wake_evaluation(id)
 
 
@@ -163,7 +163,7 @@ def wake_webhooks() -> None:
 
 @app.task(name="index_text")
 def index_text(session: str) -> None:
-    """Makes the missing text blocks of a session, so that searching it is fast."""
+    """Creates the missing text blocks of a session, so that searching it is fast."""
     make_text_blocks(UUID(session), stopping.is_set)
 
 
@@ -225,7 +225,7 @@ def count_figures() -> None:
                 count_ahead(session, _should_yield)
             except (DatabaseError, StorageFailed):
                 raise
-            except Exception:  # the other sessions must not wait for it
+            except Exception:  # continue with the other sessions
                 log.exception("The figures of session %s cannot be counted.", session)
 
 
@@ -234,10 +234,10 @@ def sweep() -> None:
 
     Deletes changes, deliveries, bulk actions and evaluations that are no longer kept.
     """
-    kept = timedelta(days=settings.PLAYHEAD_CHANGES_DAYS)
-    prune_changes(kept)
-    prune_deliveries(kept)
-    prune_bulk_actions(timezone.now() - kept)
+    retention = timedelta(days=settings.PLAYHEAD_CHANGES_DAYS)
+    prune_changes(retention)
+    prune_deliveries(retention)
+    prune_bulk_actions(timezone.now() - retention)
     prune_evaluations()
     for evaluation in Evaluation.objects.active().values_list("pk", flat=True):
         wake_evaluation(evaluation)
@@ -260,7 +260,7 @@ def is_busy() -> bool:
 
 
 def find_waiting_runs() -> None:
-    """Sets or clears ``runs_waiting``."""
+    """Sets ``runs_waiting`` if an active run has no worker, otherwise clears it."""
     if unclaimed_runs():
         runs_waiting.set()
     else:
@@ -268,9 +268,9 @@ def find_waiting_runs() -> None:
 
 
 def start_due_runs() -> None:
-    """Starts the runs that sessions' settings ask for.
+    """Starts the automatic runs that are due.
 
-    This is not a task: while all workers are busy, a message for each second and session would pile up.
+    This is not a task: while all workers are busy, a message for each second and session would accumulate.
     """
     for session in due_sessions():
         run = compress_if_due(session)

@@ -1,6 +1,6 @@
-"""Spans of our own requests and model calls, sent by OpenTelemetry.
+"""Spans of requests and model calls, sent by OpenTelemetry.
 
-They are made if ``OTEL_EXPORTER_OTLP_ENDPOINT`` is set and ``playhead[otel]`` is installed. Otherwise
+They are created if ``OTEL_EXPORTER_OTLP_ENDPOINT`` is set and ``playhead[otel]`` is installed. Otherwise
 OpenTelemetry is not imported. Spans contain routes, models and figures, but no text of agents.
 """
 
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 @cache
 def tracer() -> "Tracer | None":
-    """The tracer of this process, or None. It is made at the first span, because a fork would lose its
+    """The tracer of this process, or None. It is created at the first span, because a fork would lose its
     sending thread."""
     if not os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT", "").strip():
         return None
@@ -40,8 +40,8 @@ def tracer() -> "Tracer | None":
 @contextmanager
 def request_span(method: str, headers: Mapping[str, str]) -> "Iterator[Span | None]":
     """A span of a request, in the trace of the header ``traceparent``; None without a tracer."""
-    used = tracer()
-    if used is None:
+    current_tracer = tracer()
+    if current_tracer is None:
         yield None
         return
     from opentelemetry.trace import SpanKind
@@ -49,12 +49,12 @@ def request_span(method: str, headers: Mapping[str, str]) -> "Iterator[Span | No
 
     carrier = {"traceparent": headers.get("HTTP_TRACEPARENT", "")}
     context = TraceContextTextMapPropagator().extract(carrier)
-    with used.start_as_current_span(method, context=context, kind=SpanKind.SERVER) as span:
+    with current_tracer.start_as_current_span(method, context=context, kind=SpanKind.SERVER) as span:
         yield span
 
 
 def end_request(span: "Span", method: str, route: str, status: int, request_id: str) -> None:
-    """Sets the name and status of an answered request's span. A status of 500 and above is an error."""
+    """Sets the name and the status of a request's span. A status of 500 or above is an error."""
     span.update_name(f"{method} {route}")
     span.set_attributes({
         "http.request.method": method, "http.route": route, "http.response.status_code": status,
@@ -67,20 +67,20 @@ def end_request(span: "Span", method: str, route: str, status: int, request_id: 
 @contextmanager
 def model_call_span(model: str, provider: str) -> Iterator[None]:
     """A span of a model call, with its retries, until its response has been read or the call is cancelled."""
-    used = tracer()
-    if used is None:
+    current_tracer = tracer()
+    if current_tracer is None:
         yield
         return
     from opentelemetry.trace import SpanKind
 
     # The span is not made current, because the caller's thread does other work between two deltas.
-    span = used.start_span(f"chat {model}", kind=SpanKind.CLIENT)
+    span = current_tracer.start_span(f"chat {model}", kind=SpanKind.CLIENT)
     span.set_attributes({
         "gen_ai.operation.name": "chat", "gen_ai.request.model": model, "gen_ai.provider.name": provider,
     })  # fmt: skip
     try:
         yield
-    except BaseException as error:  # GeneratorExit too: the call was cancelled
+    except BaseException as error:  # including GeneratorExit, when the model call is cancelled
         span.set_attribute("error.type", type(error).__name__)
         raise
     finally:

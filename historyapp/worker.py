@@ -1,5 +1,5 @@
-"""Runs a Celery worker in this process, with threads for tasks and a clock that finds work without
-messages."""
+"""Runs a Celery worker in this process, with threads for tasks, and a clock that finds work that has no
+message."""
 
 import logging
 import os
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 TASKS_AT_ONCE = 4
 NICENESS = 10
-"""Agents and people have priority."""
+"""The worker's scheduling priority is lower than that of the web process, which serves agents and people."""
 STOP_SECONDS = 10
 """The time limit for running tasks when the worker must end, in seconds."""
 RESTART_SECONDS = 5
@@ -42,11 +42,11 @@ RESTART_SECONDS = 5
 
 
 FOLLOW_SECONDS = 0.5
-"""Processor time for the figures of projects each second."""
+"""Seconds of processor time for one update of projects' figures, each second."""
 
 
 def prepare() -> None:
-    """Loads in advance what the first run needs, in this process and in the writer process."""
+    """Loads the modules and the data that the first run needs, in this process and in the writer process."""
     import historyapp.services.compression.run  # noqa: F401
     from historyapp.services.compression.writers import WRITER
 
@@ -54,11 +54,9 @@ def prepare() -> None:
 
 
 def run_worker(worker_id: UUID | None = None, idle_seconds: float | None = None) -> None:
-    """Works until :func:`stop_worker` is called, or for ``idle_seconds`` without work."""
+    """Works until :func:`stop_worker` is called, or until there was no work for ``idle_seconds``."""
     os.nice(NICENESS)  # on Linux, it applies to this thread and the threads that it starts
-    os.environ.setdefault(
-        "CELERY_SKIP_CHECKS", "1"
-    )  # URL checks load the API and the pages, which no task needs
+    os.environ.setdefault("CELERY_SKIP_CHECKS", "1")  # URL checks load the API and the pages
     _remove_file_queue()
     announce_changes()
     look = _look(idle_seconds)
@@ -73,7 +71,7 @@ def run_worker(worker_id: UUID | None = None, idle_seconds: float | None = None)
             without_heartbeat=True,
             quiet=True,
         )
-        worker.start()  # returns when it was stopped and the running tasks have ended
+        worker.start()  # returns when the worker was stopped and the running tasks have ended
         if not stopping.is_set():
             log.error("The worker has stopped; it starts again in %s seconds.", RESTART_SECONDS)
             stopping.wait(RESTART_SECONDS)
@@ -93,7 +91,7 @@ def _remove_file_queue() -> None:
 
 
 def stop_worker() -> None:
-    """Stops the worker: it begins no further tasks and finishes the running ones."""
+    """Stops the worker: it starts no more tasks, and finishes the running tasks."""
     stopping.set()
     state.should_stop = 0  # type: ignore[assignment]  # an exit code; the stubs allow only None
 
@@ -111,7 +109,7 @@ def _look(idle_seconds: float | None) -> Callable[[], None]:
     It finds due sessions, due webhooks and waiting runs, updates projects' figures, and sweeps every minute.
     It stops the worker after ``idle_seconds`` without work.
     """
-    # The second sweep is run when the claims of a killed worker have expired.
+    # The second sweep runs when the claims of a killed worker have expired.
     waits = chain([settings.PLAYHEAD_CLAIM_SECONDS + 1], repeat(settings.PLAYHEAD_SWEEP_SECONDS))
     next_sweep = 0.0
     last_work = time.monotonic()

@@ -57,12 +57,12 @@ def _known_match(path: str) -> ResolverMatch:
 def _application() -> Callable[..., Iterable[bytes]]:
     django.setup(set_prefix=False)
     pages, api = WSGIHandler(), ApiHandler()
-    # The next request sets its own URLconf, and neither of the two caches has anything to close.
+    # The next request sets its own URLconf, and neither kind of cache has anything to close.
     request_finished.disconnect(reset_urlconf)
     request_finished.disconnect(close_caches)
     if not settings.DEBUG and connection.vendor == "sqlite":
-        # The first receiver also runs at the end of each request. Unlike PostgreSQL, a file does not
-        # disappear in between. The other receiver is for DEBUG.
+        # close_old_connections also runs at the end of each request, and a file does not disappear in
+        # between, as PostgreSQL may. reset_queries is only needed with DEBUG.
         request_started.disconnect(close_old_connections)
         request_started.disconnect(reset_queries)
 

@@ -134,7 +134,7 @@ def test_a_worker_is_seldom_requested_for_figures_that_stay_uncounted(
     monkeypatch.setattr(clock, "COUNT_SECONDS", 0)
     with monkeypatch.context() as patch:
         assert _watch(5, patch) == 1, "it looks each time"
-    monkeypatch.setattr(clock, "ASK_SECONDS", 0)
+    monkeypatch.setattr(clock, "REQUEST_SECONDS", 0)
     assert _watch(2, monkeypatch) == 3, "and asks again later"
 
 

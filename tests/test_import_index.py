@@ -22,7 +22,7 @@ from historyapp.services.text_index import index_text
 def asked(db: None, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The sessions that workers were asked to index."""
     found: list[str] = []
-    monkeypatch.setattr(enqueue, "_asked", {})
+    monkeypatch.setattr(enqueue, "_requested_at", {})
 
     def task_message(task: str, argument: str, queue: str) -> str:
         if task == "index_text":

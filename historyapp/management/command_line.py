@@ -1,4 +1,4 @@
-"""Shared by the commands: choosing a project, one-sentence errors, and text that is safe to print."""
+"""Shared code of the commands: choosing a project, one-sentence errors, and text that is safe to print."""
 
 import argparse
 from collections.abc import Callable, Iterator
@@ -30,8 +30,9 @@ def add_common_arguments(
 ) -> None:
     """Adds ``--project``, and ``--home``, which ``historyapp.__main__`` removes before a command sees it.
 
-    ``nested``: the parser belongs to an action of a command that has the same options. Values given before
-    the action are kept.
+    Args:
+        nested: the parser belongs to an action of a command with the same options. Values before the action
+            are kept.
     """
     default = argparse.SUPPRESS if nested else None
     parser.add_argument(
@@ -39,12 +40,16 @@ def add_common_arguments(
     )
     if project:
         parser.add_argument(
-            "--project", metavar="NAME", default=default, help="the project (default: the oldest one)"
+            "--project", metavar="NAME", default=default, help="the project (default: the oldest)"
         )
 
 
 def whole_number(description: str, minimum: int, maximum: int) -> Callable[[str], int]:
-    """The ``type`` of an argument: a whole number within bounds. ``description``: such as "a port"."""
+    """The ``type`` of an argument: a whole number within bounds.
+
+    Args:
+        description: what the number is, such as "a port".
+    """
 
     def parse(text: str) -> int:
         if not text.isdecimal() or not minimum <= int(text) <= maximum:
@@ -58,7 +63,7 @@ def chosen_project(name: str | None) -> Project:
     """The project that ``--project`` names, by default the oldest.
 
     Raises:
-        CommandError: when no project or several have this name.
+        CommandError: when no project or several projects have this name.
     """
     if name is None:
         return default_project()
@@ -75,7 +80,7 @@ def chosen_project(name: str | None) -> Project:
 def plain_errors() -> Iterator[None]:
     """Turns expected errors into one sentence and an exit code.
 
-    The code is 2 for requests that can never work (422 in the API), otherwise 1.
+    The exit code is 2 for requests that can never succeed (422 in the API), otherwise 1.
     """
     try:
         yield

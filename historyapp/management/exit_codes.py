@@ -5,4 +5,4 @@ FAILED = 1
 WRONG_USAGE = 2
 UNREACHABLE = 3
 INTERRUPTED = 130
-"""What a shell gives for a program that Ctrl-C ended."""
+"""A shell's exit code of a program that Ctrl-C ended."""

@@ -23,7 +23,7 @@ OUTCOMES = (
     *("read", "imported", "imported in part", "with nothing new", "without a session"),
     *("of an unknown format", "not read"),
 )
-"""Every file has one of these."""
+"""The possible outcomes of a file."""
 COLUMNS = ("Sessions", "Steps", "Calls", "Results", "Unpaired", "Skipped")
 
 
@@ -59,11 +59,11 @@ def print_file(console: Console, report: FileReport, *, dry_run: bool, verbose: 
 def _skipped(report: FileReport, verbose: bool) -> Iterable[str]:
     """The lines for skipped records. Intact records that are not part of a history are listed only with
     ``verbose``."""
-    word = "record" if report.name.endswith(".json") else "line"
+    unit = "record" if report.name.endswith(".json") else "line"
     listed = report.skipped
     if not verbose:
         listed = [skipped for skipped in listed if skipped.damaged][:FIRST_SKIPPED]
-    yield from (f"skipped {word} {skipped.line}: {printable(skipped.reason)}" for skipped in listed)
+    yield from (f"skipped {unit} {skipped.line}: {printable(skipped.reason)}" for skipped in listed)
     damaged = sum(skipped.damaged for skipped in listed)
     if more := report.damaged_count - damaged:
         yield f"skipped {more:,} more that cannot be read" + ("" if verbose else " (--verbose lists them)")

@@ -7,7 +7,7 @@ from pathlib import Path
 from stat import S_ISREG
 
 SUFFIXES = (".jsonl", ".json", ".traj")
-"""In folders, only files with these suffixes are read. Files that are named may have any suffix."""
+"""In folders, only files with these suffixes are read. Files that the user names may have any suffix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,11 +16,11 @@ class TranscriptFile:
 
     path: Path
     label: str
-    """Its path from the named folder on, including that folder. It is the same on every machine."""
+    """The path relative to the parent of the folder that the user named. It is the same on every machine."""
     size: int = 0
-    """In bytes."""
+    """The size in bytes."""
     error: str = ""
-    """Why it cannot be read."""
+    """Why the file cannot be read."""
 
 
 def default_folders() -> list[Path]:
@@ -31,7 +31,7 @@ def default_folders() -> list[Path]:
 
 
 def find_transcripts(paths: Iterable[Path]) -> Iterator[TranscriptFile]:
-    """The files in ``paths`` and in their folders and subfolders, in order of name, each once."""
+    """The files at ``paths`` and in the folders at ``paths`` with subfolders, ordered by name, each once."""
     seen: set[Path] = set()
     for path in paths:
         for transcript in _in_folder(path) if path.is_dir() else (_file(path, path.parent),):

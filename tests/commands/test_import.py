@@ -327,7 +327,7 @@ def test_ctrl_c_ends_the_import_with_one_sentence(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("historyapp.core.importers.records.parse_object", interrupted)
-    assert run("import", transcript).error.startswith("Stopped. What was imported is kept")
+    assert run("import", transcript).error.startswith("Stopped. Imported entries are kept")
 
 
 class Terminal(StringIO):

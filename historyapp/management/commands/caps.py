@@ -67,11 +67,11 @@ class Command(PlayheadCommand):
         if not limits:
             raise CommandError("Give --day or --month, in US dollars, or none to remove the cap.")
         with writing():
-            chosen = None if session is None else Session.objects.filter(pk=session, project=project).first()
-            if session is not None and chosen is None:
+            row = None if session is None else Session.objects.filter(pk=session, project=project).first()
+            if session is not None and row is None:
                 raise CommandError(f"The project has no session {session}.")
-            named = None if key is None else usable_key(project, key)
-            set_caps(project, limits, session=chosen, key=named, actor=ACTOR)
+            api_key = None if key is None else usable_key(project, key)
+            set_caps(project, limits, session=row, key=api_key, actor=ACTOR)
 
     def _list(self, project: Project) -> None:
         counters = SpendingCounter.objects.capped().filter(project=project)
@@ -91,9 +91,9 @@ class Command(PlayheadCommand):
 
 def _dollars(text: str) -> str:
     try:
-        fits = text == NONE or 0 <= float(text) <= 1e9
+        is_valid = text == NONE or 0 <= float(text) <= 1e9
     except ValueError:
-        fits = False
-    if not fits:
+        is_valid = False
+    if not is_valid:
         raise argparse.ArgumentTypeError(f"{text!r} is neither an amount of US dollars nor {NONE}")
     return text

@@ -23,7 +23,7 @@ from historyapp.services.compression.start import RunStart, start_run
 from historyapp.services.compression.writers import WRITER
 from historyapp.services.prices import money_text
 
-LOOK_SECONDS = 0.2
+REFRESH_SECONDS = 0.2
 """Seconds between two reads of the run's progress."""
 
 
@@ -35,15 +35,13 @@ class Command(PlayheadCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("session", metavar="SESSION", type=_session, help="the session's id")
-        parser.add_argument(
-            "--strategy", help=f"{', '.join(STRATEGIES)} (default: the one in the session's settings)"
-        )
+        parser.add_argument("--strategy", help=f"{', '.join(STRATEGIES)} (default: the session's setting)")
         parser.add_argument(
             "--from",
             dest="from_step",
             metavar="STEP",
             type=int,
-            help="first step; negative numbers count from the end (default: all but the newest steps)",
+            help="first step; negative numbers count from the end (default: all steps except the newest)",
         )
         parser.add_argument("--to", dest="to_step", metavar="STEP", type=int, help="last step")
         parser.add_argument("--model", help="PROVIDER:MODEL or local (default: the session's setting)")
@@ -98,9 +96,9 @@ def _description(started: RunStart) -> str:
     steps = f"step {run.to_step}"
     if run.from_step < run.to_step:
         steps = f"steps {run.from_step} to {run.to_step}"
-    by = f"{run.strategy} with {run.model}" if run.model else run.strategy
-    already = "Already running: " if started.joined else ""
-    return f"{already}{steps} by {by}."
+    method = f"{run.strategy} with {run.model}" if run.model else run.strategy
+    prefix = "Already running: " if started.joined else ""
+    return f"{prefix}{steps} by {method}."
 
 
 def _finish(console: Console, run: CompressionRun) -> CompressionRun:
@@ -110,19 +108,19 @@ def _finish(console: Console, run: CompressionRun) -> CompressionRun:
     bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
     task = bar.add_task("", total=None)
     with ThreadPoolExecutor(1) as pool, bar:
-        working = pool.submit(_work, run.pk, stop)
+        future = pool.submit(_work, run.pk, stop)
         try:
-            while not working.done():
-                time.sleep(LOOK_SECONDS)
+            while not future.done():
+                time.sleep(REFRESH_SECONDS)
                 run.refresh_from_db()
                 bar.update(task, total=run.total if run.planned else None, completed=run.done + run.failed)
         except KeyboardInterrupt:
             stop.set()
             raise CommandError(
-                "Stopped. Finished summaries are kept. A worker makes the others, or run this command again.",
+                "Stopped. Finished summaries are kept. A worker creates the others, or run it again.",
                 returncode=INTERRUPTED,
             ) from None
-        working.result()
+        future.result()
     run.refresh_from_db()
     return run
 
@@ -133,6 +131,6 @@ def _work(run: UUID, stop: Event) -> None:
             process_run(run, stop.is_set, WRITER)
             if not CompressionRun.objects.active().filter(pk=run).exists():
                 return
-            stop.wait(LOOK_SECONDS)
+            stop.wait(REFRESH_SECONDS)
     finally:
         connection.close()

@@ -68,7 +68,7 @@ class Command(PlayheadCommand):
                     if not markdown:
                         print_file(console, report, dry_run=dry_run, verbose=verbose)
         except KeyboardInterrupt:
-            raise CommandError("Stopped. What was imported is kept. Import again to continue.") from None
+            raise CommandError("Stopped. Imported entries are kept. Import again to continue.") from None
         if markdown:
             print_markdown(console, reports)
         else:
@@ -90,12 +90,12 @@ class Command(PlayheadCommand):
             raise CommandError(
                 "Name a file or folder. There are no sessions of Claude Code or Codex on this machine."
             )
-        where = ", ".join(printable(str(place)) for place in sources)
+        names = ", ".join(printable(str(source)) for source in sources)
         if not paths:
-            self.stderr.write(f"Reading {where}.")
+            self.stderr.write(f"Reading {names}.")
         files = list(find_transcripts(sources))
         if not files:
-            raise CommandError(f"There are no transcripts in {where}.")
+            raise CommandError(f"There are no transcripts in {names}.")
         return files
 
 

@@ -47,9 +47,9 @@ class Command(PlayheadCommand):
         )
         grant = actions.add_parser("grant", help="give a key scopes, from its next request on")
         withdraw = actions.add_parser("withdraw", help="take scopes away from a key")
-        for changed in (grant, withdraw):
-            changed.add_argument("key", metavar="KEY", help="as for revoke")
-            changed.add_argument(
+        for subparser in (grant, withdraw):
+            subparser.add_argument("key", metavar="KEY", help="as for revoke")
+            subparser.add_argument(
                 "--scopes", default="spend", help=f"some of {','.join(SCOPES)} (default: %(default)s)"
             )
         for action in actions.choices.values():

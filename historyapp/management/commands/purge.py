@@ -19,14 +19,14 @@ from historyapp.management.command_line import (
 from historyapp.models import Project
 from historyapp.services.retention import blocked_by_forks, purge, purgeable
 
-_NAMED = 10
-"""The maximum number of forks that are listed for each session that they block."""
+_MAX_FORKS = 10
+"""The maximum number of forks that are listed for a session that they block."""
 
 
 class Command(PlayheadCommand):
     help = (
-        "Delete sessions that were archived long ago. This cannot be undone. A session with forks stays as "
-        "long as they do."
+        "Delete sessions that were archived long ago. This cannot be undone. A session is kept as long as it "
+        "has forks that are kept."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -64,10 +64,12 @@ class Command(PlayheadCommand):
         )
 
     def _name_blocking_forks(self, project: Project, limit: datetime) -> int:
-        """Prints which sessions stay because of which forks. Returns the number of these sessions."""
+        """Prints the sessions that are kept because of their forks. Returns the number of these sessions."""
         blocked_sessions = blocked_by_forks(project, limit)
         for blocked in blocked_sessions:
-            forks = [f"{fork.pk} ({fork.status}) {printable(fork.title)}" for fork in blocked.forks[:_NAMED]]
+            forks = [
+                f"{fork.pk} ({fork.status}) {printable(fork.title)}" for fork in blocked.forks[:_MAX_FORKS]
+            ]
             more = len(blocked.forks) - len(forks)
             forks += [f"and {plural(more, 'fork')} more"] if more else []
             name = f"{blocked.session.pk} {printable(blocked.session.title)}"

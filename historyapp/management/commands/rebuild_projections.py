@@ -13,7 +13,7 @@ from historyapp.services.figures.day_checks import rebuild_days
 from historyapp.services.projections import RebuildReport, parents_first, rebuild
 
 FIRST_DIFFERENCES = 10
-"""The maximum number of differences listed for a session; the others are only counted."""
+"""The maximum number of differences listed for a session. Others are only counted."""
 
 EARLIER = (
     "an earlier version recorded entry {} and later ones without totals by model; this cannot change and "
@@ -39,24 +39,24 @@ class Command(PlayheadCommand):
         )
 
     def handle(self, *, sessions: list[UUID], check: bool, **options: Any) -> None:
-        done: list[RebuildReport] = []
+        reports: list[RebuildReport] = []
         differing: set[UUID | None] = set()
         selected = _with_parents(sessions)
         for session in parents_first():
             if sessions and session.pk not in selected:
                 continue
             if check and session.forked_from_id in differing:
-                done.append(RebuildReport(session, differences=[UNCHECKED]))
+                reports.append(RebuildReport(session, differences=[UNCHECKED]))
             else:
-                done.append(rebuild(session, check_only=check))
-            if done[-1].differences:
+                reports.append(rebuild(session, check_only=check))
+            if reports[-1].differences:
                 differing.add(session.pk)
-            if done[-1].differences or done[-1].without_models is not None:
-                self._report(done[-1])
+            if reports[-1].differences or reports[-1].without_models is not None:
+                self._report(reports[-1])
         projects = [] if sessions else list(Project.objects.order_by("pk"))
         days = sum(self._rebuild_days(project, check=check) for project in projects)
-        entries = sum(rebuilt.entries for rebuilt in done)
-        read = f"{plural(len(done), 'session')} with {plural(entries, 'entry')} read"
+        entries = sum(rebuilt.entries for rebuilt in reports)
+        read = f"{plural(len(reports), 'session')} with {plural(entries, 'entry')} read"
         numbers = ((len(differing), "session"), (days, "row of figures by day"))
         counts = [plural(number, name) for number, name in numbers if number]
         if check and counts:
@@ -77,13 +77,13 @@ class Command(PlayheadCommand):
             self.stdout.write(f"    {EARLIER.format(rebuilt.without_models)}")
         for difference in rebuilt.differences[:FIRST_DIFFERENCES]:
             self.stdout.write(f"    {difference}")
-        rest = len(rebuilt.differences) - FIRST_DIFFERENCES
-        if rest > 0:
-            self.stdout.write(f"    {plural(rest, 'more difference')}")
+        unlisted = len(rebuilt.differences) - FIRST_DIFFERENCES
+        if unlisted > 0:
+            self.stdout.write(f"    {plural(unlisted, 'more difference')}")
 
 
 def _with_parents(ids: Iterable[UUID]) -> set[UUID]:
-    """The sessions and those they were forked from: a fork needs its parent's rows."""
+    """The sessions and the sessions that they were forked from, because a fork needs its parent's rows."""
     selected: set[UUID] = set()
     for id in ids:
         session = Session.objects.filter(pk=id).first()

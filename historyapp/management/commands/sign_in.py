@@ -30,7 +30,7 @@ class Command(PlayheadCommand):
             "--address",
             type=_address,
             metavar="URL",
-            help="the server's address (default: PLAYHEAD_BASE_URL, else that of the running server)",
+            help="the server's address (default: PLAYHEAD_BASE_URL, else the running server's address)",
         )
 
     def handle(self, *, user: str | None, address: str | None, **options: Any) -> None:

@@ -65,10 +65,11 @@ class Command(PlayheadCommand):
                 f"The database {name} is damaged: {damage}. Restore a backup, or see "
                 '"Faults of the database" in docs/operations.md.'
             )
-        start = self._prepare_database()
+        bootstrapped = self._prepare_database()
         address = f"http://{_bracketed(EVERYWHERE.get(host, host))}:{port}"
 
-        wants_demo = bool(not no_demo and start.api_key and demo_is_missing())
+        wants_demo = bool(not no_demo and bootstrapped.api_key and demo_is_missing())
+        api_key = bootstrapped.api_key or "revoked; create another: playhead keys create NAME"
         data = str(settings.PLAYHEAD_HOME)
         if connection.vendor != "sqlite":
             data = f"PostgreSQL database {settings.DATABASES['default']['NAME']}"
@@ -84,13 +85,13 @@ class Command(PlayheadCommand):
                 sqlite=str(connection.settings_dict["NAME"]) if connection.vendor == "sqlite" else "",
                 welcome=[
                     f"Playhead ready at {address}",
-                    f"  Sign in   {settings.PLAYHEAD_BASE_URL or address}{start.sign_in_path}",
+                    f"  Sign in   {settings.PLAYHEAD_BASE_URL or address}{bootstrapped.sign_in_path}",
                     "            (this link works once, for 15 minutes; the next start prints a new one)",
-                    f"  API key   {start.api_key or 'revoked; create another: playhead keys create NAME'}",
+                    f"  API key   {api_key}",
                     f"  Data      {data}",
                     "  Ctrl-C stops it.",
                 ],
-                demo_key=(wants_demo and start.api_key) or "",
+                demo_key=(wants_demo and bootstrapped.api_key) or "",
                 worker_id=str(uuid7()),
                 logging=settings.LOGGING,
             )
@@ -100,10 +101,10 @@ class Command(PlayheadCommand):
         """Creates the tables and the first rows. Waits for a database that is starting.
 
         Raises:
-            CommandError: when the database cannot be used, or does not answer in time.
+            CommandError: when the database cannot be used, or does not respond in time.
         """
         end = time.monotonic() + DATABASE_SECONDS
-        says_so = True
+        is_first_failure = True
         while True:
             try:
                 return _tables_and_first_rows()
@@ -113,9 +114,9 @@ class Command(PlayheadCommand):
                 if not isinstance(fault, DatabaseUnreachable) or time.monotonic() > end:
                     advice = f". {fault.detail}" if fault else ""
                     raise CommandError(f"The database cannot be used: {reason}{advice}") from error
-            if says_so:
+            if is_first_failure:
                 self.stderr.write(f"Waiting up to {DATABASE_SECONDS} s for the database: {reason}")
-                says_so = False
+                is_first_failure = False
             connections.close_all()
             time.sleep(0.5)
 
@@ -141,8 +142,7 @@ def _claim_from_orphan(host: str, port: int) -> tuple[str, int]:
         try:
             return claim(host, port)
         except CannotListen:
-            # Checked after the failure, because the process may end in between. Then the next attempt
-            # succeeds.
+            # If the process ended between the attempt and this check, the next attempt succeeds.
             if not orphan_listens(settings.PLAYHEAD_HOME, port):
                 return claim(host, port)
             if time.monotonic() > end:

@@ -18,7 +18,7 @@ from historyapp.worker import STOP_SECONDS, leave, prepare, run_worker, stop_wor
 
 
 class Command(PlayheadCommand):
-    help = "Run a worker until Ctrl-C, in addition to the one that `playhead up` starts."
+    help = "Run a worker until Ctrl-C, in addition to the worker that `playhead up` starts."
     in_project = False
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
