@@ -88,7 +88,7 @@ def test_what_is_given_is_not_overridden() -> None:
         ({"status": "interrupted_by_human", "feedback": "stop"}, ActionInterrupted),
     ],
 )
-def test_the_status_tells_the_three_results_apart(data: dict[str, Any], kind: type) -> None:
+def test_the_status_distinguishes_the_three_results(data: dict[str, Any], kind: type) -> None:
     assert type(RESULT.validate_python(data)) is kind
 
 
@@ -102,7 +102,7 @@ def test_the_status_tells_the_three_results_apart(data: dict[str, Any], kind: ty
         {"status": "success", "reason": "x"},
     ],
 )
-def test_a_result_that_is_none_of_the_three_is_refused(data: dict[str, Any]) -> None:
+def test_a_result_with_another_status_is_refused(data: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         RESULT.validate_python(data)
 

@@ -34,7 +34,7 @@ def test_as_many_steps_match_as_can(a: list[str], b: list[str]) -> None:
 
 @settings(max_examples=examples(100))
 @given(SEQUENCES, SEQUENCES)
-def test_every_step_stands_once_and_in_order(a: list[str], b: list[str]) -> None:
+def test_every_step_appears_once_and_in_order(a: list[str], b: list[str]) -> None:
     keys = [[[value, value in "ab"] for value in side] for side in (a, b)]
     pairs = align(*keys)
     assert [pair.a for pair in pairs if pair.a is not None] == list(range(len(a)))

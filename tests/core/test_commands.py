@@ -38,7 +38,7 @@ def test_the_programs_of_a_command_line_are_named_once_and_in_order(
         ("", False),
     ],
 )
-def test_programs_that_show_text_are_told_from_others(command: str, shows: bool) -> None:
+def test_programs_that_only_show_text_are_recognised(command: str, shows: bool) -> None:
     assert only_print(programs_of(command)) is shows
 
 

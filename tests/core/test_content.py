@@ -44,7 +44,7 @@ def test_content_of_any_provider_becomes_neutral(content: Any, neutral: Any) -> 
 
 
 @given(PARTS)
-def test_neutral_content_stays_as_it_is(parts: list[Any]) -> None:
+def test_neutral_content_is_unchanged(parts: list[Any]) -> None:
     once = neutral_content(parts)
     assert neutral_content(once) == once
 
@@ -74,7 +74,7 @@ def test_white_space_is_no_part() -> None:
         ({"a": None}, '{"a":null}'),
     ],
 )
-def test_any_content_can_be_told_in_text(content: Any, text: str) -> None:
+def test_any_content_has_a_text(content: Any, text: str) -> None:
     assert plain_text(content) == text
 
 

@@ -40,7 +40,7 @@ def test_results_in_any_order_and_number_go_to_their_calls() -> None:
     assert shape(ASKS, calls("a", "b"), result("b", "2"), result("a", "1")) == ["user", "turn 1 2"]
 
 
-def test_what_is_said_between_a_call_and_its_result_comes_after_them() -> None:
+def test_inputs_between_a_call_and_its_result_come_after_them() -> None:
     assert shape(calls("a"), ASKS, result("a", "1"), ASKS) == ["turn 1", "user", "user"]
 
 
@@ -50,7 +50,7 @@ def test_a_call_that_nothing_answered_gets_a_truthful_result(next_body: list[Bod
     assert shape(ACTS, *next_body)[0] == f"turn {NO_RESULT}"
 
 
-def test_a_result_without_an_id_answers_all_that_is_open_and_stands_there_once() -> None:
+def test_a_result_without_an_id_answers_all_open_calls_and_is_shown_once() -> None:
     together = ANSWERED_TOGETHER.format("a")
     assert shape(calls("a", "b", "c"), result("b", "2"), result(None, "all")) == [f"turn all 2 {together}"]
     assert shape(calls("a", "b"), result("a", "1"), result(None, "rest")) == ["turn 1 rest"]
@@ -71,7 +71,7 @@ def test_parallel_results_without_ids_keep_the_order_of_their_calls() -> None:
     ]
 
 
-def test_a_result_that_answers_nothing_is_told_apart() -> None:
+def test_a_result_that_answers_no_call_is_separate() -> None:
     """It is shown at the step during which it came. A repeated result is shown once."""
     early, turn = conversation_parts(
         session(result("a", "early"), calls("a"), result("x"), *[result("a", "1")] * 2)
@@ -105,7 +105,7 @@ def test_logs_are_left_out() -> None:
 
 
 @given(LIVE)
-def test_every_output_is_told_once_with_a_result_for_each_call(entries: list[Entry]) -> None:
+def test_every_output_is_a_turn_once_with_a_result_for_each_call(entries: list[Entry]) -> None:
     parts = list(conversation_parts(entries))
     outputs = [entry.body for entry in entries if isinstance(entry.body, ModelOutput)]
     turns = [item for item in parts if isinstance(item, Turn)]
@@ -146,7 +146,7 @@ def test_a_tool_name_is_made_legal(name: str, legal: str) -> None:
         (ACTS.model_copy(update={"raw_message": {"content": None}}), "ls(at='.')"),
     ],
 )
-def test_an_output_says_what_the_model_said(output: ModelOutput, expected: str) -> None:
+def test_the_text_of_an_output_is_what_the_model_wrote(output: ModelOutput, expected: str) -> None:
     assert output_text(output) == expected
 
 

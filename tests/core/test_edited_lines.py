@@ -46,7 +46,7 @@ def test_lines_are_counted_by_the_arguments_alone(arguments: Any, expected: tupl
         (None, False),
     ],
 )
-def test_a_file_written_whole_is_told_from_a_change(arguments: Any, is_whole: bool) -> None:
+def test_a_file_written_whole_is_distinguished_from_a_change(arguments: Any, is_whole: bool) -> None:
     assert writes_whole_file(arguments) is is_whole
 
 

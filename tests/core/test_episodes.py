@@ -41,7 +41,7 @@ def test_several_results_in_one_keep_every_text_under_its_call() -> None:
     assert combined.reason == "read (1 of 3): text\nread (2 of 3): Action failed: 'red'"
 
 
-def test_one_result_stays_as_it_is() -> None:
+def test_a_single_result_is_unchanged() -> None:
     assert combine(OUTPUT, (SUCCESS,)) is SUCCESS.result
     assert combine(OUTPUT, ()) is None
 

@@ -76,7 +76,7 @@ def test_it_is_bounded_whatever_the_size(unit: str) -> None:
 
 
 @given(ANY_TEXT, ANY_TEXT, st.sampled_from(["success", "error", "interrupted_by_human", "skipped"]))
-def test_it_comes_back_from_storage_as_it_was(result: str, argument: str, status: str) -> None:
+def test_it_is_loaded_as_stored(result: str, argument: str, status: str) -> None:
     answer = ToolResult(tool_call_id="1", status=status, outputs=result, reason=result, feedback=result)  # type: ignore[arg-type]
     bodies: list[Body] = [
         ModelOutput(tool_calls=(ToolCall(id="1", name=argument, arguments={"x": argument}),)),
@@ -122,7 +122,7 @@ def test_results_that_come_one_by_one_add_what_is_new() -> None:
     assert (built.result_names, built.output_tokens, built.result_tokens) == (2, 10, 4)
 
 
-def test_lines_of_a_later_result_replace_earlier_ones_that_tell_less() -> None:
+def test_lines_of_a_later_result_replace_less_informative_earlier_ones() -> None:
     dull = "\n".join(f"{'plain words ' * 12} name_{n}" for n in range(8))
     built = answered(dull, "\n".join(f"KeyError: lookup_{n}" for n in range(20)))
     texts = [line.text for line in built.lines]
@@ -134,7 +134,7 @@ def test_lines_of_a_later_result_replace_earlier_ones_that_tell_less() -> None:
 
 
 @given(st.lists(ANY_TEXT, max_size=4))
-def test_it_goes_on_from_what_was_stored(outputs: list[str]) -> None:
+def test_it_continues_from_its_stored_form(outputs: list[str]) -> None:
     excerpt = answered(*outputs)
     last = [ToolResult(status="success", outputs="a new_name")]
     assert continue_excerpt(Excerpt.load(excerpt.dump()), last, 2) == continue_excerpt(excerpt, last, 2)

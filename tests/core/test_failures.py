@@ -101,7 +101,7 @@ def test_each_rule_has_a_case_above_and_says_what_it_finds() -> None:
         ("=========== 9 passed in 0.12s ===========", "pytest | tail"),
     ],
 )
-def test_what_shows_no_failure_is_none(outputs: Any, command: str) -> None:
+def test_output_without_a_failure_matches_no_rule(outputs: Any, command: str) -> None:
     assert rule(outputs, command) == ""
 
 
@@ -111,7 +111,7 @@ def test_an_exit_code_of_0_is_believed_where_it_is_that_of_all_commands() -> Non
     assert rule(text, "python a.py | tail") == "traceback"
 
 
-def test_an_exit_code_of_0_speaks_for_the_last_command_alone() -> None:
+def test_an_exit_code_of_0_covers_only_the_last_command() -> None:
     assert rule(f"Exit code: 0\nOutput:\n{TRACEBACK}", "make; python a.py") == ""
     assert rule(f"Exit code: 0\nOutput:\n{PYTEST}done", "pytest; echo done") == "failed_tests"
 

@@ -42,11 +42,11 @@ def test_each_kind_is_found_whole(text: str, expected: list[str]) -> None:
     "text",
     ["", "plain words only, well-known ones.", "12 and 99", "...", "--verbose -x", "a" * 40, "\x00\ud800"],
 )
-def test_other_words_are_none(text: str) -> None:
+def test_other_words_are_no_identifiers(text: str) -> None:
     assert identifiers(text) == []
 
 
-def test_each_is_given_once_where_it_first_stands() -> None:
+def test_each_identifier_is_returned_once_in_order_of_first_appearance() -> None:
     assert identifiers("b_2 a_1 b_2 (a_1)") == ["b_2", "a_1"]
 
 
@@ -56,7 +56,7 @@ def test_long_runs_are_data_and_no_names() -> None:
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=[])))
-def test_any_text_gives_names_that_stand_in_it(text: str) -> None:
+def test_all_names_of_a_text_are_in_it(text: str) -> None:
     for name in identifiers(text):
         assert name in text
         assert 3 <= len(name) <= MAX_IDENTIFIER
@@ -100,5 +100,5 @@ def test_texts_of_a_value_come_in_their_order_without_field_names() -> None:
         ("größe", "größen", False),
     ],
 )
-def test_a_name_stands_in_a_text_as_a_whole(name: str, text: str, expected: bool) -> None:
+def test_a_text_contains_a_name_only_as_a_whole_word(name: str, text: str, expected: bool) -> None:
     assert contains_name(name, text) is expected

@@ -21,7 +21,7 @@ EXTENDED = WEBP + b"VP8X" + b"\0" * 8 + (639).to_bytes(3, "little") + (479).to_b
 
 
 @pytest.mark.parametrize("raw", [PNG, GIF, JPEG, LOSSY, LOSSLESS, EXTENDED])
-def test_the_size_of_an_image_stands_in_its_head(raw: bytes) -> None:
+def test_the_size_of_an_image_is_in_its_header(raw: bytes) -> None:
     assert image_size(base64.b64encode(raw).decode()) == Size(640, 480)
 
 
@@ -46,6 +46,6 @@ def test_anthropic_counts_pixels(size: Size, tokens: int) -> None:
     ("size", "tiles", "patches"),
     [(Size(1024, 1024), 765, 1659), (Size(2048, 4096), 1105, 2489), (Size(16, 16), 255, 2)],
 )
-def test_openai_counts_tiles_or_patches_whichever_is_dearer(size: Size, tiles: int, patches: int) -> None:
+def test_openai_counts_tiles_or_patches_whichever_cost_more(size: Size, tiles: int, patches: int) -> None:
     """Tiles of the first two are its documentation's own examples, and so are the patches of the first."""
     assert openai_image_tokens(size) == max(tiles, patches)

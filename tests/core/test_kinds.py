@@ -39,7 +39,7 @@ def test_an_export_can_be_imported(kind: str) -> None:
 
 
 @EVERY
-def test_people_are_told_what_it_is(kind: str) -> None:
+def test_it_has_a_heading_for_people(kind: str) -> None:
     assert sample(kind).heading.strip()
 
 
@@ -63,7 +63,7 @@ def test_an_input_is_in_every_context(policy: str, kind: str) -> None:
 
 
 @INPUTS
-def test_an_input_stands_in_markdown(kind: str) -> None:
+def test_an_input_is_in_the_markdown_export(kind: str) -> None:
     text = "".join(MARKDOWN.write(ExportSession("s", session(sample(kind, WORDS)))))
     assert WORDS in text
 

@@ -132,7 +132,7 @@ def test_an_installed_model_finds_names_and_gets_sentence_rules_where_it_has_non
     assert spacy_language.sentences("London. Paris.") == ["London.", " Paris."]
 
 
-def test_a_model_that_fails_to_load_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_note_names_a_model_that_fails_to_load(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_args: Any, **_kwargs: Any) -> None:
         raise OSError("broken")
 

@@ -62,7 +62,7 @@ def test_two_calls_that_take_turns_are_a_loop() -> None:
     assert later.digest == loop.digest, "it is the same loop"
 
 
-def test_a_streak_of_failures_is_told_once() -> None:
+def test_a_streak_of_failures_is_reported_once() -> None:
     steps = [Row(n, str(n), str(n), "error" if n % 2 else "success", likely_failure="x") for n in range(1, 8)]
     assert find_loop(steps[:5]) is None
     loop = find_loop(steps[:6])

@@ -31,9 +31,7 @@ class Counted(str):
 
 
 @given(IDS, st.lists(st.tuples(st.integers(0, 30), st.sampled_from("abcde"))))
-def test_any_value_stays_as_it_is_whatever_is_made_of_it(
-    ids: list[str], removals: list[tuple[int, str]]
-) -> None:
+def test_a_value_is_unchanged_by_values_made_from_it(ids: list[str], removals: list[tuple[int, str]]) -> None:
     values = [(OpenCalls(ids), ids)]
     for number, id in removals:
         value, plain = values[number % len(values)]

@@ -100,7 +100,7 @@ def test_parts_count_only_where_no_spelling_is_known_and_all_of_them_are() -> No
     assert best_lookup("src/app/parser.py", {parts.keys[0]: 2}) is None
 
 
-def test_a_mention_says_which_text_and_line_it_stands_in() -> None:
+def test_a_mention_has_its_text_and_line() -> None:
     body = ToolResults(
         results=(
             ToolResult(status="success", outputs="nothing"),
@@ -111,7 +111,7 @@ def test_a_mention_says_which_text_and_line_it_stands_in() -> None:
     assert (mention.role, mention.part, mention.line) == ("result", 1, 2)
 
 
-def test_words_of_the_agent_and_its_actions_are_told_apart() -> None:
+def test_texts_of_the_agent_and_its_actions_have_different_roles() -> None:
     calls = (ToolCall(id="1", name="read", arguments={"path": "app.py"}),)
     body = ModelOutput(thoughts="look at parse_text", text="see app.py", tool_calls=calls)
     roles = [(mention.key, mention.role) for mention in mentions_of(body).mentions]

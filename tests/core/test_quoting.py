@@ -14,7 +14,7 @@ _HOSTILE = st.sampled_from(
 )
 
 
-def test_a_text_stands_between_a_tag_with_its_digest_and_the_closing_tag() -> None:
+def test_a_text_is_between_a_tag_with_its_digest_and_the_closing_tag() -> None:
     match = _WHOLE.fullmatch(quoted("one\ntwo", "step-1"))
     assert match
     assert match[2] == "one\ntwo"

@@ -139,7 +139,7 @@ def test_an_output_is_never_smaller_than_its_text() -> None:
     assert request.parts["assistant"] == 200
 
 
-def test_channels_tell_people_from_harnesses_and_summaries() -> None:
+def test_channels_distinguish_people_harnesses_and_summaries() -> None:
     request = count(ask(1, 5), ask(2, 6, "meta"), ask(3, 7, "compaction"), output(4, None), instruction=8)
     assert request.parts == {"person": 5, "harness": 6, "summary": 7, "instruction": 8}
 

@@ -131,7 +131,7 @@ def test_a_window_of_swe_agent_is_read_without_its_cursors() -> None:
     assert result_fact(Check(rules="", kind="edit", figures=written), window) == "2 lines written"
 
 
-def test_other_tools_have_nothing_better_than_what_they_said() -> None:
+def test_other_tools_have_no_fact() -> None:
     assert fact("look", {"at": 1}, "a.go:1:x\nb.go:2:x") == ""
 
 

@@ -40,7 +40,7 @@ IMAGE = {"type": "image", "media_type": "image/png", "data": "AAAA"}
         ("Process substitution is not supported", "Process substitution is not supported"),
     ],
 )
-def test_a_success_shows_what_the_tool_said(outputs: Any, shown: str) -> None:
+def test_a_success_shows_the_text_of_the_tool(outputs: Any, shown: str) -> None:
     assert result_preview(ToolResult(status="success", outputs=outputs)) == shown
 
 

@@ -38,7 +38,7 @@ def test_a_split_name_is_also_known_as_a_whole() -> None:
     assert list(compound_names("call EnsureSetup and go")) == ["ensuresetup"]
 
 
-def test_a_phrase_is_found_where_it_stands() -> None:
+def test_a_phrase_is_found_at_its_place() -> None:
     text = "then EnsureSetup() failed"
     places = list(phrase_places(token_pieces(text), ("ensure", "setup"), is_prefix=False))
     assert [text[place.start : place.stop] for place in places] == ["EnsureSetup"]

@@ -91,7 +91,7 @@ def test_every_text_of_an_entry_is_a_passage(body: Body, expected: list[tuple[st
     assert {field for field, _ in expected} <= set(FIELDS)
 
 
-def test_an_input_stands_before_the_next_step_and_a_result_in_its_own() -> None:
+def test_an_input_belongs_to_the_next_step_and_a_result_to_its_own() -> None:
     assert [each.step for each in passages(1, 0, "model_input", {"content": "go"})] == [1]
     assert [each.step for each in passages(2, 1, "model_output", {"text": "done"})] == [1]
 
@@ -111,7 +111,7 @@ def test_lower_case_has_as_many_characters_for_every_character() -> None:
 
 
 @given(ANY_TEXT, st.lists(st.tuples(st.sampled_from(FIELDS), ANY_TEXT)))
-def test_passages_come_back_as_they_were(text: str, pairs: list[tuple[str, str]]) -> None:
+def test_passages_are_unpacked_unchanged(text: str, pairs: list[tuple[str, str]]) -> None:
     given_passages = [Passage(number, 1, *each) for number, each in enumerate([("input", text), *pairs])]
     assert load_passages(dump_passages(given_passages)) == given_passages
 

@@ -47,7 +47,7 @@ def test_without_a_compaction_everything_is_in_the_window() -> None:
     )
 
 
-def test_a_summary_stands_in_place_of_what_is_older() -> None:
+def test_a_summary_replaces_older_entries() -> None:
     shown_window = window([ask(1), answer(2), noted(3), ask(4, "summary", "compaction"), answer(5)])
     assert (positions(shown_window), shown_window.begins, shown_window.position) == ([4, 5], "compaction", 4)
 
@@ -156,7 +156,7 @@ def test_a_window_says_where_the_history_was_changed_last() -> None:
     assert find_window(reversed([answer(n) for n in range(1, 100)]), 30).changed_at == 0
 
 
-def test_the_newest_summary_of_a_condenser_stands_for_what_it_forgot() -> None:
+def test_the_newest_summary_of_a_condenser_replaces_what_it_forgot() -> None:
     def condensed(position: int, text: str, *ids: str) -> LogRow:
         facts = {"forgotten": list(ids), "summarised": True}
         return noted(position, text, "Condensation", source={"condensed": facts})

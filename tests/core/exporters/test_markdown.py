@@ -64,7 +64,7 @@ def test_a_session_reads_from_top_to_bottom() -> None:
     assert "**Result** of `ls`: interrupted by a person" in text
 
 
-def test_the_header_tells_of_the_session() -> None:
+def test_the_header_describes_the_session() -> None:
     text = written([], title="Fix it", agent="coder", model="gpt-4o", tags=("a", "b"), created_at=START)
     assert headings(text) == ["Fix it"]
     for fact in ("coder", "gpt-4o", "a, b", "2026-", "0b1c"):

@@ -70,7 +70,7 @@ def entries_of(operations: list[Operation], session: ExportSession) -> list[Entr
 
 
 @given(families())
-def test_what_is_exported_is_imported_as_it_was(family: list[ExportSession]) -> None:
+def test_an_export_is_imported_unchanged(family: list[ExportSession]) -> None:
     first, *forks = family
     operations = read(IMPORTER, "".join(PLAYHEAD_JSONL.write(first, forks)))
     starts = {op.session: op for op in operations if isinstance(op, SessionStart)}

@@ -68,7 +68,7 @@ def test_the_current_instruction_and_notebook_go_beside_the_messages() -> None:
     assert messages == [{"role": "user", "content": [text("hi")]}]
 
 
-def test_thinking_goes_first_byte_for_byte_and_only_with_what_was_said() -> None:
+def test_thinking_comes_first_unchanged_and_only_with_its_message() -> None:
     unsigned = {"type": "thinking", "thinking": "mine"}
     blocks = rendered(ASKS, calls("a", reasoning=[THINKING, unsigned], thoughts="hm"), result("a"))[1][1]
     assert blocks[0] == THINKING

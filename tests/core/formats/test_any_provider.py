@@ -35,12 +35,12 @@ def test_a_name_that_is_not_legal_is_replaced(name: str) -> None:
 
 
 @EVERY
-def test_every_text_of_a_session_stands_once_in_its_request(name: str) -> None:
+def test_every_text_of_a_session_is_once_in_its_request(name: str) -> None:
     check_texts(FORMATS[name])
 
 
 @EVERY
-def test_every_result_stands_under_its_call(name: str) -> None:
+def test_every_result_is_under_its_call(name: str) -> None:
     check_pairs(FORMATS[name])
 
 

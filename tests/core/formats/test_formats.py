@@ -101,7 +101,7 @@ def test_what_is_metered_is_what_the_request_costs(
 @CHATTING
 @settings(max_examples=examples(40))
 @given(conversation=SESSIONS, fields=FIELDS)
-def test_the_stable_part_is_where_it_is_said_to_be(
+def test_later_messages_do_not_change_the_stable_part(
     name: str, conversation: list[ConversationPart], fields: dict[str, Any]
 ) -> None:
     """Other messages after it, or none, leave its bytes as they are, but for breakpoints and an ending."""
@@ -186,7 +186,7 @@ def test_arguments_are_an_object_here_and_a_string_there() -> None:
     assert rendered("anthropic_messages", ASKS, written)["messages"][1]["content"][0]["input"] == {"at": "日"}
 
 
-def test_reasoning_goes_to_its_maker_only_and_as_it_was() -> None:
+def test_reasoning_is_sent_to_its_maker_only_and_unchanged() -> None:
     thinking = calling("a", reasoning=[SIGNED, ENCRYPTED, REDACTED])
     requests = {name: rendered(name, ASKS, thinking, answer("a")) for name in FORMATS}
     blocks = requests["anthropic_messages"]["messages"][1]["content"]
@@ -267,7 +267,7 @@ def test_breakpoints_stand_on_what_stays() -> None:
     assert b"cache_control" not in prefix_bytes(request)
 
 
-def test_plain_text_tells_it_all_in_order() -> None:
+def test_plain_text_has_everything_in_order() -> None:
     text = rendered(
         "plain", ASKS, calling("a"), answer("a", None, status="error", reason="x"), system="Be brief."
     )["text"]
@@ -293,7 +293,7 @@ def test_plain_text_tells_it_all_in_order() -> None:
     ],
 )
 @EVERY
-def test_a_tool_that_is_none_is_refused(name: str, tool: Any, words: str) -> None:
+def test_an_invalid_tool_is_refused(name: str, tool: Any, words: str) -> None:
     with pytest.raises(Invalid, match=words):
         FORMATS[name].request(of(name, ASKS), [tool])
 

@@ -45,7 +45,7 @@ def test_every_real_session_gives_a_valid_request(path: Path, name: str) -> None
     check_openai(list(messages(session_of(read_path(IMPORTERS[name], path)))))
 
 
-def test_a_conversation_reads_as_it_was() -> None:
+def test_a_conversation_is_written_in_the_shape_of_the_provider() -> None:
     call = ToolCall(id="a", name="look", arguments={"at": 1})
     assert rendered(
         SystemInstruction(text="Be brief."),
@@ -88,11 +88,11 @@ def test_arguments_are_an_object_in_json_text(arguments: Any) -> None:
     assert json.loads(message["tool_calls"][0]["function"]["arguments"]) == {"raw": arguments}
 
 
-def test_nothing_said_is_no_message() -> None:
+def test_blank_content_is_no_message() -> None:
     assert rendered(ModelInput(content=" "), ModelOutput(text="\n"), SystemInstruction(text="")) == []
 
 
-def test_thoughts_are_not_said_beside_calls() -> None:
+def test_thoughts_are_not_text_next_to_calls() -> None:
     assert rendered(calls("a", thoughts="hm"), result("a"))[0]["content"] is None
 
 

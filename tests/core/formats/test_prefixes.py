@@ -47,7 +47,7 @@ def test_the_hash_at_each_part_is_that_of_the_request_that_ends_there(
 @EVERY
 @settings(max_examples=examples(100))
 @given(conversation=SESSIONS, fields=FIELDS)
-def test_what_goes_on_with_an_item_begins_with_the_same_bytes(
+def test_a_request_with_a_further_item_begins_with_the_same_bytes(
     name: str, conversation: list[ConversationPart], fields: dict[str, Any]
 ) -> None:
     format, whole = FORMATS[name], context(name, conversation, **{**fields, "live_screen": ""})

@@ -44,7 +44,7 @@ def test_a_sound_schema_has_no_fault() -> None:
         ({"p": {"not": {"properties": []}}}, "not, properties must be an object"),
     ],
 )
-def test_a_tool_with_a_schema_that_is_none_is_refused(properties: dict[str, Any], words: str) -> None:
+def test_a_tool_with_an_invalid_schema_is_refused(properties: dict[str, Any], words: str) -> None:
     definition = {"name": "ls", "parameters": {"type": "object", "properties": properties}}
     with pytest.raises(Invalid, match=f"tool 'ls' are not a JSON schema: .*{words}"):
         tool_of(definition)

@@ -144,7 +144,7 @@ def test_blocks_that_neutral_fields_cannot_hold_stay_in_the_raw_message() -> Non
     assert odd.raw_message == {"role": "assistant", "content": [cited, text(" so.")]}
 
 
-def test_usage_is_told_once_for_a_message() -> None:
+def test_usage_is_read_once_for_a_message() -> None:
     reply = answered(searches("s"), search_found("s", []), "Found.")
     operations = read(ANTHROPIC_MESSAGES, [recorded(TURNS[:1], reply)])
     assert [m.get("usage") for m in metadata(operations)] == [None, {"input_tokens": 5}, None, None]

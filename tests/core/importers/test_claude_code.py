@@ -124,7 +124,7 @@ def test_loglines_in_one_document_read_as_lines_do() -> None:
     assert Skipped(3, "not a JSON object") in operations
 
 
-def test_a_prompt_that_speaks_of_loglines_does_not_make_a_document() -> None:
+def test_a_prompt_that_mentions_loglines_is_no_document() -> None:
     assert len(bodies(read(user(1, None, 'what is {"loglines": []}?')))) == 1
 
 

@@ -37,7 +37,7 @@ def test_only_the_newest_are_held_in_memory() -> None:
     assert [index.get(str(number)) for number in range(100)] == list(range(100))
 
 
-def test_a_temporary_folder_without_room_is_told_as_such() -> None:
+def test_an_error_names_a_temporary_folder_that_cannot_be_used() -> None:
     index = RecordIndex()
     for number in range(10):
         index[str(number)] = number

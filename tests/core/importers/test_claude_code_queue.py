@@ -55,7 +55,7 @@ def _words_of(body: Any) -> str:
     return str(body.kind)
 
 
-def test_a_prompt_that_a_running_turn_took_is_told_before_the_output_that_answers_it() -> None:
+def test_a_prompt_that_a_running_turn_took_is_read_before_the_output_that_answers_it() -> None:
     lines = (*BEGINNING, typed("use uv"), queue("remove"), answer(3, 2, "t"), later(4, 3, "Sure"))
     assert words_of(*lines) == [
         "user: Fix it",
@@ -70,7 +70,7 @@ def test_a_prompt_that_a_running_turn_took_is_told_before_the_output_that_answer
     assert entry.draft.created_at.isoformat() == "2026-01-19T03:24:30+00:00"
 
 
-def test_a_prompt_with_an_attachment_of_its_own_is_told_once() -> None:
+def test_a_prompt_with_an_attachment_of_its_own_is_read_once() -> None:
     lines = (typed("use uv"), queue("remove"), answer(3, 2, "t"), attached(4, 3, "use uv"))
     assert words_of(*BEGINNING, *lines, later(5, 4, "Sure"))[2:] == [
         "tool_results",
@@ -84,12 +84,12 @@ def test_an_attachment_that_comes_late_does_not_repeat_the_prompt() -> None:
     assert words_of(*BEGINNING, *lines, attached(5, 3, "use uv")).count("user: use uv") == 1
 
 
-def test_a_prompt_that_begins_the_next_turn_stands_in_its_own_record_alone() -> None:
+def test_a_prompt_that_begins_the_next_turn_is_only_in_its_own_record() -> None:
     lines = (typed("and tests"), answer(3, 2, "t"), later(4, 3, "Done"), queue("dequeue"))
     assert words_of(*BEGINNING, *lines, user(5, 4, "and tests")).count("user: and tests") == 1
 
 
-def test_a_removed_prompt_that_comes_as_a_user_record_is_told_once() -> None:
+def test_a_removed_prompt_that_comes_as_a_user_record_is_read_once() -> None:
     lines = (typed("stop"), queue("remove"), answer(3, 2, "t"), user(4, 3, "stop"), later(5, 4, "ok"))
     assert words_of(*BEGINNING, *lines).count("user: stop") == 1
 

@@ -30,7 +30,7 @@ def test_ids_that_come_twice_in_one_output_are_made_unique() -> None:
     assert set(metadata(operations)[0]["source"]["call_ids"].values()) == {"t"}
 
 
-def test_a_result_of_an_unknown_call_is_still_told() -> None:
+def test_a_result_of_an_unknown_call_is_still_read() -> None:
     (result,) = results(read(answer(1, None, "t9")))
     assert (result.tool_call_id, result.tool_name, result.status) == ("t9", None, "success")
 
@@ -95,7 +95,7 @@ def test_text_beside_a_result_is_an_input_after_it() -> None:
         ),
     ],
 )
-def test_who_speaks_is_told_by_the_channel(content: str, fields: dict[str, Any], channel: str) -> None:
+def test_the_channel_names_the_sender(content: str, fields: dict[str, Any], channel: str) -> None:
     (body,) = bodies(read(user(1, None, content, **fields)))
     assert body == ModelInput(channel=channel, content=content)
 
@@ -226,7 +226,7 @@ def test_a_broken_record_is_named_and_loses_nothing_else(line: dict[str, Any] | 
     assert [(op.line, op.damaged) for op in operations if isinstance(op, Skipped)] == [(2, True)]
 
 
-def test_a_record_that_stands_twice_is_imported_once() -> None:
+def test_a_record_that_occurs_twice_is_imported_once() -> None:
     operations = read(user(1, None, "one"), assistant(2, 1, says("two")), user(1, None, "one"))
     assert len(bodies(operations)) == 2
     assert [(op.line, op.damaged) for op in operations if isinstance(op, Skipped)] == [(3, False)]

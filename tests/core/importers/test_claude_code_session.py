@@ -95,7 +95,7 @@ def test_metadata_says_where_an_entry_comes_from() -> None:
     }
 
 
-def test_an_entry_has_its_record_s_time_and_file_order_stands() -> None:
+def test_an_entry_has_its_record_s_time_and_file_order_is_kept() -> None:
     operations = read(
         user(1, None, "later", timestamp="2026-01-19T05:00:00+02:00"),
         user(2, 1, "earlier", timestamp="2026-01-01T00:00:00Z"),

@@ -25,18 +25,18 @@ def words_of(*lines: dict[str, Any]) -> list[str]:
     return words
 
 
-def test_instructions_that_no_message_repeats_are_told_before_the_prompt() -> None:
+def test_instructions_that_no_message_repeats_are_read_before_the_prompt() -> None:
     lines = (FIRST, asks(ENVIRONMENT), asks("go"), says("ok"))
     assert words_of(*lines) == [f"meta: {ENVIRONMENT}", "system: Use uv.\n", "user: go", "model_output"]
 
 
 @pytest.mark.parametrize("role", ["user", "developer"])
-def test_instructions_that_a_message_repeats_are_told_once(role: str) -> None:
+def test_instructions_that_a_message_repeats_are_read_once(role: str) -> None:
     message = "<user_instructions>\n\nUse uv.\n\n</user_instructions>"
     assert "\n".join(words_of(FIRST, says(message, role), asks("go"), says("ok"))).count("Use uv.") == 1
 
 
-def test_instructions_are_told_before_an_output_without_a_prompt() -> None:
+def test_instructions_are_read_before_an_output_without_a_prompt() -> None:
     assert words_of(FIRST, says("ok")) == ["system: Use uv.\n", "model_output"]
 
 
@@ -54,14 +54,14 @@ def test_instructions_follow_the_base_instructions() -> None:
 
 
 @pytest.mark.parametrize("nothing", [None, "", " ", {"a": 1}, 3])
-def test_a_first_line_without_instructions_tells_none(nothing: Any) -> None:
+def test_a_first_line_without_instructions_gives_none(nothing: Any) -> None:
     assert words_of(meta(instructions=nothing), asks("go")) == ["user: go"]
 
 
-def test_instructions_of_a_copied_first_line_are_not_told_again() -> None:
+def test_instructions_of_a_copied_first_line_are_not_read_again() -> None:
     assert "\n".join(words_of(FIRST, asks("go"), says("ok"), FIRST, asks("on"))).count("Use uv.") == 1
 
 
-def test_what_is_told_because_the_file_ended_may_be_repeated_later() -> None:
+def test_an_entry_read_because_the_file_ended_is_provisional() -> None:
     (entry,) = [operation for operation in read(FIRST) if isinstance(operation, Append)]
     assert entry.provisional

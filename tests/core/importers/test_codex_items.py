@@ -133,7 +133,7 @@ def test_what_a_person_stopped_is_interrupted_by_human(message: str) -> None:
 
 
 @pytest.mark.parametrize("message", ["x" * 400 + "aborted by user", "aborted by user\n" + "x" * 400])
-def test_a_file_that_speaks_of_an_abortion_is_no_interruption(message: str) -> None:
+def test_a_file_that_mentions_an_abort_is_no_interruption(message: str) -> None:
     (result,) = results(read(call("c"), output("c", message)))
     assert result.status == "success"
 
@@ -153,7 +153,7 @@ def test_exit_code_and_duration_are_kept_beside_the_result() -> None:
         (event("mcp_tool_call_end", call_id="c", result={"Ok": {"isError": True, "content": []}}), "output"),
     ],
 )
-def test_an_event_may_tell_that_a_tool_failed(ending: dict[str, Any], reason: str) -> None:
+def test_an_event_may_report_that_a_tool_failed(ending: dict[str, Any], reason: str) -> None:
     (result,) = results(read(call("c"), ending, output("c", "output")))
     assert (result.status, result.reason) == ("error", reason)
 
@@ -182,7 +182,7 @@ def test_an_event_of_success_or_of_another_call_changes_nothing(ending: dict[str
         ("# Context from my IDE setup:\n\n## My request for Codex:\nFix it", "user"),
     ],
 )
-def test_who_speaks_is_told_by_the_channel(message: str, channel: str) -> None:
+def test_the_channel_names_the_sender(message: str, channel: str) -> None:
     assert bodies(read(asks(message))) == [ModelInput(channel=channel, content=message)]
 
 

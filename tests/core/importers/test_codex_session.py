@@ -92,7 +92,7 @@ def test_a_sub_agent_whose_parent_is_not_named_keeps_its_source() -> None:
     assert (start.spawned_by, start.metadata["source"]) == (None, {"subagent": "review"})
 
 
-def test_base_instructions_are_told_once() -> None:
+def test_base_instructions_are_read_once() -> None:
     fields = {"base_instructions": {"text": "You are Codex."}}
     operations = read(meta(**fields), meta(**fields), asks("go"))
     assert bodies(operations)[0] == SystemInstruction(text="You are Codex.")
@@ -230,19 +230,19 @@ def test_the_end_of_a_turn_closes_its_last_output() -> None:
 # Usage
 
 
-def test_usage_told_after_a_response_is_that_response_s() -> None:
+def test_usage_after_a_response_belongs_to_it() -> None:
     operations = read(
         asks("x"), call("a"), tokens(1, 11), output("a"), tokens(1, 11), says("y"), tokens(2, 22)
     )
     assert usages(operations) == [11, 22]
 
 
-def test_usage_told_before_a_response_is_that_response_s() -> None:
+def test_usage_before_a_response_belongs_to_it() -> None:
     operations = read(asks("x"), tokens(1, 11), call("a"), output("a"), tokens(2, 22), says("y"))
     assert usages(operations) == [11, 22]
 
 
-def test_usage_told_after_the_results_finds_its_response() -> None:
+def test_usage_after_the_results_belongs_to_its_response() -> None:
     operations = read(asks("x"), call("a"), output("a"), tokens(1, 11), says("y"), tokens(2, 22))
     assert usages(operations) == [11, 22]
 

@@ -43,7 +43,7 @@ def test_any_lines_are_survived(importer: Importer, sample: tuple[str, Any], dat
 
 @EVERY
 @pytest.mark.parametrize(("name", "data"), FILES)
-def test_reading_twice_tells_the_same(importer: Importer, name: str, data: Any) -> None:
+def test_reading_twice_gives_the_same(importer: Importer, name: str, data: Any) -> None:
     assert operations_of(importer, data) == operations_of(importer, data)
 
 

@@ -185,7 +185,7 @@ def test_only_records_that_belong_elsewhere_are_skipped(path: Path, name: str) -
 
 
 @EVERY_FILE
-def test_reading_twice_tells_the_same(path: Path, name: str) -> None:
+def test_reading_twice_gives_the_same(path: Path, name: str) -> None:
     assert read_path(IMPORTERS[name], path) == read_path(IMPORTERS[name], path)
 
 

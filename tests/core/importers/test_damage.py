@@ -75,7 +75,7 @@ def test_a_broken_line_costs_only_itself(name: str, records: list[Any]) -> None:
 
 
 @pytest.mark.parametrize(("name", "document"), DOCUMENTS)
-def test_reading_leaves_the_document_as_it_was_and_tells_the_same_again(name: str, document: Any) -> None:
+def test_reading_does_not_change_the_document(name: str, document: Any) -> None:
     before = copy.deepcopy(document)
     assert read(IMPORTERS[name], document) == read(IMPORTERS[name], document)
     assert document == before

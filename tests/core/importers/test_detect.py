@@ -109,7 +109,7 @@ TOOL_USE = {"type": "tool_use", "id": "t", "name": "n", "input": {}}
         ([{"role": "Orchestrator (thought)", "content": "hm"}], None),
     ],
 )
-def test_the_shape_of_a_file_tells_its_format(data: object, name: str | None) -> None:
+def test_the_shape_of_a_file_identifies_its_format(data: object, name: str | None) -> None:
     assert named(source(data)) == name
 
 

@@ -102,7 +102,7 @@ def test_results_have_the_time_at_which_the_last_call_ended() -> None:
     assert result.draft.created_at == datetime(2026, 1, 1, 0, 0, 3, tzinfo=UTC)
 
 
-def test_a_message_that_is_written_again_is_told_once_with_all_of_it() -> None:
+def test_a_message_that_is_written_again_is_read_once_and_in_full() -> None:
     update = {"$set": {"lastUpdated": "2026-01-10T02:08:36Z"}}
     operations = in_lines(
         asks("1", "go"), update, says("2"), update, says("2", "I look."), asks("3", "so"), says("2")
@@ -151,7 +151,7 @@ def test_a_replaced_history_says_which_messages_the_model_no_longer_sees() -> No
     assert len(outputs(operations)) == 1
 
 
-def test_calls_and_results_in_the_content_of_a_replaced_history_are_told_once() -> None:
+def test_calls_and_results_in_the_content_of_a_replaced_history_are_read_once() -> None:
     response = {
         "id": "8",
         "type": "user",
@@ -163,7 +163,7 @@ def test_calls_and_results_in_the_content_of_a_replaced_history_are_told_once() 
     assert kinds(operations) == ["model_input", "model_output"]
 
 
-def test_a_file_of_lines_tells_everything() -> None:
+def test_a_file_of_lines_is_read_in_full() -> None:
     operations = read(GEMINI_CLI, lines(*GEMINI_LINES), "session.jsonl")
     assert kinds(operations) == [
         "model_input", "debug_log", "model_output", "tool_results", "model_output", "model_input",

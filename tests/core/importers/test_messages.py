@@ -42,7 +42,7 @@ def test_what_is_no_certain_time_is_unknown(value: Any) -> None:
     assert moment(value) is None
 
 
-def test_a_time_without_a_zone_needs_to_be_told_one() -> None:
+def test_a_time_without_a_zone_is_read_in_the_passed_zone() -> None:
     zone = timezone(timedelta(hours=-8))
     assert moment("2025-01-27T22:45:13", zone) == datetime(2025, 1, 28, 6, 45, 13, tzinfo=UTC)
 

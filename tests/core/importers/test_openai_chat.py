@@ -135,7 +135,7 @@ def test_a_result_of_an_unknown_call_is_kept() -> None:
         ('{"a": NaN}', '{"a": NaN}'),
     ],
 )
-def test_arguments_are_an_object_or_the_text_as_it_was(raw: Any, arguments: Any) -> None:
+def test_arguments_are_an_object_or_the_unchanged_text(raw: Any, arguments: Any) -> None:
     [output] = outputs(read(OPENAI_CHAT, [asks(), says(None, call("a", arguments=raw))]))
     assert output.tool_calls[0].arguments == arguments
 
@@ -278,7 +278,7 @@ def test_a_client_that_gives_calls_its_own_ids_does_not_lose_their_results() -> 
     assert [(r.tool_call_id, r.outputs) for r in results(operations)] == [("x", "2"), ("run.json-1-1", "1")]
 
 
-def test_calls_of_several_conversations_are_told_apart() -> None:
+def test_calls_of_several_conversations_are_separated() -> None:
     one, two = [asks("one")], [asks("two")]
     calls = [
         recorded(one, completion(says("1"))),
@@ -290,7 +290,7 @@ def test_calls_of_several_conversations_are_told_apart() -> None:
     assert [output.text for output in outputs(operations)] == ["1", "2", "1b"]
 
 
-def test_a_changed_instruction_is_told_and_the_conversation_goes_on() -> None:
+def test_a_changed_instruction_is_read_and_the_conversation_continues() -> None:
     def with_system(text: str, *messages: Any) -> list[Any]:
         return [{"role": "system", "content": text}, *messages]
 
@@ -301,7 +301,7 @@ def test_a_changed_instruction_is_told_and_the_conversation_goes_on() -> None:
     assert kinds(read(OPENAI_CHAT, calls)) == ["system_instruction", "model_input", "model_output"] * 2
 
 
-def test_a_call_that_failed_is_logged_and_trying_again_goes_on() -> None:
+def test_a_failed_call_is_logged_and_its_retry_continues() -> None:
     calls = [recorded([asks()], {"error": {"message": "busy"}}), recorded([asks()], completion(says("1")))]
     operations = read(OPENAI_CHAT, calls)
     assert kinds(operations) == ["model_input", "debug_log", "model_output"]

@@ -88,7 +88,7 @@ class TestV0:
             ("b", "look", "there"),
         ]
 
-    def test_usage_is_told_once_for_an_answer(self) -> None:
+    def test_usage_is_read_once_for_an_answer(self) -> None:
         both = answer("r1", "a", "b")
         entry_metadata = metadata(
             read(OPENHANDS, [TASK, acts("a", both), came_back("a", both), acts("b", both)])
@@ -122,13 +122,13 @@ class TestV0:
             ({"observation": "user_rejected"}, "interrupted_by_human"),
         ],
     )
-    def test_an_observation_tells_how_it_went(self, fields: dict[str, Any], status: str) -> None:
+    def test_an_observation_has_the_status_of_its_action(self, fields: dict[str, Any], status: str) -> None:
         response = answer("r", "a")
         [result] = results(read(OPENHANDS, [TASK, acts("a", response), came_back("a", response, **fields)]))
         assert result.status == status
         assert "here" in (result.outputs, result.reason, result.feedback)
 
-    def test_an_empty_observation_is_empty_and_not_what_people_are_told(self) -> None:
+    def test_an_empty_observation_is_not_replaced_by_the_message_for_people(self) -> None:
         response = answer("r", "a")
         back = came_back("a", response, "", message="Command executed.")
         assert [r.outputs for r in results(read(OPENHANDS, [TASK, acts("a", response), back]))] == [""]
@@ -208,7 +208,7 @@ class TestV1:
         [start] = starts(operations)
         assert (start.session, start.title, start.model) == ("conversation", "hi", "m")
 
-    def test_reasoning_repeated_in_speech_is_told_once(self) -> None:
+    def test_reasoning_repeated_in_the_text_is_read_once(self) -> None:
         output = outputs(read(OPENHANDS, lines(*OPENHANDS_V1)))[0]
         assert (output.thoughts, output.text) == ("hm", "I look.")
         assert output.reasoning == [{"type": "thinking", "thinking": "hm", "signature": "s"}]
@@ -291,7 +291,7 @@ class TestFolderOfEvents:
         assert item == skipped([item])[0]
         assert (item.damaged, "0.json" in item.reason) == (False, True)
 
-    def test_an_event_that_stands_alone_is_a_session(self) -> None:
+    def test_a_single_event_is_a_session(self) -> None:
         assert kinds(read(OPENHANDS, TASK, "0.json")) == ["model_input"]
 
 

@@ -32,7 +32,7 @@ def rewinds(operations: list[Operation]) -> list[tuple[str, int]]:
     return [(op.session, op.to_position) for op in operations if isinstance(op, RewindTo)]
 
 
-def test_a_header_tells_all_of_the_session() -> None:
+def test_a_header_has_all_fields_of_the_session() -> None:
     start, fork = starts(load(*EXPORT))
     assert start == SessionStart(
         "p",
@@ -49,7 +49,7 @@ def test_a_header_tells_all_of_the_session() -> None:
 
 
 @pytest.mark.parametrize(("header_value", "spawned_by"), [("q", "q"), (None, None), (7, None), ("", None)])
-def test_a_header_tells_whose_sub_agent_the_session_is(header_value: Any, spawned_by: str | None) -> None:
+def test_a_header_names_the_parent_of_a_sub_agent(header_value: Any, spawned_by: str | None) -> None:
     assert starts(load(header(spawned_by=header_value), asks(1)))[0].spawned_by == spawned_by
 
 
@@ -69,7 +69,7 @@ def test_a_rewind_keeps_its_time_reason_and_actor() -> None:
     assert operation.draft.created_at == datetime(2026, 1, 1, 0, 0, 4, tzinfo=UTC)
 
 
-def test_a_summary_stands_for_its_positions() -> None:
+def test_a_summary_covers_its_positions() -> None:
     [summary] = [op for op in load(*EXPORT) if isinstance(op, AddSummary)]
     assert summary == AddSummary("p", 2, 3, "tried", key_points=("k",))
 

@@ -28,7 +28,7 @@ def test_a_session_is_announced_once() -> None:
     assert len(list(session_recording.append(ModelInput(content="x"), None, {}))) == 1
 
 
-def test_a_session_that_tells_much_is_announced_in_any_case() -> None:
+def test_a_session_with_many_operations_is_announced_in_any_case() -> None:
     session_recording = recording()
     operations = [op for n in range(1000) for op in session_recording.append(ModelInput(content=n), None, {})]
     assert operations[0] == START
@@ -43,7 +43,7 @@ def test_entries_and_rewinds_take_positions() -> None:
     assert session_recording.position == 4
 
 
-def test_a_title_of_second_choice_stands_in() -> None:
+def test_a_fallback_title_is_used_if_there_is_no_other() -> None:
     session_recording = Recording("s", agent="a", fallback_title="/init")
     assert list(session_recording.release_held()) == [SessionStart("s", title="/init", agent="a")]
 

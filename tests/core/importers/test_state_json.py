@@ -78,7 +78,7 @@ def test_an_interruption_keeps_its_feedback() -> None:
     assert (result.status, result.feedback) == ("interrupted_by_human", "stop")
 
 
-def test_a_summary_stands_for_the_positions_of_its_episode() -> None:
+def test_a_summary_covers_the_positions_of_its_episode() -> None:
     operations = state(episode(done(), "listed"), episode(done(), ""), episode(done()))
     summaries = [op for op in operations if isinstance(op, AddSummary)]
     assert [(op.first_position, op.last_position, op.text) for op in summaries] == [

@@ -63,7 +63,7 @@ def test_tool_calls_are_answered_by_the_ids_of_the_tool_message() -> None:
     ]
 
 
-def test_thinking_stays_as_it_is() -> None:
+def test_thinking_is_unchanged() -> None:
     blocks = [{"type": "thinking", "thinking": "hm", "signature": "S"}]
     [output] = outputs(run(asks(), {**acts("ls"), "thinking_blocks": blocks}))
     assert output.reasoning == blocks
@@ -76,7 +76,7 @@ def test_what_came_back_last_is_in_the_trajectory_alone() -> None:
     assert operations[-1].provisional
 
 
-def test_steps_that_only_the_trajectory_has_are_told_where_they_happened() -> None:
+def test_steps_that_only_the_trajectory_has_are_read_where_they_happened() -> None:
     trajectory = [step("ls", "a"), step("edit", "refused"), step("cat a", "x"), step("submit", "diff")]
     operations = run(asks(), acts("ls"), asks("a $"), acts("cat a"), asks("x $"), trajectory=trajectory)
     commands = [output.use_tool.arguments["command"] for output in outputs(operations) if output.use_tool]

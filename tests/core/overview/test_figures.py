@@ -137,7 +137,7 @@ def test_the_state_is_bounded_in_a_run_of_any_length() -> None:
 
 
 @given(LIVE)
-def test_what_is_stored_comes_back_and_counting_goes_on_from_it(entries) -> None:  # type: ignore[no-untyped-def]
+def test_figures_are_loaded_as_stored_and_counting_continues(entries) -> None:  # type: ignore[no-untyped-def]
     run = Run()
     run.entries = entries
     whole, again = RunFigures(), RunFigures()

@@ -13,12 +13,12 @@ def test_the_same_call_with_the_same_result_is_repeated_work() -> None:
     assert findings(run) == [("same_call_same_result", 2, [1, 3])]
 
 
-def test_another_argument_or_another_tool_is_none() -> None:
+def test_another_argument_or_another_tool_is_no_repetition() -> None:
     run = Run().call(command="ls").ok().call(command="pwd").ok().call("Other", command="ls").ok()
     assert findings(run) == []
 
 
-def test_a_call_without_a_result_is_none() -> None:
+def test_a_call_without_a_result_is_no_repetition() -> None:
     assert findings(Run().call(command="ls").call(command="ls")) == []
 
 

@@ -3,7 +3,7 @@
 from historyapp.core.overview.sizes import MAX_COMPACTIONS, MAX_POINTS, ContextSizes
 
 
-def test_each_point_stands_for_equal_shares_and_is_their_largest() -> None:
+def test_each_point_is_the_largest_of_an_equal_number_of_steps() -> None:
     sizes = ContextSizes()
     for step in range(1, 100_001):
         sizes.add(step, 100 + step % 97)

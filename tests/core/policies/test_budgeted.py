@@ -159,7 +159,7 @@ def test_inputs_stay_verbatim_through_all_cuts() -> None:
             assert (text in contents) == (before < step)
 
 
-def test_inputs_that_take_too_much_are_clipped_and_it_is_said() -> None:
+def test_inputs_that_are_too_large_are_clipped_and_a_note_says_so() -> None:
     recorded = session(["fine"] * 8, {1: "begin " + "word " * 5000 + "end", 4: "Short and whole."})
     chosen = context(recorded, 1500)
     contents = [message["content"] for message in messages_of(chosen) if message["role"] == "user"]
@@ -178,7 +178,7 @@ def test_the_newest_step_is_in_full_where_it_can_be() -> None:
     assert call["tool_calls"][0]["id"] == answer["tool_call_id"]
 
 
-def test_a_newest_result_that_is_too_big_is_clipped_and_it_is_said() -> None:
+def test_a_newest_result_that_is_too_large_is_clipped_and_a_note_says_so() -> None:
     recorded = session([*["fine"] * 5, lines(6, 2000)])
     chosen = context(recorded, 1000)
     assert messages_of(chosen)[-1]["content"].startswith("0: value_6_0 = load_6_0(config_0)")
@@ -187,7 +187,7 @@ def test_a_newest_result_that_is_too_big_is_clipped_and_it_is_said() -> None:
     assert chosen.manifest.segments[-1].form == "clipped" or chosen.manifest.segments[-2].form == "clipped"
 
 
-def test_every_call_stands_with_its_result() -> None:
+def test_every_call_is_followed_by_its_result() -> None:
     for budget in (200, 500, 1000, 4000):
         messages = messages_of(context(LONG, budget))
         for index, message in enumerate(messages):
@@ -254,7 +254,7 @@ def test_names_that_clipping_took_from_the_newest_step_are_listed_before_it(budg
     assert "lib/hidden_part.py" in earlier[-1]
 
 
-def test_a_clipped_input_keeps_its_beginning_and_what_tells_most() -> None:
+def test_a_clipped_input_keeps_its_beginning_and_its_most_informative_lines() -> None:
     filler = "\n".join(f"and so on, and so on, as was said {n}" for n in range(400))
     text = f"Mend the parser.\n{filler}\nIt breaks in src/deep_parser.py.\n{filler}\nThanks."
     chosen = context(session(["fine"] * 8, {1: text}), 1500)

@@ -144,7 +144,7 @@ def test_a_step_in_flight_is_shown_without_an_invented_result(name: str, format:
 
 @EVERY
 @pytest.mark.parametrize("format", FORMATS)
-def test_a_result_that_comes_late_is_told_as_text(name: str, format: str) -> None:
+def test_a_late_result_is_text(name: str, format: str) -> None:
     """Results of an abandoned step, an earlier step and an unknown call. A repeated result appears once."""
     entries = session(
         calls("a"), calls("b"), result("a", "found x_y"), result("b", "fine"), result("b", "fine"),
@@ -159,7 +159,7 @@ def test_a_result_that_comes_late_is_told_as_text(name: str, format: str) -> Non
 
 @EVERY
 @pytest.mark.parametrize("format", FORMATS)
-def test_a_result_that_is_recorded_again_after_the_next_step_is_told_once(name: str, format: str) -> None:
+def test_a_result_recorded_again_after_the_next_step_is_shown_once(name: str, format: str) -> None:
     remarked = [result(id, "fine").model_copy(update={"overall": "All is well."}) for id in "bc"]
     entries = session(
         calls("a"), result("a", "found x_y"), calls("b"), remarked[0], result("a", "found x_y"),

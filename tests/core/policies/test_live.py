@@ -49,7 +49,7 @@ def test_the_live_screen_is_in_the_request_and_in_no_message() -> None:
     assert request["messages"][-1] == {"role": "user", "content": "the screen"}
 
 
-def test_an_input_that_came_during_a_step_stands_after_it() -> None:
+def test_an_input_during_a_step_comes_after_it() -> None:
     bodies: list[Body] = [calls("a"), ModelInput(content="wait"), result("a", "here"), calls("b")]
     assert [message["role"] for message in messages_of(choose(None, bodies=bodies))] == [
         "assistant", "tool", "user", "assistant", "tool",

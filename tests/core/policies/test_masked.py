@@ -48,7 +48,7 @@ def test_parallel_results_count_one_each() -> None:
     assert results == [PLACEHOLDER.format(1), LONG, LONG]
 
 
-def test_what_is_masked_stays_as_it_is_at_the_next_step() -> None:
+def test_masked_parts_are_unchanged_at_the_next_step() -> None:
     before, after = choose(steps(6)), choose(steps(7))
     assert before.stable == 1 + 4
     assert before.parts[: before.stable] == after.parts[: before.stable]

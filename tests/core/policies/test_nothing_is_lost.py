@@ -60,7 +60,7 @@ def steps_of(log: Session) -> dict[int, int]:
 @pytest.mark.parametrize("format", FORMATS)
 @settings(THOROUGH, max_examples=max(5, EXAMPLES // 4))
 @given(log=sessions(), budget=BUDGETS, data=st.data())
-def test_nothing_is_lost_and_nothing_stands_twice(
+def test_nothing_is_lost_or_repeated(
     policy: str, format: str, log: Session, budget: int | None, data: st.DataObject
 ) -> None:
     past = past_of(log, data)
@@ -85,7 +85,7 @@ def test_nothing_is_lost_and_nothing_stands_twice(
 @EVERY
 @THOROUGH
 @given(log=sessions(), format=st.sampled_from(PAIRED))
-def test_no_result_stands_under_another_call(policy: str, log: Session, format: str) -> None:
+def test_no_result_is_under_another_call(policy: str, log: Session, format: str) -> None:
     chosen = SessionSettings(max_tokens=None, window_size=99, full_message_count=99)
     context = POLICIES[policy].choose(MemoryPast(log.live), chosen, RequestMeter(format))
     request = FORMATS[format].request(context)
@@ -102,7 +102,7 @@ def test_no_result_stands_under_another_call(policy: str, log: Session, format: 
 @pytest.mark.parametrize("format", FORMATS)
 @THOROUGH
 @given(log=sessions(), policy=st.sampled_from(list(POLICIES)))
-def test_results_stand_in_the_order_of_their_calls(format: str, log: Session, policy: str) -> None:
+def test_results_are_in_the_order_of_their_calls(format: str, log: Session, policy: str) -> None:
     """In every format, also in those that name no ids."""
     chosen = SessionSettings(max_tokens=None, window_size=99, full_message_count=99)
     context = POLICIES[policy].choose(MemoryPast(log.live), chosen, RequestMeter(format))
@@ -154,7 +154,7 @@ def test_messages_lose_nothing_either(log: Session, budget: int | None, full: in
         assert position in fixed or in_one_line or accounted(made_of.manifest, position, step), mark
 
 
-def test_the_texts_of_a_session_can_be_told_apart() -> None:
+def test_all_texts_of_a_session_differ() -> None:
     log = Session()
     marks = [log.mark() for _ in range(800)]
     assert len(set(marks)) == 800

@@ -92,7 +92,7 @@ def check_account(run: Run, context: Context, format: str, kept: set[int]) -> No
 @BOTH
 @settings(max_examples=examples(200, part=20), suppress_health_check=list(HealthCheck))
 @given(run=runs(), budget=st.none() | st.none() | st.integers(60, 800), with_tools=st.booleans())
-def test_what_is_sent_is_as_it_was_and_so_is_everything_before_it(
+def test_sent_reasoning_and_everything_before_it_is_unchanged(
     policy: str, format: str, run: Run, budget: int | None, with_tools: bool
 ) -> None:
     built = Asked(policy, format, budget, with_tools).build(run)
@@ -151,7 +151,7 @@ def test_a_history_in_full_keeps_all_reasoning(
 @BOTH
 @settings(max_examples=examples(100, part=20), suppress_health_check=list(HealthCheck))
 @given(run=runs())
-def test_an_answer_keeps_its_reasoning_where_the_next_request_goes_on_from_its_own(
+def test_an_answer_keeps_its_reasoning_if_the_next_request_continues_its_own(
     policy: str, format: str, run: Run
 ) -> None:
     run.add(person(run))

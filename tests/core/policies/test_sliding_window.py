@@ -50,7 +50,7 @@ def test_a_summary_that_reaches_into_the_window_is_not_used() -> None:
     assert shown_steps(choose(5, summary(1, 3))) == [None, 1, 2, 3, 4, 5]
 
 
-def test_a_digest_stands_for_the_summaries_below_it() -> None:
+def test_a_digest_replaces_the_summaries_below_it() -> None:
     assert shown_steps(choose(7, summary(1, 2), summary(3, 4), summary(1, 4, level=3))) == [
         None,
         (1, 4),

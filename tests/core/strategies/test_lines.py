@@ -39,7 +39,7 @@ def test_no_name_is_cut_unless_the_line_begins_with_it(text: str, longest: int) 
         assert set(identifiers(kept)[1:]) <= set(identifiers(whole))
 
 
-def test_a_text_that_fits_stays_as_it_is() -> None:
+def test_a_text_that_fits_is_unchanged() -> None:
     assert line_of("read  src/a_b.py\n", 15) == "read src/a_b.py"
 
 

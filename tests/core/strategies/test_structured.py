@@ -104,7 +104,7 @@ def test_steps_shorter_than_their_rows_become_an_extract(style: str) -> None:
     assert "Nine" in text
 
 
-def test_a_name_stands_once_in_a_row_and_is_never_cut() -> None:
+def test_a_row_has_each_name_once_and_cuts_none() -> None:
     path = "src/" + "long_folder/" * 9 + "module.py"
     bodies = called(f"Read {path} and also see src/other_module.py\n" * 9, path="src/a_b.py " + path)
     (row,) = json.loads(STRUCTURED.write(Material(steps(bodies)), resources()).text)["steps"]
