@@ -128,7 +128,7 @@ def _original(original: OriginalStep, marks: NameMarks) -> ShownOriginal:
         return ShownOriginal(row, marks.html(row.call_preview), marks.html(row.result_preview), is_cut=True)
     output = step.output
     calls = (output.use_tool,) if output.use_tool else output.tool_calls
-    written = "; ".join(f"{call.name} {' '.join(texts_in(call.arguments))}" for call in calls)
+    written = "; ".join(f"{tool_call.name} {' '.join(texts_in(tool_call.arguments))}" for tool_call in calls)
     returned = "\n\n".join(returned_text(result) for result in step.results) or output.text
     shown, hidden = returned[:RESULTS], returned[RESULTS:]
     lines = list(islice(_lines_with_names(hidden, marks.needed), LINES))

@@ -213,7 +213,7 @@ def _without_hidden_texts(history: History, step: Step) -> Step:
     """The step, without reviews, feedback and answers of people if the reader may not see these."""
     if history.visible.inputs:
         return step
-    names = [call.name for call in step.output.tool_calls]
+    names = [tool_call.name for tool_call in step.output.tool_calls]
     is_question = asks_person([*names, step.output.use_tool.name] if step.output.use_tool else names)
     received = []
     for paired in step.received:
@@ -324,17 +324,17 @@ def _pace(
 def _calls(
     folder: Folder, step: Step, calls: list[core.ToolCall | core.UseTool], first_call: int
 ) -> list[CallView]:
-    answered = {call for received in step.received for call in received.calls}
-    ids = [call.id for call in step.output.tool_calls] or [""]
+    answered = {call_id for received in step.received for call_id in received.calls}
+    ids = [tool_call.id for tool_call in step.output.tool_calls] or [""]
     results = dict(enumerate(zip(ids, step.turn.results, strict=False)))
     views = []
     for index in range(first_call, min(len(calls), first_call + CALLS)):
         id, result = results.get(index, ("", None))
         result = result if id in answered else None
-        call = RecordedCall(calls[index].name, calls[index].arguments, result)
-        card = draw_call(call, CallBlocks(folder, index))
+        tool_call = RecordedCall(calls[index].name, calls[index].arguments, result)
+        card = draw_call(tool_call, CallBlocks(folder, index))
         view = _result(folder, f"result-{index}", result, in_card=True) if result else None
-        views.append(CallView(call.name, call.subject, card, view))
+        views.append(CallView(tool_call.name, tool_call.subject, card, view))
     return views
 
 
@@ -342,20 +342,20 @@ def _link_subagents(
     history: History, row: Episode, step: Step, drawn: list[CallView], first_call: int
 ) -> None:
     """Links tool calls to the sessions of sub-agents: by the call's id, otherwise in order."""
-    if history.visible.is_shared or not any(call.subject.kind == "agent" for call in drawn):
+    if history.visible.is_shared or not any(view.subject.kind == "agent" for view in drawn):
         return
     started = started_by(history, [row], ("title", "metadata")).get(row.number, [])
     by_call = {str(child.metadata.get("tool_call_id") or child.pk): child for child in started}
     others = iter([child for child in started if not child.metadata.get("tool_call_id")])
-    for call, view in zip(step.output.tool_calls[first_call:], drawn, strict=False):
+    for tool_call, view in zip(step.output.tool_calls[first_call:], drawn, strict=False):
         if view.subject.kind == "agent":
-            view.subagent = by_call.get(call.id) or next(others, None)
+            view.subagent = by_call.get(tool_call.id) or next(others, None)
 
 
 def _headline(drawn: list[CallView], all_calls: int, first_call: int) -> Headline:
     first = drawn[0]
     numbered = enumerate(drawn, first_call + 1) if all_calls > 1 else ()
-    failed = tuple(n for n, call in numbered if call.result and call.result.status == "error")
+    failed = tuple(n for n, view in numbered if view.result and view.result.status == "error")
     badge, is_bad = (first.card.badge, first.card.is_bad) if all_calls == 1 else ("", False)
     is_known = first.subject.kind != "other" and first.subject.target
     target = first.subject.target if is_known else f"{first.name} {first.subject.target}".strip()

@@ -21,11 +21,11 @@ TOOL_VIEWS: dict[str, ToolView] = {
 """Tool views by name, in the order in which they are tried. The last one fits every call."""
 
 
-def view_of(call: RecordedCall) -> ToolView:
+def view_of(tool_call: RecordedCall) -> ToolView:
     """The first view that can show a call."""
-    return next(view for view in TOOL_VIEWS.values() if view.fits(call))
+    return next(view for view in TOOL_VIEWS.values() if view.fits(tool_call))
 
 
-def draw_call(call: RecordedCall, make: CallBlocks) -> Card:
+def draw_call(tool_call: RecordedCall, make: CallBlocks) -> Card:
     """The card that shows a call."""
-    return view_of(call).draw(call, make)
+    return view_of(tool_call).draw(tool_call, make)

@@ -134,7 +134,7 @@ class ToolView:
 
 
 def answer_blocks(
-    call: RecordedCall, make: CallBlocks, draw_text: Callable[[str, str], list[Block]]
+    tool_call: RecordedCall, make: CallBlocks, draw_text: Callable[[str, str], list[Block]]
 ) -> list[Block]:
     """The whole result: texts as ``draw_text`` shows them, the harness's additions folded, images as images,
     and other values as trees.
@@ -143,18 +143,20 @@ def answer_blocks(
         draw_text: called with a text and the end of the key of its block.
     """
     blocks: list[Block] = []
-    for number, part in enumerate(call.answer):
+    for number, part in enumerate(tool_call.answer):
         key = str(number) if number else ""
         if part.tag:
             blocks.append(make.response(key, part.text, label=part.tag, is_aside=True))
         else:
             blocks += draw_text(part.text, key)
-    if isinstance(call.outputs, str) or call.outputs is None:
+    if isinstance(tool_call.outputs, str) or tool_call.outputs is None:
         return blocks
-    if not are_parts(call.outputs):
-        return [*blocks, make.tree("", call.outputs)]
+    if not are_parts(tool_call.outputs):
+        return [*blocks, make.tree("", tool_call.outputs)]
     others = [
-        part for part in call.outputs if not (isinstance(part, dict) and isinstance(part.get("text"), str))
+        part
+        for part in tool_call.outputs
+        if not (isinstance(part, dict) and isinstance(part.get("text"), str))
     ]
     for number, part in enumerate(others[:MAX_PARTS]):
         blocks.append(make.image(f"part{number}", part) or make.tree(f"part{number}", part))
@@ -163,7 +165,7 @@ def answer_blocks(
     return blocks
 
 
-def further_values(call: RecordedCall, make: CallBlocks, *shown: str) -> list[LabelledValue]:
+def further_values(tool_call: RecordedCall, make: CallBlocks, *shown: str) -> list[LabelledValue]:
     """The arguments that a view has not shown."""
-    others = {name: value for name, value in call.fields.items() if name not in shown}
+    others = {name: value for name, value in tool_call.fields.items() if name not in shown}
     return argument_values(make.folder, f"call-{make.index}-rest", others) if others else []

@@ -14,13 +14,15 @@ _MAX_JSON = 1_000_000
 """Longer texts, in characters, are not parsed as JSON."""
 
 
-def fits(call: RecordedCall) -> bool:
+def fits(tool_call: RecordedCall) -> bool:
     return True
 
 
-def draw(call: RecordedCall, make: CallBlocks) -> Card:
-    values = argument_values(make.folder, f"call-{make.index}", call.arguments)
-    return Card(values=values, response=answer_blocks(call, make, lambda text, key: _answer(make, text, key)))
+def draw(tool_call: RecordedCall, make: CallBlocks) -> Card:
+    values = argument_values(make.folder, f"call-{make.index}", tool_call.arguments)
+    return Card(
+        values=values, response=answer_blocks(tool_call, make, lambda text, key: _answer(make, text, key))
+    )
 
 
 def _answer(make: CallBlocks, text: str, key: str) -> list[Block]:

@@ -23,30 +23,34 @@ _SHORT = 400
 """The maximum number of characters of an answer that is open. Longer answers usually repeat the file."""
 
 
-def fits(call: RecordedCall) -> bool:
-    return bool(_patch(call) or next(_pairs(call), None) or _changes(call) or _new_text(call))
+def fits(tool_call: RecordedCall) -> bool:
+    return bool(
+        _patch(tool_call) or next(_pairs(tool_call), None) or _changes(tool_call) or _new_text(tool_call)
+    )
 
 
-def draw(call: RecordedCall, make: CallBlocks) -> Card:
+def draw(tool_call: RecordedCall, make: CallBlocks) -> Card:
     card = Card()
     names: tuple[str, ...] = PATHS
-    if patch := _patch(call) or _changes(call):
+    if patch := _patch(tool_call) or _changes(tool_call):
         card.request, names = patch_blocks(patch, make.request, "patch"), (*PATHS, *_PATCHES)
-    elif pairs := list(_pairs(call)):
-        card.request = [_pair_block(call, make, number, pair) for number, pair in enumerate(pairs)]
+    elif pairs := list(_pairs(tool_call)):
+        card.request = [_pair_block(tool_call, make, number, pair) for number, pair in enumerate(pairs)]
         names = (*PATHS, *(name for pair in EDITS for name in pair), "edits")
     else:
-        path = call.text_of(*PATHS)
-        line = next((call.fields[name] for name in _LINES if type(call.fields.get(name)) is int), None)
-        first = 1 if line is None else max(1, line + ("insert_line" in call.fields))
-        text = make.request("text", _new_text(call), language_of(path), first_line=min(first, 10**7))
+        path = tool_call.text_of(*PATHS)
+        line = next(
+            (tool_call.fields[name] for name in _LINES if type(tool_call.fields.get(name)) is int), None
+        )
+        first = 1 if line is None else max(1, line + ("insert_line" in tool_call.fields))
+        text = make.request("text", _new_text(tool_call), language_of(path), first_line=min(first, 10**7))
         card.title, card.request, names = preview(path), [text], (*PATHS, *_TEXTS)
-    shown = (*names, "command") if call.fields.get("command") in _EDITOR_COMMANDS else names
-    card.values = further_values(call, make, *shown)
-    output = shell_output(call.text)  # of a patch that was applied in a shell
+    shown = (*names, "command") if tool_call.fields.get("command") in _EDITOR_COMMANDS else names
+    card.values = further_values(tool_call, make, *shown)
+    output = shell_output(tool_call.text)  # of a patch that was applied in a shell
     if output.exit_code is not None:
         card.badge, card.is_bad = f"exit {output.exit_code}", output.exit_code != 0
-    card.response = answer_blocks(call, make, lambda text, key: _answer(call, make, text, key))
+    card.response = answer_blocks(tool_call, make, lambda text, key: _answer(tool_call, make, text, key))
     return card
 
 
@@ -60,19 +64,19 @@ def patch_blocks(patch: Patch, make: Callable[..., Block], key: str) -> list[Blo
     return [*blocks, make(f"{key}-text", "\n".join(others))] if others else blocks
 
 
-def _patch(call: RecordedCall) -> Patch | None:
-    if isinstance(call.arguments, str):
-        return parse_patch(call.arguments)
-    for value in (call.fields.get(name) for name in _PATCHES):
+def _patch(tool_call: RecordedCall) -> Patch | None:
+    if isinstance(tool_call.arguments, str):
+        return parse_patch(tool_call.arguments)
+    for value in (tool_call.fields.get(name) for name in _PATCHES):
         text = value[-1] if isinstance(value, list) and value else value
         if isinstance(text, str) and (patch := parse_patch(text)):
             return patch
     return None
 
 
-def _changes(call: RecordedCall) -> Patch | None:
+def _changes(tool_call: RecordedCall) -> Patch | None:
     """The changes of Codex: an object with the path of each file, or a list of objects with paths."""
-    changes = call.fields.get("changes")
+    changes = tool_call.fields.get("changes")
     if isinstance(changes, list):
         items = [(change.get("path"), change) for change in changes if isinstance(change, Mapping)]
         changes = {path: change for path, change in items if isinstance(path, str)} if items else None
@@ -95,11 +99,11 @@ def _changed(path: str, change: Mapping[str, Any]) -> FilePatch | None:
     return None
 
 
-def _pairs(call: RecordedCall) -> Iterator[tuple[str, str]]:
+def _pairs(tool_call: RecordedCall) -> Iterator[tuple[str, str]]:
     """The old and new texts of a call's edits; none if one of several edits has another shape."""
-    edits = call.fields.get("edits")
+    edits = tool_call.fields.get("edits")
     if not isinstance(edits, list):
-        yield from _pairs_in(call.fields)
+        yield from _pairs_in(tool_call.fields)
     elif 0 < len(edits) <= _MAX_FILES:
         pairs = [next(_pairs_in(edit), None) if isinstance(edit, Mapping) else None for edit in edits]
         if all(pairs):
@@ -112,12 +116,12 @@ def _pairs_in(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield fields[old], fields[new]
 
 
-def _pair_block(call: RecordedCall, make: CallBlocks, number: int, pair: tuple[str, str]) -> Block:
+def _pair_block(tool_call: RecordedCall, make: CallBlocks, number: int, pair: tuple[str, str]) -> Block:
     """An edit as a block, with line numbers if the answer contains the changed lines with their numbers."""
     old, new = pair
-    path = call.text_of(*PATHS)
+    path = tool_call.text_of(*PATHS)
     text = edit_diff(make.folder, old, new)
-    shown = numbered_code(call.text) if new else None
+    shown = numbered_code(tool_call.text) if new else None
     at = f"\n{shown.code}\n".find(f"\n{new.strip(chr(10))}\n") if shown else -1
     if shown and at >= 0:
         blank = len(new) - len(new.lstrip("\n"))
@@ -127,16 +131,16 @@ def _pair_block(call: RecordedCall, make: CallBlocks, number: int, pair: tuple[s
     return make.request(f"edit{number}", text, DIFF, preview(path), code=language_of(path))
 
 
-def _new_text(call: RecordedCall) -> str:
+def _new_text(tool_call: RecordedCall) -> str:
     """The text of a file, or of lines, that a call writes. Empty if it names no file or lines."""
-    is_named = call.text_of(*PATHS) or any(name in call.fields for name in _LINES)
-    return call.text_of(*_TEXTS) if is_named else ""
+    is_named = tool_call.text_of(*PATHS) or any(name in tool_call.fields for name in _LINES)
+    return tool_call.text_of(*_TEXTS) if is_named else ""
 
 
-def _answer(call: RecordedCall, make: CallBlocks, text: str, key: str) -> list[Block]:
+def _answer(tool_call: RecordedCall, make: CallBlocks, text: str, key: str) -> list[Block]:
     if patch := parse_patch(text):
         return patch_blocks(patch, make.response, key or "0")
-    is_long = len(text) > _SHORT and not call.has_failed
+    is_long = len(text) > _SHORT and not tool_call.has_failed
     return [make.response(key, text, label="Tool result" if is_long else "", is_aside=is_long)]
 
 

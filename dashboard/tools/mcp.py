@@ -5,13 +5,13 @@ from dashboard.tools.default import draw as draw_default
 from historyapp.core.text import preview
 
 
-def fits(call: RecordedCall) -> bool:
-    return mcp_parts(call.name) is not None
+def fits(tool_call: RecordedCall) -> bool:
+    return mcp_parts(tool_call.name) is not None
 
 
-def draw(call: RecordedCall, make: CallBlocks) -> Card:
-    card = draw_default(call, make)
-    server, tool = mcp_parts(call.name) or ("", call.name)
+def draw(tool_call: RecordedCall, make: CallBlocks) -> Card:
+    card = draw_default(tool_call, make)
+    server, tool = mcp_parts(tool_call.name) or ("", tool_call.name)
     card.title, card.facts = preview(tool), [f"MCP server {preview(server)}", *card.facts]
     return card
 

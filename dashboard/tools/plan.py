@@ -19,26 +19,31 @@ _MARKS = {
 _SHORT = 400
 
 
-def fits(call: RecordedCall) -> bool:
-    return bool(_tasks(call)) or (call.subject.kind == "plan" and bool(call.text_of(*_TEXTS)))
+def fits(tool_call: RecordedCall) -> bool:
+    return bool(_tasks(tool_call)) or (tool_call.subject.kind == "plan" and bool(tool_call.text_of(*_TEXTS)))
 
 
-def draw(call: RecordedCall, make: CallBlocks) -> Card:
-    tasks, shown = _tasks(call), tuple(name for name in _LISTS if isinstance(call.fields.get(name), list))
-    card = Card(title=preview(call.subject.target) if tasks else "")  # a plan begins with its own heading
+def draw(tool_call: RecordedCall, make: CallBlocks) -> Card:
+    tasks, shown = (
+        _tasks(tool_call),
+        tuple(name for name in _LISTS if isinstance(tool_call.fields.get(name), list)),
+    )
+    card = Card(
+        title=preview(tool_call.subject.target) if tasks else ""
+    )  # a plan begins with its own heading
     card.request = [make.request("tasks", "\n".join(tasks), TASKS)] if tasks else []
     for name in _TEXTS:
-        if text := call.text_of(name):
+        if text := tool_call.text_of(name):
             card.request.append(make.request(name, text, MARKDOWN))
             shown = (*shown, name)
-    card.values = further_values(call, make, *shown)
-    card.response = answer_blocks(call, make, lambda text, key: _answer(call, make, text, key))
+    card.values = further_values(tool_call, make, *shown)
+    card.response = answer_blocks(tool_call, make, lambda text, key: _answer(tool_call, make, text, key))
     return card
 
 
-def _tasks(call: RecordedCall) -> list[str]:
+def _tasks(tool_call: RecordedCall) -> list[str]:
     """Each task in one line with a mark; empty if the call has no list of tasks."""
-    for value in (call.fields.get(name) for name in _LISTS):
+    for value in (tool_call.fields.get(name) for name in _LISTS):
         if isinstance(value, list) and value and all(isinstance(task, Mapping) for task in value):
             lines = [_line(task) for task in value]
             return [line for line in lines if line] if all(lines) else []
@@ -56,8 +61,8 @@ def _line(task: Mapping[str, Any]) -> str:
     return _MARKS.get(status, "[ ] ") + " ".join(f"{text}{remark}".split())
 
 
-def _answer(call: RecordedCall, make: CallBlocks, text: str, key: str) -> list[Block]:
-    is_long = len(text) > _SHORT and not call.has_failed
+def _answer(tool_call: RecordedCall, make: CallBlocks, text: str, key: str) -> list[Block]:
+    is_long = len(text) > _SHORT and not tool_call.has_failed
     return [make.response(key, text, TERMINAL, "Tool result" if is_long else "", is_aside=is_long)]
 
 

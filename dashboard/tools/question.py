@@ -24,12 +24,12 @@ class _Question(NamedTuple):
     """Whether more than one may be chosen."""
 
 
-def fits(call: RecordedCall) -> bool:
-    return bool(_questions(call))
+def fits(tool_call: RecordedCall) -> bool:
+    return bool(_questions(tool_call))
 
 
-def draw(call: RecordedCall, make: CallBlocks) -> Card:
-    questions = _questions(call)
+def draw(tool_call: RecordedCall, make: CallBlocks) -> Card:
+    questions = _questions(tool_call)
     card = Card(title=preview(questions[0].text))
     card.facts = [f"{len(questions)} questions"] if len(questions) > 1 else []
     for number, question in enumerate(questions):
@@ -37,20 +37,20 @@ def draw(call: RecordedCall, make: CallBlocks) -> Card:
         card.request.append(make.request(f"question{number}", question.text, MARKDOWN, label))
         if question.options:
             # Claude Code's answer quotes each question; other answers are the chosen labels.
-            quoted = call.text.partition(f'"{question.text}"="')[2]
-            answer = quoted.partition('"')[0] if quoted else call.text.strip()
+            quoted = tool_call.text.partition(f'"{question.text}"="')[2]
+            answer = quoted.partition('"')[0] if quoted else tool_call.text.strip()
             lines = [_line(question, answer, option) for option in question.options]
             card.request.append(make.request(f"options{number}", "\n".join(lines), TASKS))
-    card.values = further_values(call, make, "questions", *_QUESTION, *_OPTIONS, *_SEVERAL)
-    card.response = answer_blocks(call, make, lambda text, key: prose(make, text, key))
+    card.values = further_values(tool_call, make, "questions", *_QUESTION, *_OPTIONS, *_SEVERAL)
+    card.response = answer_blocks(tool_call, make, lambda text, key: prose(make, text, key))
     return card
 
 
-def _questions(call: RecordedCall) -> list[_Question]:
+def _questions(tool_call: RecordedCall) -> list[_Question]:
     """The questions of a call; empty if it has none, or if one of them has another shape."""
-    listed = call.fields.get("questions")
+    listed = tool_call.fields.get("questions")
     if not isinstance(listed, list):
-        single = _question(call.fields) if call.name.lower() in _ASKERS else None
+        single = _question(tool_call.fields) if tool_call.name.lower() in _ASKERS else None
         return [single] if single else []
     if not 0 < len(listed) <= _MAX_QUESTIONS:
         return []

@@ -22,11 +22,11 @@ _SCRIPTS = ("const ", "let ", "await ", "text(", "//")
 """The beginnings of scripts for Codex's tools. They are JavaScript, not command lines."""
 
 
-def command_of(call: RecordedCall) -> str:
+def command_of(tool_call: RecordedCall) -> str:
     """The command line or the script; empty if there is none."""
-    if isinstance(call.arguments, str):
-        return call.arguments
-    for value in (call.fields.get(name) for name in COMMANDS):
+    if isinstance(tool_call.arguments, str):
+        return tool_call.arguments
+    for value in (tool_call.fields.get(name) for name in COMMANDS):
         if isinstance(value, str) and value:
             return value
         if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
@@ -35,18 +35,18 @@ def command_of(call: RecordedCall) -> str:
     return ""
 
 
-def fits(call: RecordedCall) -> bool:
-    return call.subject.kind == "shell" and bool(command_of(call))
+def fits(tool_call: RecordedCall) -> bool:
+    return tool_call.subject.kind == "shell" and bool(command_of(tool_call))
 
 
-def draw(call: RecordedCall, make: CallBlocks) -> Card:
-    command = command_of(call)
-    folder = call.text_of(*_FOLDERS)
-    facts = [preview(fact) for fact in (call.text_of(*_REMARKS), folder) if fact]
+def draw(tool_call: RecordedCall, make: CallBlocks) -> Card:
+    command = command_of(tool_call)
+    folder = tool_call.text_of(*_FOLDERS)
+    facts = [preview(fact) for fact in (tool_call.text_of(*_REMARKS), folder) if fact]
     card = Card(facts=facts)
-    is_script = isinstance(call.arguments, str) and command.startswith(_SCRIPTS)
+    is_script = isinstance(tool_call.arguments, str) and command.startswith(_SCRIPTS)
     card.request = [make.request("command", command.strip("\n"), "javascript" if is_script else "bash")]
-    card.values = further_values(call, make, *COMMANDS, *_FOLDERS, *_REMARKS)
+    card.values = further_values(tool_call, make, *COMMANDS, *_FOLDERS, *_REMARKS)
     codes: list[int | None] = []
 
     def draw_text(text: str, key: str) -> list[Block]:
@@ -59,10 +59,10 @@ def draw(call: RecordedCall, make: CallBlocks) -> Card:
             return patch_blocks(patch, make.response, key)
         return [make.response(key, output.text.strip("\n"), SCREEN)] if output.text.strip() else []
 
-    outputs = call.outputs
+    outputs = tool_call.outputs
     value = output_of(outputs) if isinstance(outputs, Mapping) else None
     if value is None:
-        card.response = answer_blocks(call, make, draw_text)
+        card.response = answer_blocks(tool_call, make, draw_text)
     else:
         codes.append(value.exit_code)
         card.response = _streams(outputs, make)

@@ -10,19 +10,19 @@ _PROMPTS = ("prompt", "task", "message")
 _FACTS = ("subagent_type", "agent_type", "model")
 
 
-def fits(call: RecordedCall) -> bool:
-    return call.subject.kind == "agent" and bool(call.text_of(*_TITLES, *_PROMPTS))
+def fits(tool_call: RecordedCall) -> bool:
+    return tool_call.subject.kind == "agent" and bool(tool_call.text_of(*_TITLES, *_PROMPTS))
 
 
-def draw(call: RecordedCall, make: CallBlocks) -> Card:
-    prompt = next((name for name in _PROMPTS if call.text_of(name)), "")
-    title = next((name for name in _TITLES if call.text_of(name)), prompt)
-    facts = [preview(fact) for fact in map(call.text_of, _FACTS) if fact]
-    card = Card(title=preview(call.text_of(title)), facts=facts)
+def draw(tool_call: RecordedCall, make: CallBlocks) -> Card:
+    prompt = next((name for name in _PROMPTS if tool_call.text_of(name)), "")
+    title = next((name for name in _TITLES if tool_call.text_of(name)), prompt)
+    facts = [preview(fact) for fact in map(tool_call.text_of, _FACTS) if fact]
+    card = Card(title=preview(tool_call.text_of(title)), facts=facts)
     if prompt:
-        card.request = [make.request("prompt", call.text_of(prompt), MARKDOWN, "Task")]
-    card.values = further_values(call, make, prompt, title, *_FACTS)
-    card.response = answer_blocks(call, make, lambda text, key: prose(make, text, key))
+        card.request = [make.request("prompt", tool_call.text_of(prompt), MARKDOWN, "Task")]
+    card.values = further_values(tool_call, make, prompt, title, *_FACTS)
+    card.response = answer_blocks(tool_call, make, lambda text, key: prose(make, text, key))
     return card
 
 

@@ -58,7 +58,7 @@ def with_raw_message_fields(output: ModelOutput) -> ModelOutput:
     fields = {
         "text": message.text,
         "thoughts": message.thoughts,
-        "tool_calls": tuple(ToolCall(**call) for call in message.tool_calls),
+        "tool_calls": tuple(ToolCall(**tool_call) for tool_call in message.tool_calls),
         "reasoning": list(message.reasoning),
     }
     missing = {name: value for name, value in fields.items() if value and not getattr(output, name)}

@@ -91,7 +91,7 @@ class Progress(NamedTuple):
     @classmethod
     def begin(cls, output: ModelOutput) -> "Progress":
         if output.tool_calls:
-            return cls(OpenCalls([call.id for call in output.tool_calls]))
+            return cls(OpenCalls([tool_call.id for tool_call in output.tool_calls]))
         return _ONE_ACTION if output.use_tool else _ANSWERED
 
     def add_results(self, results: Sequence[ToolResult]) -> tuple["Progress", list[PairedResult]]:
@@ -109,10 +109,10 @@ class Progress(NamedTuple):
             elif not without_id:  # the last one answers all that are still open
                 calls = tuple(dict.fromkeys(pending))
             else:
-                calls = tuple(islice((call for call in calls_in_order if call in pending), 1))
+                calls = tuple(islice((call_id for call_id in calls_in_order if call_id in pending), 1))
             paired.append(PairedResult(result, calls))
-            for call in calls:
-                pending = pending.without(call)
+            for call_id in calls:
+                pending = pending.without(call_id)
             if calls and result.status not in statuses:
                 statuses = (*statuses, result.status)
         if not any(calls for _, calls in paired):
@@ -154,9 +154,9 @@ def turn_of(
 
 def _results(output: ModelOutput, received: Sequence[PairedResult]) -> Iterator[ToolResult]:
     """One result for each call. A result that answers several calls has its text under the first."""
-    answers = {call: answered for answered in received for call in answered.calls}
+    answers = {call_id: answered for answered in received for call_id in answered.calls}
     shown: set[str] = set()
-    for id in [call.id for call in output.tool_calls] or [""] * (output.use_tool is not None):
+    for id in [tool_call.id for tool_call in output.tool_calls] or [""] * (output.use_tool is not None):
         answered = answers.get(id)
         if answered is None:
             yield ToolResult(tool_call_id=id or None, status="error", reason=NO_RESULT)
@@ -185,8 +185,8 @@ def late_results(received: Sequence[PairedResult]) -> list[ToolResult]:
 
 def late_text(result: ToolResult) -> str:
     """A result that answers no open call, as text, because no provider accepts it in another form."""
-    call = f" for the call {result.tool_call_id}" if result.tool_call_id else ""
-    return f"{LATE_PREFIX}{call} that came late:\n{reported_text(result)}"
+    reference = f" for the call {result.tool_call_id}" if result.tool_call_id else ""
+    return f"{LATE_PREFIX}{reference} that came late:\n{reported_text(result)}"
 
 
 def input_messages(entry: Entry, *, in_step: bool = True) -> Iterator[InputMessage]:
@@ -215,8 +215,8 @@ def output_text(output: ModelOutput) -> str:
     raw = (output.raw_message or {}).get("content")
     if isinstance(raw, str) and raw.strip():
         return raw
-    call = call_text(output.use_tool.name, output.use_tool.arguments)
-    return "\n\n".join(part for part in (output.thoughts_text, output.text, call) if part.strip())
+    action = call_text(output.use_tool.name, output.use_tool.arguments)
+    return "\n\n".join(part for part in (output.thoughts_text, output.text, action) if part.strip())
 
 
 def texts_of(part: ConversationPart) -> Iterator[str]:
@@ -225,8 +225,8 @@ def texts_of(part: ConversationPart) -> Iterator[str]:
         yield from texts_in(part.content)
         return
     yield output_text(part.output)
-    for call in part.output.tool_calls:
-        yield from texts_in(call.arguments)
+    for tool_call in part.output.tool_calls:
+        yield from texts_in(tool_call.arguments)
     output = None if part.output.tool_calls else part.output
     for result in part.results:
         yield reported_text(result, output) if output else returned_text(result)
@@ -244,4 +244,4 @@ def calls_text(output: ModelOutput) -> str:
     """A step's action; several provider calls are joined by semicolons. Empty for a final answer."""
     if output.use_tool:
         return call_text(output.use_tool.name, output.use_tool.arguments)
-    return "; ".join(call_text(call.name, call.arguments) for call in output.tool_calls)
+    return "; ".join(call_text(tool_call.name, tool_call.arguments) for tool_call in output.tool_calls)

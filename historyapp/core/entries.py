@@ -108,14 +108,14 @@ class ToolCall(StoredModel):
     """An object, or the raw text if the model wrote something that is not a JSON object."""
 
 
-def _check_name(call: Any) -> Any:
-    call = call_fields(call)
-    if isinstance(call, dict) and call.get("name") is None:
+def _check_name(tool_call: Any) -> Any:
+    tool_call = call_fields(tool_call)
+    if isinstance(tool_call, dict) and tool_call.get("name") is None:
         raise PydanticCustomError(
             "call_without_name",
             'has no name. Name the tool: {"id": "call_1", "name": "read_file", "arguments": {}}',
         )
-    return call
+    return tool_call
 
 
 ToolCallInput = Annotated[

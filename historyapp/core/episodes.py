@@ -157,7 +157,10 @@ def combine(output: ModelOutput, received: Sequence[PairedResult]) -> ToolResult
     if len(answers) <= 1:
         return answers[0].result if answers else None
     calls = output.tool_calls  # parallel calls often have the same name, so they are numbered
-    labels = {call.id: f"{call.name} ({n} of {len(calls)})" for n, call in reversed([*enumerate(calls, 1)])}
+    labels = {
+        tool_call.id: f"{tool_call.name} ({n} of {len(calls)})"
+        for n, tool_call in reversed([*enumerate(calls, 1)])
+    }
     texts = "\n".join(f"{labels[each.calls[0]]}: {result_text(each.result)}" for each in answers)
     match outcome_of([answered.result.status for answered in answers]):
         case "error":

@@ -67,25 +67,25 @@ class Excerpt(NamedTuple):
         """From its stored form; the empty list gives an empty excerpt."""
         if not data:
             return cls()
-        call, call_tokens, names, lines, others, *counts = data
+        call_line, call_tokens, names, lines, others, *counts = data
         kept = tuple(
             [ExcerptLine(text, tokens, tuple(line_names.split())) for text, tokens, line_names in lines]
         )
-        return cls(call, call_tokens, tuple(names.split()), kept, tuple(others.split()), *counts)
+        return cls(call_line, call_tokens, tuple(names.split()), kept, tuple(others.split()), *counts)
 
 
 def begin_excerpt(output: ModelOutput, tokens: int, count: TokenCounter = count_tokens) -> Excerpt:
     """The excerpt of an output of ``tokens``, before its results."""
     calls = output.tool_calls or ((output.use_tool,) if output.use_tool else ())
-    arguments = [text for call in calls for text in texts_in(call.arguments)]
-    summary = "; ".join(f"{call.name}: {' '.join(texts_in(call.arguments))}" for call in calls)
-    call = one_line(summary or output.text, _MAX_CALL)
+    arguments = [text for tool_call in calls for text in texts_in(tool_call.arguments)]
+    summary = "; ".join(f"{tool_call.name}: {' '.join(texts_in(tool_call.arguments))}" for tool_call in calls)
+    call_line = one_line(summary or output.text, _MAX_CALL)
     argument_names = dict.fromkeys(
         name for text in arguments for name in identifiers(text[: 4 * _MAX_LINES_LENGTH])
     )
     return Excerpt(
-        call=call,
-        call_tokens=count(call) if call else 0,
+        call=call_line,
+        call_tokens=count(call_line) if call_line else 0,
         names=tuple(islice(argument_names, _NAMES_OF_CALL)),
         output_tokens=tokens,
     )

@@ -176,8 +176,8 @@ def _results(episode: Episode, *, has_open_calls: bool) -> Iterator[Message]:
     if not episode.output.tool_calls:
         yield from (text_result(result, episode) for result in episode.results)
         return
-    answers = {call: answered for answered in episode.received for call in answered.calls}
-    for id in dict.fromkeys(call.id for call in episode.output.tool_calls):
+    answers = {call_id: answered for answered in episode.received for call_id in answered.calls}
+    for id in dict.fromkeys(tool_call.id for tool_call in episode.output.tool_calls):
         if id not in answers:
             if not has_open_calls:
                 yield Message(role="tool", content=NO_RESULT, tool_call_id=id, is_error=True)
@@ -192,7 +192,7 @@ def _results(episode: Episode, *, has_open_calls: bool) -> Iterator[Message]:
 def assistant_message(episode: Episode) -> Message:
     """The output as a message, in the provider's shape if its raw message was recorded."""
     output, raw = episode.output, episode.output.raw_message
-    calls: list[Any] | None = [call.model_dump() for call in output.tool_calls] or None
+    calls: list[Any] | None = [tool_call.model_dump() for tool_call in output.tool_calls] or None
     if raw is not None:
         written = raw.get("tool_calls")
         return Message(
@@ -250,8 +250,8 @@ def _complete(content: Any, result: ToolResult) -> Any:
 def message_tokens(message: Message, count: TokenCounter) -> int:
     """The tokens of a message: each text and tool call with its share of overhead."""
     texts = [plain_text(message.content)] if plain_text(message.content).strip() else []
-    for call in message.tool_calls or ():
-        function = call.get("function", call) if isinstance(call, dict) else {}
+    for tool_call in message.tool_calls or ():
+        function = tool_call.get("function", tool_call) if isinstance(tool_call, dict) else {}
         arguments = function.get("arguments")
         texts.append(
             f"{function.get('name')} {arguments if isinstance(arguments, str) else json_text(arguments)}"

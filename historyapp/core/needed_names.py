@@ -38,7 +38,7 @@ def needed_names(steps: Iterable[Episode], later: Iterable[Episode]) -> list[Nee
     for step in later:
         output = step.output
         calls = (output.use_tool,) if output.use_tool else output.tool_calls
-        texts = [text[:MAX_CHARACTERS] for call in calls for text in texts_in(call.arguments)]
+        texts = [text[:MAX_CHARACTERS] for tool_call in calls for text in texts_in(tool_call.arguments)]
         for name in chain.from_iterable(map(identifiers, texts)):
             if name in known and name not in names and len(names) < MAX_NAMES:
                 names[name] = NeededName(name, known[name], step.number)

@@ -204,8 +204,8 @@ def texts_of(body: Body, metadata: Mapping[str, Any] | None = None) -> Iterator[
             yield Text("thought", 0, body.thoughts_text)
             if body.text != body.thoughts_text:
                 yield Text("text", 0, body.text)
-            for index, call in enumerate(calls_of(body)):
-                yield Text("action", index, "\n".join(texts_in(call.arguments)))
+            for index, tool_call in enumerate(calls_of(body)):
+                yield Text("action", index, "\n".join(texts_in(tool_call.arguments)))
         case ToolResults():
             for index, result in enumerate(body.results):
                 yield Text("result", index, result_text(result))

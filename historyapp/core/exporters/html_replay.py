@@ -170,7 +170,7 @@ def _inputs(entry: Entry, in_step: bool) -> Iterator[dict[str, Any]]:
 def _step(pending: _PendingStep, next_at: datetime | None, after: list[Any] | None = None) -> _Block:
     episode = pending.episode
     output, calls = episode.output, _calls(episode.output)
-    subjects = [call_subject(call.name, call.arguments) for call in calls]
+    subjects = [call_subject(tool_call.name, tool_call.arguments) for tool_call in calls]
     likely = _likely_failure(episode, calls, subjects)
     started_at = _milliseconds(episode.started_at)
     ended_at = _milliseconds(next_at)
@@ -186,7 +186,7 @@ def _step(pending: _PendingStep, next_at: datetime | None, after: list[Any] | No
         is_turn,
     ]
     answers: list[list[ToolResult]] = [[] for _ in calls]
-    index_by_id = {call.id: index for index, call in reversed([*enumerate(calls)])}
+    index_by_id = {tool_call.id: index for index, tool_call in reversed([*enumerate(calls)])}
     for result, ids in episode.received:
         if ids and ids[0] in index_by_id:
             answers[index_by_id[ids[0]]].append(result)
@@ -218,11 +218,11 @@ def _likely_failure(episode: Episode, calls: list[ToolCall], subjects: list[Call
     """The line of a likely failure in a step that was reported as a success, or empty."""
     if episode.status != "success":
         return ""
-    by_id = {call.id: (call, subject) for call, subject in zip(calls, subjects, strict=True)}
+    by_id = {tool_call.id: (tool_call, subject) for tool_call, subject in zip(calls, subjects, strict=True)}
     for result, ids in episode.received:
         for id in ids[:1]:
-            call, subject = by_id[id]
-            finding = likely_failure(result, check_of(call.name, call.arguments, subject.kind))
+            tool_call, subject = by_id[id]
+            finding = likely_failure(result, check_of(tool_call.name, tool_call.arguments, subject.kind))
             if finding:
                 return finding.line
     return ""
@@ -247,8 +247,8 @@ def _outcome(episode: Episode, likely: str) -> str:
     return result_preview(episode.results[0] if len(episode.results) == 1 else result)
 
 
-def _call(call: ToolCall, subject: CallSubject, results: list[ToolResult]) -> dict[str, Any]:
-    arguments = call.arguments
+def _call(tool_call: ToolCall, subject: CallSubject, results: list[ToolResult]) -> dict[str, Any]:
+    arguments = tool_call.arguments
     command = command_line(arguments) if subject.kind == "shell" else ""
     if isinstance(arguments, dict):
         other_arguments = {
@@ -262,7 +262,7 @@ def _call(call: ToolCall, subject: CallSubject, results: list[ToolResult]) -> di
         text = arguments if isinstance(arguments, str) else json_text(arguments)
         fields = [] if command or not text else [["", _cut(text)]]
     return {
-        "name": preview(call.name),
+        "name": preview(tool_call.name),
         "kind": subject.kind,
         "target": subject.target,
         "command": _cut(command) if command else None,

@@ -105,9 +105,11 @@ def _output(output: ModelOutput) -> Iterator[str]:
         yield f"**Thought**\n\n{_block(output.thoughts_text)}"
     if output.text.strip():
         yield f"**Answer**\n\n{_block(output.text)}"
-    for call in output.tool_calls or ([output.use_tool] if output.use_tool else []):
-        arguments = call.arguments if isinstance(call.arguments, str) else dump_json(call.arguments)
-        yield f"**Call** {_code(call.name)}\n\n{_block(arguments, 'json')}"
+    for tool_call in output.tool_calls or ([output.use_tool] if output.use_tool else []):
+        arguments = (
+            tool_call.arguments if isinstance(tool_call.arguments, str) else dump_json(tool_call.arguments)
+        )
+        yield f"**Call** {_code(tool_call.name)}\n\n{_block(arguments, 'json')}"
 
 
 def _block(text: str, language: str = "") -> str:

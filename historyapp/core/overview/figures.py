@@ -45,11 +45,11 @@ class CallFigures:
     milliseconds: float = 0
     steps: list[int] = field(default_factory=list)
 
-    def add(self, number: int, call: CallFacts) -> None:
+    def add(self, number: int, tool_call: CallFacts) -> None:
         """Adds a tool call of a step."""
-        self.errors += call.status == "error"
-        self.likely_failures += bool(call.likely_failure)
-        self.milliseconds += call.milliseconds
+        self.errors += tool_call.status == "error"
+        self.likely_failures += bool(tool_call.likely_failure)
+        self.milliseconds += tool_call.milliseconds
         _add_step_number(self.steps, number)
 
 
@@ -223,8 +223,8 @@ class RunFigures:
 
     def _add_step(self, step: StepFacts) -> None:
         self.last_status = step.status
-        for call in step.calls:
-            self._add_call(step.number, call)
+        for tool_call in step.calls:
+            self._add_call(step.number, tool_call)
         if self.first_failure is None and (failed := step.failed_call):
             self.first_failure = _failed_step(step.number, failed)
         self.repeated.add(step)
@@ -233,49 +233,49 @@ class RunFigures:
         weight = usage.uncached + usage.cache_read / 10 + usage.cache_write * 1.25 + usage.output * 5
         self.dearest = _ranked(self.dearest, step, weight, MAX_DEAREST)
 
-    def _add_call(self, number: int, call: CallFacts) -> None:
-        name = call.name if call.name in self.tools or len(self.tools) < MAX_TOOLS else ""
-        tool = self.tools.setdefault(name, ToolFigures(kind=call.subject.kind if name else "other"))
-        tool.add(number, call)
+    def _add_call(self, number: int, tool_call: CallFacts) -> None:
+        name = tool_call.name if tool_call.name in self.tools or len(self.tools) < MAX_TOOLS else ""
+        tool = self.tools.setdefault(name, ToolFigures(kind=tool_call.subject.kind if name else "other"))
+        tool.add(number, tool_call)
         tool.calls += 1
-        tool.tokens += call.tokens
-        if call.status == "error":
+        tool.tokens += tool_call.tokens
+        if tool_call.status == "error":
             _add_step_number(tool.error_steps, number)
-        if call.likely_failure:
+        if tool_call.likely_failure:
             _add_step_number(tool.likely_steps, number)
-        if call.status == "interrupted_by_human":
+        if tool_call.status == "interrupted_by_human":
             _add_step_number(self.interrupted, number)
-        if call.subject.kind == "shell":
-            self._add_command(number, call)
-        self.open_file = call.opened or self.open_file
-        is_of_open_file = call.subject.kind == "edit" and not call.subject.files and self.open_file
-        for file in (self.open_file,) if is_of_open_file else call.subject.files:
-            self._add_file(number, call, preview(file))
+        if tool_call.subject.kind == "shell":
+            self._add_command(number, tool_call)
+        self.open_file = tool_call.opened or self.open_file
+        is_of_open_file = tool_call.subject.kind == "edit" and not tool_call.subject.files and self.open_file
+        for file in (self.open_file,) if is_of_open_file else tool_call.subject.files:
+            self._add_file(number, tool_call, preview(file))
 
-    def _add_command(self, number: int, call: CallFacts) -> None:
-        command = call.subject.target
-        self.last_command = _failed_step(number, call)
+    def _add_command(self, number: int, tool_call: CallFacts) -> None:
+        command = tool_call.subject.target
+        self.last_command = _failed_step(number, tool_call)
         if command not in self.commands and len(self.commands) >= MAX_COMMANDS:
             self.more_commands += 1
             return
         figures = self.commands.setdefault(command, CommandFigures())
-        figures.add(number, call)
+        figures.add(number, tool_call)
         figures.runs += 1
 
-    def _add_file(self, number: int, call: CallFacts, path: str) -> None:
+    def _add_file(self, number: int, tool_call: CallFacts, path: str) -> None:
         if path not in self.files and len(self.files) >= MAX_FILES:
             self.more_files += 1
             return
         file = self.files.setdefault(path, FileFigures())
         _add_step_number(file.steps, number)
-        if call.subject.kind == "edit":
+        if tool_call.subject.kind == "edit":
             file.edits += 1
             _add_step_number(file.edit_steps, number)
             if (
-                len(call.subject.files) < 2
+                len(tool_call.subject.files) < 2
             ):  # a call that changes several files does not say which lines are in which file
-                file.added += call.lines.added
-                file.removed += call.lines.removed
+                file.added += tool_call.lines.added
+                file.removed += tool_call.lines.removed
             return
         file.reads += 1
         if -1 < file.read_before < self.compactions:
@@ -283,8 +283,10 @@ class RunFigures:
         file.read_before = self.compactions
 
 
-def _failed_step(number: int, call: CallFacts) -> FailedStep:
-    return FailedStep(number, call.name, call.subject.target, call.error_line, call.likely_failure)
+def _failed_step(number: int, tool_call: CallFacts) -> FailedStep:
+    return FailedStep(
+        number, tool_call.name, tool_call.subject.target, tool_call.error_line, tool_call.likely_failure
+    )
 
 
 def _add_step_number(steps: list[int], number: int) -> None:
@@ -296,10 +298,10 @@ def _ranked(ranked: list[StepFigure], step: StepFacts, score: float, limit: int)
     """The steps with the highest scores, including this one if its score is high enough."""
     if score <= 0 or (len(ranked) == limit and score <= ranked[-1].score):
         return ranked
-    call = step.calls[0] if step.calls else None
-    target = call.subject.target if call else ""
+    tool_call = step.calls[0] if step.calls else None
+    target = tool_call.subject.target if tool_call else ""
     figure = StepFigure(
-        step.number, score, call.name if call else "", target, preview(step.model, 100), step.usage
+        step.number, score, tool_call.name if tool_call else "", target, preview(step.model, 100), step.usage
     )
     return sorted([*ranked, figure], key=lambda figure: (-figure.score, figure.step))[:limit]
 

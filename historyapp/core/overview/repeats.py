@@ -48,9 +48,9 @@ class RepeatedWork:
     def add(self, step: StepFacts) -> None:
         if not step.calls:
             return
-        for call in step.calls:
-            if call.result_digest:
-                self._add_call(step.number, call)
+        for tool_call in step.calls:
+            if tool_call.result_digest:
+                self._add_call(step.number, tool_call)
         self._add_calls(step)
         self._add_outcome(step)
 
@@ -64,13 +64,13 @@ class RepeatedWork:
             findings += sorted(repeats, key=lambda repeat: (-repeat.count, repeat.steps))[:MAX_FINDINGS]
         return findings
 
-    def _add_call(self, number: int, call: CallFacts) -> None:
-        key = call.digest + call.result_digest
+    def _add_call(self, number: int, tool_call: CallFacts) -> None:
+        key = tool_call.digest + tool_call.result_digest
         known = self.seen.get(key)
         if known is None:
             if len(self.seen) >= MAX_SEEN:
                 del self.seen[min(self.seen, key=lambda key: self.seen[key].count)]
-            self.seen[key] = _repeat("same_call_same_result", [number], call)
+            self.seen[key] = _repeat("same_call_same_result", [number], tool_call)
             return
         known.count += 1
         known.last = number
@@ -78,7 +78,7 @@ class RepeatedWork:
             known.steps.append(number)
 
     def _add_calls(self, step: StepFacts) -> None:
-        digest = "".join([call.digest for call in step.calls[:20]])
+        digest = "".join([tool_call.digest for tool_call in step.calls[:20]])
         self.recent = [*self.recent[1 - MIN_ALTERNATING :], (step.number, digest)]
         digests = [digest for _, digest in self.recent]
         is_alternating = (
@@ -110,5 +110,5 @@ class RepeatedWork:
             self.streak = None
 
 
-def _repeat(rule: RepeatRule, steps: list[int], call: CallFacts) -> Repeat:
-    return Repeat(rule, len(steps), steps, steps[-1], call.name, call.subject.target)
+def _repeat(rule: RepeatRule, steps: list[int], tool_call: CallFacts) -> Repeat:
+    return Repeat(rule, len(steps), steps, steps[-1], tool_call.name, tool_call.subject.target)

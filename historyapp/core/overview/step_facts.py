@@ -65,8 +65,8 @@ class StepFacts(NamedTuple):
     @property
     def failed_call(self) -> CallFacts | None:
         """The first call with a reported error, otherwise the first with a likely failure, or None."""
-        reported = (call for call in self.calls if call.status == "error")
-        likely = (call for call in self.calls if call.likely_failure)
+        reported = (tool_call for tool_call in self.calls if tool_call.status == "error")
+        likely = (tool_call for tool_call in self.calls if tool_call.likely_failure)
         return next(reported, None) or next(likely, None)
 
 
@@ -109,7 +109,10 @@ def _calls(output: ModelOutput) -> dict[str, CallFacts]:
     """The calls of an output by their ids; an action without provider calls has the empty id."""
     if output.use_tool and not output.tool_calls:
         return {"": _call("", output.use_tool.name, output.use_tool.arguments)}
-    return {call.id: _call(call.id, call.name, call.arguments) for call in output.tool_calls}
+    return {
+        tool_call.id: _call(tool_call.id, tool_call.name, tool_call.arguments)
+        for tool_call in output.tool_calls
+    }
 
 
 def _call(id: str, name: str, arguments: Any) -> CallFacts:
@@ -131,15 +134,15 @@ def _add_results(
     """Adds to each answered call its result, and its share of the entry's tokens and of the time."""
     answers = list(_answered_calls(calls, answered))
     characters = sum(size for _, _, _, size in answers)
-    for call, result, text, size in answers:
-        call.status = result.status
-        finding = likely_failure(result, call.check)
-        call.likely_failure = finding.rule if finding else ""
+    for tool_call, result, text, size in answers:
+        tool_call.status = result.status
+        finding = likely_failure(result, tool_call.check)
+        tool_call.likely_failure = finding.rule if finding else ""
         reported_line = error_line(result) if result.status == "error" else ""
-        call.error_line = finding.line if finding else reported_line
-        call.result_digest = digest_of(text)
-        call.tokens += tokens * size / characters
-        call.milliseconds += passed / len(answers)
+        tool_call.error_line = finding.line if finding else reported_line
+        tool_call.result_digest = digest_of(text)
+        tool_call.tokens += tokens * size / characters
+        tool_call.milliseconds += passed / len(answers)
 
 
 def _answered_calls(
@@ -150,5 +153,5 @@ def _answered_calls(
         answered_calls = [calls[id] for id in ids if id in calls]
         if answered_calls:
             text = returned_text(result)
-            for call in answered_calls:
-                yield call, result, text, (len(text) + 1) / len(answered_calls)
+            for tool_call in answered_calls:
+                yield tool_call, result, text, (len(text) + 1) / len(answered_calls)

@@ -83,7 +83,7 @@ def facts_of(episode: Episode, language: Language) -> Facts:
     if not calls:
         sentences = language.sentences(prose) if len(prose) > MAX_LINE else [prose]
         return Facts("Answered", tuple(_facts(sentences, prose)), entities)
-    called = "; ".join(f"{call.name}: {' '.join(texts_in(call.arguments))}" for call in calls)
+    called = "; ".join(f"{tool_call.name}: {' '.join(texts_in(tool_call.arguments))}" for tool_call in calls)
     text = "\n".join(map(returned_text, episode.results))
     if len(text) > MAX_TEXT:
         half = MAX_TEXT // 2

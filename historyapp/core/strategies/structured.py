@@ -55,14 +55,15 @@ def write(material: Material, resources: Resources) -> SummaryDraft:
 def _row(episode: Episode, resources: Resources) -> dict[str, Any]:
     output = episode.output
     calls = output.tool_calls or ((output.use_tool,) if output.use_tool else ())
-    arguments = " ".join(text for call in calls for text in texts_in(call.arguments))
+    arguments = " ".join(text for tool_call in calls for text in texts_in(tool_call.arguments))
     failed = [result for result in episode.results if result.status != "success"]
     reason = line_of(" ".join(map(returned_text, failed)), MAX_OUTCOME)
     names = identifiers(arguments[: 4 * MAX_TARGET])
     target = line_of(" ".join(names) or arguments, MAX_TARGET)
     return {
         "step": episode.number,
-        "tool": line_of(", ".join(dict.fromkeys(call.name for call in calls)), MAX_TARGET) or "answer",
+        "tool": line_of(", ".join(dict.fromkeys(tool_call.name for tool_call in calls)), MAX_TARGET)
+        or "answer",
         "target": target,
         "outcome": f"{episode.status}: {reason}" if reason else episode.status,
         "facts": _facts(episode, resources, set(identifiers(target))),
