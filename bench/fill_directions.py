@@ -14,7 +14,7 @@ from historyapp.models import Project, Session
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
-from historyapp.services.summaries import SummaryText, summarise
+from historyapp.services.summaries import SummaryText, add_summary
 
 STEPS = 1_000
 """Live steps of the sessions that are not long in steps."""
@@ -96,7 +96,7 @@ def summaries(project: Project, amount: int, total: int) -> UUID:
     each = total // amount
     for number in range(amount):
         at = 1 + number * each
-        summarise(project, session, (at, at), SummaryText(f"Found the cause in file {number}."))
+        add_summary(project, session, (at, at), SummaryText(f"Found the cause in file {number}."))
     return session
 
 

@@ -16,7 +16,7 @@ from historyapp.models.takes import takes
 from historyapp.services.contexts import BuiltContext, RequestedContext, resolve_options
 from historyapp.services.prices import price_list
 from historyapp.services.run_comparisons import ComparedRun, RunReference
-from historyapp.services.snapshots import serve
+from historyapp.services.snapshots import serve_context
 from historyapp.services.step_pairs import AlignedSteps, PairPlace, StepPair
 
 PAGE = 100
@@ -143,7 +143,7 @@ def context_changes(a: History, b: History, place: PairPlace) -> Changes:
     def context_of(history: History, step: int) -> BuiltContext:
         as_of = history.row(step).first_position - 1 if 1 <= step <= history.steps else history.as_of
         options = RequestedContext(spec.policy, spec.format, spec.model, spec.max_tokens, as_of=as_of)
-        return serve(history.session, options).built
+        return serve_context(history.session, options).built
 
     return changes(context_of(a, place.a), context_of(b, place.b), price_list(), None)
 

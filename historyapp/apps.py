@@ -18,12 +18,12 @@ class HistoryAppConfig(AppConfig):
         from historyapp.services.lock_waits import limit_waits, wait_without_limits
 
         # Imported here, because it imports models, which need the app registry.
-        from historyapp.services.releases import note_release, refuse_newer_database
+        from historyapp.services.releases import record_release, refuse_newer_database
 
         connection_created.connect(limit_waits)
         pre_migrate.connect(wait_without_limits, sender=self)
         pre_migrate.connect(refuse_newer_database, sender=self)
-        post_migrate.connect(note_release, sender=self)
+        post_migrate.connect(record_release, sender=self)
 
 
 def _import_ninja() -> None:

@@ -16,12 +16,12 @@ from historyapp.core.vocabularies import release_unused
 from historyapp.models import Webhook
 from historyapp.models.workers import BEAT_SECONDS
 from historyapp.services.compression.start import due_sessions, unclaimed_runs
-from historyapp.services.faults import note
+from historyapp.services.faults import record_fault
 from historyapp.services.figures.feed import cpu_time_limit, follow_changes
 from historyapp.services.figures.run_figures import sessions_to_count
 from historyapp.services.outcomes import has_stale_sessions
 from historyapp.services.search.index import projects_to_index
-from historyapp.services.workers import forget_worker, note_worker
+from historyapp.services.workers import record_worker, remove_worker
 from historyapp.wire.problems import StorageFailed
 
 log = logging.getLogger(__name__)
@@ -45,12 +45,12 @@ def run_clock(worker_id: UUID, look: Callable[[], None], stopping: threading.Eve
     while not stopping.is_set():
         try:
             if time.monotonic() >= next_beat:
-                note_worker(worker_id)
+                record_worker(worker_id)
                 next_beat = time.monotonic() + BEAT_SECONDS
             look()
             logged = ""
         except (DatabaseError, InterfaceError) as error:
-            note(error)
+            record_fault(error)
             if str(error) != logged:
                 logged = str(error)
                 log.warning("The worker cannot read its work from the database: %s", error)
@@ -64,7 +64,7 @@ def run_clock(worker_id: UUID, look: Callable[[], None], stopping: threading.Eve
         stopping.wait(LOOK_SECONDS)
     # If this fails, the registration expires after a minute.
     with suppress(DatabaseError, InterfaceError, StorageFailed):
-        forget_worker(worker_id)
+        remove_worker(worker_id)
     connection.close()
 
 

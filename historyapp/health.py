@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from historyapp import disk
 from historyapp.lag import oldest_message_age, oldest_queued_run_age, open_redis
 from historyapp.models import QueuedMessage, Worker
-from historyapp.services.faults import current, note
+from historyapp.services.faults import current_fault, record_fault
 
 log = logging.getLogger(__name__)
 
@@ -48,9 +48,9 @@ def _database() -> str:
     except (DatabaseError, InterfaceError, UnicodeDecodeError) as error:
         # Only logged: the driver's message can contain the host and the user name.
         log.error("The database does not respond: %s", error)
-        fault = note(error)
+        fault = record_fault(error)
         return fault.code if fault else "unavailable"
-    fault = current()
+    fault = current_fault()
     return fault.code if fault else "ok"
 
 

@@ -36,8 +36,8 @@ from historyapp.services.evaluations.start import prune_evaluations
 from historyapp.services.evaluations.work import process_evaluation
 from historyapp.services.figures.run_figures import count_ahead, sessions_to_count
 from historyapp.services.names.index import catch_up
+from historyapp.services.outcomes import compute_outcomes as work_out
 from historyapp.services.outcomes import has_stale_sessions
-from historyapp.services.outcomes import work_out_outcomes as work_out
 from historyapp.services.reservations import short_connection
 from historyapp.services.search.index import catch_up as index_steps
 from historyapp.services.search.index import projects_to_index
@@ -208,8 +208,8 @@ def _should_yield() -> bool:
     return stopping.is_set() or runs_waiting.is_set()
 
 
-@app.task(name="work_out_outcomes")
-def work_out_outcomes() -> None:
+@app.task(name="compute_outcomes")
+def compute_outcomes() -> None:
     """Computes outcomes of steps that an earlier version recorded."""
     with _only_once("outcomes") as is_first:
         if is_first:
@@ -247,7 +247,7 @@ def sweep() -> None:
         wake(run)
     try:
         if has_stale_sessions():
-            work_out_outcomes.delay()
+            compute_outcomes.delay()
         if sessions_to_count():
             count_figures.delay()
     except (OperationalError, OSError) as error:

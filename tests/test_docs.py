@@ -23,7 +23,7 @@ from historyapp.core.exporters import EXPORTERS
 from historyapp.core.importers import IMPORTERS
 from historyapp.core.json import MAX_DEPTH, MAX_VALUES
 from historyapp.core.settings import SessionSettings
-from historyapp.services.append import MAX_CALLS
+from historyapp.services.append import MAX_TOOL_CALLS
 from historyapp.services.idempotency import KEPT_CHARACTERS
 from historyapp.terminal.command_line import make_parser
 from historyapp.wire.problems import PROBLEM_TYPES
@@ -113,7 +113,7 @@ def test_every_limit_of_the_api_is_in_one_table() -> None:
         re.findall(r"^\| (.+?) \| ([\d,]+) \|$", sections("api.md", 2)["Limits"], flags=re.MULTILINE)
     )
     figures = {what: int(figure.replace(",", "")) for what, figure in table.items()}
-    assert figures["Tool calls of one `model_output`"] == MAX_CALLS
+    assert figures["Tool calls of one `model_output`"] == MAX_TOOL_CALLS
     assert figures["Levels of nested objects and lists"] == MAX_DEPTH
     assert figures["JSON values in one body"] == MAX_VALUES
     assert figures["Steps in one text of `progress`"] == MAX_STEPS
@@ -121,7 +121,7 @@ def test_every_limit_of_the_api_is_in_one_table() -> None:
     assert next(figure for what, figure in figures.items() if "PLAYHEAD_MAX_BODY" in what) == 32 * 2**20
     schema = deepcopy(api.get_openapi_schema())  # its parts are the same for all who ask
     del schema["components"]["schemas"]["RewindEntry"]  # a span has three parts
-    set_elsewhere = {MAX_CALLS, MAX_DEPTH, MAX_VALUES, MAX_STEPS, KEPT_CHARACTERS, 32 * 2**20}
+    set_elsewhere = {MAX_TOOL_CALLS, MAX_DEPTH, MAX_VALUES, MAX_STEPS, KEPT_CHARACTERS, 32 * 2**20}
     assert limits(schema) | set_elsewhere == set(figures.values())
 
 

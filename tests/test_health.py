@@ -19,7 +19,7 @@ from historyapp.models.workers import SILENCE
 from historyapp.redis_values import TIME_LIMITS
 from historyapp.services.queue import put
 from historyapp.services.sessions import create_session
-from historyapp.services.workers import forget_worker, note_worker
+from historyapp.services.workers import record_worker, remove_worker
 from tests.redis import redis_server
 
 ALL_OK = dict.fromkeys(("database", "broker", "worker", "disk", "lag"), "ok")
@@ -40,7 +40,7 @@ def parts(client: Client) -> tuple[str, dict[str, str]]:
 
 @pytest.mark.django_db
 def test_readyz_is_ok_when_all_parts_respond(client: Client) -> None:
-    note_worker(uuid7())
+    record_worker(uuid7())
     assert parts(client) == ("ok", ALL_OK)
 
 
@@ -49,20 +49,20 @@ def test_without_a_worker_requests_are_served_all_the_same(client: Client) -> No
     degraded = ("degraded", {**ALL_OK, "worker": "unavailable"})
     assert parts(client) == degraded
     worker = uuid7()
-    note_worker(worker)
+    record_worker(worker)
     Worker.objects.update(seen_at=timezone.now() - SILENCE - timedelta(seconds=1))
     assert parts(client) == degraded
-    note_worker(worker)
+    record_worker(worker)
     assert parts(client)[0] == "ok"
-    forget_worker(worker)
+    remove_worker(worker)
     assert parts(client) == degraded
 
 
 @pytest.mark.django_db
 def test_workers_that_are_long_dead_are_forgotten(db: None) -> None:
-    note_worker(uuid7())
+    record_worker(uuid7())
     Worker.objects.update(seen_at=timezone.now() - timedelta(days=2))
-    note_worker(alive := uuid7())
+    record_worker(alive := uuid7())
     assert [worker.pk for worker in Worker.objects.all()] == [alive]
 
 
@@ -70,7 +70,7 @@ def test_workers_that_are_long_dead_are_forgotten(db: None) -> None:
 def test_a_redis_that_does_not_respond_is_reported_without_its_address(
     client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    note_worker(uuid7())
+    record_worker(uuid7())
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and nobody listens
         address = f"redis://:secret@127.0.0.1:{taken.getsockname()[1]}/0"
@@ -127,7 +127,7 @@ def test_readyz_is_503_when_the_database_does_not_answer(
 @pytest.mark.django_db(transaction=True)
 def test_a_queue_without_its_table_is_reported(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """The database is older than the program: `playhead migrate` has not run."""
-    note_worker(uuid7())
+    record_worker(uuid7())
     assert not QueuedMessage.objects.all()  # fields keep the name of the table at their first query
     monkeypatch.setattr(QueuedMessage._meta, "db_table", "historyapp_not_there_yet")
     status, found = parts(client)
@@ -136,7 +136,7 @@ def test_a_queue_without_its_table_is_reported(client: Client, monkeypatch: pyte
 
 @pytest.mark.django_db
 def test_a_disk_with_too_little_space_is_low(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    note_worker(uuid7())
+    record_worker(uuid7())
     free = free_bytes()
     monkeypatch.setattr("django.conf.settings.PLAYHEAD_DISK_ALARM", free * 2)
     assert parts(client) == ("degraded", {**ALL_OK, "disk": "low"})
@@ -148,14 +148,14 @@ def test_a_disk_with_too_little_space_is_low(client: Client, monkeypatch: pytest
 def test_a_data_folder_that_is_gone_has_an_unknown_disk(
     client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    note_worker(uuid7())
+    record_worker(uuid7())
     monkeypatch.setattr("historyapp.disk.data_folder", lambda: tmp_path / "gone")
     assert parts(client) == ("degraded", {**ALL_OK, "disk": "unknown"})
 
 
 @pytest.mark.django_db
 def test_a_message_that_waits_for_long_is_a_lag(client: Client) -> None:
-    note_worker(uuid7())
+    record_worker(uuid7())
     put(QUEUE, "{}")
     assert parts(client) == ("ok", ALL_OK)
     QueuedMessage.objects.update(created_at=timezone.now() - timedelta(seconds=301))
@@ -166,7 +166,7 @@ def test_a_message_that_waits_for_long_is_a_lag(client: Client) -> None:
 def test_a_run_that_no_worker_begins_is_a_lag_and_one_under_way_is_not(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    note_worker(uuid7())
+    record_worker(uuid7())
     session = create_session(Project.objects.create(name="Alice's"))
     run = CompressionRun(
         project=session.project, session=session, strategy="x", head=1, from_step=1, to_step=1

@@ -27,7 +27,7 @@ from historyapp.services.queue import put, store_unreadable
 from historyapp.services.sessions import create_session
 from historyapp.services.totals import count_model_calls
 from historyapp.services.transactions import writing
-from historyapp.services.workers import note_worker
+from historyapp.services.workers import record_worker
 from tests.plans import statements
 from tests.redis import redis_server
 from tests.services.drafts import act, ask, ok
@@ -208,7 +208,7 @@ def test_totals_are_shown_with_their_labels_and_money_in_dollars(client: Client)
 
 
 def test_disk_database_and_workers_are_shown(client: Client) -> None:
-    note_worker(uuid7())
+    record_worker(uuid7())
     found = samples(client)
     assert 0 < figure(found, "disk_free_bytes") < figure(found, "disk_size_bytes")
     assert figure(found, "database_bytes") > 0

@@ -104,14 +104,14 @@ def test_a_chore_is_done_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(tasks, "work_out", lambda stop: pytest.fail("another thread is at it"))
     monkeypatch.setattr(tasks, "_chores", {"outcomes"})
     assert tasks.is_busy()
-    tasks.work_out_outcomes()
+    tasks.compute_outcomes()
 
 
 def test_outcomes_wait_while_a_run_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     StaleOutcomes.objects.create(session=create_session(Project.objects.create(name="ours")))
     monkeypatch.setattr(tasks, "runs_waiting", threading.Event())
     tasks.runs_waiting.set()
-    tasks.work_out_outcomes()
+    tasks.compute_outcomes()
     assert StaleOutcomes.objects.exists()
 
 

@@ -23,7 +23,7 @@ from historyapp.core.dates import duration_text, known_time
 from historyapp.core.results import NO_OUTPUT
 from historyapp.core.usage import rounded_dollars
 from historyapp.models import Episode, Session
-from historyapp.services.faults import current
+from historyapp.services.faults import current_fault
 from historyapp.wire.problems import StorageFailed
 
 register = template.Library()
@@ -341,4 +341,4 @@ def _sign(number: int) -> str:
 @register.simple_tag
 def storage_fault() -> StorageFailed | None:
     """The fault that keeps the database from being used, or None."""
-    return current()
+    return current_fault()

@@ -138,7 +138,7 @@ def comparison(request: PersonRequest, session_id: UUID, comparison_id: UUID) ->
     context: dict[str, object] = {
         "runs": runs,
         "rows": [shown_row(row, runs, letters) for row in page.rows],
-        "further": page.further,
+        "further": page.next_step,
         "is_first_page": not start,
     }
     if request.htmx and start:

@@ -31,7 +31,7 @@ from historyapp.models.what_ifs import MAX_TOKENS
 from historyapp.services.contexts import BuiltContext, RequestedContext
 from historyapp.services.prices import price_list
 from historyapp.services.recorded.requests import billed_cost, model_of, output_of_step
-from historyapp.services.snapshots import serve
+from historyapp.services.snapshots import serve_context
 from historyapp.services.what_ifs import WhatIfOptions
 
 UNLIMITED = 200_000
@@ -94,7 +94,7 @@ class ContextForm:
         options = RequestedContext(
             self.policy or None, self.format or None, self.model or None, self.budget, as_of=position
         )
-        return serve(self.location.session, options).built
+        return serve_context(self.location.session, options).built
 
     def positions(self) -> tuple[int, int | None]:
         """The positions of the contexts before and after the step; None: now."""

@@ -20,7 +20,7 @@ from historyapp.models.session_folds import folded_under, top_level
 from historyapp.models.session_lists import Order, page_of
 from historyapp.models.sessions import SessionQuerySet
 from historyapp.services.bulk.progress import progress_of
-from historyapp.services.preferences import keep_list_preference
+from historyapp.services.preferences import save_list_preference
 
 PAGE = 50
 UNLISTED = ("closed_spans", "fork_spans", "settings", "metadata", "search_text")
@@ -115,7 +115,7 @@ def folded_sessions(request: PersonRequest, session_id: UUID) -> HttpResponse:
 def keep_columns(request: PersonRequest) -> HttpResponse:
     """Saves the person's columns and order, and redirects to the list."""
     columns = [name for name in request.POST.getlist("column") if name in COLUMNS]
-    keep_list_preference(request.user, columns, Order.parse(request.POST.get("order", "")))
+    save_list_preference(request.user, columns, Order.parse(request.POST.get("order", "")))
     filters = SessionFilters.read(QueryDict(request.POST.get("filters", "")[:2000]))
     response = redirect("sessions")
     if query := filters.but(order=None).query:

@@ -18,7 +18,7 @@ from dashboard.access import PersonRequest
 from dashboard.errors import plain_page
 from historyapp.core.errors import NotFound, PlayheadError
 from historyapp.models import ShareLink
-from historyapp.services.shares import find_share, note_opening
+from historyapp.services.shares import count_opening, find_share
 
 URLS = "dashboard.shared_urls"
 NEEDS_INPUTS = frozenset(("raw",))
@@ -63,5 +63,5 @@ def _answer(request: PersonRequest, share: ShareLink, rest: str) -> HttpResponse
         raise NotFound("This link does not show raw entries.")
     response: HttpResponseBase = match.func(request, *match.args, **match.kwargs)
     if match.url_name == "session" and response.status_code == 200:
-        note_opening(share)
+        count_opening(share)
     return response

@@ -12,7 +12,7 @@ from historyapp.core.errors import Invalid, NotFound
 from historyapp.core.text import clean
 from historyapp.models import Summary
 from historyapp.models.history import History
-from historyapp.services.summaries import SummaryText, summarise
+from historyapp.services.summaries import SummaryText, add_summary
 
 MAX_SUMMARY = 100_000
 """The maximum number of characters of a summary in the form."""
@@ -41,7 +41,7 @@ def write_summary(request: PersonRequest, session_id: UUID) -> HttpResponse:
         else:
             written = SummaryText(text, level=earlier.level if earlier else None)
             session = history.session
-            summarise(session.project, session.pk, (first, last), written, actor=actor(request))
+            add_summary(session.project, session.pk, (first, last), written, actor=actor(request))
             return redirect(location.address + "&shown=summary")
     context = {
         **page_context(request, location),

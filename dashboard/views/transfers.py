@@ -14,7 +14,7 @@ from historyapp.core.importers.base import Source
 from historyapp.enqueue import index_imports
 from historyapp.services.exports import export_session
 from historyapp.services.imports.files import import_file
-from historyapp.services.imports.parsers import PARSERS
+from historyapp.services.imports.parsers import PARSER_POOL
 
 FILES = 100
 """The maximum number of files of one upload."""
@@ -31,7 +31,7 @@ def imports(request: PersonRequest) -> HttpResponse:
         return render(request, "project/import.html", context)
     reports = []
     format = request.POST.get("format") or None
-    with PARSERS.lend() as process:
+    with PARSER_POOL.acquire() as process:
         for upload in request.FILES.getlist("files")[:FILES]:
             source = Source(upload.name or "upload", cast(BinaryIO, upload.file))
             report = import_file(project, source, format=format, actor=actor(request), process=process)

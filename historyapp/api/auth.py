@@ -13,7 +13,7 @@ from ninja.security.base import AuthBase
 
 from historyapp.api.fields import not_found
 from historyapp.models import ApiKey, Session
-from historyapp.services.keys import find_key, note_use
+from historyapp.services.keys import find_key, record_use
 from historyapp.wire.problems import Forbidden, StorageFailed, Unauthenticated
 
 log = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ class BearerKey(AuthBase):
         if key.expires_at is not None and key.expires_at <= now:
             raise Unauthenticated(f"This API key expired at {key.expires_at.isoformat()}. Use another one.")
         try:
-            note_use(key, now)
+            record_use(key, now)
         except (DatabaseError, StorageFailed):
             # The time of last use is not important enough to fail the request.
             log.warning("The time of a key's last use could not be stored", exc_info=True)

@@ -36,7 +36,7 @@ from historyapp.models import Session
 from historyapp.models.history import History
 from historyapp.services.contexts import RequestedContext, count_by_provider, model_of
 from historyapp.services.corrections import correction_of
-from historyapp.services.snapshots import record_snapshot, serve
+from historyapp.services.snapshots import record_snapshot, serve_context
 from historyapp.services.spending import Spender
 from historyapp.wire.contexts import ContextOut, MessagesOut, TextOut
 from historyapp.wire.problems import ModelCallFailed, ModelNotAllowed, SpendForbidden
@@ -146,7 +146,9 @@ def read_context(request: ApiRequest, session_id: SessionId, filter: Query[Conte
         options = replace(options, max_tokens=filter.max_tokens)
     correction = correction_of(session.project_id, model_of(session, options))
     state = str(correction and correction.calls)
-    return response_or_304(request, session, lambda: context_json(serve(session, options)), state=state)
+    return response_or_304(
+        request, session, lambda: context_json(serve_context(session, options)), state=state
+    )
 
 
 @router.post(
@@ -158,7 +160,7 @@ def post_context(request: ApiRequest, session_id: SessionId, body: ContextIn) ->
     """The context for the next model call. 201: a snapshot of it was recorded. 200 with `record: false`."""
     if stored := earlier_response(request):
         return stored
-    served = serve(find_session(request, session_id), body.options_for(body.model, body.as_of))
+    served = serve_context(find_session(request, session_id), body.options_for(body.model, body.as_of))
     counted = None
     if body.count:
         Spender(request.auth).check("The count", "is made by the provider with the operator's key")

@@ -15,7 +15,7 @@ from ninja.operation import Operation
 
 from historyapp.api.auth import ApiRequest
 from historyapp.api.responses import REPLAYED
-from historyapp.services.idempotency import StoredResponse, earlier, once
+from historyapp.services.idempotency import StoredResponse, carry_out_once, find_stored_response
 from historyapp.wire.problems import NotValid
 
 View = Callable[..., HttpResponseBase]
@@ -61,7 +61,7 @@ def handles_own_key(view: View) -> View:
 def earlier_response(request: ApiRequest) -> HttpResponse | None:
     """The stored response to an earlier, equal request with the same key, or None."""
     key = request.META.get(_KEY)
-    first = earlier(request.auth.project, key, fingerprint(request)) if key is not None else None
+    first = find_stored_response(request.auth.project, key, fingerprint(request)) if key is not None else None
     return stored_response(first) if first else None
 
 
@@ -79,7 +79,7 @@ def once_per_key(request: ApiRequest, make_response: Callable[[], HttpResponseBa
         body = response.content.decode()
         return StoredResponse(response.status_code, body, _sessions(request, body))
 
-    return stored_response(once(request.auth.project, key, fingerprint(request), respond))
+    return stored_response(carry_out_once(request.auth.project, key, fingerprint(request), respond))
 
 
 def _sessions(request: ApiRequest, body: str) -> frozenset[UUID]:

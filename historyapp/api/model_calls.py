@@ -21,7 +21,7 @@ from historyapp.core.errors import Conflict
 from historyapp.core.json import dump_json
 from historyapp.core.text import Text
 from historyapp.llm.deltas import ModelOutputDelta, RestartedDelta, SilentDelta, StartedDelta, UsageDelta
-from historyapp.services.idempotency import StoredResponse, earlier, once
+from historyapp.services.idempotency import StoredResponse, carry_out_once, find_stored_response
 from historyapp.services.model_calls import ModelCall, ModelCallRequest, RecordedCompletion
 from historyapp.services.prices import price_list
 from historyapp.services.spending import Spender
@@ -95,7 +95,7 @@ def post_call(request: ApiRequest, session_id: SessionId, body: ModelCallIn) -> 
     The key needs the scope `spend`.
     """
     key = request.headers.get("Idempotency-Key")
-    if key is not None and (first := earlier(request.auth.project, key, fingerprint(request))):
+    if key is not None and (first := find_stored_response(request.auth.project, key, fingerprint(request))):
         return StreamingHttpResponse(
             iter([_event("appended", first.body)]),
             content_type="text/event-stream",
@@ -171,7 +171,7 @@ class ModelCallEvents:
         key = self._request.headers.get("Idempotency-Key")
         if key is not None:
             response = StoredResponse(200, self._appended)
-            once(self._request.auth.project, key, fingerprint(self._request), lambda: response)
+            carry_out_once(self._request.auth.project, key, fingerprint(self._request), lambda: response)
 
 
 def _event(name: str, data: str) -> str:

@@ -92,7 +92,7 @@ def _overview(overview: RunOverview) -> OverviewOut:
                 target=step.figure.target,
                 money=step.micros / MICRO,
             )
-            for step in overview.dearest
+            for step in overview.most_expensive
         ],
         repeated=[fill(RepeatOut, repeat, last_step=repeat.last) for repeat in figures.repeated.findings()],
     )

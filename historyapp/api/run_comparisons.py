@@ -19,7 +19,7 @@ from historyapp.core.usage import MICRO
 from historyapp.models.history import History
 from historyapp.services.ledger import StepAccount
 from historyapp.services.run_comparisons import (
-    FORM,
+    REFERENCE_FORMAT,
     ComparedRun,
     RunComparison,
     RunPart,
@@ -51,7 +51,7 @@ Reference = Line
 
 
 class ComparisonQuery(BaseModel):
-    a: Reference = Field(max_length=100, description=f"The first run: {FORM}.")
+    a: Reference = Field(max_length=100, description=f"The first run: {REFERENCE_FORMAT}.")
     b: Reference = Field(max_length=100, description="The second run, in the same form.")
     limit: Limit = 50
 
@@ -133,7 +133,7 @@ def _run(side: ComparedRun) -> ComparedRunOut:
         model=session.model,
         head=session.head,
         totals=_part(side.whole),
-        apart=_part(side.apart),
+        apart=_part(side.after_common),
     )
 
 
@@ -144,7 +144,7 @@ def _part(part: RunPart) -> RunPartOut:
         tokens=part.tokens.shown,
         token_source=part.tokens.source,
         money=None if part.money.source in _NO_COST else part.money.micros / MICRO,
-        seconds=None if part.took is None else part.took.total_seconds(),
+        seconds=None if part.duration is None else part.duration.total_seconds(),
     )
 
 
@@ -172,7 +172,7 @@ def _delta(delta: PairDelta | None) -> PairDeltaOut | None:
     return PairDeltaOut(
         tokens=delta.tokens,
         money=None if delta.money is None else delta.money / MICRO,
-        seconds=None if delta.took is None else delta.took.total_seconds(),
+        seconds=None if delta.duration is None else delta.duration.total_seconds(),
     )
 
 

@@ -40,7 +40,7 @@ from historyapp.models.annotations import (
 from historyapp.models.history import History
 from historyapp.models.session_filters import facet_counts
 from historyapp.models.session_lists import Order, page_of
-from historyapp.services.sessions import StartingCall, change_session, create_session
+from historyapp.services.sessions import StartingToolCall, change_session, create_session
 from historyapp.services.spending import Spender
 from historyapp.wire.base import with_example
 from historyapp.wire.problems import SpendForbidden
@@ -159,7 +159,7 @@ def make_session(request: ApiRequest, session: SessionIn) -> HttpResponse:
     return json_response(session_out(History(created)), 201)
 
 
-def _starter(request: ApiRequest, session: SessionIn) -> StartingCall | None:
+def _starter(request: ApiRequest, session: SessionIn) -> StartingToolCall | None:
     """The position of the tool call that started a sub-agent.
 
     Raises:
@@ -172,9 +172,9 @@ def _starter(request: ApiRequest, session: SessionIn) -> StartingCall | None:
     try:
         parent = find_session(request, session.spawned_by)
         if session.spawned_step is None:
-            return StartingCall(parent)
+            return StartingToolCall(parent)
         history = History(parent)
-        return StartingCall(parent, history.row(history.resolve(session.spawned_step)).first_position)
+        return StartingToolCall(parent, history.row(history.resolve(session.spawned_step)).first_position)
     except NotFound as error:
         raise Invalid(f"spawned_by, spawned_step: {error.detail}") from error
 

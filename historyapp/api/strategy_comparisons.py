@@ -97,7 +97,7 @@ def list_comparison_rows(
             raise NotValid("This cursor belongs to another comparison. Start again without a cursor.")
     compared = compare_strategies(session, runs, filter.as_of)
     page = compared.page(start, filter.limit)
-    next_cursor = encode_cursor(_LIST, comparison_id, page.further) if page.further else None
+    next_cursor = encode_cursor(_LIST, comparison_id, page.next_step) if page.next_step else None
     rows = [_row(row, compared.recall) for row in page.rows]
     return etag_by_content(request, session, StrategyRowsOut(items=rows, next=next_cursor))
 

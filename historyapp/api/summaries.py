@@ -16,7 +16,7 @@ from historyapp.core.text import Text
 from historyapp.llm.router import LOCAL
 from historyapp.models import Summary
 from historyapp.models.history import History
-from historyapp.services.summaries import SummaryText, summarise
+from historyapp.services.summaries import SummaryText, add_summary
 from historyapp.wire.base import with_example
 from historyapp.wire.summaries import SummaryOut, SummaryPage
 
@@ -42,7 +42,7 @@ def write_summary(request: ApiRequest, session_id: SessionId, summary: SummaryIn
     """It takes precedence over older summaries of the same steps."""
     text = SummaryText(summary.text, tuple(summary.key_points))
     steps = (summary.from_step, summary.to_step)
-    row = summarise(request.auth.project, session_id, steps, text, actor=actor(request))
+    row = add_summary(request.auth.project, session_id, steps, text, actor=actor(request))
     return json_response(_summary(row), 201)
 
 

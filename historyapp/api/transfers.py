@@ -19,7 +19,7 @@ from historyapp.core.importers.base import Source
 from historyapp.enqueue import index_imports
 from historyapp.services.exports import export_session
 from historyapp.services.imports.files import import_file
-from historyapp.services.imports.parsers import PARSERS
+from historyapp.services.imports.parsers import PARSER_POOL
 from historyapp.services.imports.reports import FileReport
 from historyapp.wire.problems import NotValid
 from historyapp.wire.transfers import FileOut, ImportedSessionOut, ImportOut, SkippedOut
@@ -56,7 +56,7 @@ def post_import(
         return stored
     # Outside the idempotency transaction: each batch is committed on its own, so that others can write in
     # between.
-    with PARSERS.lend() as process:
+    with PARSER_POOL.acquire() as process:
         reports = [
             import_file(
                 request.auth.project,

@@ -27,7 +27,8 @@ def register_action(
 
     Raises:
         NotFound: when the project has no such session.
-        Conflict: when an action is in flight, the head is not the expected one, or the session is archived.
+        Conflict: when an action is in flight, the head is not ``expected_position``, or the session is
+            archived.
         Invalid: when two of its tool calls share an id.
     """
     assert isinstance(draft.body, ModelOutput)
@@ -45,14 +46,15 @@ def register_action(
 def register_result(
     project: Project, session_id: UUID, draft: EntryDraft, *, expected_position: int | None = None
 ) -> AppendedEntries:
-    """Appends one result for the whole action in flight, named after its tool.
+    """Appends one result for the whole action in flight, with the name of the action's first tool.
 
     Args:
         draft: ``tool_results`` with one result that names neither a tool call nor a tool.
 
     Raises:
         NotFound: when the project has no such session.
-        Conflict: when no action is in flight, the head is not the expected one, or the session is archived.
+        Conflict: when no action is in flight, the head is not ``expected_position``, or the session is
+            archived.
     """
     assert isinstance(draft.body, ToolResults)
     tokens = entry_tokens(draft.body)

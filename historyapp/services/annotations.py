@@ -27,7 +27,7 @@ from historyapp.models.annotations import (
 )
 
 ANNOTATION_FIELDS = ("note", "score", "score_name")
-_WORDS = {"tags": "tags", "note": "note", "score": "score", "score_name": "name of the score"}
+_LABELS = {"tags": "tags", "note": "note", "score": "score", "score_name": "name of the score"}
 
 
 def current_values(session: Session) -> dict[str, Any]:
@@ -43,34 +43,33 @@ def check_expected(session: Session, expected: Mapping[str, Any]) -> None:
         expected: the values that the caller has read, or some of them. The order of tags does not matter.
 
     Raises:
-        Conflict: when one has changed. The error contains the current values.
+        Conflict: when a value has changed. The error contains the current values.
     """
     current = current_values(session)
     changed = [name for name, value in expected.items() if _comparable(value) != _comparable(current[name])]
     if changed:
         current_of_changed = {name: current[name] for name in changed}
-        fields = " and the ".join(_WORDS[name] for name in changed)
+        fields = " and the ".join(_LABELS[name] for name in changed)
         raise Conflict(
             f"Somebody else has changed the {fields} of this session since you read it. Read the session "
-            "again, "
-            "then repeat the change with the current values in expected.",
+            "again, then repeat the change with the current values in expected.",
             current=current_of_changed,
         )
 
 
 def _comparable(value: Any) -> Any:
     if isinstance(value, str):
-        return _stored(value)
+        return _normalised(value)
     return sorted(set(value)) if isinstance(value, (list, tuple)) else value
 
 
-def _stored(written: str) -> str:
+def _normalised(value: str) -> str:
     """The text as it is stored: with LF line ends, because browsers send CRLF in forms."""
-    return clean(written).replace("\r\n", "\n").strip()
+    return clean(value).replace("\r\n", "\n").strip()
 
 
 def with_tags(tags: Sequence[str], *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> list[str]:
-    """The tags with some added at the end, and others removed.
+    """The tags after adding tags at the end and removing others.
 
     Raises:
         Invalid: when a new tag is empty, too long or has control characters, or there are too many tags.
@@ -107,14 +106,14 @@ def annotate(session: Session, changes: Mapping[str, Any], actor: str) -> None:
     """
     if not changes:
         return
-    _check(changes)
+    _check_limits(changes)
     annotation, now = annotation_of(session), timezone.now()
     if "note" in changes:
-        annotation.note = _stored(changes["note"])
+        annotation.note = _normalised(changes["note"])
         annotation.noted_by, annotation.noted_at = (actor[:200], now) if annotation.note else ("", None)
     if "score" in changes or "score_name" in changes:
         annotation.score = changes.get("score", annotation.score)
-        name = _stored(changes.get("score_name", annotation.score_name))
+        name = _normalised(changes.get("score_name", annotation.score_name))
         is_scored = annotation.score is not None
         annotation.score_name = name if is_scored else ""
         annotation.scored_by, annotation.scored_at = (actor[:200], now) if is_scored else ("", None)
@@ -122,8 +121,8 @@ def annotate(session: Session, changes: Mapping[str, Any], actor: str) -> None:
     session.annotation = annotation
 
 
-_TIMES = ("noted_at", "scored_at")
-_STORED = (*ANNOTATION_FIELDS, "noted_by", "scored_by", *_TIMES)
+_TIME_FIELDS = ("noted_at", "scored_at")
+_EXPORTED_FIELDS = (*ANNOTATION_FIELDS, "noted_by", "scored_by", *_TIME_FIELDS)
 
 
 def dump_annotation(session: Session) -> dict[str, Any]:
@@ -131,29 +130,31 @@ def dump_annotation(session: Session) -> dict[str, Any]:
     annotation: Annotation | None = getattr(session, "annotation", None)
     if annotation is None:
         return {}
-    values = {name: getattr(annotation, name) for name in _STORED}
+    values = {name: getattr(annotation, name) for name in _EXPORTED_FIELDS}
     times = {name: value.isoformat() for name, value in values.items() if isinstance(value, datetime)}
     return values | times
 
 
 def import_annotation(session: Session, annotation: Mapping[str, Any]) -> None:
     """Stores a new session's note and score from a file. Invalid values are ignored."""
-    note = _stored(text(annotation.get("note")))[:MAX_NOTE]
+    note = _normalised(text(annotation.get("note")))[:MAX_NOTE]
     score = annotation.get("score")
     if isinstance(score, bool) or not isinstance(score, (int, float)) or not _is_storable(score):
         score = None
     if not note and score is None:
         return
-    noted, scored = (moment(annotation.get(name), UTC) if annotation.get(name) else None for name in _TIMES)
+    noted_at, scored_at = (
+        moment(annotation.get(name), UTC) if annotation.get(name) else None for name in _TIME_FIELDS
+    )
     Annotation.objects.create(
         session=session,
         note=note,
         noted_by=clean(text(annotation.get("noted_by")))[:200] if note else "",
-        noted_at=noted if note else None,
+        noted_at=noted_at if note else None,
         score=score,
-        score_name="" if score is None else _stored(text(annotation.get("score_name")))[:MAX_SCORE_NAME],
+        score_name="" if score is None else _normalised(text(annotation.get("score_name")))[:MAX_SCORE_NAME],
         scored_by="" if score is None else clean(text(annotation.get("scored_by")))[:200],
-        scored_at=None if score is None else scored,
+        scored_at=None if score is None else scored_at,
     )
 
 
@@ -161,7 +162,7 @@ def _is_storable(score: float) -> bool:
     return abs(score) <= MAX_SCORE and math.isfinite(score)
 
 
-def _check(changes: Mapping[str, Any]) -> None:
+def _check_limits(changes: Mapping[str, Any]) -> None:
     note, score, name = changes.get("note", ""), changes.get("score"), changes.get("score_name", "")
     if len(note) > MAX_NOTE:
         raise Invalid(f"A session's note has at most {MAX_NOTE:,} characters; this one has {len(note):,}.")

@@ -23,12 +23,12 @@ from historyapp.models import Project, Session
 from historyapp.models.changes import ChangeKind
 from historyapp.models.history import History
 from historyapp.models.unpaired import UnpairedReason, UnpairedResult, explain_unpaired
-from historyapp.services.changes import note_change
+from historyapp.services.changes import record_change
 from historyapp.services.list_columns import set_list_columns
 from historyapp.services.packing import pack_soon
 from historyapp.services.snapshots import link_snapshot
 from historyapp.services.statements import (
-    Row,
+    EntryRow,
     indexed_values,
     insert_entries,
     insert_episodes,
@@ -40,13 +40,14 @@ from historyapp.services.transactions import writing
 
 ACTION_IN_FLIGHT = "Action for current cycle already set"
 NO_ACTION_IN_FLIGHT = "Cannot register result for cycle without action"
-MAX_CALLS = 1000
-"""The maximum number of tool calls of one output. Appends store the open ones; results search them."""
+MAX_TOOL_CALLS = 1000
+"""The maximum number of tool calls of one output. Each append stores the open tool calls, and each tool
+result searches them."""
 MAX_ID_CHARACTERS = 200_000
-"""The maximum length of all tool call ids of one output, with 20 characters added for each call. Each append
-stores the ids of open calls again."""
+"""The maximum total length of the tool call ids of one output, plus 20 characters for each tool call. Each
+append stores the ids of the open tool calls again."""
 
-EXCERPTS_UP_TO = 20
+MAX_ENTRIES_WITH_EXCERPTS = 20
 """An append of at most this many entries computes the excerpts of its steps."""
 
 
@@ -89,14 +90,14 @@ def append(
     """Appends entries in one transaction.
 
     Args:
-        expected_position: the head that the caller saw; null to append wherever the head is.
-        lenient: for transcripts. Entries are recorded unchecked, and unpaired results are not reported.
+        expected_position: the head that the caller has read; None to append at any head.
+        lenient: for imported transcripts. Entries are not checked, and unpaired results are not reported.
 
     Raises:
         NotFound: when the project has no such session.
         Conflict: when the head is not ``expected_position``, or the session is archived.
-        Invalid: when an entry is not valid: two tool calls with one id, a tool call without a name, very long
-            ids.
+        Invalid: when an entry is not valid: two tool calls have the same id, a tool call has no name, or the
+            ids are too long.
     """
     prepared = [prepare(draft if lenient else complete(draft)) for draft in drafts]
     bodies = pack_soon([entry.body for entry in prepared])
@@ -139,38 +140,40 @@ def append_locked(
     """
     check_open(session)
     now = timezone.now()
-    before, changed, entries = session.live_tail, dict[int, Step](), list[Row]()
-    tail, strip = before, session.strip
+    first_tail, changed, entries = session.live_tail, dict[int, Step](), list[EntryRow]()
+    tail, strip = first_tail, session.strip
     unmatched: list[UnpairedResult] = []
     # Computing an excerpt takes as long as the rest of a step. Excerpts of transcripts and of long batches
     # are computed when a context first reads them.
-    excerpts = not lenient and len(prepared) <= EXCERPTS_UP_TO
-    first = session.head + 1
-    for number, (draft, tokens, body, metadata) in enumerate(prepared):
-        entry = core.Entry(first + number, draft.body, draft.created_at or now, draft.metadata, tokens)
+    excerpts = not lenient and len(prepared) <= MAX_ENTRIES_WITH_EXCERPTS
+    first_position = session.head + 1
+    for index, (draft, tokens, body, metadata) in enumerate(prepared):
+        entry = core.Entry(
+            first_position + index, draft.body, draft.created_at or now, draft.metadata, tokens
+        )
         if not lenient:
-            _check(draft, tail, number)
-        ended = None
+            _check(draft, tail, index)
+        finished_step = None
         if isinstance(draft.body, ModelOutput):
-            ended = tail.step
-            _check_ids(draft.body, number)
+            finished_step = tail.step
+            _check_ids(draft.body, index)
         tail, steps, unpaired = advance(tail, entry, excerpts=excerpts)
-        if ended is not None:
-            strip = extend_strip(strip, ended)
+        if finished_step is not None:
+            strip = extend_strip(strip, finished_step)
         for step in steps:
             changed[step.anchor] = step
-        entries.append(Row(entry, tail.totals, body, metadata))
+        entries.append(EntryRow(entry, tail.totals, body, metadata))
         if unpaired and not lenient:
             unmatched += [UnpairedResult(entry.position, *result) for result in unpaired]
     if entries:
         session.strip = strip
         insert_entries(session.pk, entries, bodies() if bodies else None)
-        known = before.step
-        if known and known.anchor in changed:
-            update_episode(session.pk, changed.pop(known.anchor))
+        stored_step = first_tail.step
+        if stored_step and stored_step.anchor in changed:
+            update_episode(session.pk, changed.pop(stored_step.anchor))
         insert_episodes(session.pk, changed.values())
         _write_session(session, tail, entries[-1].entry, wake=not lenient)
-        note_change(session, ChangeKind.ENTRIES, entries[0].entry.position, entries[-1].entry.position)
+        record_change(session, ChangeKind.ENTRIES, entries[0].entry.position, entries[-1].entry.position)
         for row in () if lenient else entries:
             if isinstance(row.entry.body, ModelOutput) and "snapshot" in row.entry.metadata:
                 link_snapshot(session, row.entry.position, row.entry.metadata)
@@ -188,55 +191,57 @@ def check_open(session: Session) -> None:
         raise Conflict("The session is archived. Set its status to live before appending to it.")
 
 
-def _check(draft: EntryDraft, tail: Tail, number: int) -> None:
+def _check(draft: EntryDraft, tail: Tail, index: int) -> None:
     """Raises ``Invalid`` for an entry that cannot be appended."""
     body = draft.body
     if isinstance(body, ModelOutput):
-        _check_calls(body, number)
+        _check_tool_calls(body, index)
     elif isinstance(body, ToolResults):
         if tail.step is None:
             raise Conflict(NO_ACTION_IN_FLIGHT)
     elif isinstance(body, ModelInput):
-        _check_images(body, number)
+        _check_images(body, index)
     elif isinstance(body, Rewind):
-        raise Invalid(f"entries[{number}] is a rewind. Use POST …/rewinds, which works out its spans.")
+        raise Invalid(f"entries[{index}] is a rewind. Use POST …/rewinds, which computes its spans.")
 
 
-def _check_calls(body: ModelOutput, number: int) -> None:
-    calls = body.tool_calls
-    if len(calls) > MAX_CALLS:
-        raise Invalid(f"entries[{number}] has {len(calls):,} tool calls. Give it at most {MAX_CALLS:,}.")
-    names = [call.name for call in calls] or ([body.use_tool.name] if body.use_tool else [])
-    for index, name in enumerate(names):
+def _check_tool_calls(body: ModelOutput, index: int) -> None:
+    tool_calls = body.tool_calls
+    if len(tool_calls) > MAX_TOOL_CALLS:
+        raise Invalid(
+            f"entries[{index}] has {len(tool_calls):,} tool calls. Give it at most {MAX_TOOL_CALLS:,}."
+        )
+    names = [tool_call.name for tool_call in tool_calls] or ([body.use_tool.name] if body.use_tool else [])
+    for number, name in enumerate(names):
         if not name.strip():
-            path = f"tool_calls[{index}]" if calls else "use_tool"
-            raise Invalid(f"entries[{number}].{path} has an empty name. Name the tool that it calls.")
-    ids = [call.id for call in calls]
+            path = f"tool_calls[{number}]" if tool_calls else "use_tool"
+            raise Invalid(f"entries[{index}].{path} has an empty name. Name the tool that it calls.")
+    ids = [tool_call.id for tool_call in tool_calls]
     if len(ids) > 1 and len(set(ids)) < len(ids):
         repeated = Counter(ids).most_common(1)[0][0]
         raise Invalid(
-            f"entries[{number}] has two tool calls with the id {repeated!r}. Give each its own id.",
+            f"entries[{index}] has two tool calls with the id {repeated!r}. Give each its own id.",
             tool_call_id=repeated,
         )
 
 
-def _check_ids(body: ModelOutput, number: int) -> None:
-    length = sum([len(call.id) + 20 for call in body.tool_calls]) if body.tool_calls else 0
+def _check_ids(body: ModelOutput, index: int) -> None:
+    length = sum([len(tool_call.id) + 20 for tool_call in body.tool_calls]) if body.tool_calls else 0
     if length > MAX_ID_CHARACTERS:
         raise Invalid(
-            f"The ids of the {len(body.tool_calls):,} tool calls of entries[{number}] are too long: with 20 "
-            f"characters more for each call they may have {MAX_ID_CHARACTERS:,}. Shorten them."
+            f"The ids of the {len(body.tool_calls):,} tool calls of entries[{index}] are too long: their "
+            f"lengths, plus 20 for each tool call, add up to {length:,}. Shorten them to at most "
+            f"{MAX_ID_CHARACTERS:,}."
         )
 
 
-def _check_images(body: ModelInput, number: int) -> None:
-    for index, part in enumerate(body.content if isinstance(body.content, list) else ()):
-        if isinstance(part, dict) and part.get("type") == "image":
-            held = [part.get("url"), part.get("data"), part.get("source")]
-            if not any(held):
-                raise Invalid(
-                    f"entries[{number}].content[{index}] is an image without url or data. Give one of them."
-                )
+def _check_images(body: ModelInput, index: int) -> None:
+    for number, part in enumerate(body.content if isinstance(body.content, list) else ()):
+        is_image = isinstance(part, dict) and part.get("type") == "image"
+        if is_image and not (part.get("url") or part.get("data") or part.get("source")):
+            raise Invalid(
+                f"entries[{index}].content[{number}] is an image without url or data. Give one of them."
+            )
 
 
 def _write_session(session: Session, tail: Tail, newest: core.Entry, *, wake: bool) -> None:
@@ -247,11 +252,11 @@ def _write_session(session: Session, tail: Tail, newest: core.Entry, *, wake: bo
     stored = indexed_values(session)
     apply_tail(session, tail)
     if wake and not session.compression_due:
-        session.compression_due = _wants_compression(session, tail)
+        session.compression_due = _is_compression_due(session, tail)
     update_session(session, tail, stored)
 
 
-def _wants_compression(session: Session, tail: Tail) -> bool:
+def _is_compression_due(session: Session, tail: Tail) -> bool:
     """Whether enough finished steps have accumulated; ``compression.start`` sets both limits."""
     if tail.step is None or tail.step.status == "in_flight":
         return False

@@ -1,4 +1,4 @@
-"""What a fresh installation needs: an owner, a project, an API key and a sign-in link."""
+"""Creates what a new installation needs: an owner, a project, an API key and a sign-in link."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,8 +13,8 @@ from historyapp.services.keys import bootstrap_key, create_sign_in_link
 from historyapp.services.lock_waits import wait_without_limits
 from historyapp.services.transactions import writing
 
-_STARTING = 7_453_201_880
-"""The key of PostgreSQL's advisory lock for servers that start. Nothing else uses this number."""
+_STARTUP_LOCK_ID = 7_453_201_880
+"""The number of PostgreSQL's advisory lock for servers that start. Nothing else uses this number."""
 
 
 @contextmanager
@@ -22,20 +22,20 @@ def startup_lock() -> Iterator[None]:
     """Makes other servers that start on the same PostgreSQL database wait until the block ends.
 
     Without it, two servers would migrate at the same time, and each would create an owner and a project. A
-    SQLite database has one server.
+    SQLite database has only one server, so this does nothing there.
     """
     if on_sqlite():
         yield
         return
     wait_without_limits()
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_lock(%s)", [_STARTING])
+        cursor.execute("SELECT pg_advisory_lock(%s)", [_STARTUP_LOCK_ID])
     try:
         yield
     finally:
         if connection.is_usable():  # a closed connection has already released the lock
             with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(%s)", [_STARTING])
+                cursor.execute("SELECT pg_advisory_unlock(%s)", [_STARTUP_LOCK_ID])
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from historyapp.services.transactions import writing
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """A cap, with the amount spent in the current day or month. In millionths of a dollar."""
+    """A cap, with the amount spent in the current day or month. Amounts are in millionths of a dollar."""
 
     counter: SpendingCounter
     limit: int
@@ -40,7 +40,7 @@ def set_caps(
 ) -> None:
     """Sets the caps of the project, or of one of its sessions or API keys.
 
-    Everything spent in the current period counts, including what was spent before the cap was set.
+    Amounts spent in the current period before the cap was set count too.
 
     Args:
         limits: by period, in millionths of a dollar; None removes a cap.
@@ -62,23 +62,22 @@ def set_caps(
                 }
                 if key is not None:
                     detail["key"] = str(key.pk)
-                changed = session.pk if session is not None else None
-                add_audit_record(project.pk, actor, "change spending cap", changed, detail)
+                session_id = session.pk if session is not None else None
+                add_audit_record(project.pk, actor, "change spending cap", session_id, detail)
 
 
 def caps_of(counters: Sequence[SpendingCounter], now: datetime | None = None) -> list[Cap]:
     """The caps of the counters that have one, with the amounts spent in the current periods. The counters
     belong to one project."""
-    moment = now or timezone.now()
-    project = {counter.project_id for counter in counters}
-    active = list(SpendingReservation.objects.filter(project__in=project, expires_at__gte=moment))
+    now = now or timezone.now()
+    projects = {counter.project_id for counter in counters}
+    active = list(SpendingReservation.objects.filter(project__in=projects, expires_at__gte=now))
     caps = []
     for counter in counters:
-        counter.begin_period(moment)
+        counter.begin_period(now)
         reserved = sum(row.amount for row in active if row.counts_in(counter))
-        reserved = min(
-            reserved, counter.counted
-        )  # the two queries are not atomic: reservations may end between them
+        # The two queries are not atomic: reservations may end between them.
+        reserved = min(reserved, counter.counted)
         caps.append(Cap(counter, counter.limit or 0, counter.counted - reserved, reserved))
     return caps
 

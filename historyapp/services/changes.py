@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from historyapp.models import CompressionRun
 
 PRUNED_AT_ONCE = 5_000
-"""Rows that one transaction deletes."""
+"""The maximum number of rows that one transaction deletes."""
 
 _listeners: list[Callable[[], None]] = []
 
@@ -31,29 +31,29 @@ def on_change(listener: Callable[[], None]) -> None:
     _listeners.append(listener)
 
 
-def note_change(
+def record_change(
     session: Session, kind: ChangeKind, first_position: int | None = None, last_position: int | None = None
 ) -> None:
     """Adds a change within the caller's transaction. The session must be locked.
 
     Args:
-        first_position, last_position: of the entries that were appended.
+        first_position, last_position: the positions of the first and the last appended entry, if any.
     """
     _add(NewChange(session.project_id, session.pk, kind.value, first_position, last_position))
 
 
-def note_run(run: "CompressionRun") -> None:
+def record_run_change(run: "CompressionRun") -> None:
     """Adds a change of the state or the progress of a compression run."""
     _add(NewChange(run.project_id, run.session_id, ChangeKind.RUN.value, run_id=run.pk))
 
 
-def note_refusal(session_id: UUID, cap: SpendingCounter) -> None:
+def record_refusal(session_id: UUID, cap: SpendingCounter) -> None:
     """Adds a change when a cap refuses a model call of a session for the first time in its day or month."""
     with writing():
         counters = SpendingCounter.objects.filter(pk=cap.pk).exclude(refused_on=cap.starts_on)
         session = Session.objects.filter(pk=session_id).only("project_id").first()
         if session is not None and counters.update(refused_on=cap.starts_on):
-            note_change(session, ChangeKind.BUDGET)
+            record_change(session, ChangeKind.BUDGET)
 
 
 def _add(change: NewChange) -> None:
@@ -63,15 +63,16 @@ def _add(change: NewChange) -> None:
 
 
 def prune_changes(older_than: timedelta) -> int:
-    """Deletes old changes, in batches. Returns how many.
+    """Deletes old changes in batches. Returns how many.
 
-    The newest of them stays in each project, so that readers can tell that older ones existed.
+    In each project, the newest old change stays as a marker, so that readers can tell that changes were
+    deleted.
     """
-    before, deleted = timezone.now() - older_than, 0
+    cutoff, deleted = timezone.now() - older_than, 0
     kept = Change.objects.exclude(kind=ChangeKind.PRUNED)
-    while (oldest := kept.order_by("id").first()) is not None and oldest.at < before:
+    while (oldest := kept.order_by("id").first()) is not None and oldest.at < cutoff:
         ordered = Change.objects.filter(project=oldest.project_id).order_by("transaction_id", "id")
-        old = [change for change in ordered[:PRUNED_AT_ONCE] if change.at < before]
+        old = [change for change in ordered[:PRUNED_AT_ONCE] if change.at < cutoff]
         if not old:
             break  # an older change of a long transaction is deleted the next time
         with writing():
@@ -80,8 +81,9 @@ def prune_changes(older_than: timedelta) -> int:
     return deleted
 
 
-def adopt_changes() -> int:
-    """Sorts the changes of a restored database before all later ones. Returns how many there were.
+def reset_transaction_ids() -> int:
+    """Makes sure that readers of a restored database get its changes before all later ones. Returns how many
+    it has updated.
 
     The dump may come from a PostgreSQL server whose transaction ids are higher than this one's.
     """

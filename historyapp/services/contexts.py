@@ -38,7 +38,7 @@ class RequestedContext:
     format: str | None = None
     model: str | None = None
     max_tokens: int | Literal["session"] | None = "session"
-    """None: no limit."""
+    """None: no limit. ``"session"``: the budget of the session's settings."""
     tools: Sequence[Mapping[str, Any]] = ()
     live_screen: str = ""
     as_of: int | None = None
@@ -73,7 +73,7 @@ class BuiltContext:
     manifest: Manifest
     request: Request
     tokens: int
-    """Tokens of the whole request, by our count."""
+    """Tokens of the whole request, as Playhead counts them."""
     sha256: str
     """SHA-256 of the request's canonical bytes, without the live screen."""
     context: Context
@@ -81,7 +81,7 @@ class BuiltContext:
 
     @property
     def prefix_sha256(self) -> str:
-        """The same hash without cache breakpoints."""
+        """As ``sha256``, but of the request without cache breakpoints."""
         format = format_named(self.spec.format)
         if not format.reasoning_kinds:  # no other format has breakpoints
             return self.sha256
@@ -126,11 +126,11 @@ def model_of(session: Session, requested: RequestedContext) -> str:
 
 
 class CountedPast(OutlinedPast, Protocol):
-    """A past that knows how many tokens it has, without reading it."""
+    """A past whose token totals are known without reading its entries."""
 
     @property
     def tail(self) -> Tail:
-        """Its running totals."""
+        """The tail with the running totals."""
         ...
 
 
@@ -141,16 +141,14 @@ def build(past: CountedPast, spec: ContextSpec, live_screen: str = "") -> BuiltC
         Invalid: when the pinned part alone exceeds the budget (the error's ``smallest`` is a budget that
             works), or for an invalid tool definition.
     """
-    context = chosen = _with_comparison(_choose(past, spec), past, spec.model)
+    stored_context = context = _with_comparison(_choose(past, spec), past, spec.model)
     format = format_named(spec.format)
-    bare = format.request(context, spec.tools)
-    request = bare
+    stored_request = request = format.request(context, spec.tools)
     if live_screen.strip():
         context = _with_screen(context, spec, live_screen)
         request = format.request(context, spec.tools)
-    return BuiltContext(
-        spec, context.manifest, request, spec.meter.request_tokens(request), digest(bare), chosen
-    )
+    tokens, sha256 = spec.meter.request_tokens(request), digest(stored_request)
+    return BuiltContext(spec, context.manifest, request, tokens, sha256, stored_context)
 
 
 def _with_comparison(context: Context, past: CountedPast, model: str) -> Context:
@@ -181,8 +179,8 @@ def digest(request: Request) -> str:
 
 def _choose(past: OutlinedPast, spec: ContextSpec) -> Context:
     """The context without the live screen. The screen is not stored, so it only reduces the budget."""
-    left = None if spec.max_tokens is None else max(0, spec.max_tokens - spec.screen_tokens)
-    settings = spec.settings.model_copy(update={"max_tokens": left})
+    budget = None if spec.max_tokens is None else max(0, spec.max_tokens - spec.screen_tokens)
+    settings = spec.settings.model_copy(update={"max_tokens": budget})
     extras = RequestExtras(tools=spec.tools, model=spec.model, keeps_all_reasoning=spec.keeps_all_reasoning)
     try:
         return policy_named(spec.policy).choose(past, settings, spec.meter, extras)

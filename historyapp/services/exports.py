@@ -14,7 +14,7 @@ from historyapp.services.annotations import dump_annotation
 from historyapp.services.audit import add_audit_record
 from historyapp.services.transactions import writing
 
-_PAGE = 500
+_PAGE_SIZE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ def export_session(session: Session, format: str, *, as_of: int | None = None, a
     """A session in one of the export formats.
 
     Playhead's own format includes takes, forks, and the entries that a fork shares with its parents. The
-    other formats hold the live history.
+    other formats contain the live history.
 
     Raises:
         Invalid: for a format that does not exist, or a position beyond the head.
@@ -42,12 +42,12 @@ def export_session(session: Session, format: str, *, as_of: int | None = None, a
     with writing():
         add_audit_record(session.project_id, actor, "export", session.pk, {"format": format})
     # A name that every file system accepts. The end of the id distinguishes sessions with the same title.
-    words = re.sub(r"[^A-Za-z0-9]+", "-", session.title).strip("-").lower()[:60]
-    name = f"{words or 'session'}-{str(session.pk)[-6:]}{exporter.suffix}"
+    slug = re.sub(r"[^A-Za-z0-9]+", "-", session.title).strip("-").lower()[:60]
+    name = f"{slug or 'session'}-{str(session.pk)[-6:]}{exporter.suffix}"
     if exporter.live_only:
         entries = (entry.core() for entry in history.entries())
         summaries = Summary.objects.live(session, history.lineage, (1, history.lineage.last), as_of)
-        live = _described(session, entries, summaries, session.head if as_of is None else as_of)
+        live = _export_of(session, entries, summaries, session.head if as_of is None else as_of)
         return Export(name, exporter.media_type, exporter.write(live))
     first, *others = _family(session, as_of)
     return Export(name, exporter.media_type, exporter.write(first, others))
@@ -55,42 +55,43 @@ def export_session(session: Session, format: str, *, as_of: int | None = None, a
 
 def _family(session: Session, as_of: int | None) -> Iterator[ExportSession]:
     """The ancestors' shared entries, oldest first; the session; then its forks, each after its parent."""
-    line = [(session, session.head if as_of is None else as_of)]
-    while (parent := line[-1][0].forked_from) is not None:
-        child, head = line[-1]
-        line.append((parent, min(child.fork_position, head)))
-    for ancestor, head in reversed(line):
-        yield _own(ancestor, head)
+    ancestors = [(session, session.head if as_of is None else as_of)]
+    while (parent := ancestors[-1][0].forked_from) is not None:
+        child, head = ancestors[-1]
+        ancestors.append((parent, min(child.fork_position, head)))
+    for ancestor, head in reversed(ancestors):
+        yield _own_entries(ancestor, head)
     generation = [session.pk]
     while as_of is None and generation:
         forks = list(Session.objects.filter(forked_from__in=generation).order_by("created_at", "id"))
-        yield from (_own(fork, fork.head) for fork in forks)
+        yield from (_own_entries(fork, fork.head) for fork in forks)
         generation = [fork.pk for fork in forks]
 
 
-def _own(session: Session, head: int) -> ExportSession:
-    """A session's own entries up to ``head``, rewinds included."""
+def _own_entries(session: Session, head: int) -> ExportSession:
+    """The export of a session's own entries up to ``head``, rewinds included."""
     summaries = Summary.objects.filter(made_in=session, made_at__lte=head, last_position__lte=head)
 
     def entries() -> Iterator[core.Entry]:
         position = session.fork_position
         own = Entry.objects.filter(session=session, position__lte=head).order_by("position")
-        while page := list(own.filter(position__gt=position)[:_PAGE]):
+        while page := list(own.filter(position__gt=position)[:_PAGE_SIZE]):
             yield from (entry.core() for entry in page)
             position = page[-1].position
 
     notes = StepNote.objects.filter(session=session, position__lte=head).order_by("position")
-    return _described(session, entries(), summaries.order_by("id"), head, notes)
+    return _export_of(session, entries(), summaries.order_by("id"), head, notes)
 
 
-def _described(
+def _export_of(
     session: Session,
     entries: Iterable[core.Entry],
     summaries: Iterable[Summary],
     head: int,
     notes: Iterable[StepNote] | None = None,
 ) -> ExportSession:
-    """The session to write. With ``notes``, including the note and the score of the whole session."""
+    """The session as exporters take it. If ``notes`` is None, the session's note and score are left out
+    too."""
     shared = min(session.fork_position, head)
     parent = (str(session.forked_from_id), shared) if session.forked_from_id else None
     return ExportSession(

@@ -31,11 +31,11 @@ from historyapp.wire.problems import (
 
 log = logging.getLogger(__name__)
 
-REMEMBERED = 60.0
+FAULT_SECONDS = 60.0
 """A fault is shown for this many seconds after it last occurred. It is logged once in this time."""
-START_SECONDS = 2.0
-"""The start waits this many seconds for the check of the database, which continues in the background."""
-CHECK_SECONDS = 3600.0
+SHORT_CHECK_SECONDS = 2.0
+"""The time limit of the checks for which a start or a request waits."""
+CHECK_INTERVAL = 3600.0
 """Seconds between two checks in the background; more if a check takes longer than 1 % of this."""
 
 _DETAILS: dict[type[StorageFailed], str] = {
@@ -47,9 +47,9 @@ _DETAILS: dict[type[StorageFailed], str] = {
 }
 _READ_ONLY_SERVER = "The database accepts no writes: it is a standby, or its operator has made it read-only."
 _RETRY_AFTER: dict[type[StorageFailed], int] = {DatabaseLocked: 1, DatabaseUnreachable: 2}
-_PRIMARY = 0xFF
-"""The lowest byte of SQLite's extended codes is the primary code."""
-_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_PRIMARY_CODE = 0xFF
+"""A mask: the lowest byte of an extended code of SQLite is its primary code."""
+_DAMAGE_CODES = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _BY_CODE: dict[int, type[StorageFailed]] = {
     sqlite3.SQLITE_FULL: DiskFull,
     sqlite3.SQLITE_CORRUPT: DatabaseCorrupt,
@@ -77,21 +77,25 @@ _BY_SQLSTATE: dict[str, type[StorageFailed]] = {
     **dict.fromkeys(("08000", "08001", "08003", "08004", "08006"), DatabaseUnreachable),
 }
 """PostgreSQL's error codes."""
-_DAMAGED_STATES = ("XX001", "XX002")
+_DAMAGE_STATES = ("XX001", "XX002")
 _MISSING_IN_SCHEMA = ("no such table: historyapp_", "no such column: historyapp_", "no column named ")
 _MISSING_STATES = ("42P01", "42703")
 """PostgreSQL's codes: undefined table, undefined column."""
 
 
-class _Memory:
-    """The newest fault of this process."""
+class _FaultState:
+    """What this process knows about faults. Times are those of ``time.monotonic``."""
 
     fault: StorageFailed | None = None
-    seen = 0.0
-    logged: dict[type[StorageFailed], float] = {}
+    """The newest fault; None after a successful write."""
+    occurred_at = 0.0
+    """When ``fault`` last occurred."""
+    logged_at: dict[type[StorageFailed], float] = {}
+    """When each kind of fault was last logged."""
     damage = ""
-    checked = -REMEMBERED
-    """The time at which an error last caused a check for damage."""
+    """The cause of the damage that this process has found."""
+    checked_at = -FAULT_SECONDS
+    """When an error last caused a check for damage."""
 
 
 def fault_of(error: BaseException | None) -> StorageFailed | None:
@@ -105,7 +109,7 @@ def fault_of(error: BaseException | None) -> StorageFailed | None:
     if _is_unreadable_text(cause):
         kind = DatabaseCorrupt
     elif code is not None:
-        kind = DiskFull if code in _FAILED_WRITES else _BY_CODE.get(code & _PRIMARY)
+        kind = DiskFull if code in _FAILED_WRITES else _BY_CODE.get(code & _PRIMARY_CODE)
     elif state:
         kind = _BY_SQLSTATE.get(state)
     elif connection.vendor == "postgresql" and isinstance(error, (OperationalError, InterfaceError)):
@@ -116,8 +120,8 @@ def fault_of(error: BaseException | None) -> StorageFailed | None:
 
 
 def unavailable(error: BaseException | None) -> ServerUnavailable | None:
-    """The reason why the database cannot be used now, or None. See :func:`note`."""
-    if fault := note(error):
+    """The reason why the database cannot be used now, or None. Records a fault, see :func:`record_fault`."""
+    if fault := record_fault(error):
         return fault
     if _is_missing_in_schema(error):
         return ServerUnavailable(
@@ -145,39 +149,39 @@ def _is_unreadable_text(cause: BaseException) -> bool:
     return "Could not decode to UTF-8" in str(cause)
 
 
-def note(error: BaseException | None) -> StorageFailed | None:
-    """As :func:`fault_of`; also remembers the fault and logs its cause."""
+def record_fault(error: BaseException | None) -> StorageFailed | None:
+    """As :func:`fault_of`; also records the fault and logs its cause."""
     fault = fault_of(error)
     if fault is None:
         return None
     cause = (error.__cause__ or error) if error else None
-    primary, state = getattr(cause, "sqlite_errorcode", 0) & _PRIMARY, getattr(cause, "sqlstate", None)
-    if primary in _DAMAGED or state in _DAMAGED_STATES or isinstance(cause, UnicodeDecodeError):
-        _note_damage(str(cause))
+    primary, state = getattr(cause, "sqlite_errorcode", 0) & _PRIMARY_CODE, getattr(cause, "sqlstate", None)
+    if primary in _DAMAGE_CODES or state in _DAMAGE_STATES or isinstance(cause, UnicodeDecodeError):
+        _record_damage(str(cause))
     now = time.monotonic()
-    if now > _Memory.logged.get(type(fault), -REMEMBERED) + REMEMBERED:
-        _Memory.logged[type(fault)] = now
-        log.error("The database cannot be used (%s): %s. %s", fault.code, str(cause).strip(), _space())
+    if now > _FaultState.logged_at.get(type(fault), -FAULT_SECONDS) + FAULT_SECONDS:
+        _FaultState.logged_at[type(fault)] = now
+        log.error("The database cannot be used (%s): %s. %s", fault.code, str(cause).strip(), _disk_space())
     # Pages and health checks notice a lost connection themselves. On PostgreSQL a lock concerns a few rows.
     is_local = isinstance(fault, DatabaseLocked) and connection.vendor == "postgresql"
     if not (is_local or isinstance(fault, DatabaseUnreachable)):
-        _Memory.fault, _Memory.seen = fault, now
+        _FaultState.fault, _FaultState.occurred_at = fault, now
     return fault
 
 
-def note_success() -> None:
+def clear_fault() -> None:
     """Clears the fault after a successful write: the disk has space and the database is writable."""
-    if _Memory.fault:
-        _Memory.logged.pop(type(_Memory.fault), None)
-        _Memory.fault = None
+    if _FaultState.fault:
+        _FaultState.logged_at.pop(type(_FaultState.fault), None)
+        _FaultState.fault = None
 
 
-def current() -> StorageFailed | None:
+def current_fault() -> StorageFailed | None:
     """The current fault, or None."""
-    if _known_damage():
+    if _is_damaged():
         return _fault(DatabaseCorrupt)
-    if _Memory.fault and time.monotonic() < _Memory.seen + REMEMBERED:
-        return _Memory.fault
+    if _FaultState.fault and time.monotonic() < _FaultState.occurred_at + FAULT_SECONDS:
+        return _FaultState.fault
     return None
 
 
@@ -187,7 +191,7 @@ def refuse_damaged() -> None:
     Raises:
         DatabaseCorrupt: when the database is known to be damaged.
     """
-    if _known_damage():
+    if _is_damaged():
         raise _fault(DatabaseCorrupt)
 
 
@@ -197,43 +201,43 @@ def find_damage() -> StorageFailed | None:
     The file is checked at most once a minute, for at most two seconds.
     """
     now = time.monotonic()
-    if not _known_damage() and now > _Memory.checked + REMEMBERED:
-        _Memory.checked = now
-        if damage := check_database(START_SECONDS):
-            _note_damage(damage)
-    return _fault(DatabaseCorrupt) if _known_damage() else None
+    if not _is_damaged() and now > _FaultState.checked_at + FAULT_SECONDS:
+        _FaultState.checked_at = now
+        if damage := check_database(SHORT_CHECK_SECONDS):
+            _record_damage(damage)
+    return _fault(DatabaseCorrupt) if _is_damaged() else None
 
 
 def check_at_start() -> str:
     """The first damage found within two seconds, or an empty text.
 
-    If the database was damaged before, the check is complete and takes as long as it needs. If it finds
-    nothing, the damage counts as repaired.
+    If damage was recorded before, the check is complete and has no time limit. If it finds nothing, the
+    damage has been repaired and its record is deleted.
     """
-    is_known = _known_damage()
-    damage = check_database(None if is_known else START_SECONDS, thorough=is_known)
+    is_known = _is_damaged()
+    damage = check_database(None if is_known else SHORT_CHECK_SECONDS, thorough=is_known)
     if damage:
-        _note_damage(damage)
+        _record_damage(damage)
     elif is_known:
-        _Memory.damage = ""
+        _FaultState.damage = ""
         with suppress(OSError):
-            Path(_marker()).unlink()
+            Path(_damage_file()).unlink()
     return damage
 
 
 def watch_database() -> None:
     """Checks the database every hour; runs in a thread of the web process."""
-    pause = START_SECONDS
-    while not _known_damage():
+    pause = SHORT_CHECK_SECONDS
+    while not _is_damaged():
         time.sleep(pause)
-        began = time.monotonic()
+        started = time.monotonic()
         if damage := check_database():
-            _note_damage(damage)
-        pause = max(CHECK_SECONDS, 100 * (time.monotonic() - began))
+            _record_damage(damage)
+        pause = max(CHECK_INTERVAL, 100 * (time.monotonic() - started))
 
 
 def check_database(seconds: float | None = None, *, thorough: bool = False) -> str:
-    """The first damage of the SQLite file, or an empty text. PostgreSQL has checksums of its own.
+    """The first damage of the SQLite file, or an empty text. Does nothing on PostgreSQL, which has checksums.
 
     Args:
         seconds: the check ends after this time, without a result.
@@ -250,12 +254,12 @@ def check_database(seconds: float | None = None, *, thorough: bool = False) -> s
             if seconds is not None:
                 file.set_progress_handler(lambda: time.monotonic() > end, 10_000)
             check = "integrity_check" if thorough else "quick_check"
-            (answer,) = file.execute(f"PRAGMA {check}(1)").fetchone()
+            (result,) = file.execute(f"PRAGMA {check}(1)").fetchone()
     except sqlite3.DatabaseError as error:
-        return str(error) if error.sqlite_errorcode & _PRIMARY in _DAMAGED else ""
+        return str(error) if error.sqlite_errorcode & _PRIMARY_CODE in _DAMAGE_CODES else ""
     except UnicodeDecodeError:  # SQLite's message quotes a damaged schema
         return "malformed database schema"
-    return "" if answer == "ok" else str(answer)
+    return "" if result == "ok" else str(result)
 
 
 def _fault(kind: type[StorageFailed]) -> StorageFailed:
@@ -264,26 +268,28 @@ def _fault(kind: type[StorageFailed]) -> StorageFailed:
     return kind(detail, retry_after=_RETRY_AFTER.get(kind, 30))
 
 
-def _known_damage() -> bool:
+def _is_damaged() -> bool:
     # Runs before each write. A Path and its exists() would take four times as long.
-    return bool(_Memory.damage) or os.path.exists(_marker())  # noqa: PTH110
+    return bool(_FaultState.damage) or os.path.exists(_damage_file())  # noqa: PTH110
 
 
-def _note_damage(cause: str) -> None:
-    if _known_damage():
+def _record_damage(cause: str) -> None:
+    if _is_damaged():
         return
-    _Memory.damage = cause
-    log.critical("The database is damaged: %s. Nothing is written until it is repaired. %s", cause, _space())
-    with suppress(OSError):  # then only this process refuses writes
-        Path(_marker()).write_text(f"{cause}\n")
+    _FaultState.damage = cause
+    log.critical(
+        "The database is damaged: %s. Nothing is written until it is repaired. %s", cause, _disk_space()
+    )
+    with suppress(OSError):  # without the file, only this process refuses writes
+        Path(_damage_file()).write_text(f"{cause}\n")
 
 
-def _marker() -> str:
+def _damage_file() -> str:
     """The path of the file that records damage."""
     return f"{settings.PLAYHEAD_HOME}/damaged"
 
 
-def _space() -> str:
+def _disk_space() -> str:
     """The database and its free disk space, for the log."""
     name = str(connection.settings_dict["NAME"])
     if connection.vendor != "sqlite":

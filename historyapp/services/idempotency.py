@@ -12,19 +12,18 @@ from historyapp.core.errors import Conflict, Invalid
 from historyapp.models import IdempotencyKey, Project
 from historyapp.services.transactions import writing
 
-KEPT = timedelta(days=7)
+KEPT_FOR = timedelta(days=7)
 KEPT_CHARACTERS = 1 << 20
-"""A longer response is not kept. Even a short request can have a response of many MB, such as a recorded
+"""A longer response is not stored. Even a short request can have a response of many MB, such as a recorded
 context."""
 _PURGE_EVERY = 100
-_KEPT_KEYS = 1_000
-"""The newest keys are kept at any age, because the clock may be wrong."""
-_PER_STATEMENT = 500
+_MIN_KEPT_KEYS = 1_000
+"""This many of the newest keys are kept at any age, because the clock may be wrong."""
+_BATCH_SIZE = 500
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
-_PURGED = 409
+_STATUS_PURGED = 409
 """The status of a stored response that was emptied because its session was purged."""
-
-_TOO_LONG = 413
+_STATUS_TOO_LONG = 413
 """The status of a stored response that was too long to keep."""
 
 
@@ -35,23 +34,24 @@ class StoredResponse:
     status: int
     body: str
     sessions: frozenset[UUID] = frozenset()
-    """The sessions in the request or the response. The response is emptied when one is purged."""
+    """The sessions in the request or the response. The stored response is emptied when one of them is
+    purged."""
     replayed: bool = False
     """Whether it is the stored response to an earlier, equal request."""
 
 
-def earlier(project: Project, key: str, fingerprint: str) -> StoredResponse | None:
+def find_stored_response(project: Project, key: str, fingerprint: str) -> StoredResponse | None:
     """The response to an earlier request with the same key, or None if the key is new.
 
     Raises:
-        Invalid, Conflict: as :func:`once`.
+        Invalid, Conflict: as :func:`carry_out_once`.
     """
-    _check(key)
+    _check_key(key)
     row = IdempotencyKey.objects.filter(project=project, key=key).first()
     return _replayed(row, fingerprint) if row else None
 
 
-def once(
+def carry_out_once(
     project: Project, key: str, fingerprint: str, carry_out: Callable[[], StoredResponse]
 ) -> StoredResponse:
     """The response of ``carry_out``, or the stored response if the same request was sent before with this
@@ -64,22 +64,22 @@ def once(
         Invalid: for a malformed key, and for a key that was used for another request.
         Conflict: when the session of the earlier request was purged, or its response was too long to keep.
     """
-    _check(key)
+    _check_key(key)
     with writing():
         row, is_new = IdempotencyKey.objects.get_or_create(
             project=project, key=key, defaults={"fingerprint": fingerprint, "status": 0, "response": ""}
         )
         if not is_new:
             return _replayed(row, fingerprint)
-        answer = carry_out()
-        is_kept = len(answer.body) <= KEPT_CHARACTERS
-        row.status, row.response = (answer.status, answer.body) if is_kept else (_TOO_LONG, "")
-        row.sessions = " ".join(sorted(str(id) for id in answer.sessions))
+        response = carry_out()
+        is_kept = len(response.body) <= KEPT_CHARACTERS
+        row.status, row.response = (response.status, response.body) if is_kept else (_STATUS_TOO_LONG, "")
+        row.sessions = " ".join(sorted(str(id) for id in response.sessions))
         row.save(update_fields=["status", "response", "sessions"])
         if row.pk % _PURGE_EVERY == 0:
-            old = IdempotencyKey.objects.filter(created_at__lt=timezone.now() - KEPT)
-            old.filter(pk__lte=row.pk - _KEPT_KEYS).delete()
-        return answer
+            old = IdempotencyKey.objects.filter(created_at__lt=timezone.now() - KEPT_FOR)
+            old.filter(pk__lte=row.pk - _MIN_KEPT_KEYS).delete()
+        return response
 
 
 def forget_responses(project: Project, purged: Collection[UUID]) -> None:
@@ -91,18 +91,18 @@ def forget_responses(project: Project, purged: Collection[UUID]) -> None:
     purged_ids = {str(id) for id in purged}
     if not purged_ids:
         return
-    rows = IdempotencyKey.objects.filter(project=project).exclude(status=_PURGED)
-    concerned = [
+    rows = IdempotencyKey.objects.filter(project=project).exclude(status=_STATUS_PURGED)
+    purged_keys = [
         pk
         for pk, sessions in rows.values_list("pk", "sessions").iterator()
         if sessions is None or not purged_ids.isdisjoint(sessions.split())
     ]
-    for first in range(0, len(concerned), _PER_STATEMENT):
-        batch = concerned[first : first + _PER_STATEMENT]
-        IdempotencyKey.objects.filter(pk__in=batch).update(status=_PURGED, response="")
+    for start in range(0, len(purged_keys), _BATCH_SIZE):
+        batch = purged_keys[start : start + _BATCH_SIZE]
+        IdempotencyKey.objects.filter(pk__in=batch).update(status=_STATUS_PURGED, response="")
 
 
-def _check(key: str) -> None:
+def _check_key(key: str) -> None:
     if not _KEY.fullmatch(key):
         raise Invalid("Idempotency-Key must be 1 to 255 visible ASCII characters, without spaces.")
 
@@ -110,9 +110,9 @@ def _check(key: str) -> None:
 def _replayed(row: IdempotencyKey, fingerprint: str) -> StoredResponse:
     if row.fingerprint != fingerprint:
         raise Invalid("This Idempotency-Key was used for another request. Use a new key.")
-    if row.status == _PURGED:
+    if row.status == _STATUS_PURGED:
         raise Conflict("This request was carried out before, but its session has since been purged.")
-    if row.status == _TOO_LONG:
+    if row.status == _STATUS_TOO_LONG:
         raise Conflict(
             "This request was carried out before, but its response was too long to keep (over "
             f"{KEPT_CHARACTERS:,} characters). Read the result, or send the request with a new key."

@@ -40,10 +40,10 @@ def create_key(
     actor: str = "",
     text: str = "",
 ) -> tuple[ApiKey, str]:
-    """Creates a key. Returns it with its text, which cannot be shown again.
+    """Creates a key. Returns the key and its text, which is not stored.
 
     Args:
-        text: the key itself; by default a random one.
+        text: the text of the key; by default a random one.
 
     Raises:
         Invalid: for a scope that does not exist.
@@ -85,10 +85,10 @@ def revoke_key(project: Project, name: str, *, actor: str = "") -> ApiKey:
 def change_scopes(
     key: ApiKey, *, add: Collection[str] = (), remove: Collection[str] = (), actor: str = ""
 ) -> ApiKey:
-    """Adds scopes to a key and removes others, from its next request on.
+    """Adds scopes to a key and removes scopes from it. The change applies from the key's next request.
 
     Raises:
-        Invalid: for a scope that does not exist, or when the key would have none left.
+        Invalid: for a scope that does not exist, or when the key would have no scope left.
     """
     _check_scopes([*add, *remove])
     with writing():
@@ -105,15 +105,15 @@ def change_scopes(
 
 
 def usable_key(project: Project, name: str, verb: str = "Name") -> ApiKey:
-    """The project's key that is not revoked, locked until the transaction ends.
+    """The project's key with this name, if it is not revoked. It is locked until the transaction ends.
 
     Args:
-        name: the first characters of the key, or its id.
+        name: the first ten characters of the key, or its id.
         verb: the verb in the error for several matching keys, such as ``Revoke``.
 
     Raises:
-        NotFound: when no such key of the project matches.
-        Conflict: when several begin with it.
+        NotFound: when the project has no such key, or it was revoked.
+        Conflict: when several keys begin with the same characters.
     """
     usable = ApiKey.objects.select_for_update(of=("self",)).filter(project=project, revoked_at=None)
     try:
@@ -132,14 +132,15 @@ def usable_key(project: Project, name: str, verb: str = "Name") -> ApiKey:
 
 
 def _check_scopes(scopes: Collection[str]) -> None:
-    unknown = sorted(set(scopes) - set(SCOPES))
-    if unknown or not scopes:
-        raise Invalid(f"There is no scope {', '.join(unknown) or '(none given)'}. Use {', '.join(SCOPES)}.")
+    if not scopes:
+        raise Invalid(f"No scope is given. Use {', '.join(SCOPES)}.")
+    if unknown := sorted(set(scopes) - set(SCOPES)):
+        raise Invalid(f"There is no scope {', '.join(unknown)}. Use {', '.join(SCOPES)}.")
 
 
-def note_use(key: ApiKey, now: datetime) -> None:
-    """Updates ``last_used_at``, at most once a minute. Gives up soon if other writers hold the lock, so that
-    reads do not wait."""
+def record_use(key: ApiKey, now: datetime) -> None:
+    """Updates ``last_used_at`` at most once a minute. Waits only 0.1 seconds for other writers, because
+    requests that read wait for it."""
     if key.last_used_at is None or abs(now - key.last_used_at) > timedelta(minutes=1):
         with writing(max_wait=0.1):
             ApiKey.objects.filter(pk=key.pk).update(last_used_at=now)
@@ -182,9 +183,8 @@ def use_sign_in_link(token: str) -> User:
         NotFound: when the link never existed, has been used or has expired. The error does not say which.
     """
     now = timezone.now()
-    latest = now + timedelta(
-        minutes=SIGN_IN_MINUTES
-    )  # a later time: the link was created before the clock was set back
+    # A link that expires later than this was created before the clock was set back.
+    latest = now + timedelta(minutes=SIGN_IN_MINUTES)
     with writing():
         link = SignInLink.objects.select_for_update().filter(token_hash=hash_secret(token)).first()
         usable = link is not None and not link.used_at and now <= link.expires_at <= latest

@@ -1,4 +1,4 @@
-"""The cost of a session in tokens and money, from running totals. It takes the same time at any length."""
+"""The cost of a session in tokens and money. It comes from running totals, whatever the session's length."""
 
 from dataclasses import dataclass
 
@@ -34,8 +34,9 @@ class SessionLedger:
     unknown: list[str]
     """The models whose prices are unknown."""
     tokens: RunTokens
-    """The displayed number of tokens, the same on every page; likewise ``money``."""
+    """The tokens that every page shows."""
     money: RunMoney
+    """The cost that every page shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +63,21 @@ class StepAccount:
 def ledger_of(history: History) -> SessionLedger:
     """The ledger of the live history."""
     prices = price_list()
-    used = dict(history.tail.totals.models)
-    if unnamed := used.pop("", None):  # model calls without a model name are priced as the session's model
-        named = used.get(history.session.model, ModelTotals())
-        used[history.session.model] = ModelTotals(*map(sum, zip(named, unnamed, strict=True)))
+    by_model = dict(history.tail.totals.models)
+    if unnamed := by_model.pop(
+        "", None
+    ):  # model calls without a model name are priced as the session's model
+        named = by_model.get(history.session.model, ModelTotals())
+        by_model[history.session.model] = ModelTotals(*map(sum, zip(named, unnamed, strict=True)))
     models = [
         ModelAccount(model, totals, price.cost(totals.usage) if (price := prices.of(model)) else None)
-        for model, totals in used.items()
+        for model, totals in by_model.items()
     ]
     models.sort(key=lambda account: -(account.priced or 0))
-    priced = ((prices.of(model), totals.usage) for model, totals in used.items())
+    priced = ((prices.of(model), totals.usage) for model, totals in by_model.items())
     costs = [price.costs(usage) for price, usage in priced if price]
     return SessionLedger(
-        totals=ModelTotals(*map(sum, zip(ModelTotals(), *used.values(), strict=True))),
+        totals=ModelTotals(*map(sum, zip(ModelTotals(), *by_model.values(), strict=True))),
         models=models,
         prices=prices,
         priced=sum(account.priced or 0 for account in models),
@@ -100,14 +103,14 @@ def step_accounts(history: History, first: int, last: int) -> list[StepAccount]:
     prices = price_list()
     accounts: list[StepAccount] = []
     for row in rows:
-        of_step = metadata.get(row.first_position, {})
-        reported_model, usage = of_step.get("model"), usage_of(of_step)
+        step_metadata = metadata.get(row.first_position, {})
+        reported_model, usage = step_metadata.get("model"), usage_of(step_metadata)
         model = (
             reported_model if isinstance(reported_model, str) and reported_model else history.session.model
         )
-        reported = ModelTotals().plus(usage, 0, of_step)
+        reported = ModelTotals().plus(usage, 0, step_metadata)
         price = prices.of(model) if usage.input or usage.output else None
         cost = price.cost(usage) if price else None
-        figures = (reported.estimated, reported.counted, cost, cost_of(of_step))
+        figures = (reported.estimated, reported.counted, cost, cost_of(step_metadata))
         accounts.append(StepAccount(row, model, usage, *figures))
     return accounts

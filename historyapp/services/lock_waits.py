@@ -1,7 +1,7 @@
-"""How long PostgreSQL lets a statement wait for a lock, and a transaction wait for its client.
+"""Limits how long a PostgreSQL statement waits for a lock, and how long a transaction stays idle.
 
-Without these limits, one client that stalls within a transaction would lock its rows for ever, and block the
-threads of all requests that need these rows. SQLite has a limit of its own.
+Without these limits, one client that stalls within a transaction would lock its rows forever and block the
+threads of all requests that need them. On SQLite, :mod:`historyapp.services.transactions` limits the waits.
 """
 
 from typing import Any
@@ -24,7 +24,7 @@ def limit_waits(connection: BaseDatabaseWrapper, **_: Any) -> None:
 
 
 def wait_without_limits(**_: Any) -> None:
-    """Removes the limits until the connection is closed: migrations wait for each other, and take long."""
+    """Removes the limits until the connection is closed: migrations wait for each other and take long."""
     _set_limits(connection, 0, 0)
 
 

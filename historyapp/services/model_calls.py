@@ -26,15 +26,15 @@ from historyapp.services.append import ACTION_IN_FLIGHT, AppendedEntries, append
 from historyapp.services.contexts import RequestedContext, model_of
 from historyapp.services.prices import price_list
 from historyapp.services.reservations import OUTPUT_LIMIT, Reservation, reserve
-from historyapp.services.snapshots import record_snapshot, serve
+from historyapp.services.snapshots import record_snapshot, serve_context
 from historyapp.services.spending import Payer
 from historyapp.services.totals import count_model_calls
 from historyapp.services.transactions import writing
-from historyapp.services.unpriced import more_image_tokens, uncounted_part, unpriced_part
+from historyapp.services.unpriced import extra_image_tokens, uncounted_part, unpriced_part
 from historyapp.wire.problems import CapReached
 
 RETRIES = RetryPolicy()
-CATEGORY = "model_call"
+FAILURE_CATEGORY = "model_call"
 """The category of the ``debug_log`` entries of failed model calls."""
 
 
@@ -42,7 +42,7 @@ CATEGORY = "model_call"
 class ModelCallRequest:
     context: RequestedContext
     provider: str | None = None
-    """None: chosen by the model's name."""
+    """None: the provider that the model's name determines."""
     max_output_tokens: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     """Additional fields of the provider's request."""
@@ -69,12 +69,12 @@ class ModelCall:
         """Builds the context. Nothing is written or sent yet.
 
         Args:
-            key: the API key whose caps apply too.
+            key: the API key, whose caps apply too.
 
         Raises:
             Invalid: for a model that no provider serves, another provider's format, or a context that cannot
                 be built.
-            Conflict: when an action is in flight, the head is not the expected one, or the session is
+            Conflict: when an action is in flight, the head is not ``expected_position``, or the session is
                 archived.
         """
         check_open(session)
@@ -82,7 +82,7 @@ class ModelCall:
         step = session.live_tail.step
         if session.status == Session.Status.LIVE and step is not None and step.status == "in_flight":
             raise Conflict(ACTION_IN_FLIGHT)
-        model = _model(session, request)
+        model = _prefixed_model(session, request)
         self._provider = ProviderRouter().route(model).provider
         format = self._provider.format
         if request.context.format not in (None, format):
@@ -91,7 +91,7 @@ class ModelCall:
                 formats=[format],
             )
         self._session = session
-        self._served = serve(session, replace(request.context, model=model, format=format))
+        self._served = serve_context(session, replace(request.context, model=model, format=format))
         built = self._served.built
         self._request = ModelRequest(
             built.spec.model, built.request, request.max_output_tokens, request.options
@@ -101,19 +101,19 @@ class ModelCall:
         self._snapshot: Snapshot | None = None
         self._started = time.monotonic()
 
-    def deltas(self, keep: Callable[[RecordedCompletion], None]) -> Generator[ModelOutputDelta]:
-        """Yields the deltas as they arrive. After the last one, the response is in the log.
+    def deltas(self, on_append: Callable[[RecordedCompletion], None]) -> Generator[ModelOutputDelta]:
+        """Yields the deltas as they arrive, then appends the response to the log.
 
         Closing the iterator cancels the model call: nothing is appended.
 
         Args:
-            keep: called with the response within the transaction that appends it.
+            on_append: called with the response within the transaction that appends it.
 
         Raises:
             Invalid: when the request cannot be sent: the provider has no key, or an option is not allowed.
             ModelCallError: when the model call fails. An entry about it is appended to the log.
             Conflict: when another client has appended meanwhile. An entry about it is appended to the log.
-            CapReached: when a spending cap leaves too little for the call. Nothing is sent.
+            CapReached: when a spending cap leaves too little for the model call. Nothing is sent.
         """
         self._started = time.monotonic()
         try:
@@ -128,7 +128,7 @@ class ModelCall:
                             _release_connection()
                         self._builder.add(delta)
                     yield delta
-            self._append(keep)
+            self._append(on_append)
         except (ModelCallError, Conflict, CapReached) as error:
             if self._reservation.id is not None or not isinstance(error, CapReached):
                 self._log_failure(error)
@@ -143,12 +143,9 @@ class ModelCall:
     def _reserve(self) -> None:
         request, payer = self._request, self._reservation.payer
         tokens = self._served.built.tokens + count_tokens(dump_json(dict(request.options)))
-        tokens += more_image_tokens(request)
-        limit, unpriced, uncounted = (
-            request.max_output_tokens,
-            unpriced_part(request),
-            uncounted_part(request),
-        )
+        tokens += extra_image_tokens(request)
+        unpriced, uncounted = unpriced_part(request), uncounted_part(request)
+        limit = request.max_output_tokens
         self._reservation = reserve(payer, request.model, tokens, limit, unpriced, uncounted=uncounted)
         if self._reservation.is_capped and request.max_output_tokens is None:
             self._request = replace(request, max_output_tokens=OUTPUT_LIMIT)
@@ -157,7 +154,7 @@ class ModelCall:
         self._reservation.retry(failure, wait)
         _release_connection()
 
-    def _append(self, keep: Callable[[RecordedCompletion], None]) -> None:
+    def _append(self, on_append: Callable[[RecordedCompletion], None]) -> None:
         assert self._snapshot is not None
         session, snapshot = self._session, self._snapshot
         latency = time.monotonic() - self._started
@@ -187,17 +184,17 @@ class ModelCall:
                     f"{self._provider.title} sent a response that cannot be recorded: {error}",
                     provider=self._provider.title,
                 ) from error
-            keep(RecordedCompletion(appended, completion, snapshot, latency, cost))
+            on_append(RecordedCompletion(appended, completion, snapshot, latency, cost))
             count_model_calls("call", self._provider.name, 1, cost)
 
     def _log_failure(self, error: PlayheadError) -> None:
-        """Appends an entry about the failure, at any head."""
+        """Appends an entry about the failure, even if other entries were appended meanwhile."""
         snapshot = self._snapshot or record_snapshot(self._served)
         model = self._request.model
         message = error.detail if "model" in error.fields else f"{model}: {error.detail}"
-        facts = {name: value for name, value in error.fields.items() if isinstance(value, (str, int, float))}
-        metadata = {**facts, "model": model, "snapshot": str(snapshot.pk)}
-        draft = EntryDraft(DebugLog(category=CATEGORY, message=message), metadata=metadata)
+        fields = {name: value for name, value in error.fields.items() if isinstance(value, (str, int, float))}
+        metadata = {**fields, "model": model, "snapshot": str(snapshot.pk)}
+        draft = EntryDraft(DebugLog(category=FAILURE_CATEGORY, message=message), metadata=metadata)
         with writing():
             with suppress(Conflict):  # the session was archived meanwhile, so nothing can be appended
                 append(self._session.project, self._session.pk, [draft])
@@ -205,14 +202,14 @@ class ModelCall:
 
 
 def _release_connection() -> None:
-    """Closes this thread's connection while it waits for a provider, because PostgreSQL limits the number of
-    connections. The next query opens another.
+    """Closes this thread's connection before it waits for a provider, because PostgreSQL limits the number of
+    connections. The next query opens a new one.
     """
     if connection.vendor == "postgresql" and not connection.in_atomic_block:
         connection.close()
 
 
-def _model(session: Session, request: ModelCallRequest) -> str:
+def _prefixed_model(session: Session, request: ModelCallRequest) -> str:
     """The model, with its provider as a prefix if the request names one."""
     model, provider = model_of(session, request.context), request.provider
     if provider is None:

@@ -11,8 +11,8 @@ from historyapp.models.changes import ChangeKind
 from historyapp.models.history import History
 from historyapp.models.notes import MAX_NOTE, MAX_NOTES
 from historyapp.services.append import lock_session
-from historyapp.services.changes import note_change
-from historyapp.services.summaries import touch
+from historyapp.services.changes import record_change
+from historyapp.services.summaries import increase_revisions
 from historyapp.services.transactions import writing
 
 
@@ -42,10 +42,9 @@ def put_note(
     with writing():
         session = lock_session(project, session_id)
         history = History(session, as_of)
-        owner, position, number = _place(history, number)
-        touch(
-            session_id, {owner}
-        )  # first, because it locks the owner: a fork may write to it at the same time
+        owner, position, number = _locate_step(history, number)
+        # First, because this locks the owner: a fork may write to it at the same time.
+        increase_revisions(session_id, {owner})
         note = StepNote.objects.filter(session_id=owner, position=position).first()
         if note is None:
             if StepNote.objects.filter(session_id=owner).count() >= MAX_NOTES:
@@ -55,7 +54,7 @@ def put_note(
             note = StepNote(session_id=owner, position=position, number=number)
         note.text, note.actor, note.updated_at = clean(text), actor, timezone.now()
         note.save()
-        note_change(session, ChangeKind.NOTES)
+        record_change(session, ChangeKind.NOTES)
         return note
 
 
@@ -68,16 +67,16 @@ def delete_note(project: Project, session_id: UUID, number: int, *, as_of: int |
     with writing():
         session = lock_session(project, session_id)
         history = History(session, as_of)
-        owner, position, number = _place(history, number)
-        touch(session_id, {owner})
+        owner, position, number = _locate_step(history, number)
+        increase_revisions(session_id, {owner})
         deleted, _ = StepNote.objects.filter(session_id=owner, position=position).delete()
         if not deleted:
             raise NotFound(f"Step {number} has no note.")
-        note_change(session, ChangeKind.NOTES)
+        record_change(session, ChangeKind.NOTES)
 
 
-def _place(history: History, number: int) -> tuple[UUID, int, int]:
-    """The owner and position of a step's output, and the step's number from 1."""
+def _locate_step(history: History, number: int) -> tuple[UUID, int, int]:
+    """The session and position of a step's output, and the step's number from 1."""
     resolved = history.resolve(number)
     position = history.row(resolved).first_position
     return UUID(history.lineage.session_at(position)), position, resolved

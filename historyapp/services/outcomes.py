@@ -1,7 +1,8 @@
 """Computes kinds, targets, likely failures, turns and compactions of steps that an earlier version recorded.
 
-A worker runs it in small transactions that hardly delay agents, and continues where it stopped. It uses the
-same fold as an append (:mod:`historyapp.core.projection`), but writes only the columns of outcomes.
+A worker does this in small transactions that hardly delay agents. A later run continues where it stopped. The
+steps are computed as in an append (:mod:`historyapp.core.projection`), but only ``OUTCOME_COLUMNS`` are
+written.
 """
 
 import logging
@@ -19,32 +20,33 @@ from historyapp.models import CountedSession, Entry, Episode, Session, StaleOutc
 from historyapp.models.changes import ChangeKind
 from historyapp.models.outcomes import RETRY_AFTER
 from historyapp.models.tails import tail_of
-from historyapp.services.changes import note_change
+from historyapp.services.changes import record_change
 from historyapp.services.list_columns import fill_list_columns, has_unlisted_sessions
-from historyapp.services.subagents import link_calls
+from historyapp.services.subagents import link_subagents
 from historyapp.services.transactions import writing
 from historyapp.wire.problems import StorageFailed
 
 log = logging.getLogger(__name__)
 
-OUTCOMES = (
+OUTCOME_COLUMNS = (
     "kind", "target", "likely_failure", "error_line", "total_likely_failures", "turn", "turn_first",
     "compactions", "kind_totals",
 )  # fmt: skip
-"""The columns of a step's row that are computed."""
-AT_ONCE, TOKENS_AT_ONCE = 100, 50_000
-"""Limits for the entries of one transaction, and for their tokens. A single entry may have more."""
+"""The columns of a step's row that are computed here."""
+MAX_ENTRIES, MAX_TOKENS = 100, 50_000
+"""The maximum number of entries of one transaction, and of their tokens. A single entry may have more
+tokens."""
 MAX_WAIT = 0.5
 """Seconds. After each transaction the worker waits as long as the transaction took, so that agents can
 write."""
 
 
 def has_stale_sessions() -> bool:
-    """Whether outcomes or list columns of any session are missing."""
+    """Whether any session lacks outcomes or list columns."""
     return StaleOutcomes.objects.ready().exists() or has_unlisted_sessions()
 
 
-def work_out_outcomes(should_stop: Callable[[], bool]) -> int:
+def compute_outcomes(should_stop: Callable[[], bool]) -> int:
     """Computes missing outcomes, until none is left or ``should_stop()``. Returns how many sessions are done.
 
     A session whose entries cannot be read is retried later, so that the others do not wait for it.
@@ -55,7 +57,7 @@ def work_out_outcomes(should_stop: Callable[[], bool]) -> int:
         if stale is None:
             break
         try:
-            done += _work_out_session(stale.session_id, should_stop)
+            done += _compute_session(stale.session_id, should_stop)
         except (DatabaseError, StorageFailed):
             raise
         except Exception as error:
@@ -69,18 +71,19 @@ def work_out_outcomes(should_stop: Callable[[], bool]) -> int:
     return done
 
 
-def _work_out_session(session_id: UUID, should_stop: Callable[[], bool]) -> bool:
+def _compute_session(session_id: UUID, should_stop: Callable[[], bool]) -> bool:
     """Computes the outcomes of a session. Returns whether it is complete."""
     while not should_stop():
         started = time.monotonic()
-        if not work_out_part(session_id):
+        if not compute_next_outcomes(session_id):
             return True
         time.sleep(min(MAX_WAIT, time.monotonic() - started))
     return False
 
 
-def work_out_part(session_id: UUID) -> bool:
-    """Computes the next entries of a session in one transaction. Returns whether there may be more."""
+def compute_next_outcomes(session_id: UUID) -> bool:
+    """Computes the outcomes of a session's next entries in one transaction. Returns whether there may be
+    more."""
     with writing():
         session = Session.objects.select_for_update().filter(pk=session_id).first()
         stale = StaleOutcomes.objects.filter(session=session_id).first()
@@ -90,48 +93,49 @@ def work_out_part(session_id: UUID) -> bool:
         tail, changed = _tail_at(session, after), dict[int, Step]()
         for entry in _own_entries(session, after):
             after = entry.position
-            tail = _fold(session, tail, entry, changed)
-        _write(session, changed)
+            tail = _apply_entry(session, tail, entry, changed)
+        _write_outcomes(session, changed)
         if after < session.head:
             StaleOutcomes.objects.filter(session=session_id).update(after=after)
             return True
         _finish(session, tail)
-    link_calls([session_id])  # an earlier version did not store which step started a sub-agent
+    link_subagents([session_id])  # an earlier version did not store which step started a sub-agent
     return False
 
 
 def _tail_at(session: Session, position: int) -> Tail:
-    """The tail as of a position of the session. A step that a fork has cut has its own row there."""
+    """The tail at a position of the session. If a fork has cut a step there, the fork has its own row for
+    it."""
     tail = tail_of(session.lineage(position))
     if position > session.fork_position or not session.forked_from_id or tail.step is None:
         return tail
     cut = tail.step._replace(anchor=position)
-    _write(session, {position: cut})
+    _write_outcomes(session, {position: cut})
     return tail._replace(step=cut)
 
 
 def _own_entries(session: Session, after: int) -> list[Entry]:
-    """The session's own next entries. Bodies are read a few at a time, because some are large."""
+    """The session's own next entries, within the limits of one transaction."""
     own = Entry.objects.filter(session=session, position__gt=after).order_by("position")
-    sizes = list(own.values_list("position", "tokens")[:AT_ONCE])
+    sizes = list(own.values_list("position", "tokens")[:MAX_ENTRIES])
     totals = accumulate(tokens for _, tokens in sizes)
-    fitting = max(1, sum(total <= TOKENS_AT_ONCE for total in totals))
-    return list(own[:fitting])
+    count = max(1, sum(total <= MAX_TOKENS for total in totals))
+    return list(own[:count])
 
 
-def _fold(session: Session, tail: Tail, entry: Entry, changed: dict[int, Step]) -> Tail:
+def _apply_entry(session: Session, tail: Tail, entry: Entry, changed: dict[int, Step]) -> Tail:
     body = entry.core().body
     if isinstance(body, Rewind):
-        _write(session, changed)
+        _write_outcomes(session, changed)
         changed.clear()
-        return _reopened(session, entry.position, changed)
-    step = advance(tail, entry.core(), excerpts=False)
-    changed.update((one.anchor, one) for one in step.changed)
-    return step.tail
+        return _tail_after_rewind(session, entry.position, changed)
+    advanced = advance(tail, entry.core(), excerpts=False)
+    changed.update((step.anchor, step) for step in advanced.changed)
+    return advanced.tail
 
 
-def _reopened(session: Session, rewind: int, changed: dict[int, Step]) -> Tail:
-    """The tail after a rewind. A step that the rewind has cut has its own row."""
+def _tail_after_rewind(session: Session, rewind: int, changed: dict[int, Step]) -> Tail:
+    """The tail after a rewind. If the rewind has cut a step, the step has a new row."""
     tail = tail_of(session.lineage(rewind))
     if tail.step is None:
         return tail
@@ -140,25 +144,25 @@ def _reopened(session: Session, rewind: int, changed: dict[int, Step]) -> Tail:
     return tail._replace(step=cut)
 
 
-def _write(session: Session, changed: dict[int, Step]) -> None:
+def _write_outcomes(session: Session, changed: dict[int, Step]) -> None:
     for anchor, step in changed.items():
-        columns = {name: getattr(step, name) for name in OUTCOMES}
+        columns = {name: getattr(step, name) for name in OUTCOME_COLUMNS}
         Episode.objects.filter(session=session, anchor=anchor).update(**columns)
 
 
 def _finish(session: Session, tail: Tail) -> None:
-    """Copies the outcomes to the session's own tail, from which the next append continues."""
+    """Copies the outcomes to the tail in the session row, from which the next append continues."""
     live = session.live_tail
     if live.step is not None and tail.step is not None:
-        outcomes = {name: getattr(tail.step, name) for name in (*OUTCOMES, "checks")}
+        outcomes = {name: getattr(tail.step, name) for name in (*OUTCOME_COLUMNS, "checks")}
         step = live.step._replace(**outcomes)
-        now = live._replace(step=step, begins_turn=tail.begins_turn, is_compacted=tail.is_compacted)
-        session.tail = now.dump()
+        live = live._replace(step=step, begins_turn=tail.begins_turn, is_compacted=tail.is_compacted)
+        session.tail = live.dump()
         Session.objects.filter(pk=session.pk).update(tail=session.tail, is_listed=False)
     StaleOutcomes.objects.filter(session=session).delete()
     CountedSession.objects.filter(pk=session.pk).update(version=0)  # count the figures again
-    note_change(session, ChangeKind.SESSION_CHANGED)
-    # Forks that were made meanwhile started from incomplete rows.
+    record_change(session, ChangeKind.SESSION_CHANGED)
+    # Forks that were created meanwhile have copied incomplete values.
     forks = Session.objects.filter(forked_from=session).values_list("pk", flat=True)
     StaleOutcomes.objects.bulk_create(
         [StaleOutcomes(session_id=fork) for fork in forks], ignore_conflicts=True

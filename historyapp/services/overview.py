@@ -18,7 +18,7 @@ from historyapp.services.figures.run_figures import CountedRun, count_run
 from historyapp.services.prices import price_list
 
 MAX_SUBAGENTS, MAX_LEVELS = 200, 5
-"""The maximum number of sub-agents in an overview, and of levels of sub-agents."""
+"""The maximum number of sub-agents in an overview, and of their levels."""
 MAX_EXPENSIVE = 8
 _COLUMNS = (
     "title", "agent", "model", "status", "tail", "steps", "errors", "spawned_by", "last_entry_at", "project",
@@ -36,19 +36,20 @@ class ExpensiveStep:
 
 @dataclass(slots=True)
 class Subagent:
-    """A session that this one's agent started. Its figures include those of all sub-agents below it."""
+    """A session that the agent of another session started. Its figures include those of all sub-agents below
+    it."""
 
     session: Session
     level: int
-    """The level in the tree; 1 if the session itself started it."""
+    """The level in the tree; 1 if the session of the overview started it."""
     steps: int
     errors: int
     tokens: int
-    """As the provider reported them, otherwise by our own count."""
+    """As the provider reported them, otherwise as Playhead counts them."""
     micros: int
     milliseconds: int | None
-    """From its first entry to its last one; None without entries. Not added up, because some run in
-    parallel."""
+    """The time from its first to its newest entry; None without entries. Does not include sub-agents below
+    it, because some run in parallel."""
     below: int = 0
     """The number of sub-agents below it."""
     step: int | None = None
@@ -71,8 +72,8 @@ class RunOverview:
     @cached_property
     def ending(self) -> Ending:
         history = self.history
-        is_now = history.as_of is None or history.as_of == history.session.head
-        return ending_of(self.figures, is_live=is_now and history.session.status == Session.Status.LIVE)
+        is_newest = history.as_of is None or history.as_of == history.session.head
+        return ending_of(self.figures, is_live=is_newest and history.session.status == Session.Status.LIVE)
 
     @cached_property
     def findings(self) -> list[Notice]:
@@ -86,7 +87,7 @@ class RunOverview:
 
     @cached_property
     def largest(self) -> int:
-        """The largest input that was billed; 0 without usage."""
+        """The tokens of the largest billed input; 0 without usage."""
         sizes = self.figures.sizes
         return max((size for _, size in sizes.points), default=0) if sizes.reported else 0
 
@@ -96,7 +97,7 @@ class RunOverview:
         return known_window(self.model, self.largest)
 
     @cached_property
-    def dearest(self) -> list[ExpensiveStep]:
+    def most_expensive(self) -> list[ExpensiveStep]:
         """The most expensive steps among those whose model has a known price."""
         prices, expensive = price_list(), list[ExpensiveStep]()
         for figure in self.figures.dearest:
@@ -126,12 +127,12 @@ class RunOverview:
 
     @cached_property
     def rewinds(self) -> list[int]:
-        """The steps after which the newest rewinds cut something off."""
+        """The steps after which the newest rewinds cut off later steps."""
         return sorted({take.after_step for take in takes(self.history)})
 
 
 def overview_of(history: History) -> RunOverview:
-    """The overview of a history. Its cost depends only on the steps since the newest checkpoint."""
+    """The overview of a history. The time depends only on the number of steps since the newest checkpoint."""
     totals = history.tail.totals
     counted, subagents = count_run(history, run_figures.SECONDS), subagents_of(history.session)
     steps = starting_steps(history, [child.session for child in subagents if child.level == 1])
@@ -151,30 +152,30 @@ def subagents_of(session: Session) -> list[Subagent]:
     by_id: dict[UUID, Subagent] = {}
     parents = [session.pk]
     for level in range(1, MAX_LEVELS + 1):
-        left = MAX_SUBAGENTS - len(by_id)
+        remaining = MAX_SUBAGENTS - len(by_id)
         children = Session.objects.filter(spawned_by__in=parents, project=session.project_id)
         ordered = children.only(*_COLUMNS).order_by("created_at", "id")
         # Old imports may have stored a session as its own ancestor.
-        rows = [row for row in ordered[:left] if row.pk != session.pk and row.pk not in by_id]
+        rows = [row for row in ordered[:remaining] if row.pk != session.pk and row.pk not in by_id]
         if not rows:
             break
-        first = Entry.objects.filter(session_id__in=[row.pk for row in rows], position=1)
-        started = dict(first.values_list("session_id", "created_at"))
+        first_entries = Entry.objects.filter(session_id__in=[row.pk for row in rows], position=1)
+        starts = dict(first_entries.values_list("session_id", "created_at"))
         for row in rows:
-            totals, start = row.live_tail.totals, started.get(row.pk)
+            totals, start = row.live_tail.totals, starts.get(row.pk)
             money = money_of(totals, row.model, price_list()).micros
-            passed = max(0, milliseconds_of(row.last_entry_at) - milliseconds_of(start)) if start else None
+            duration = max(0, milliseconds_of(row.last_entry_at) - milliseconds_of(start)) if start else None
             tokens = tokens_of(totals).shown
-            by_id[row.pk] = Subagent(row, level, totals.steps, totals.errors, tokens, money, passed)
+            by_id[row.pk] = Subagent(row, level, totals.steps, totals.errors, tokens, money, duration)
         parents = [row.pk for row in rows]
     for child in reversed(by_id.values()):
         parent = by_id.get(child.session.spawned_by_id) if child.session.spawned_by_id else None
         if parent is not None:
-            _add_up(parent, child)
+            _add_figures(parent, child)
     return _as_tree(by_id, session.pk)
 
 
-def _add_up(parent: Subagent, child: Subagent) -> None:
+def _add_figures(parent: Subagent, child: Subagent) -> None:
     parent.steps += child.steps
     parent.errors += child.errors
     parent.tokens += child.tokens
@@ -187,9 +188,9 @@ def _as_tree(by_id: dict[UUID, Subagent], root: UUID) -> list[Subagent]:
     for child in by_id.values():
         children.setdefault(child.session.spawned_by_id, []).append(child)
     ordered: list[Subagent] = []
-    waiting = children.get(root, [])[::-1]
-    while waiting:
-        newest = waiting.pop()
-        ordered.append(newest)
-        waiting += children.get(newest.session.pk, [])[::-1]
+    stack = children.get(root, [])[::-1]
+    while stack:
+        child = stack.pop()
+        ordered.append(child)
+        stack += children.get(child.session.pk, [])[::-1]
     return ordered

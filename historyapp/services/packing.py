@@ -9,16 +9,16 @@ from concurrent.futures import ThreadPoolExecutor
 from historyapp.models.fields import on_sqlite, pack_all
 
 _MIN_TEXTS = 20
-"""The minimum number of entries for which another thread compresses."""
+"""Shorter appends do not use the other thread."""
 
 _thread = ThreadPoolExecutor(1, thread_name_prefix="packing")
 
 
 def pack_soon(texts: Sequence[str]) -> Callable[[], Sequence[str | bytes]] | None:
-    """Begins to pack texts. Returns a function that returns them packed, or None for a short append.
+    """Starts to pack texts. Returns a function that returns the packed texts, or None for a short append.
 
-    The function is called while the database is locked, so it never waits for another append: it packs the
-    texts that the thread has not begun.
+    The function is called while the database is locked, so it must not wait for another append. If the thread
+    has not started with these texts, the function packs them itself.
     """
     if len(texts) < _MIN_TEXTS or not on_sqlite():
         return None

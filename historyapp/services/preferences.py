@@ -9,7 +9,7 @@ from historyapp.models.session_lists import Order
 from historyapp.services.transactions import writing
 
 
-def keep_list_preference(user: User, columns: Sequence[str], order: Order) -> None:
+def save_list_preference(user: User, columns: Sequence[str], order: Order) -> None:
     """Stores the columns and the order of a person's session lists."""
     with writing():
         ListPreference.objects.update_or_create(

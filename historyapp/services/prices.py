@@ -19,6 +19,6 @@ def money_text(micros: int | None, as_of: str) -> str:
         as_of: the date of the price list, or empty if it is unknown.
     """
     if micros is None:
-        return f"at a price that the list of {as_of} does not have" if as_of else "at an unknown price"
+        return f"at a price that is not in the list of {as_of}" if as_of else "at an unknown price"
     dollars = f"for ${micros / MICRO:,.4f}"
     return f"{dollars} at the prices of {as_of}" if as_of else dollars

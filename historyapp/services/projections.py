@@ -15,19 +15,19 @@ from historyapp.models.tails import tail_of
 from historyapp.services.append import apply_tail
 from historyapp.services.figures.day_checks import recount_days
 from historyapp.services.figures.run_figures import recount
-from historyapp.services.list_columns import LIST_COLUMNS, PLACES
+from historyapp.services.list_columns import LIST_COLUMNS, PLACE_COLUMNS
 from historyapp.services.names.index import rebuild_names
-from historyapp.services.outcomes import OUTCOMES
-from historyapp.services.rewinds import reopen
+from historyapp.services.outcomes import OUTCOME_COLUMNS
+from historyapp.services.rewinds import copy_cut_step
 from historyapp.services.search.index import rebuild_search
 from historyapp.services.text_index import rebuild_text
 from historyapp.services.transactions import writing
 
-_PROJECTED = (
+_PROJECTED_COLUMNS = (
     "head", "closed_spans", "tail_start", "tail", "last_entry_at", "steps", "errors", "tokens", "cost",
     *LIST_COLUMNS, "is_listed",
 )  # fmt: skip
-_FLUSH_AT = 500
+_BATCH_SIZE = 500
 
 
 @dataclass(slots=True)
@@ -37,10 +37,10 @@ class RebuildReport:
     session: Session
     entries: int = 0
     differences: list[str] = field(default_factory=list)
-    """The differences between the stored rows and the log, in words."""
+    """One sentence for each difference between the stored rows and the log."""
     without_models: int | None = None
-    """The first entry whose totals have no count for each model, because an earlier version wrote it; or
-    None."""
+    """The position of the first entry whose totals are not split by model, because an earlier version wrote
+    it; or None."""
 
 
 def parents_first() -> Iterator[Session]:
@@ -60,7 +60,7 @@ def rebuild(session: Session, *, check_only: bool = False) -> RebuildReport:
     A fork reads its parent's rows, so rebuild parents first (:func:`parents_first`).
 
     Args:
-        check_only: compare only; nothing is changed.
+        check_only: compare only; change nothing.
     """
     with writing():
         locked = Session.objects.select_for_update().get(pk=session.pk)
@@ -69,7 +69,7 @@ def rebuild(session: Session, *, check_only: bool = False) -> RebuildReport:
         _replay(locked, report)
         stale = StaleOutcomes.objects.filter(session=locked)
         after = _stored(locked)
-        after["session"] |= _not_compared(before["session"], is_stale=stale.exists())
+        after["session"] |= _ignored_columns(before["session"], is_stale=stale.exists())
         report.differences.extend(_compare(before, after, is_stale=stale.exists()))
         stale.delete()
         report.differences.extend(recount(locked))
@@ -92,11 +92,11 @@ def _replay(session: Session, report: RebuildReport) -> None:
     session.closed_spans = shared.dump()
     tail = tail_of(shared)
     if session.forked_from_id:
-        tail = reopen(session.pk, tail, session.fork_position)
+        tail = copy_cut_step(session.pk, tail, session.fork_position)
     rows = _EpisodeWriter(session, tail.step)
     own = Entry.objects.filter(session=session).order_by("position")
-    for entry in own.iterator(chunk_size=_FLUSH_AT):
-        tail = _apply(session, tail, entry, rows)
+    for entry in own.iterator(chunk_size=_BATCH_SIZE):
+        tail = _apply_entry(session, tail, entry, rows)
         report.entries += 1
         if not _same_totals(entry, tail.totals.dump(), report):
             report.differences.append(f"entry {entry.position} has different running totals")
@@ -105,42 +105,42 @@ def _replay(session: Session, report: RebuildReport) -> None:
     apply_tail(session, tail)
     session.revision, session.is_listed = revision, True
     session.strip = read_strip(session.lineage(), session.steps)
-    session.save(update_fields=[*_PROJECTED, *PLACES])
+    session.save(update_fields=[*_PROJECTED_COLUMNS, *PLACE_COLUMNS])
 
 
-def _apply(session: Session, tail: Tail, entry: Entry, rows: "_EpisodeWriter") -> Tail:
+def _apply_entry(session: Session, tail: Tail, entry: Entry, rows: "_EpisodeWriter") -> Tail:
     session.head, body = entry.position, entry.core().body
     if isinstance(body, Rewind):
         rows.flush()
-        left = session.stored_lineage({"spans": body.spans, "older": body.older})
-        session.closed_spans, session.tail_start = left.dump(), entry.position + 1
-        tail = reopen(session.pk, tail_of(left), entry.position)
+        lineage = session.stored_lineage({"spans": body.spans, "older": body.older})
+        session.closed_spans, session.tail_start = lineage.dump(), entry.position + 1
+        tail = copy_cut_step(session.pk, tail_of(lineage), entry.position)
         rows.stored = tail.step
         return tail
     session.last_entry_at = entry.created_at
-    step = advance(tail, entry.core())
-    rows.changed.update((changed.anchor, changed) for changed in step.changed)
-    if len(rows.changed) >= _FLUSH_AT:
+    advanced = advance(tail, entry.core())
+    rows.changed.update((step.anchor, step) for step in advanced.changed)
+    if len(rows.changed) >= _BATCH_SIZE:
         rows.flush()
-    return step.tail
+    return advanced.tail
 
 
-def _same_totals(entry: Entry, made: dict[str, Any], report: RebuildReport) -> bool:
+def _same_totals(entry: Entry, computed: dict[str, Any], report: RebuildReport) -> bool:
     """Whether an entry's totals match the log.
 
     Earlier versions stored no totals by model, or fewer fields of them. Entries are never edited, so only the
     stored fields are compared.
     """
     stored = dict(entry.totals)
-    stored_models, models = stored.pop("models", {}), made.pop("models", {})
-    if stored != made:
+    stored_models, models = stored.pop("models", {}), computed.pop("models", {})
+    if stored != computed:
         return False
     if models and not stored_models and report.without_models is None:
         report.without_models = entry.position
     if report.without_models is not None:
         return True
     return stored_models.keys() == models.keys() and all(
-        kept == models[name][: len(kept)] for name, kept in stored_models.items()
+        figures == models[name][: len(figures)] for name, figures in stored_models.items()
     )
 
 
@@ -163,55 +163,62 @@ class _EpisodeWriter:
 
 def _stored(session: Session) -> dict[str, Any]:
     """All stored projections of a session."""
-    row = Session.objects.filter(pk=session.pk).values(*_PROJECTED).get()
+    row = Session.objects.filter(pk=session.pk).values(*_PROJECTED_COLUMNS).get()
     episodes = Episode.objects.filter(session=session).order_by("anchor").values()
     return {"session": row, **{f"step row {e['anchor']}": e for e in episodes}}
 
 
-def _not_compared(was: dict[str, Any], *, is_stale: bool) -> dict[str, Any]:
+def _ignored_columns(stored: dict[str, Any], *, is_stale: bool) -> dict[str, Any]:
     """The columns that are not compared: the money, and all list columns if an earlier version stored
     them."""
-    later = ("money",) if was["is_listed"] and not is_stale else (*LIST_COLUMNS, "is_listed")
-    return {name: was[name] for name in later}
+    ignored = ("money",) if stored["is_listed"] and not is_stale else (*LIST_COLUMNS, "is_listed")
+    return {name: stored[name] for name in ignored}
 
 
 def _compare(before: dict[str, Any], after: dict[str, Any], *, is_stale: bool) -> Iterator[str]:
     # An earlier version stored no kind in the rows of steps with tool calls.
     is_earlier = any(row.get("tool_names") and not row["kind"] for row in before.values())
-    later = OUTCOMES if is_stale or is_earlier else ()
+    ignored = OUTCOME_COLUMNS if is_stale or is_earlier else ()
     for name in dict.fromkeys((*before, *after)):
-        was, now = before.get(name), after.get(name)
-        if was is not None and now is not None:
-            now = _without_new_excerpts(was, _without_new_outcomes(was, now, later))
-        if was == now:
+        stored, rebuilt = before.get(name), after.get(name)
+        if stored is not None and rebuilt is not None:
+            rebuilt = _without_new_excerpts(stored, _without_new_outcomes(stored, rebuilt, ignored))
+        if stored == rebuilt:
             continue
-        if was is None or now is None:
-            yield f"{name} was {'missing' if was is None else 'not in the log'}"
+        if stored is None or rebuilt is None:
+            yield f"{name} was {'missing' if stored is None else 'not in the log'}"
         else:
-            columns_differing = [column for column in now if was[column] != now[column]]
-            yield f"{name} differed in {', '.join(columns_differing)}"
+            differing = [column for column in rebuilt if stored[column] != rebuilt[column]]
+            yield f"{name} differed in {', '.join(differing)}"
 
 
-def _without_new_outcomes(was: dict[str, Any], now: dict[str, Any], later: Sequence[str]) -> dict[str, Any]:
-    """``now``, with the columns ``later`` of ``was``, and without new fields of the newest step."""
-    if "tail" not in now:
-        return {**now, **{name: was[name] for name in later}}
-    stored, made = (row["tail"].get("step") or {} for row in (was, now))
-    kept = {name: value for name, value in made.items() if name in stored}
-    kept |= {name: stored[name] for name in later if name in kept}
-    tail = {**now["tail"], "step": kept or made or None}
+def _without_new_outcomes(
+    stored: dict[str, Any], rebuilt: dict[str, Any], ignored: Sequence[str]
+) -> dict[str, Any]:
+    """The rebuilt row with the stored values of ignored columns, and without new fields of the newest
+    step."""
+    if "tail" not in rebuilt:
+        return {**rebuilt, **{name: stored[name] for name in ignored}}
+    stored_step, rebuilt_step = (row["tail"].get("step") or {} for row in (stored, rebuilt))
+    step = {name: value for name, value in rebuilt_step.items() if name in stored_step}
+    step |= {name: stored_step[name] for name in ignored if name in step}
+    tail = {**rebuilt["tail"], "step": step or rebuilt_step or None}
     for name in ("begins_turn", "is_compacted"):
-        if later and name not in was["tail"]:
+        if ignored and name not in stored["tail"]:
             tail.pop(name, None)
-    return {**now, "tail": tail}
+    return {**rebuilt, "tail": tail}
 
 
-def _without_new_excerpts(was: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
-    """``now``, without the excerpts that ``was`` does not have: imports and long batches store none."""
-    if "excerpt" in was:
-        return now if was["excerpt"] is not None else {**now, "excerpt": None}
-    stored, made = (row["tail"].get("step") or {} for row in (was, now))
-    if stored.get("excerpt") is not None:
-        return now
-    kept = {name: None if name == "excerpt" else value for name, value in made.items() if name in stored}
-    return {**now, "tail": {**now["tail"], "step": kept or made or None}}
+def _without_new_excerpts(stored: dict[str, Any], rebuilt: dict[str, Any]) -> dict[str, Any]:
+    """The rebuilt row without the excerpts that are not stored: imports and long batches store none."""
+    if "excerpt" in stored:
+        return rebuilt if stored["excerpt"] is not None else {**rebuilt, "excerpt": None}
+    stored_step, rebuilt_step = (row["tail"].get("step") or {} for row in (stored, rebuilt))
+    if stored_step.get("excerpt") is not None:
+        return rebuilt
+    step = {
+        name: None if name == "excerpt" else value
+        for name, value in rebuilt_step.items()
+        if name in stored_step
+    }
+    return {**rebuilt, "tail": {**rebuilt["tail"], "step": step or rebuilt_step or None}}

@@ -12,14 +12,14 @@ from historyapp.services.compression.start import cancel_run
 from historyapp.services.transactions import writing
 
 MAX_MODELS = 100
-"""The maximum number of names on the list of allowed models."""
+"""The maximum length of the list of allowed models."""
 
 
 def read_models(names: Iterable[str]) -> list[str]:
     """Normalises a list of allowed models. ``local`` is left out, because it is always allowed.
 
     Raises:
-        Invalid: when no provider serves one of them, or there are more than ``MAX_MODELS``.
+        Invalid: when no provider serves one of the models, or there are more than ``MAX_MODELS``.
     """
     models = dict.fromkeys(stripped for name in names if (stripped := name.strip()) not in ("", LOCAL))
     if len(models) > MAX_MODELS:

@@ -1,4 +1,4 @@
-"""The queue in the database: adding messages, and taking each one once."""
+"""The queue in the database: adds messages, and takes each of them once."""
 
 import logging
 from datetime import timedelta
@@ -12,14 +12,13 @@ from historyapp.services.transactions import writing
 
 log = logging.getLogger(__name__)
 
-_KEPT = timedelta(days=7)
-"""Unreadable messages are kept for this time."""
+_UNREADABLE_KEPT_FOR = timedelta(days=7)
 
 
 def put(queue: str, *payloads: str) -> None:
     """Adds messages at the end of a queue, in one commit."""
     with writing():
-        QueuedMessage.objects.bulk_create(QueuedMessage(queue=queue, payload=one) for one in payloads)
+        QueuedMessage.objects.bulk_create(QueuedMessage(queue=queue, payload=payload) for payload in payloads)
 
 
 def take(queue: str) -> str | None:
@@ -40,12 +39,12 @@ def take(queue: str) -> str | None:
 
 
 def store_unreadable(queue: str, payload: str, error: Exception) -> None:
-    """Stores an unreadable message apart for a week, so that no worker takes it again."""
+    """Stores a message that cannot be read for a week, with the error. No worker takes it again."""
     problem = preview(f"{type(error).__name__}: {error}")
     log.error("A message in the queue cannot be read and is set aside: %s", problem)
     with writing():
-        unread = QueuedMessage.objects.exclude(problem="")
-        unread.filter(created_at__lt=timezone.now() - _KEPT).delete()
+        unreadable = QueuedMessage.objects.exclude(problem="")
+        unreadable.filter(created_at__lt=timezone.now() - _UNREADABLE_KEPT_FOR).delete()
         QueuedMessage.objects.create(queue=queue, payload=payload, problem=problem)
 
 

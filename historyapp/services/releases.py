@@ -32,11 +32,11 @@ def refuse_newer_database(**_: Any) -> None:
     if unknown:
         raise ImproperlyConfigured(
             f"A newer Playhead has migrated this database: {version('playhead')} does not know the migration "
-            f"{unknown[-1]}. Install {_needed()}."
+            f"{unknown[-1]}. Install {_required_version()}."
         )
 
 
-def _needed() -> str:
+def _required_version() -> str:
     try:
         newest = Release.objects.order_by("-migrated_at").values_list("version", flat=True).first()
     except DatabaseError:
@@ -46,10 +46,9 @@ def _needed() -> str:
     return f"Playhead {newest} or newer"
 
 
-def note_release(**_: Any) -> None:
+def record_release(**_: Any) -> None:
     """Records this version after each migration (a receiver of ``post_migrate``)."""
-    if (
-        Release._meta.db_table in connection.introspection.table_names()
-    ):  # otherwise the database was migrated back to before this table
+    # The table is missing if the database was migrated back to an earlier version.
+    if Release._meta.db_table in connection.introspection.table_names():
         now = {"migrated_at": timezone.now()}
         Release.objects.update_or_create(version=version("playhead"), defaults=now)

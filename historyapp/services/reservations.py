@@ -1,8 +1,8 @@
-"""Reserves the maximum cost of a model call before it begins and corrects it afterwards, so that no cap is
+"""Reserves the maximum cost of a model call before it starts and corrects it afterwards, so that no cap is
 exceeded.
 
-If the cost of a model call stays unknown, because its process was killed or the provider reported none, its
-estimate counts: the call may have been billed.
+If the cost of a model call stays unknown, because its process was killed or the provider reported no usage,
+the reserved maximum counts, because the call may have been billed.
 """
 
 from collections.abc import Generator, Iterable, Sequence
@@ -28,7 +28,7 @@ from historyapp.models.spending import (
     period_start_of_day,
     with_ancestors,
 )
-from historyapp.services.changes import note_refusal
+from historyapp.services.changes import record_refusal
 from historyapp.services.prices import price_list
 from historyapp.services.spending import Payer
 from historyapp.services.transactions import writing
@@ -39,7 +39,7 @@ INPUT_TOKEN_MARGIN = 1.3
 OUTPUT_LIMIT = 8_192
 """The limit for output tokens where a cap applies and the request sets none: otherwise the cost has no
 bound."""
-MAX_CALL = timedelta(minutes=30)
+MAX_DURATION = timedelta(minutes=30)
 """An older reservation belongs to a killed process, because model calls have a time limit of 15 minutes."""
 PERIODS = SpendingCounter.Period.values
 
@@ -57,7 +57,7 @@ class Reservation:
     id: UUID | None = None
     """The id of the stored reservation; None if nothing is reserved."""
     is_answered: bool = False
-    """Whether the provider has sent part of an answer."""
+    """Whether the provider has sent a part of its response."""
     _counters: list[int] = field(default_factory=list)
 
     def add_attempt(self) -> None:
@@ -81,9 +81,9 @@ class Reservation:
                 counted.update(counted=F("counted") + self.attempt_cost)
                 self._store(now)
         if reached:
-            last = max(reached, key=lambda counter: counter.ends_at)
-            note_refusal(self.payer.session_id, last)
-            raise _refusal(last, self)
+            cap = max(reached, key=lambda counter: counter.ends_at)
+            record_refusal(self.payer.session_id, cap)
+            raise _cap_exceeded(cap, self)
 
     def _store(self, now: datetime) -> None:
         stored = SpendingReservation.objects
@@ -97,15 +97,15 @@ class Reservation:
             counters=self._counters,
             amount=self.attempt_cost,
             day=period_start("day", now),
-            expires_at=now + MAX_CALL,
+            expires_at=now + MAX_DURATION,
         )
 
     def settle(self, cost: int | None) -> None:
-        """Ends the reservation. Only the first call has an effect. Earlier attempts keep their estimates.
+        """Ends the reservation, if it has not ended yet. Earlier attempts keep their reserved maximum.
 
         Args:
-            cost: the cost of the last attempt, in millionths of a dollar. None: unknown, so the estimate
-                stays.
+            cost: the cost of the last attempt, in millionths of a dollar; None if unknown: then the reserved
+                maximum counts.
         """
         if self.id is None:
             return
@@ -128,7 +128,7 @@ class Reservation:
             counters.update(counted=F("counted") + change)
 
     def fail(self, error: Exception) -> None:
-        """Ends the reservation of a failed call. A call that the provider refused costs nothing."""
+        """Ends the reservation of a failed model call. A call that the provider refused costs nothing."""
         self.settle(0 if not self.is_answered and costs_nothing(error) else None)
 
     def retry(self, failure: ModelCallError, wait: float) -> None:
@@ -142,16 +142,16 @@ class Reservation:
         self.is_answered = False
 
     def watch(self, deltas: Iterable[ModelOutputDelta]) -> Generator[ModelOutputDelta]:
-        """Passes on the deltas of the call, and records whether it has been answered."""
+        """Yields the deltas unchanged, and records whether the provider has responded."""
         for delta in deltas:
             self.is_answered = self.is_answered or not isinstance(delta, SilentDelta)
             yield delta
 
 
 def costs_nothing(error: Exception) -> bool:
-    """Whether an attempt without an answer costs nothing, because it was refused or never sent.
+    """Whether an attempt without a response costs nothing, because it was refused or never sent.
 
-    A provider that stops answering may still bill the call.
+    A provider that stops responding may still bill the model call.
     """
     if not isinstance(error, ModelCallError):
         return True  # the request could not be written, or there is no key
@@ -170,8 +170,8 @@ def reserve(
     """Adds the maximum cost of a model call to every counter of its payer, in one transaction.
 
     Args:
-        tokens_in: by our own count.
-        tokens_out: the call's output limit; None: ``OUTPUT_LIMIT``.
+        tokens_in: as Playhead counts them.
+        tokens_out: the limit of the model call; None: ``OUTPUT_LIMIT``.
         unpriced: a description of an option or tool of the request without a known price.
         uncounted: a description of a part of its content whose tokens are not known.
 
@@ -187,7 +187,7 @@ def reserve(
         sessions = _counted_sessions(payer)
         caps = [cap for counters in counters_of(payer, sessions) for cap in counters.capped()]
         if caps:
-            raise _unpriced(caps[0], model, unpriced or uncounted)
+            raise _unknown_price(caps[0], model, unpriced or uncounted)
     if price is None:
         return reservation
     sent, limit = round(tokens_in * INPUT_TOKEN_MARGIN), tokens_out or OUTPUT_LIMIT
@@ -200,10 +200,10 @@ def reserve(
 def counters_of(payer: Payer, sessions: Sequence[UUID] | None = None) -> list[CounterQuerySet]:
     """The counters of the payer: those of the project, the session with its ancestors, and the key.
 
-    They are three querysets, because each can use an index and one query for all cannot.
+    They are separate querysets, because each of them can use an index, and one query for all could not.
 
     Args:
-        sessions: the session and its ancestors, if they are known.
+        sessions: the session and its ancestors, if the caller has read them.
     """
     counters = SpendingCounter.objects
     of_sessions = counters.filter(session__in=sessions or with_ancestors(payer.session_id))
@@ -218,21 +218,20 @@ def lock_counters(payer: Payer, now: datetime) -> list[SpendingCounter]:
     subjects += [] if payer.key_id is None else [{"key_id": payer.key_id}]
     of_project, *_ = counters_of(payer, sessions)
     if len(lock_all(of_project)) < len(PERIODS):
-        _make(
-            payer.project_id, subjects, now
-        )  # before others are locked, because those of the project come first
+        # Counters of the project are always locked first, so they are created before others are locked.
+        _create_counters(payer.project_id, subjects, now)
     locked = [counter for counters in counters_of(payer, sessions) for counter in lock_all(counters)]
     if len(locked) < len(PERIODS) * len(subjects):
-        _make(payer.project_id, subjects, now)
+        _create_counters(payer.project_id, subjects, now)
         locked = [counter for counters in counters_of(payer, sessions) for counter in lock_all(counters)]
     stored = {counter.pk: counter.starts_on for counter in locked}
     for counter in locked:
         counter.begin_period(now)
     for period in PERIODS:  # one statement for all, because a fork of forks has hundreds of counters
-        reset_ids = [c.pk for c in locked if c.period == period and c.starts_on != stored[c.pk]]
+        reset_ids = [row.pk for row in locked if row.period == period and row.starts_on != stored[row.pk]]
         if reset_ids:
-            first = period_start(period, now)
-            SpendingCounter.objects.filter(pk__in=reset_ids).update(counted=0, starts_on=first)
+            starts_on = period_start(period, now)
+            SpendingCounter.objects.filter(pk__in=reset_ids).update(counted=0, starts_on=starts_on)
     return locked
 
 
@@ -255,19 +254,19 @@ def _counted_sessions(payer: Payer) -> list[UUID]:
 def lock_all(counters: CounterQuerySet) -> list[SpendingCounter]:
     """The counters, locked until the transaction ends.
 
-    Every transaction locks those of the project first. So the calls of a project are counted one after
-    another, without deadlocks.
+    Every transaction locks the counters of the project first. So the model calls of a project are counted one
+    after another, without deadlocks.
     """
     return list(counters.select_for_update().order_by("pk"))
 
 
-def _make(project_id: UUID, subjects: list[dict[str, UUID]], now: datetime) -> None:
-    made = [
+def _create_counters(project_id: UUID, subjects: list[dict[str, UUID]], now: datetime) -> None:
+    counters = [
         SpendingCounter(project_id=project_id, period=period, starts_on=period_start(period, now), **subject)
         for subject in subjects
         for period in PERIODS
     ]
-    SpendingCounter.objects.bulk_create(made, ignore_conflicts=True)
+    SpendingCounter.objects.bulk_create(counters, ignore_conflicts=True)
 
 
 def _cap_text(cap: SpendingCounter) -> str:
@@ -280,9 +279,9 @@ def _cap_text(cap: SpendingCounter) -> str:
     return f"{subject} may spend {cap}"
 
 
-def _refusal(cap: SpendingCounter, reservation: Reservation) -> CapReached:
+def _cap_exceeded(cap: SpendingCounter, reservation: Reservation) -> CapReached:
     return _cap_reached(
-        f"{_cap_text(cap)} and has spent ${cap.counted / MICRO:,.4f}, calls under way included. "
+        f"{_cap_text(cap)} and has spent ${cap.counted / MICRO:,.4f}, including running calls. "
         f"This call may cost ${reservation.attempt_cost / MICRO:,.4f}. The next {cap.period} begins at "
         f"{cap.ends_at:%Y-%m-%d %H:%M} UTC. Wait until then, or ask an owner of the project to raise "
         "the cap.",
@@ -290,14 +289,14 @@ def _refusal(cap: SpendingCounter, reservation: Reservation) -> CapReached:
     )
 
 
-def _unpriced(cap: SpendingCounter, model: str, part: str) -> CapReached:
+def _unknown_price(cap: SpendingCounter, model: str, part: str) -> CapReached:
     cap.begin_period(timezone.now())
     advice = "Leave it out."
     if not part:
         advice = "Choose a model of the price list, or ask the operator to add its price to PLAYHEAD_PRICES."
     return _cap_reached(
-        f"{_cap_text(cap)}, and the price of {part or model} is not known. So the call is refused until the "
-        f"cap is removed. {advice}",
+        f"{_cap_text(cap)}, and the price of {part or model} is not known, so it could "
+        f"exceed the cap. {advice}",
         cap,
         model=model,
     )
@@ -322,7 +321,7 @@ def _cap_reached(detail: str, cap: SpendingCounter, **fields: str) -> CapReached
 
 @contextmanager
 def short_connection() -> Generator[None]:
-    """Closes this thread's connection at the end. A pool thread would keep it open for ever."""
+    """Closes this thread's connection at the end. A pool thread would keep it open forever."""
     try:
         yield
     finally:

@@ -17,7 +17,7 @@ from historyapp.core.dates import UNDATED
 from historyapp.models import AuditRecord, Entry, Project, RetentionPass, Session, WebhookDelivery
 from historyapp.models.changes import ChangeKind
 from historyapp.services.audit import add_audit_record
-from historyapp.services.changes import note_change
+from historyapp.services.changes import record_change
 from historyapp.services.idempotency import forget_responses
 from historyapp.services.search.index import forget_session
 from historyapp.services.transactions import writing
@@ -33,7 +33,7 @@ class Purged:
 
 @dataclass(frozen=True, slots=True)
 class BlockedSession:
-    """An archived session that cannot be deleted, because these forks share its entries and stay."""
+    """An archived session that cannot be deleted, because forks that stay share its entries."""
 
     session: Session
     forks: list[Session]
@@ -71,30 +71,30 @@ def _purgeable_and_blocked(
     sessions = sessions.exclude(archived_at=UNDATED)  # the time is unknown, so the session stays
     if among is not None:
         sessions = sessions.filter(pk__in=among)
-    waiting = {session.pk: session for session in sessions.filter(archived_at__lt=archived_before)}
+    candidates = {session.pk: session for session in sessions.filter(archived_at__lt=archived_before)}
     forks_of = defaultdict[UUID | None, dict[UUID, Session]](dict)
-    for fork in Session.objects.filter(forked_from__in=list(waiting)).order_by("pk"):
+    for fork in Session.objects.filter(forked_from__in=list(candidates)).order_by("pk"):
         forks_of[fork.forked_from_id][fork.pk] = fork
-    by_id: dict[UUID, Session] = {}
-    while free := [id for id in waiting if forks_of[id].keys() <= by_id.keys()]:
-        by_id.update((id, waiting.pop(id)) for id in free)
+    deletable: dict[UUID, Session] = {}
+    while unblocked := [id for id in candidates if forks_of[id].keys() <= deletable.keys()]:
+        deletable.update((id, candidates.pop(id)) for id in unblocked)
     blocked = [
-        BlockedSession(session, [fork for fork in forks_of[id].values() if fork.pk not in by_id])
-        for id, session in waiting.items()
+        BlockedSession(session, [fork for fork in forks_of[id].values() if fork.pk not in deletable])
+        for id, session in candidates.items()
     ]
-    return list(by_id.values()), blocked
+    return list(deletable.values()), blocked
 
 
 def purge(
     project: Project, sessions: Collection[UUID], archived_before: datetime, *, actor: str = ""
 ) -> Purged:
-    """Deletes the given sessions, if they may still be deleted, with all their data, in one transaction.
+    """Deletes those of the given sessions that may still be deleted, with all their data, in one transaction.
 
     Audit records stay, without their details. Stored responses of the sessions' requests are emptied. A
     transcript that is imported again afterwards becomes a new session.
     """
     with writing():
-        list(Session.objects.select_for_update().filter(pk__in=sessions, project=project))
+        list(Session.objects.select_for_update().filter(pk__in=sessions, project=project))  # locks them
         purged = purgeable(project, archived_before, sessions)
         forget_responses(project, {session.pk for session in purged})
         # Deliveries of webhooks contain text of the sessions.
@@ -102,12 +102,12 @@ def purge(
         retention_pass = RetentionPass.objects.create()
         entries = 0
         for session in purged:
-            own = Entry.objects.filter(session=session).count()
-            entries += own
+            entry_count = Entry.objects.filter(session=session).count()
+            entries += entry_count
             AuditRecord.objects.filter(project=project, session=session.pk).update(detail={})
-            detail = {"entries": own, "steps": session.steps}
+            detail = {"entries": entry_count, "steps": session.steps}
             add_audit_record(project.pk, actor, "purge", session.pk, detail)
-            note_change(session, ChangeKind.SESSION_DELETED)
+            record_change(session, ChangeKind.SESSION_DELETED)
             forget_session(session)
             session.delete()
         retention_pass.delete()

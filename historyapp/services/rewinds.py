@@ -20,21 +20,21 @@ from historyapp.models.strips import read_strip
 from historyapp.models.tails import tail_of
 from historyapp.services.append import apply_tail, check_open, check_position, lock_session
 from historyapp.services.audit import add_audit_record
-from historyapp.services.changes import note_change
+from historyapp.services.changes import record_change
 from historyapp.services.compression.start import THRESHOLDS, set_thresholds
 from historyapp.services.sessions import insert
-from historyapp.services.statements import TAIL_COLUMNS, Row, insert_entries
+from historyapp.services.statements import TAIL_COLUMNS, EntryRow, insert_entries
 from historyapp.services.transactions import writing
 
 SUCCESSFUL = ("success", "answered")
-"""The statuses of steps to which the "last good step" can go back."""
-_ROWS_AT_ONCE = 250
-_MAX_SEARCHED = 1000
+"""The statuses of a good step."""
+_BATCH_SIZE = 250
+_MAX_SEARCHED_STEPS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """How far to go back. At most one field is given; without any, only the step in flight is dropped."""
+    """How far to rewind. At most one field is set. If none is set, only the step in flight is dropped."""
 
     episodes: int | None = None
     """Drop the step in flight and this many finished steps."""
@@ -62,22 +62,22 @@ def preview_rewind(history: History, target: Target) -> tuple[int, Lineage, int]
     Raises:
         Invalid: when the target does not exist.
     """
-    to_position = resolve(history, target)
-    left = history.session.lineage(to_position).cut(to_position)
-    newest = Entry.objects.newest(left)
-    steps_left = newest.totals.get("steps", 0) if newest else 0
-    return to_position, history.lineage.branch_off(left), max(0, history.steps - steps_left)
+    to_position = resolve_target(history, target)
+    remaining = history.session.lineage(to_position).cut(to_position)
+    newest = Entry.objects.newest(remaining)
+    remaining_steps = newest.totals.get("steps", 0) if newest else 0
+    return to_position, history.lineage.branch_off(remaining), max(0, history.steps - remaining_steps)
 
 
 def last_good_step(history: History) -> int | None:
-    """The newest step that succeeded or answered, or None if there is none among the newest 1,000."""
+    """The newest good step among the newest 1,000, or None."""
     last = history.steps
-    while last > max(0, history.steps - _MAX_SEARCHED):
-        rows = history.rows(last - _ROWS_AT_ONCE + 1, last)
+    while last > max(0, history.steps - _MAX_SEARCHED_STEPS):
+        rows = history.rows(last - _BATCH_SIZE + 1, last)
         good = [row.number for row in rows if row.status in SUCCESSFUL]
         if good:
             return good[-1]
-        last -= _ROWS_AT_ONCE
+        last -= _BATCH_SIZE
     return None
 
 
@@ -100,17 +100,17 @@ def rewind(
     with writing():
         session = lock_session(project, session_id)
         check_position(session, expected_position)
-        to_position = resolve(History(session), target)
+        to_position = resolve_target(History(session), target)
         body = Rewind(to_position=to_position, spans=(), reason=reason or None, actor=actor or None)
         return rewind_locked(session, EntryDraft(body), actor)
 
 
 def undo_rewind(project: Project, session_id: UUID, position: int, *, actor: str = "") -> RewindResult:
-    """Restores what was live before the rewind at ``position``, by another rewind entry.
+    """Restores what was live before the rewind at ``position`` with another rewind entry.
 
     Raises:
         NotFound: when the session has no rewind there.
-        Conflict: when the rewind is undone already, or the session is archived.
+        Conflict: when the rewind was already undone, or the session is archived.
     """
     with writing():
         session = lock_session(project, session_id)
@@ -125,7 +125,7 @@ def before_rewind(session: Session, position: int) -> Lineage:
 
     Raises:
         NotFound: when the session has no rewind there.
-        Conflict: when the rewind is undone already.
+        Conflict: when the rewind was already undone.
     """
     if not session.rewinds().filter(position=position).exists():
         raise NotFound(f"The session has no rewind at position {position}.")
@@ -140,57 +140,57 @@ def before_rewind(session: Session, position: int) -> Lineage:
 
 
 def rewind_locked(
-    session: Session, draft: EntryDraft, actor: str, left: Lineage | None = None
+    session: Session, draft: EntryDraft, actor: str, remaining: Lineage | None = None
 ) -> RewindResult:
     """Appends a rewind entry to a session that the caller has locked.
 
     Args:
         draft: the rewind entry; its spans are set here.
-        left: the lineage afterwards; by default the one that ends at the rewind's position.
+        remaining: the lineage after the rewind; by default the one that ends at ``to_position``.
     """
     check_open(session)
     assert isinstance(draft.body, Rewind)
-    if left is None:
-        left = session.lineage(draft.body.to_position).cut(draft.body.to_position)
-    before, steps_before = session.lineage(), session.steps
+    if remaining is None:
+        remaining = session.lineage(draft.body.to_position).cut(draft.body.to_position)
+    old_lineage, old_steps = session.lineage(), session.steps
     position = session.head + 1
-    stored_lineage = left.stored_form()
+    stored_lineage = remaining.stored_form()
     spans = tuple((span.session, span.first, span.last) for span in stored_lineage.newest)
     body = draft.body.model_copy(update={"spans": spans, "older": stored_lineage.older})
-    tail = tail_of(left)
+    tail = tail_of(remaining)
     entry = core.Entry(position, body, draft.created_at or timezone.now(), draft.metadata)
     stored = prepare(EntryDraft(body, entry.created_at, draft.metadata), 0)
-    insert_entries(session.pk, [Row(entry, tail.totals, stored.body, stored.metadata)])
-    tail = reopen(session.pk, tail, position)
+    insert_entries(session.pk, [EntryRow(entry, tail.totals, stored.body, stored.metadata)])
+    tail = copy_cut_step(session.pk, tail, position)
     session.head, session.closed_spans, session.tail_start = position, stored_lineage.dump(), position + 1
     apply_tail(session, tail)
-    session.strip = read_strip(left, tail.totals.steps)
+    session.strip = read_strip(remaining, tail.totals.steps)
     set_thresholds(session)
     session.save(update_fields={*TAIL_COLUMNS, *THRESHOLDS, "closed_spans", "tail_start"})
-    detail = {"position": position, "to_position": left.last, "reason": body.reason}
+    detail = {"position": position, "to_position": remaining.last, "reason": body.reason}
     add_audit_record(session.project_id, actor, "rewind", session.pk, detail)
-    note_change(session, ChangeKind.REWIND, position, position)
-    cut_off = before.branch_off(left)
-    return RewindResult(position, left.last, cut_off, max(0, steps_before - tail.totals.steps), session)
+    record_change(session, ChangeKind.REWIND, position, position)
+    cut_off = old_lineage.branch_off(remaining)
+    return RewindResult(position, remaining.last, cut_off, max(0, old_steps - tail.totals.steps), session)
 
 
-def resolve(history: History, target: Target) -> int:
+def resolve_target(history: History, target: Target) -> int:
     """The position of a target.
 
     Raises:
-        Invalid: when it does not exist, or more than one is given.
+        Invalid: when the target does not exist, or has more than one field.
     """
     names = [name for name in ("episodes", "to_step", "to_position") if getattr(target, name) is not None]
     if len(names) > 1:
         raise Invalid(f"Give one of episodes, to_step and to_position, not {' and '.join(names)}.")
     if target.to_position is not None:
-        return _existing(history.session, "to_position", target.to_position)
+        return _check_position_exists(history.session, "to_position", target.to_position)
     if target.to_step is not None:
         return _step_end(history, target.to_step)
-    return _drop(history, max(0, target.episodes or 0))
+    return _position_before_dropped(history, max(0, target.episodes or 0))
 
 
-def _existing(session: Session, name: str, position: int) -> int:
+def _check_position_exists(session: Session, name: str, position: int) -> int:
     if not 0 <= position <= session.head:
         raise Invalid(
             f"{name} is {position}, but positions go from 0 to the head, {session.head}.", head=session.head
@@ -200,14 +200,14 @@ def _existing(session: Session, name: str, position: int) -> int:
 
 def _step_end(history: History, number: int) -> int:
     if number == 0:
-        return _drop(history, history.steps)
+        return _position_before_dropped(history, history.steps)
     try:
         return history.row(history.resolve(number)).last_position
     except NotFound as error:
         raise Invalid(error.detail, **error.fields) from error
 
 
-def _drop(history: History, episodes: int) -> int:
+def _position_before_dropped(history: History, episodes: int) -> int:
     """The position before the first dropped step. The step in flight is dropped too, but not counted."""
     newest = history.tail.step
     if newest is None:
@@ -232,7 +232,7 @@ def fork(
     """Creates a session that shares this one's history up to a point, without copying it.
 
     Args:
-        at_step: share up to the end of this step; negative ones count from the end.
+        at_step: share up to the end of this step; negative numbers count from the end.
         at_position: share up to this position. By default the whole live history is shared.
 
     Raises:
@@ -246,7 +246,7 @@ def fork(
         parent = lock_session(project, session_id)
         history = History(parent)
         if at_position is not None:
-            position = _existing(parent, "at_position", at_position)
+            position = _check_position_exists(parent, "at_position", at_position)
         elif at_step is not None:
             position = _step_end(history, at_step)
         else:
@@ -278,7 +278,7 @@ def begin_fork(child: Session, shared: Lineage, position: int) -> None:
     if newest is not None:
         child.last_entry_at = newest.created_at
     insert(child)
-    apply_tail(child, reopen(child.pk, tail, position))
+    apply_tail(child, copy_cut_step(child.pk, tail, position))
     child.strip = read_strip(shared, tail.totals.steps)
     if child.forked_from is not None:
         child.compressed_to = child.forked_from.compressed_to
@@ -286,8 +286,8 @@ def begin_fork(child: Session, shared: Lineage, position: int) -> None:
     child.save(update_fields={*TAIL_COLUMNS, *THRESHOLDS})
 
 
-def reopen(session_id: UUID, tail: Tail, cut_at: int) -> Tail:
-    """Creates a row for the step that a rewind has cut. The old row still describes the step in the take."""
+def copy_cut_step(session_id: UUID, tail: Tail, cut_at: int) -> Tail:
+    """Creates a new row for a step that a rewind or fork has cut. The old row describes the whole step."""
     if tail.step is None:
         return tail
     step = tail.step._replace(anchor=cut_at)

@@ -23,7 +23,7 @@ from historyapp.models.samples import count_steps
 from historyapp.services.prices import price_list
 from historyapp.services.step_pairs import AlignedSteps, PairPlace, RowPair, StepPair, align_steps
 
-FORM = "the id of a session, ID@POSITION for a session as it was, or ID/takes/POSITION for a take"
+REFERENCE_FORMAT = "the id of a session, ID@POSITION for a session as it was, or ID/takes/POSITION for a take"
 _REFERENCE = re.compile(
     r"(?P<id>[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})"
     r"(?:@(?P<as_of>[0-9]{1,9})|/takes/(?P<take>[0-9]{1,9}))?"
@@ -52,9 +52,9 @@ class RunPart:
     errors: int
     tokens: RunTokens
     money: RunMoney
-    took: timedelta | None
-    """The time from the first step to the end of the last one, without the pause before a fork; None without
-    times."""
+    duration: timedelta | None
+    """From the start of the first step to the end of the last one, without the pause before a fork; None if
+    the steps have no times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class ComparedRun:
     reference: RunReference
     history: History
     whole: RunPart
-    apart: RunPart
+    after_common: RunPart
     """The figures of the steps after the common part."""
 
 
@@ -75,7 +75,7 @@ class CommonPart:
     position: int
     """The position of the last shared entry; 0 if there is none."""
     steps: int
-    """The number of complete steps among them."""
+    """The number of complete steps in the common part."""
     totals: Totals
 
 
@@ -84,9 +84,9 @@ class PairCounts(NamedTuple):
 
     same: int
     different_call: int
-    """The tool call or the answer differs."""
+    """The tool calls or the answers differ."""
     different_result: int
-    """The tool call is the same; the input, result or status differs."""
+    """The tool calls are the same; the inputs, results or statuses differ."""
     only_a: int
     only_b: int
 
@@ -104,18 +104,18 @@ class RunComparison:
     """The counts of these pairs."""
 
     def first_divergence(self, page: list[StepPair]) -> int | None:
-        """The index of the first pair whose calls or answers differ, or that only one run has; or None.
+        """The index of the first pair whose tool calls or answers differ, or that only one run has; or None.
 
         Args:
-            page: the first pairs, compared by their complete calls and results.
+            page: the first pairs, compared by their complete tool calls and results.
         """
         pairs = chain[RowPair | StepPair](page, self.steps.pairs[len(page) :])
-        return next((n for n, pair in enumerate(pairs) if pair.is_divergent), None)
+        return next((index for index, pair in enumerate(pairs) if pair.is_divergent), None)
 
     def first_difference(self, page: list[StepPair]) -> int | None:
         """The index of the first pair with any difference, or None."""
         pairs = chain[RowPair | StepPair](page, self.steps.pairs[len(page) :])
-        return next((n for n, pair in enumerate(pairs) if not pair.is_same), None)
+        return next((index for index, pair in enumerate(pairs) if not pair.is_same), None)
 
     def steps_at(self, pair: int) -> tuple[int | None, int | None]:
         """The step numbers at which the runs continue from the pair with this index; None for a run that has
@@ -134,12 +134,12 @@ def parse_reference(name: str, text: str) -> RunReference:
         name: the parameter's name, for the error.
 
     Raises:
-        Invalid: when the text has another form.
+        Invalid: when the text does not have this format.
     """
     match = _REFERENCE.fullmatch(text.strip())
     if match is None:
         problem = f"{name} is {text[:100]!r}" if text.strip() else f"{name} is missing"
-        raise Invalid(f"{problem}. Use {FORM}.")
+        raise Invalid(f"{problem}. Use {REFERENCE_FORMAT}.")
     as_of, take = match["as_of"], match["take"]
     return RunReference(UUID(match["id"]), int(as_of) if as_of else None, int(take) if take else None)
 
@@ -148,7 +148,7 @@ def read_run(reference: RunReference, find: Callable[[UUID], Session]) -> Histor
     """The history that a reference names.
 
     Args:
-        find: returns the session, or raises ``NotFound`` if the reader may not see it.
+        find: returns the session; raises ``NotFound`` if there is none or the reader may not see it.
 
     Raises:
         NotFound: when there is no such session or take, or the take has been restored.
@@ -182,27 +182,28 @@ def compare_runs(a: RunReference, b: RunReference, find: Callable[[UUID], Sessio
     common = common_part(*sides)
     start = PairPlace(common.steps + 1, common.steps + 1)
     steps = align_steps(*sides, start)
-    of_a, of_b = (
-        ComparedRun(reference, history, *_figures(history, common))
+    run_a, run_b = (
+        ComparedRun(reference, history, *_parts(history, common))
         for reference, history in zip((a, b), sides, strict=True)
     )
     only_a = sum(pair.b is None for pair in steps.pairs)
     only_b = sum(pair.a is None for pair in steps.pairs)
     same = sum(pair.is_same for pair in steps.pairs)
-    calls = sum(pair.is_divergent for pair in steps.pairs) - only_a - only_b
-    results = len(steps.pairs) - only_a - only_b - same - calls
-    return RunComparison(of_a, of_b, common, steps, PairCounts(same, calls, results, only_a, only_b))
+    different_calls = sum(pair.is_divergent for pair in steps.pairs) - only_a - only_b
+    different_results = len(steps.pairs) - only_a - only_b - same - different_calls
+    counts = PairCounts(same, different_calls, different_results, only_a, only_b)
+    return RunComparison(run_a, run_b, common, steps, counts)
 
 
 def common_part(a: History, b: History) -> CommonPart:
     """The entries that two runs share at their beginning, computed from their lineages."""
-    none = CommonPart(0, 0, Totals())
+    nothing = CommonPart(0, 0, Totals())
     if set(a.lineage.owners).isdisjoint(b.lineage.owners):
-        return none
+        return nothing
     branch = b.lineage.branch_off(a.lineage)
     shared = b.lineage.cut(branch.newest[0].first - 1) if branch.newest else b.lineage
     if not shared.newest:
-        return none
+        return nothing
     steps = count_steps(shared)
     is_complete = all(
         side.row(steps).last_position <= shared.last for side in (a, b) if 1 <= steps <= side.steps
@@ -212,44 +213,46 @@ def common_part(a: History, b: History) -> CommonPart:
     return CommonPart(shared.last, steps if is_complete else steps - 1, totals)
 
 
-def _figures(history: History, common: CommonPart) -> tuple[RunPart, RunPart]:
+def _parts(history: History, common: CommonPart) -> tuple[RunPart, RunPart]:
     """The figures of the whole run, and of the steps after the common part."""
     first = common.steps + 1
     history.load({1, first, history.steps})
     whole, shared = history.tail.totals, common.totals
-    apart = whole._replace(
+    after_common = whole._replace(
         steps=history.steps - common.steps,
         errors=whole.errors - shared.errors,
         tokens=whole.tokens - shared.tokens,
         input_tokens=whole.input_tokens - shared.input_tokens,
         output_tokens=whole.output_tokens - shared.output_tokens,
         cost=whole.cost - shared.cost,
-        models=_later_use(whole, shared),
+        models=_usage_after(whole, shared),
     )
-    whole_part, apart_part = _figures_of(history, whole, 1), _figures_of(history, apart, first)
+    whole_part, later_part = _part_from(history, whole, 1), _part_from(history, after_common, first)
     if 0 < common.steps < history.steps and _is_at_fork(history, common.steps):
         # A fork may begin long after the steps that it shares. The time between them belongs to no run.
-        before = _time_of(history, 1, common.steps)
-        took = before + apart_part.took if before is not None and apart_part.took is not None else None
-        whole_part = replace(whole_part, took=took)
-    return whole_part, apart_part
+        common_duration, later_duration = _duration(history, 1, common.steps), later_part.duration
+        duration = None
+        if common_duration is not None and later_duration is not None:
+            duration = common_duration + later_duration
+        whole_part = replace(whole_part, duration=duration)
+    return whole_part, later_part
 
 
-def _later_use(whole: Totals, shared: Totals) -> dict[str, ModelTotals]:
+def _usage_after(whole: Totals, shared: Totals) -> dict[str, ModelTotals]:
     """The usage of each model after the common part."""
     later = dict[str, ModelTotals]()
-    for model, used in whole.models.items():
-        before = shared.models.get(model, ModelTotals())
-        left = ModelTotals(*(now - then for now, then in zip(used, before, strict=True)))
-        if any(left):
-            later[model] = left
+    for model, totals in whole.models.items():
+        shared_totals = shared.models.get(model, ModelTotals())
+        difference = ModelTotals(*(a - b for a, b in zip(totals, shared_totals, strict=True)))
+        if any(difference):
+            later[model] = difference
     return later
 
 
-def _figures_of(history: History, totals: Totals, first: int) -> RunPart:
-    took = _time_of(history, first, history.steps) if first <= history.steps else None
+def _part_from(history: History, totals: Totals, first: int) -> RunPart:
+    duration = _duration(history, first, history.steps) if first <= history.steps else None
     money = money_of(totals, history.session.model, price_list())
-    return RunPart(totals.steps, totals.errors, tokens_of(totals), money, took)
+    return RunPart(totals.steps, totals.errors, tokens_of(totals), money, duration)
 
 
 def _is_at_fork(history: History, step: int) -> bool:
@@ -263,7 +266,7 @@ def _is_at_fork(history: History, step: int) -> bool:
     return len(set(owners)) > 1
 
 
-def _time_of(history: History, first: int, last: int) -> timedelta | None:
+def _duration(history: History, first: int, last: int) -> timedelta | None:
     rows = history.load({first, last})
     start = known_time(rows[first].started_at)
     end = known_time(rows[last].finished_at or rows[last].started_at)

@@ -17,16 +17,14 @@ from historyapp.models.changes import ChangeKind
 from historyapp.services.annotations import ANNOTATION_FIELDS, annotate, check_expected, with_tags
 from historyapp.services.append import lock_session
 from historyapp.services.audit import add_audit_record
-from historyapp.services.changes import note_change
+from historyapp.services.changes import record_change
 from historyapp.services.compression.start import set_thresholds
 from historyapp.services.list_columns import set_list_columns
 from historyapp.services.spending import OPERATOR, Spender, check_summary_model
 from historyapp.services.transactions import writing
 
-NAMES = ("title", "agent", "model")
 
-
-class StartingCall(NamedTuple):
+class StartingToolCall(NamedTuple):
     """The tool call that starts a sub-agent."""
 
     session: Session
@@ -42,14 +40,14 @@ def create_session(
     tags: Sequence[str] = (),
     settings: SessionSettings | None = None,
     metadata: Mapping[str, Any] | None = None,
-    starter: StartingCall | None = None,
+    starter: StartingToolCall | None = None,
     spender: Spender = OPERATOR,
 ) -> Session:
     """Creates an empty session.
 
     Args:
         names: any of ``title``, ``agent``, ``model``.
-        starter: what starts a sub-agent.
+        starter: for a sub-agent: the tool call that starts it.
 
     Raises:
         Conflict: when the given id is taken.
@@ -88,7 +86,7 @@ def insert(session: Session) -> None:
         raise Conflict(
             f"The id {session.pk} is taken. If the session is yours, continue it; otherwise leave the id out."
         ) from error
-    note_change(session, ChangeKind.SESSION_CREATED)
+    record_change(session, ChangeKind.SESSION_CREATED)
 
 
 def change_session(
@@ -110,7 +108,7 @@ def change_session(
 
     Raises:
         NotFound: when the project has no such session.
-        Conflict: when a value is not the expected one.
+        Conflict: when a value differs from the expected one.
         Invalid: for settings that name a policy, format or strategy that does not exist, and for tags, notes
             and scores that are too long or too many.
         SpendForbidden: as :func:`check_summary_model`, if the summary model changes.
@@ -134,7 +132,7 @@ def change_session(
             set_list_columns(session, session.live_tail)
         session.revision += 1
         session.save()
-        note_change(session, ChangeKind.SESSION_CHANGED)
+        record_change(session, ChangeKind.SESSION_CHANGED)
         return session
 
 
@@ -151,7 +149,7 @@ def check_names(settings: Mapping[str, Any]) -> None:
     """Checks the policy, the format and the strategy that settings name.
 
     Raises:
-        Invalid: when one does not exist; the error lists those that do.
+        Invalid: when a name does not exist; the error lists the existing ones.
     """
     if "policy" in settings:
         policy_named(settings["policy"])

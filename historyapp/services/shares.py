@@ -27,10 +27,9 @@ from historyapp.services.transactions import writing
 from historyapp.wire.problems import StorageFailed
 
 DEFAULT_DAYS = 30
-NOT_VALID = "This link is not valid, has expired or was revoked. Ask the person who sent it for a new one."
+INVALID_LINK = "This link is not valid, has expired or was revoked. Ask the person who sent it for a new one."
 """One message for all cases, so that strangers cannot find out which links exist."""
-_ID, _SIGNATURE = 16, 32
-"""The bytes of the id and the signature in a token."""
+_ID_BYTES, _SIGNATURE_BYTES = 16, 32
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +39,7 @@ class ShareOptions:
     """What a link shows, and when it expires."""
 
     as_of: int | None = None
-    """The position that it shows; None: the current session, including later entries."""
+    """The position up to which it shows the session; None: the whole session, including later entries."""
     with_takes: bool = False
     with_inputs: bool = False
     expires_at: datetime | None = None
@@ -83,7 +82,7 @@ def revoke_share(
     """Revokes a link. It stops working at once; revoking it again changes nothing.
 
     Args:
-        session_id: refuse the link of any other session.
+        session_id: the session that the link must belong to; None: any session of the project.
 
     Raises:
         NotFound: when the project, or the session, has no such link.
@@ -115,7 +114,7 @@ def find_share(token: str) -> ShareLink:
     """The usable link with this token, with its session and project.
 
     Raises:
-        NotFound: when there is none; the error does not say why.
+        NotFound: when there is no such link, or it has expired or was revoked. The error does not say which.
     """
     share_id = _signed_id(token)
     if share_id is not None:
@@ -123,12 +122,12 @@ def find_share(token: str) -> ShareLink:
         share = links.select_related("session__project").first()
         if share is not None:
             return share
-    raise NotFound(NOT_VALID)
+    raise NotFound(INVALID_LINK)
 
 
-def note_opening(share: ShareLink) -> None:
-    """Counts an opening of a link's page. Audits the first one. Gives up soon if other writers hold the
-    lock."""
+def count_opening(share: ShareLink) -> None:
+    """Counts an opening of a link's page, and adds an audit record for the first one. Waits only 0.1 seconds
+    for other writers."""
     try:
         with writing(max_wait=0.1):
             opened = {"last_opened_at": timezone.now(), "opened": F("opened") + 1}
@@ -151,6 +150,7 @@ def _signed_id(token: str) -> UUID | None:
         raw = base64.b64decode(token, altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
         raw = b""
-    raw = raw if len(raw) == _ID + _SIGNATURE else hashlib.sha384(raw).digest()
-    share_id = UUID(bytes=raw[:_ID])
-    return share_id if hmac.compare_digest(raw[_ID:], _sign(share_id)) else None
+    if len(raw) != _ID_BYTES + _SIGNATURE_BYTES:  # the same comparison then refuses 48 other bytes
+        raw = hashlib.sha384(raw).digest()
+    share_id = UUID(bytes=raw[:_ID_BYTES])
+    return share_id if hmac.compare_digest(raw[_ID_BYTES:], _sign(share_id)) else None

@@ -33,7 +33,7 @@ from historyapp.services.contexts import (
     model_of,
     resolve_options,
 )
-from historyapp.services.corrections import correction_of, learn
+from historyapp.services.corrections import correction_of, update_correction
 from historyapp.services.prices import price_list
 from historyapp.services.transactions import writing
 
@@ -43,7 +43,7 @@ MAX_TOKENS = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class ServedContext:
-    """A context that was built for a caller, with what is needed to rebuild it."""
+    """A context that was built for a request, with the values that rebuilding it needs."""
 
     built: BuiltContext
     session: Session
@@ -53,8 +53,8 @@ class ServedContext:
     correction: TokenCorrection | None
 
 
-def serve(session: Session, requested: RequestedContext) -> ServedContext:
-    """Builds a context; nothing is written.
+def serve_context(session: Session, requested: RequestedContext) -> ServedContext:
+    """Builds the context for a request. Nothing is written.
 
     Raises:
         Invalid: as :func:`historyapp.services.contexts.build`, and when ``as_of`` lies beyond the head.
@@ -67,7 +67,7 @@ def serve(session: Session, requested: RequestedContext) -> ServedContext:
 
 
 def record_snapshot(served: ServedContext, *, counted: int | None = None) -> Snapshot:
-    """Stores the snapshot of a served context. ``counted``: its tokens as counted by the provider."""
+    """Stores the snapshot of a served context. ``counted``: its tokens as the provider counted them."""
     built, spec = served.built, served.built.spec
     with writing():
         snapshot = Snapshot.objects.create(
@@ -93,10 +93,10 @@ def record_snapshot(served: ServedContext, *, counted: int | None = None) -> Sna
 
 
 def find_snapshot(session: Session, id: UUID, as_of: int | None = None) -> Snapshot:
-    """One of a session's own snapshots.
+    """The session's own snapshot with this id.
 
     Raises:
-        NotFound: when the session has no snapshot with this id, or it was made after ``as_of``.
+        NotFound: when the session has no such snapshot, or it was recorded after ``as_of``.
     """
     session.lineage(as_of)  # refuses a position beyond the head
     snapshot = Snapshot.objects.filter(session=session, pk=id).first()
@@ -107,7 +107,7 @@ def find_snapshot(session: Session, id: UUID, as_of: int | None = None) -> Snaps
 
 @dataclass(frozen=True, slots=True)
 class RebuiltRequest:
-    """A request rebuilt from the log, without its live screen, if it had one."""
+    """A request rebuilt from the log, without the live screen."""
 
     request: Request
     sha256: str
@@ -145,28 +145,27 @@ class SnapshotComparison:
     cache: CacheEffect
 
 
-def diff_snapshots(session: Session, one: Snapshot, other: Snapshot) -> SnapshotComparison:
+def diff_snapshots(session: Session, a: Snapshot, b: Snapshot) -> SnapshotComparison:
     """Compares two snapshots, in any order, without their live screens."""
-    earlier, later = sorted((one, other), key=lambda snapshot: snapshot.pk)
-    before, after = (prefix_bytes(rebuild_request(session, each).request) for each in (earlier, later))
-    prefix = diff_prefix(before, after)
-    manifests = [Manifest.model_validate(each.manifest) for each in (earlier, later)]
-    segments = diff_segments(manifests[0].segments, manifests[1].segments)
+    earlier, later = sorted((a, b), key=lambda snapshot: snapshot.pk)
+    snapshots = (earlier, later)
+    prefix = diff_prefix(*(prefix_bytes(rebuild_request(session, row).request) for row in snapshots))
+    segments = diff_segments(*(Manifest.model_validate(row.manifest).segments for row in snapshots))
     effect = cache_effect(tokens_of(later), prefix.share, price_list().of(later.model))
     return SnapshotComparison(earlier, later, segments, prefix, effect)
 
 
 def tokens_of(snapshot: Snapshot) -> int:
-    """Its input tokens: as billed, otherwise as counted by the provider, otherwise estimated."""
+    """The input tokens of a snapshot: billed, otherwise counted by the provider, otherwise estimated."""
     counts = (snapshot.billed, snapshot.counted, snapshot.estimated)
     return next(tokens for tokens in counts if tokens is not None)
 
 
 def link_snapshot(session: Session, position: int, metadata: Mapping[str, Any]) -> None:
-    """Links an output to the snapshot that its metadata names, and learns from its usage.
+    """Links an output to the snapshot that its metadata names, and corrects later estimates by its usage.
 
-    Runs within the append's transaction. A snapshot is linked once; unknown ids are ignored. Nothing is
-    learned if the bill covers more than the context: a live screen, or results of a provider's own tools.
+    Runs within the append's transaction. A snapshot is linked once; unknown ids are ignored. The usage is not
+    used if it covers more than the context: a live screen, or results of a provider's own tools.
     """
     id = metadata.get("snapshot")
     try:
@@ -182,6 +181,6 @@ def link_snapshot(session: Session, position: int, metadata: Mapping[str, Any]) 
     unlinked.filter(pk=snapshot.pk).update(output_position=position, billed=billed or None)
     if billed and not snapshot.screen_tokens and not any(map(maker_of, snapshot.tools)):
         counted = round(snapshot.estimated / snapshot.factor)
-        learn(
+        update_correction(
             session.project_id, snapshot.model, counted=counted, estimated=snapshot.estimated, billed=billed
         )

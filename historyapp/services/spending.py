@@ -27,19 +27,19 @@ class Spender:
             reason: the rest of the sentence.
 
         Raises:
-            SpendForbidden: when a key lacks the scope ``spend``, or a person is no owner of the project.
+            SpendForbidden: when a key lacks the scope ``spend``, or a person is not an owner of the project.
         """
-        costs = f"{subject} {reason}"
+        problem = f"{subject} {reason}"
         if self.key is not None and SCOPE not in self.key.scopes:
             raise SpendForbidden(
-                f"{costs}, and this API key lacks the scope spend. Ask the operator to grant it by "
+                f"{problem}, and this API key lacks the scope spend. Ask the operator to grant it by "
                 f"`playhead keys grant {self.key.prefix}`. For a compression you can use the model "
                 "local, which needs no scope.",
                 scope=SCOPE,
             )
         if self.is_member:
             raise SpendForbidden(
-                f"{costs}. Only owners of the project may start it. Use the model local, or ask an owner."
+                f"{problem}. Only owners of the project may start it. Use the model local, or ask an owner."
             )
 
 
@@ -54,7 +54,7 @@ class Payer:
     session_id: UUID
     key_id: UUID | None = None
     automatic: bool = False
-    """Whether the session's settings started the call, instead of a request."""
+    """Whether the session's settings started the model call, not a request."""
 
     def check(self, model: str, unpriced: str = "") -> None:
         """Repeats the checks of the request, because a run can wait and work for hours.
@@ -93,9 +93,8 @@ def allows_model(project: Project, model: str) -> bool:
         return True
     route = ProviderRouter().route(model)
     names = {f"{route.provider.name}:{route.model}"}
-    if (
-        route.model.partition(":")[0] not in PROVIDERS
-    ):  # otherwise it could look like a listed name with a provider prefix
+    # Another name with a colon could look like a listed name with a provider prefix.
+    if route.model.partition(":")[0] not in PROVIDERS:
         names.add(route.model)
     return not names.isdisjoint(project.allowed_models)
 

@@ -1,4 +1,4 @@
-"""The SQL with which an append writes. The SQL with which it reads is in ``historyapp.models.sql``.
+"""The SQL of an append's writes. The SQL of its reads is in ``historyapp.models.sql``.
 
 The ORM builds the SQL of a query each time, which takes several times as long as running it. A test checks
 the column lists against the models.
@@ -46,32 +46,32 @@ TAIL_COLUMNS = (
     "compression_due", "likely_failures", "duration", "shown_tokens", "money", "strip",
 )  # fmt: skip
 INDEXED_COLUMNS = tuple([column for column in TAIL_COLUMNS if column in SORTED_COLUMNS])
-"""The columns among them by which lists are sorted."""
+"""The columns of ``TAIL_COLUMNS`` by which lists are sorted. Each has an index."""
 LOCKED_COLUMNS = (
     "id", "project_id", "status", "revision", "head", "tail", "created_at", "compress_at",
     "compress_at_tokens", "compression_due", "model", "forked_from_id", "strip", *INDEXED_COLUMNS,
 )  # fmt: skip
-"""The columns of the session that an append needs. Others are loaded on first use."""
+"""The columns of the session that an append needs. Other columns are loaded on first use."""
 
 CHANGE_COLUMNS = (
     "transaction_id", "project_id", "session_id", "kind", "first_position", "last_position", "run_id", "at",
 )  # fmt: skip
 ITEM_COLUMNS = ("state", "claim", "claimed_until", "error", "summary_id", "text", "tokens_after", "cost")
-"""The columns of an item of a compression run that its result changes."""
+"""The columns that the result of a compression run's item changes."""
 
 
-def _insert(table: str, columns: Sequence[str]) -> str:
+def _insert_sql(table: str, columns: Sequence[str]) -> str:
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join(['%s'] * len(columns))})"  # noqa: S608
 
 
-def _assign(columns: Sequence[str]) -> str:
+def _assignments(columns: Sequence[str]) -> str:
     return ", ".join(f"{column} = %s" for column in columns)
 
 
-_INSERT_ENTRY = _insert("historyapp_entry", ENTRY_COLUMNS)
-_INSERT_EPISODE = _insert("historyapp_episode", EPISODE_COLUMNS)
+_INSERT_ENTRY = _insert_sql("historyapp_entry", ENTRY_COLUMNS)
+_INSERT_EPISODE = _insert_sql("historyapp_episode", EPISODE_COLUMNS)
 _UPDATE_EPISODE = (
-    f"UPDATE historyapp_episode SET {_assign(EPISODE_COLUMNS[2:])} WHERE session_id = %s AND anchor = %s"  # noqa: S608
+    f"UPDATE historyapp_episode SET {_assignments(EPISODE_COLUMNS[2:])} WHERE session_id = %s AND anchor = %s"  # noqa: S608
 )
 _UPDATE_EPISODE_WITHOUT_EXCERPT = _UPDATE_EPISODE.replace(", excerpt = %s", "")
 _UPSERT_EPISODE = f"{_INSERT_EPISODE} ON CONFLICT (session_id, anchor) DO UPDATE SET " + ", ".join(
@@ -84,9 +84,9 @@ _SELECT_SESSION = (
     f"SELECT {', '.join(LOCKED_COLUMNS)} FROM historyapp_session WHERE id = %s AND project_id = %s"  # noqa: S608
 )
 
-_INSERT_CHANGE = _insert("historyapp_change", CHANGE_COLUMNS)
-_TRANSACTION = "pg_current_xact_id()::text::bigint"
-_UPDATE_ITEM = f"UPDATE historyapp_compressionitem SET {_assign(ITEM_COLUMNS)} WHERE id = %s"  # noqa: S608
+_INSERT_CHANGE = _insert_sql("historyapp_change", CHANGE_COLUMNS)
+_TRANSACTION_ID = "pg_current_xact_id()::text::bigint"
+_UPDATE_ITEM = f"UPDATE historyapp_compressionitem SET {_assignments(ITEM_COLUMNS)} WHERE id = %s"  # noqa: S608
 
 
 def select_session(project_id: UUID, session_id: UUID) -> Session | None:
@@ -96,8 +96,9 @@ def select_session(project_id: UUID, session_id: UUID) -> Session | None:
     rows = run_sql(_SELECT_SESSION + lock, (uuid_value(session_id), uuid_value(project_id)))
     if not rows:
         return None
-    _, _, status, revision, head, tail, began, *others = rows[0]
-    values = (session_id, project_id, status, revision, head, load_dumped(tail), as_aware(began), *others)
+    _, _, status, revision, head, tail, created_at, *others = rows[0]
+    tail, created_at = load_dumped(tail), as_aware(created_at)
+    values = (session_id, project_id, status, revision, head, tail, created_at, *others)
     session = loaded(Session, LOCKED_COLUMNS, values)
     session.forked_from_id = session.forked_from_id and as_uuid(session.forked_from_id)
     return session
@@ -114,7 +115,7 @@ class NewChange(NamedTuple):
     run_id: UUID | None = None
 
 
-class Row(NamedTuple):
+class EntryRow(NamedTuple):
     """An entry, the running totals after it, and its JSON."""
 
     entry: Entry
@@ -124,19 +125,19 @@ class Row(NamedTuple):
 
 
 def insert_entries(
-    session_id: UUID, entries: Sequence[Row], bodies: Sequence[str | bytes] | None = None
+    session_id: UUID, entries: Sequence[EntryRow], bodies: Sequence[str | bytes] | None = None
 ) -> None:
-    """Adds entries, and counts them after the commit. ``bodies``: the packed bodies, if known."""
+    """Adds entries, and counts them after the commit. ``bodies``: the bodies, if they are already packed."""
     session = uuid_value(session_id)
-    moments = {row.entry.created_at for row in entries}  # most batches have one time
-    stored = dict(zip(moments, map(stored_moment, moments), strict=True))
+    times = {row.entry.created_at for row in entries}  # most batches have one time
+    stored_times = dict(zip(times, map(_stored_time, times), strict=True))
     packed = pack_all([row.body for row in entries]) if bodies is None else bodies
     rows = [
         (
             session,
             entry.position,
             entry.body.kind,
-            stored[entry.created_at],
+            stored_times[entry.created_at],
             body,
             metadata,
             entry.tokens,
@@ -151,12 +152,12 @@ def insert_entries(
 def insert_episodes(session_id: UUID, steps: Iterable[Step]) -> None:
     """Adds the rows of steps."""
     session = uuid_value(session_id)
-    run_sql_for_each(_INSERT_EPISODE, [(session, step.anchor, *_episode(step)) for step in steps])
+    run_sql_for_each(_INSERT_EPISODE, [(session, step.anchor, *_episode_values(step)) for step in steps])
 
 
 def update_episode(session_id: UUID, step: Step) -> None:
-    """Writes all columns of a step's row; the excerpt only if it is known."""
-    *values, excerpt = _episode(step)
+    """Writes all columns of a step's row. The excerpt is written only if the step has one."""
+    *values, excerpt = _episode_values(step)
     key = uuid_value(session_id), step.anchor
     if not on_sqlite():
         run_sql(
@@ -174,33 +175,33 @@ def indexed_values(session: Session) -> tuple[int, ...]:
 
 
 def update_session(session: Session, tail: Tail, stored: Sequence[int]) -> None:
-    """Writes what an append changes of the session row.
+    """Writes the columns of the session row that an append changes.
 
     Args:
-        stored: :func:`indexed_values` as the row has them. Those that stay are not written: SQLite would
-            write a page of their index again, even for the same value.
+        stored: :func:`indexed_values` before the append. Equal values are not written again: SQLite would
+            write a page of their index, even for the same value.
     """
-    known = session.__dict__
-    kept = tuple([known[column] == value for column, value in zip(INDEXED_COLUMNS, stored, strict=True)])
-    columns, statement = _session_update(kept)
+    new = session.__dict__
+    unchanged = tuple([new[column] == value for column, value in zip(INDEXED_COLUMNS, stored, strict=True)])
+    columns, statement = _session_update(unchanged)
     values = {
-        **known,
-        "last_entry_at": stored_moment(session.last_entry_at),
+        **new,
+        "last_entry_at": _stored_time(session.last_entry_at),
         "tail": dump_json(tail.dump()),
     }
     run_sql(statement, (*[values[column] for column in columns], uuid_value(session.pk)))
 
 
 @lru_cache(64)
-def _session_update(kept: tuple[bool, ...]) -> tuple[tuple[str, ...], str]:
-    """The columns to write, and the statement, without the sorted columns that stay as they are."""
-    left_out = {column for column, stays in zip(INDEXED_COLUMNS, kept, strict=True) if stays}
-    columns = tuple([column for column in TAIL_COLUMNS if column not in left_out])
-    return columns, f"UPDATE historyapp_session SET {_assign(columns)} WHERE id = %s"  # noqa: S608
+def _session_update(unchanged: tuple[bool, ...]) -> tuple[tuple[str, ...], str]:
+    """The columns to write, and the statement. ``unchanged``: which of ``INDEXED_COLUMNS`` to leave out."""
+    omitted = {column for column, is_same in zip(INDEXED_COLUMNS, unchanged, strict=True) if is_same}
+    columns = tuple([column for column in TAIL_COLUMNS if column not in omitted])
+    return columns, f"UPDATE historyapp_session SET {_assignments(columns)} WHERE id = %s"  # noqa: S608
 
 
 def insert_change(change: NewChange) -> None:
-    """Adds a change with the id of the transaction."""
+    """Adds a change with the id of the current transaction."""
     row = (
         uuid_value(change.project_id),
         compact_uuid(change.session_id),
@@ -210,12 +211,12 @@ def insert_change(change: NewChange) -> None:
         change.run_id and compact_uuid(change.run_id),
         compact_time(datetime.now(UTC)),
     )
-    run_sql(_insert_change(), row)
+    run_sql(_insert_change_sql(), row)
 
 
 @cache
-def _insert_change() -> str:
-    return _INSERT_CHANGE.replace("%s", "0" if on_sqlite() else _TRANSACTION, 1)
+def _insert_change_sql() -> str:
+    return _INSERT_CHANGE.replace("%s", "0" if on_sqlite() else _TRANSACTION_ID, 1)
 
 
 def update_items(items: Iterable[CompressionItem]) -> None:
@@ -237,7 +238,7 @@ def update_items(items: Iterable[CompressionItem]) -> None:
     run_sql_for_each(_UPDATE_ITEM, rows)
 
 
-def _episode(step: Step) -> tuple[Any, ...]:
+def _episode_values(step: Step) -> tuple[Any, ...]:
     return (
         step.number,
         step.first_position,
@@ -250,8 +251,8 @@ def _episode(step: Step) -> tuple[Any, ...]:
         step.call_preview,
         step.result_preview,
         step.tokens,
-        _from_iso(step.started_at),
-        step.finished_at and _from_iso(step.finished_at),
+        _stored_time_from_iso(step.started_at),
+        step.finished_at and _stored_time_from_iso(step.finished_at),
         step.total_tokens,
         step.total_errors,
         step.unpaired,
@@ -272,7 +273,7 @@ def _episode(step: Step) -> tuple[Any, ...]:
 _OFFSET = "+00:00"
 
 
-def stored_moment(value: datetime) -> Any:
+def _stored_time(value: datetime) -> Any:
     """A time in the form that the database driver accepts."""
     if on_sqlite() and value.tzinfo is UTC:
         return str(value).removesuffix(_OFFSET)  # the same text as Django's, ten times as fast
@@ -280,7 +281,7 @@ def stored_moment(value: datetime) -> Any:
 
 
 @lru_cache(16)
-def _from_iso(value: str) -> Any:
+def _stored_time_from_iso(value: str) -> Any:
     if on_sqlite() and value.endswith(_OFFSET):
         return value.removesuffix(_OFFSET).replace("T", " ")
     return connection.ops.adapt_datetimefield_value(datetime.fromisoformat(value))

@@ -1,12 +1,12 @@
 """Compares compression strategies by trial runs over the same steps.
 
-The rows contain the original steps and the summaries of each side. The recall is the share of the names that
-later steps needed and that the summaries contain.
+Each row has original steps and the summaries of each side. The recall is the share of the names needed by
+later steps that the summaries contain.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain, takewhile
+from itertools import accumulate, chain
 from uuid import UUID
 
 from uuid_utils.compat import uuid7
@@ -31,11 +31,11 @@ MAX_COMPARED = 500
 """The maximum number of steps of a comparison."""
 LATER_STEPS = 50
 """The number of steps after the compared ones that are searched for names."""
-MAX_SEARCHED = 200_000
-"""The maximum number of tokens read of the compared steps, and again of the later ones."""
+MAX_SEARCHED_TOKENS = 200_000
+"""The maximum number of tokens of the compared steps that are read, and of the later steps."""
 PAGE_STEPS = 50
 """A page of rows ends after this many original steps. One row may have more."""
-MAX_SHOWN = 50_000
+MAX_SHOWN_TOKENS = 50_000
 """The maximum number of tokens of the original steps whose bodies a page contains."""
 
 
@@ -53,7 +53,7 @@ class SummaryRecall:
         return round(100 * len(self.kept) / names) if names else None
 
     def among(self, names: Sequence[NeededName]) -> "SummaryRecall":
-        """The recall of some of the names."""
+        """The recall, limited to these names."""
         kept = set(self.kept)
         return SummaryRecall(
             [name for name in names if name in kept], [name for name in names if name not in kept]
@@ -65,7 +65,7 @@ class StrategyRecall:
     """The recall of the strategies of a comparison, by the steps that followed."""
 
     searched: int
-    """The number of compared steps whose results were searched for names, from the first one on."""
+    """The number of compared steps, from the first, whose results were searched for names."""
     later: int
     """The number of later steps that were read."""
     names: list[NeededName]
@@ -76,7 +76,7 @@ class StrategyRecall:
 class OriginalStep:
     row: EpisodeRow
     step: Episode | None
-    """None if the page has reached its limit: then the row has only the first 200 characters."""
+    """None if the page has reached its limit: then ``row`` has only the first 200 characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +85,9 @@ class SummaryCell:
 
     items: list[CompressionItem]
     recall: SummaryRecall
-    """The recall of the needed names that this row returned first. A summary of any row counts."""
+    """The recall of the row's ``needed`` names. The summaries of all rows count."""
     names: set[str]
-    """The number of the originals' names that the cell's summaries contain."""
+    """The names of the originals that the cell's summaries contain."""
     cost: int | None
     """In millionths of a dollar; None if unknown."""
 
@@ -108,16 +108,16 @@ class StrategyRow:
     originals: list[OriginalStep]
     tokens: int
     names: set[str]
-    """The number of names in the calls and results of the originals that were read."""
+    """The names in the tool calls and results of the originals that were read."""
     needed: list[NeededName]
-    """The names that later steps needed and that no earlier row returned."""
+    """The names that later steps needed and that the results of this row contained first."""
     cells: list[SummaryCell]
 
 
 @dataclass(frozen=True, slots=True)
 class StrategyRowPage:
     rows: list[StrategyRow]
-    further: int | None
+    next_step: int | None
     """The first step of the next page, or None."""
 
 
@@ -130,29 +130,29 @@ class StrategyComparison:
     runs: list[CompressionRun]
     items: list[list[CompressionItem]]
     recall: StrategyRecall | None
-    """None until both have ended."""
+    """None until all runs have ended."""
 
     def page(self, start: int, limit: int) -> StrategyRowPage:
-        """At most ``limit`` rows, from the one with step ``start`` on."""
+        """At most ``limit`` rows, from the row that contains step ``start``."""
         first = self.runs[0]
         spans = [StepSpan(item.first_step, item.last_step) for item in chain(*self.items)]
         whole = StepSpan(first.from_step, first.to_step)
-        later = [span for span in common_spans(whole, spans) if span.last >= start]
+        selected = [span for span in common_spans(whole, spans) if span.last >= start]
         count, steps = 0, 0
-        while count < min(limit, len(later)) and steps < PAGE_STEPS:
-            steps += later[count].last - later[count].first + 1
+        while count < min(limit, len(selected)) and steps < PAGE_STEPS:
+            steps += selected[count].last - selected[count].first + 1
             count += 1
-        further = later[count].first if count < len(later) else None
+        next_step = selected[count].first if count < len(selected) else None
         if not count:
             return StrategyRowPage([], None)
-        originals = self._originals(later[0].first, later[count - 1].last)
-        return StrategyRowPage([self._row(span, originals) for span in later[:count]], further)
+        originals = self._originals(selected[0].first, selected[count - 1].last)
+        return StrategyRowPage([self._row(span, originals) for span in selected[:count]], next_step)
 
     def _originals(self, first: int, last: int) -> dict[int, OriginalStep]:
-        rows, read, readable = self.history.rows(first, last), 0, list[EpisodeRow]()
+        rows, tokens, readable = self.history.rows(first, last), 0, list[EpisodeRow]()
         for row in rows:
-            read += row.tokens
-            if read <= MAX_SHOWN or row.number == first:
+            tokens += row.tokens
+            if tokens <= MAX_SHOWN_TOKENS or row.number == first:
                 readable.append(row)
         steps = {row.number: step for row, step in self.history.with_bodies(readable)}
         return {row.number: OriginalStep(row, steps.get(row.number)) for row in rows}
@@ -160,23 +160,24 @@ class StrategyComparison:
     def _row(self, span: StepSpan, originals: dict[int, OriginalStep]) -> StrategyRow:
         covered = [originals[number] for number in range(span.first, span.last + 1) if number in originals]
         names = set[str]()
-        for step in filter(None, (each.step for each in covered)):
+        for step in filter(None, (original.step for original in covered)):
             output = step.output
-            calls = (output.use_tool,) if output.use_tool else output.tool_calls
-            texts = [text for call in calls for text in texts_in(call.arguments)]
+            tool_calls = (output.use_tool,) if output.use_tool else output.tool_calls
+            texts = [text for tool_call in tool_calls for text in texts_in(tool_call.arguments)]
             texts += [returned_text(result) for result in step.results]
             names.update(name for text in texts for name in identifiers(text[:MAX_CHARACTERS]))
         names_needed = self.recall.names if self.recall else []
         needed = [name for name in names_needed if span.first <= name.step <= span.last]
         cells = [self._cell(side, span, needed, names) for side in range(len(self.runs))]
-        return StrategyRow(span, covered, sum(each.row.tokens for each in covered), names, needed, cells)
+        tokens = sum(original.row.tokens for original in covered)
+        return StrategyRow(span, covered, tokens, names, needed, cells)
 
     def _cell(self, side: int, span: StepSpan, needed: Sequence[NeededName], names: set[str]) -> SummaryCell:
         items = [item for item in self.items[side] if span.first <= item.first_step <= span.last]
         recall = self.recall.sides[side].among(needed) if self.recall else SummaryRecall([], [])
         kept = {name for item in items if item.text for name in identifiers(item.text)} & names
         costs = [item.cost for item in items]
-        cost = sum(each or 0 for each in costs)
+        cost = sum(item_cost or 0 for item_cost in costs)
         is_free = not self.runs[side].calls
         return SummaryCell(items, recall, kept, cost if is_free or None not in costs else None)
 
@@ -194,7 +195,7 @@ def start_comparison(
 
     Raises:
         NotFound: when the project has no such session.
-        Invalid: as :func:`resolve_request`, and for more than 50 steps.
+        Invalid: as :func:`resolve_request`, and for more than ``MAX_COMPARED`` steps.
         Conflict: when the session is archived.
         ModelNotAllowed: when the project does not allow a side's model.
         SpendForbidden: when a side calls a provider's model and the spender may not spend.
@@ -208,7 +209,7 @@ def start_comparison(
             resolved = resolve_request(session, request)
             steps = len(resolved.steps)
             if steps > MAX_COMPARED:
-                raise Invalid(f"A comparison takes at most {MAX_COMPARED} steps; these are {steps}.")
+                raise Invalid(f"A comparison takes at most {MAX_COMPARED} steps; this one has {steps}.")
             check_spender(spender, project, resolved)
             trial = {"again": True, "trial": True, "comparison": comparison, "api_key": spender.key}
             runs.append(create_run(session, resolved, actor, **trial))
@@ -245,11 +246,11 @@ def compare_strategies(
 def strategy_recall(
     compared: History, now: History, items: Sequence[Sequence[CompressionItem]], steps: tuple[int, int]
 ) -> StrategyRecall:
-    """Reads the compared steps and the 50 after them, both as far as :data:`MAX_SEARCHED`.
+    """Reads the compared steps and the 50 after them, each up to :data:`MAX_SEARCHED_TOKENS`.
 
     Args:
         compared: the history when the comparison was requested.
-        now: the history whose later steps are read. No step is read if a rewind has cut off the last compared
+        now: the history whose later steps are read. None are read if a rewind has cut off the last compared
             step.
         items: the items of each side.
     """
@@ -270,11 +271,5 @@ def strategy_recall(
 
 def _within_limit(rows: list[EpisodeRow]) -> list[EpisodeRow]:
     """The first rows, up to the limit for reading bodies."""
-    read = 0
-
-    def fits(row: EpisodeRow) -> bool:
-        nonlocal read
-        read += row.tokens
-        return read <= MAX_SEARCHED
-
-    return list(takewhile(fits, rows))
+    totals = accumulate(row.tokens for row in rows)
+    return [row for row, total in zip(rows, totals, strict=True) if total <= MAX_SEARCHED_TOKENS]

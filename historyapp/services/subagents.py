@@ -14,49 +14,50 @@ from historyapp.models import Entry, Episode, ImportSource, Session
 from historyapp.models.entries import in_spans
 from historyapp.models.episodes import SEVERAL_TOOLS
 from historyapp.models.history import History
-from historyapp.services.summaries import touch
+from historyapp.services.summaries import increase_revisions
 from historyapp.services.transactions import writing
 
-_STEPS_AT_ONCE = 50
+_BATCH_SIZE = 50
 _FIRST_INPUTS = 5
-"""A sub-agent's task is among its first inputs: this many are searched."""
+"""The task of a sub-agent is among its first inputs. This many are searched."""
 
 
-def link_calls(sessions: Iterable[UUID]) -> None:
-    """Stores which tool calls started the sub-agents of some sessions, and those sessions that are
-    sub-agents."""
+def link_subagents(sessions: Iterable[UUID]) -> None:
+    """Stores which tool calls started the sub-agents of these sessions, and which started these sessions."""
     ids = set(sessions)
     started = Session.objects.filter(pk__in=ids, spawned_by__isnull=False)
     parents = ids.union(started.values_list("spawned_by_id", flat=True))
-    waiting = Session.objects.filter(spawned_by__in=parents, spawned_position=None)
+    unlinked = Session.objects.filter(spawned_by__in=parents, spawned_position=None)
     by_parent: dict[UUID, list[Session]] = {}
-    for child in waiting.select_related("spawned_by"):
+    for child in unlinked.select_related("spawned_by"):
         assert child.spawned_by is not None
         by_parent.setdefault(child.spawned_by.pk, []).append(child)
     for parent, children in by_parent.items():
-        calls = list(_calls(parent))
-        positions = {child.pk: position_of_call(_traits(child), calls) for child in children} if calls else {}
+        tool_calls = list(_starting_calls(parent))
+        if not tool_calls:
+            continue
+        positions = {child.pk: position_of_call(_traits(child), tool_calls) for child in children}
         with writing():
             for id, position in positions.items():
                 if position is not None:
                     Session.objects.filter(pk=id).update(spawned_position=position)
-                    touch(id)
-                    touch(parent)
+                    increase_revisions(id)
+                    increase_revisions(parent)
 
 
 def _traits(child: Session) -> SubagentTraits:
     source = ImportSource.objects.filter(session=child).values_list("source_id", flat=True).first() or ""
     named = (child.metadata.get("tool_call_id"), child.metadata.get("agent_id"))
-    own = source.rpartition("/")[2].removeprefix("agent-")
-    ids = [id for id in (*named, own) if isinstance(id, str) and id]
-    # Some harnesses put the environment before the task.
+    file_id = source.rpartition("/")[2].removeprefix("agent-")
+    ids = [id for id in (*named, file_id) if isinstance(id, str) and id]
+    # Some harnesses send a description of the environment before the task.
     first = History(child).entries(kinds=("model_input",), limit=_FIRST_INPUTS)
     tasks = [text_of(entry.body.get("content")).strip() for entry in first]
     return SubagentTraits(ids, [task for task in tasks if task])
 
 
-def _calls(parent: UUID) -> Iterator[SubagentCall]:
-    """The steps of a session that may have started sub-agents, takes included."""
+def _starting_calls(parent: UUID) -> Iterator[SubagentCall]:
+    """The tool calls of a session that may have started sub-agents, takes included."""
     has_several = Q(tool=SEVERAL_TOOLS)
     rows = Episode.objects.filter(Q(kind="agent") | has_several, session_id=parent).order_by("anchor")
     columns: Any = rows.values_list("kind", "tool_names", "first_position", "last_position")
@@ -66,8 +67,8 @@ def _calls(parent: UUID) -> Iterator[SubagentCall]:
         if kind == "agent" or not AGENTS.isdisjoint(map(str.lower, names))
     ]
     kinds = ("model_output", "tool_results")
-    for start in range(0, len(spans), _STEPS_AT_ONCE):
-        batch = spans[start : start + _STEPS_AT_ONCE]
+    for start in range(0, len(spans), _BATCH_SIZE):
+        batch = spans[start : start + _BATCH_SIZE]
         entries = in_spans(Entry.objects.filter(kind__in=kinds), batch).order_by("position")
         by_step: dict[int, list[Any]] = {span.first: [] for span in batch}
         for entry in entries:

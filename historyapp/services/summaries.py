@@ -12,7 +12,7 @@ from historyapp.models import Project, Session, Summary
 from historyapp.models.changes import ChangeKind
 from historyapp.models.history import History
 from historyapp.services.append import lock_session
-from historyapp.services.changes import note_change
+from historyapp.services.changes import record_change
 from historyapp.services.transactions import writing
 
 
@@ -28,17 +28,17 @@ class SummaryText:
     """None: 1 for one step, 2 for a range."""
 
 
-def summarise(
-    project: Project, session_id: UUID, steps: tuple[int, int], written: SummaryText, *, actor: str = ""
+def add_summary(
+    project: Project, session_id: UUID, steps: tuple[int, int], content: SummaryText, *, actor: str = ""
 ) -> Summary:
     """Adds a summary of steps ``steps[0]`` to ``steps[1]`` (negative numbers count from the end).
 
     Raises:
         NotFound: when the project has no such session.
         Invalid: when the steps are not in the live history.
-        Conflict: when the last step is still in flight: the summary would soon be wrong.
+        Conflict: when the last step is still in flight, because the summary would lack its result.
     """
-    tokens_after = count_tokens(written.text)
+    tokens_after = count_tokens(content.text)
     with writing():
         session = lock_session(project, session_id)
         history = History(session)
@@ -60,26 +60,26 @@ def summarise(
             last_position=rows[1].last_position,
             first_step=first,
             last_step=last,
-            level=written.level or (1 if first == last else 2),
-            text=written.text,
-            key_points=list(written.key_points),
-            strategy=written.strategy,
-            model=written.model,
+            level=content.level or (1 if first == last else 2),
+            text=content.text,
+            key_points=list(content.key_points),
+            strategy=content.strategy,
+            model=content.model,
             tokens_before=rows[1].total_tokens - rows[0].total_tokens + rows[0].tokens,
             tokens_after=tokens_after,
             actor=actor,
         )
         Summary.objects.add([summary])
-        touch(session.pk, {summary.session_id})
-        note_change(session, ChangeKind.SUMMARIES)
+        increase_revisions(session.pk, {summary.session_id})
+        record_change(session, ChangeKind.SUMMARIES)
         return summary
 
 
-def touch(session: UUID, others: Iterable[UUID] = ()) -> None:
+def increase_revisions(session: UUID, others: Iterable[UUID] = ()) -> None:
     """Increases the revisions of sessions, so that cached responses become stale.
 
-    A session is locked before the sessions that it shares entries with, and those in the order of their ids.
-    Every writer of summaries uses this order.
+    Locks ``session`` first, then the sessions that it shares entries with, in the order of their ids. Every
+    writer of summaries uses this order, so there are no deadlocks.
     """
     for id in (session, *sorted({*others} - {session})):
         Session.objects.filter(pk=id).update(revision=F("revision") + 1)

@@ -1,7 +1,7 @@
 """Adds to the running totals that ``/metrics`` shows.
 
-A transaction adds to a total at its end, because other transactions that add to the same total wait. Totals
-are always locked in the same order, so there are no deadlocks.
+A transaction adds to a total at its end, because other transactions that add to the same total wait for it.
+Totals are always locked in the same order, so there are no deadlocks.
 """
 
 from django.db import connection
@@ -14,20 +14,19 @@ _ADD = (
 )
 
 
-def count_end(run: CompressionRun) -> None:
-    """Counts an ended run. Call it in the transaction that ends the run."""
+def count_ended_run(run: CompressionRun) -> None:
+    """Counts a run that has ended. Runs within the transaction that ends it."""
     _add(Total.Name.ENDED_RUNS, run.state, 1)
 
 
 def count_model_calls(purpose: str, provider: str, number: int, cost: int | None, *, failed: int = 0) -> None:
-    """Counts model calls. Call it in the transaction that stores their result.
+    """Counts model calls. Runs within the transaction that stores their results.
 
     Args:
         purpose: ``call`` or ``compression``.
         cost: in millionths of a dollar; None if the price is unknown.
     """
     label = f"{purpose} {provider}"
-    # Always in this order, to prevent deadlocks.
     for name, value in (
         (Total.Name.MODEL_CALLS, number),
         (Total.Name.FAILED_MODEL_CALLS, failed),

@@ -10,13 +10,14 @@ from django.conf import settings
 from django.db import OperationalError, connection, transaction
 
 from historyapp.models.fields import on_sqlite
-from historyapp.services.faults import note_success, refuse_damaged
+from historyapp.services.faults import clear_fault, refuse_damaged
 
 queued_seconds: ContextVar[float] = ContextVar("queued_seconds", default=0.0)
-"""The seconds that this request has waited for a thread. Its wait for other writers is shorter by them."""
+"""The seconds that this request has waited for a thread. They reduce the time that it waits for other
+writers."""
 
 _max_wait: ContextVar[float | None] = ContextVar("max_wait", default=None)
-"""Seconds that each write waits within :func:`waiting_briefly`."""
+"""The seconds that each write waits within :func:`waiting_briefly`."""
 
 _sqlite_writer = threading.RLock()
 
@@ -29,8 +30,8 @@ def writing(max_wait: float | None = None) -> Iterator[None]:
     a lock instead, which wakes them at once. Other processes still wait for SQLite's own lock.
 
     Args:
-        max_wait: seconds to wait for other writers; on PostgreSQL, of each statement for a lock. None:
-            ``PLAYHEAD_WRITE_SECONDS`` minus the time that the request has waited for a thread.
+        max_wait: seconds to wait for other writers; on PostgreSQL, the seconds that each statement waits for
+            a lock. None: ``PLAYHEAD_WRITE_SECONDS`` minus the time that the request has waited for a thread.
 
     Raises:
         OperationalError: when other writers take longer.
@@ -39,31 +40,31 @@ def writing(max_wait: float | None = None) -> Iterator[None]:
     refuse_damaged()
     max_wait = _max_wait.get() if max_wait is None else max_wait
     if not on_sqlite():
-        if max_wait is None and queued_seconds.get() > 0.1:  # otherwise the connection's limit is right
+        if max_wait is None and queued_seconds.get() > 0.1:  # otherwise the connection's own limit applies
             max_wait = max(settings.PLAYHEAD_WRITE_SECONDS - queued_seconds.get(), 0.1)
         with transaction.atomic():
             if max_wait is not None:
                 with connection.cursor() as cursor:
                     cursor.execute(f"SET LOCAL lock_timeout = {max(1, int(max_wait * 1000))}")
             yield
-        note_success()
+        clear_fault()
         return
-    usual = float(connection.settings_dict["OPTIONS"]["timeout"])
-    timeout = max(usual - queued_seconds.get(), 0.0) if max_wait is None else max_wait
+    default_timeout = float(connection.settings_dict["OPTIONS"]["timeout"])
+    timeout = max(default_timeout - queued_seconds.get(), 0.0) if max_wait is None else max_wait
     started = time.monotonic()
     if not _sqlite_writer.acquire(timeout=timeout):
         raise OperationalError("database is locked")
     try:
-        with _transaction(timeout - (time.monotonic() - started), usual):
+        with _transaction(timeout - (time.monotonic() - started), default_timeout):
             yield
     finally:
         _sqlite_writer.release()
-    note_success()
+    clear_fault()
 
 
 @contextmanager
 def waiting_briefly(seconds: float) -> Iterator[None]:
-    """Within this block, writes wait this long for other writers: for reads that also write an index."""
+    """Limits how long writes wait within this block, for reads that also write an index."""
     token = _max_wait.set(seconds)
     try:
         yield
@@ -72,23 +73,23 @@ def waiting_briefly(seconds: float) -> Iterator[None]:
 
 
 @contextmanager
-def _transaction(left: float, usual: float) -> Iterator[None]:
-    """The transaction, which waits at most ``left`` seconds for other processes."""
-    # Setting the time takes a statement, so it is skipped if the lock was free.
-    is_shorter = left < usual - 0.1 and not connection.in_atomic_block
+def _transaction(timeout: float, default_timeout: float) -> Iterator[None]:
+    """The transaction, which waits at most ``timeout`` seconds for other processes."""
+    # Setting the timeout takes a statement, so it is skipped if the lock was free.
+    is_shorter = timeout < default_timeout - 0.1 and not connection.in_atomic_block
     if is_shorter:
-        _set_busy_seconds(max(left, 0))
+        _set_busy_timeout(max(timeout, 0))
     try:
         with transaction.atomic():
             if is_shorter:
-                _set_busy_seconds(usual)
+                _set_busy_timeout(default_timeout)
             yield
     except OperationalError:
         if is_shorter and not connection.in_atomic_block:
-            _set_busy_seconds(usual)
+            _set_busy_timeout(default_timeout)
         raise
 
 
-def _set_busy_seconds(seconds: float) -> None:
+def _set_busy_timeout(seconds: float) -> None:
     with connection.cursor() as cursor:
         cursor.execute(f"PRAGMA busy_timeout = {int(seconds * 1000)}")

@@ -31,24 +31,24 @@ PRICED_OPTIONS: Mapping[str, frozenset[str]] = {
         )
     ),
 }  # fmt: skip
-"""Options that cost nothing but input and output tokens, by format. All others are refused, because providers
-add options. Sources: the request types of the SDKs on 2026-11-23."""
-_PARTS: Mapping[str, frozenset[str]] = {
+"""The options of each format that cost only input and output tokens. All others are refused, because
+providers add options. Sources: the request types of the SDKs on 2026-11-23."""
+_PRICED_FIELDS: Mapping[str, frozenset[str]] = {
     "output_config": frozenset(("effort", "format")),
     "reasoning": frozenset(("context", "effort", "enabled", "exclude", "generate_summary", "summary")),
     "text": frozenset(("format", "verbosity")),
 }
-"""The allowed fields of an option, if another field changes the price (``reasoning.mode``)."""
-_TIERS: Mapping[str, tuple[str, ...]] = {
+"""The fields that cost only tokens, of options that have other fields too (such as ``reasoning.mode``)."""
+_PRICED_TIERS: Mapping[str, tuple[str, ...]] = {
     "openai_chat": ("auto", "default", "flex"),
     "openai_responses": ("auto", "default", "flex"),
     "anthropic_messages": ("auto", "standard_only"),
 }
-"""Values of ``service_tier`` that cost no more than a call without the option."""
+"""Values of ``service_tier`` that cost no more than a model call without the option."""
 _CLIENT_TOOLS = ("bash_", "computer_", "memory_", "text_editor_")
-"""Type prefixes of providers' tools that the client runs. They cost nothing but tokens."""
+"""Type prefixes of providers' tools that the client runs. They cost only tokens."""
 
-_MORE_FOR_IMAGES = (("gpt-4o-mini", 48_169), ("nano", 1_300))
+_EXTRA_IMAGE_TOKENS = (("gpt-4o-mini", 48_169), ("nano", 1_300))
 """The maximum number of tokens of one image beyond our count, by a part of the model's name. gpt-4o-mini
 counts 2,833 tokens and 5,667 for each of up to 8 tiles, and the nano models 2.46 for each of up to 1,536
 patches. Source: OpenAI documentation, "Images and vision", "Calculating costs"."""
@@ -74,10 +74,10 @@ def unpriced_part(request: ModelRequest) -> str:
 def _unpriced_option(format: str, name: str, value: Any) -> str:
     """The option or field without a known price; empty if it costs only tokens."""
     if name == "service_tier":
-        return "" if value in _TIERS[format] else name
+        return "" if value in _PRICED_TIERS[format] else name
     if name not in PRICED_OPTIONS[format]:
         return name
-    allowed = _PARTS.get(name)
+    allowed = _PRICED_FIELDS.get(name)
     if allowed is None or value is None:
         return ""
     if not isinstance(value, Mapping):
@@ -100,16 +100,18 @@ def uncounted_part(request: ModelRequest) -> str:
     return ""
 
 
-def more_image_tokens(request: ModelRequest) -> int:
+def extra_image_tokens(request: ModelRequest) -> int:
     """The maximum number of tokens by which the model's count of the request's images exceeds ours."""
     route = ProviderRouter().route(request.model)
     if route.provider.format == "anthropic_messages":
         return 0
     model = route.model.lower()
-    each = next((tokens for name, tokens in _MORE_FOR_IMAGES if name in model), 0)
-    items = (*request.context.get("messages", ()), *request.context.get("input", ())) if each else ()
+    tokens_per_image = next((tokens for name, tokens in _EXTRA_IMAGE_TOKENS if name in model), 0)
+    items = (
+        (*request.context.get("messages", ()), *request.context.get("input", ())) if tokens_per_image else ()
+    )
     blocks = [block for item in items for part in ("content", "output") for block in _blocks(item.get(part))]
-    return each * sum(block.get("type") in ("image_url", "input_image") for block in blocks)
+    return tokens_per_image * sum(block.get("type") in ("image_url", "input_image") for block in blocks)
 
 
 def _blocks(content: Any) -> Iterator[Mapping[str, Any]]:

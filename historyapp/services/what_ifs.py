@@ -18,7 +18,7 @@ from historyapp.services.transactions import writing
 
 @dataclass(frozen=True, slots=True)
 class WhatIfOptions:
-    """How a context is built. Empty fields mean the session's settings."""
+    """How a context is built. An empty field means the session's setting."""
 
     policy: str = ""
     max_tokens: int | None = None
@@ -43,7 +43,7 @@ class WhatIfOptions:
 
 
 def save_what_if(project: Project, name: str, options: WhatIfOptions, *, actor: str = "") -> WhatIf:
-    """Saves a What if. It replaces an earlier one of the same name and keeps that one's id.
+    """Saves a What if. It replaces an earlier What if with the same name and keeps its id.
 
     Raises:
         Invalid: for an empty or long name, and as :meth:`WhatIfOptions.check`.
@@ -94,7 +94,7 @@ def use_what_if(session: Session, what_if: WhatIf, *, actor: str = "") -> Sessio
     """Applies a saved What if to a session's settings. Settings that it leaves empty keep their values.
 
     Raises:
-        NotFound: when the session is gone.
+        NotFound: when the session was deleted.
     """
     settings: dict[str, Any] = {}
     if what_if.policy:

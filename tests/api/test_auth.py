@@ -103,7 +103,7 @@ def test_a_database_that_cannot_note_the_use_still_answers(
     def locked(*_: object) -> None:
         raise OperationalError("database is locked")
 
-    monkeypatch.setattr("historyapp.api.auth.note_use", locked)
+    monkeypatch.setattr("historyapp.api.auth.record_use", locked)
     assert alice.get("/sessions").status == 200
 
 

@@ -272,7 +272,7 @@ def test_a_comparison_has_a_limit_of_steps(run: Agent, monkeypatch: pytest.Monke
     for _ in range(3):
         run.step()
     wish = {"from_step": 1, "to_step": 3, "sides": [LOCAL, LOCAL]}
-    assert_problem(run.post("/comparisons", wish), 422, "at most 2 steps; these are 3")
+    assert_problem(run.post("/comparisons", wish), 422, "at most 2 steps; this one has 3")
 
 
 def compared(agent: Agent, last: int) -> str:

@@ -136,7 +136,7 @@ def test_large_steps_are_compared_by_their_previews(alice: Agent, monkeypatch: p
     for run, end in ((one, "x"), (two, "y")):
         do(run, "ls")
         do(run, "read", "line\n" * 1000 + end)
-    monkeypatch.setattr(step_pairs, "MAX_READ", 500)
+    monkeypatch.setattr(step_pairs, "MAX_COMPARED_TOKENS", 500)
     assert [pair["exact"] for pair in compared(alice, a, b)["pairs"]["items"]] == [True, False]
 
 

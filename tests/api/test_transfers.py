@@ -69,7 +69,7 @@ def test_a_file_that_takes_too_long_is_named_and_the_others_imported(
     """A real process really spins; see ``spinning_process``."""
     spinning = partial(ParserProcess, module=spinning_process.__name__)
     monkeypatch.setattr(parsers, "ParserProcess", spinning)
-    monkeypatch.setattr(transfers, "PARSERS", parsers.Parsers())
+    monkeypatch.setattr(transfers, "PARSER_POOL", parsers.ParserPool())
     monkeypatch.setattr(time_limit, "BASE_SECONDS", 0.5)  # for the message; the process has its own
     started = time.process_time()
     answer = imported(

@@ -13,7 +13,7 @@ from historyapp import enqueue
 from historyapp.models import CompressionRun, Project, Session, Summary
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.start import start_run
-from historyapp.services.summaries import SummaryText, summarise
+from historyapp.services.summaries import SummaryText, add_summary
 from tests.api.compressing import carry_out
 from tests.browser.visits import PRESS, page_of, record_session, sign_in
 
@@ -140,7 +140,7 @@ def test_a_run_lists_its_summaries_is_cancelled_and_resumed_and_what_failed_is_r
 
 def test_original_and_summary_are_switched_and_written_by_hand(page: Page, session: Session) -> None:
     for step in (1, 2):
-        summarise(session.project, session.pk, (step, step), SummaryText(f"step {step} in short"))
+        add_summary(session.project, session.pk, (step, step), SummaryText(f"step {step} in short"))
     page.goto(page_of(session))
     original, short = page.locator("#step .original"), page.get_by_text("step 1 in short")
     expect(original).to_be_visible()

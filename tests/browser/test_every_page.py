@@ -24,7 +24,7 @@ from historyapp.services.evaluations.work import process_evaluation
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import change_session, create_session
 from historyapp.services.strategy_comparisons import start_comparison
-from historyapp.services.summaries import SummaryText, summarise
+from historyapp.services.summaries import SummaryText, add_summary
 from historyapp.services.webhooks.endpoints import create_webhook, send_test
 from tests.api.compressing import carry_out
 from tests.browser.visits import page_of, record_session
@@ -73,7 +73,7 @@ def addresses(project: Project) -> list[str]:
     """One address of every kind of page, with much and with odd things to show."""
     session = record_session(project, 12)
     rewound = rewind(project, session.pk, Target(to_step=10), reason="the wrong way")
-    summarise(project, session.pk, (1, 3), SummaryText("looked around"))
+    add_summary(project, session.pk, (1, 3), SummaryText("looked around"))
     fork(project, session.pk, at_step=3)
     run, first, *_ = _compressions(project, session)
     odd = _odd_session(project)

@@ -17,7 +17,7 @@ from historyapp.services.append import append
 from historyapp.services.bootstrap import default_project
 from historyapp.services.compression.writers import WRITER, InlineWriter
 from historyapp.services.sessions import create_session
-from historyapp.services.workers import note_worker
+from historyapp.services.workers import record_worker
 from tests.commands.conftest import Run
 
 STEP = StepIn(analysis_result="find it", execution_result="changed a.py", supervision_result="fine")
@@ -60,7 +60,7 @@ def test_without_a_worker_it_is_done_here(run: Run, six: UUID, woken: list[UUID]
 
 
 def test_with_a_worker_it_is_left_to_that(run: Run, six: UUID, woken: list[UUID]) -> None:
-    note_worker(uuid7())
+    record_worker(uuid7())
     ran = run("compress", six, "--strategy", "simple_extract")
     assert "Workers do this as run " in ran.out
     assert woken == [CompressionRun.objects.get().pk]

@@ -6,13 +6,13 @@ from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from historyapp.models import Worker
-from historyapp.services.workers import note_worker
+from historyapp.services.workers import record_worker
 from tests.commands.conftest import Run
 
 
 def test_the_check_succeeds_only_while_a_worker_of_this_host_reports(run: Run) -> None:
     assert "No worker on" in run("worker", "--check").error
-    note_worker(worker := uuid7())
+    record_worker(worker := uuid7())
     ran = run("worker", "--check")
     assert (ran.out, ran.error) == ("", "")
     Worker.objects.filter(id=worker).update(seen_at=timezone.now() - timedelta(minutes=2))

@@ -181,7 +181,7 @@ def _permissions(*names: str) -> list[Any]:
 def test_the_last_good_step_of_a_long_failure_is_found(
     stuck: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("historyapp.services.rewinds._ROWS_AT_ONCE", 2)
+    monkeypatch.setattr("historyapp.services.rewinds._BATCH_SIZE", 2)
     assert last_good_step(History(stuck)) == 2
     assert last_good_step(History(create_session(stuck.project))) is None
 

@@ -57,7 +57,7 @@ def test_more_steps_than_can_be_compared_are_refused(alice: Client, session: Ses
     fields = {"from_step": "1", "to_step": "510", "a-strategy": "structured", "b-strategy": "structured"}
     response = alice.post(reverse("compare", args=[long.pk]), fields)
     assert response.status_code == 422
-    assert "A comparison takes at most 500 steps; these are 510." in text(response)
+    assert "A comparison takes at most 500 steps; this one has 510." in text(response)
     assert not CompressionRun.objects.exists()
 
 

@@ -26,9 +26,9 @@ from historyapp.services.ledger import step_accounts
 from historyapp.services.reservations import reserve
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import change_session, create_session
-from historyapp.services.snapshots import serve
+from historyapp.services.snapshots import serve_context
 from historyapp.services.spending import Payer
-from historyapp.services.summaries import SummaryText, summarise
+from historyapp.services.summaries import SummaryText, add_summary
 from tests.dashboard.long_sessions import long_session
 from tests.dashboard.pages import fragment, html, text
 from tests.services.drafts import act, ask, draft, ok
@@ -52,7 +52,7 @@ def spoken_of(step: int) -> str:
 
 
 def test_the_panel_shows_what_the_service_serves_as_of_the_step(alice: Client, session: Session) -> None:
-    built = serve(session, RequestedContext(as_of=7)).built
+    built = serve_context(session, RequestedContext(as_of=7)).built
     shown = panel(alice, session, "?step=3&mode=what_if")
     assert f"{built.tokens:,} / 272,000 tokens" in shown
     assert built.tokens == built.manifest.tokens
@@ -227,7 +227,7 @@ def test_a_context_over_its_budget_says_by_how_much() -> None:
 
 
 def test_steps_are_counted_by_their_form(alice: Client, project: Project, session: Session) -> None:
-    summarise(project, session.pk, (1, 1), SummaryText("looked at the first file"))
+    add_summary(project, session.pk, (1, 1), SummaryText("looked at the first file"))
     shown = panel(alice, session, "?step=5&policy=episodic&max_tokens=2000")
     counted = dict(
         re.findall(r"(in full|clipped|masked|summarised|left out) (\d+)", shown.split("Part Form")[0])

@@ -11,8 +11,8 @@ from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.start import start_run
 from historyapp.services.contexts import RequestedContext
 from historyapp.services.keys import create_key
-from historyapp.services.snapshots import record_snapshot, serve
-from historyapp.services.summaries import SummaryText, summarise
+from historyapp.services.snapshots import record_snapshot, serve_context
+from historyapp.services.summaries import SummaryText, add_summary
 from tests.dashboard.pages import fragment, html
 from tests.services.drafts import act
 
@@ -46,7 +46,7 @@ def test_the_page_of_a_session_has_its_id(alice: Client, session: Session) -> No
 
 
 def test_a_snapshot_has_its_id_and_hash(alice: Client, project: Project, session: Session) -> None:
-    snapshot = record_snapshot(serve(session, RequestedContext()))
+    snapshot = record_snapshot(serve_context(session, RequestedContext()))
     append(project, session.pk, [act("ls")])
     found = copyable(html(fragment(alice, f"/sessions/{session.pk}/context?step=-1")))
     assert found == {"snapshot ID": str(snapshot.pk), "hash": snapshot.sha256}
@@ -56,7 +56,7 @@ def test_a_run_and_a_summary_have_their_ids(alice: Client, project: Project, ses
     run = start_run(project, session.pk, RunRequest("simple_extract", 1, 2)).run
     found = copyable(html(alice.get(f"/sessions/{session.pk}/compressions/{run.pk}")))
     assert found["run ID"] == str(run.pk)
-    summary = summarise(project, session.pk, (1, 2), SummaryText("Both went well."))
+    summary = add_summary(project, session.pk, (1, 2), SummaryText("Both went well."))
     found = copyable(html(fragment(alice, f"/sessions/{session.pk}/steps/1")))
     assert found["summary ID"] == str(summary.pk)
 

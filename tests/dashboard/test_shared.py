@@ -18,7 +18,7 @@ from historyapp.models import Project, Session, ShareLink, StepNote
 from historyapp.services.append import append
 from historyapp.services.notes import put_note
 from historyapp.services.rewinds import Target, fork, rewind
-from historyapp.services.sessions import StartingCall, change_session, create_session
+from historyapp.services.sessions import StartingToolCall, change_session, create_session
 from historyapp.services.shares import ShareOptions, create_share, share_path
 from tests.dashboard.pages import fragment, html, text
 from tests.examples import thorough
@@ -54,7 +54,7 @@ def full(project: Project) -> Session:
     append(project, session.pk, [act("read", path="after.txt"), ok(outputs="after needle")])
     put_note(project, session.pk, 2, f"{PERSONS} note")
     fork(project, session.pk, at_step=3, title=f"{PERSONS} fork")
-    create_session(project, names={"title": f"{PERSONS} child"}, starter=StartingCall(session, 3))
+    create_session(project, names={"title": f"{PERSONS} child"}, starter=StartingToolCall(session, 3))
     session.refresh_from_db()
     return session
 

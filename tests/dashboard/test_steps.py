@@ -30,7 +30,7 @@ from historyapp.core.entries import (
 from historyapp.models import Project, Session
 from historyapp.services.append import append
 from historyapp.services.sessions import create_session
-from historyapp.services.summaries import SummaryText, summarise
+from historyapp.services.summaries import SummaryText, add_summary
 from tests.dashboard.pages import fragment, html, text
 from tests.services.drafts import act, ask, draft, ok
 
@@ -94,7 +94,7 @@ def test_what_agents_write_is_text(alice: Client, empty: Session, attack: str) -
         Review(analysis=attack, supervision={attack: [attack]}),
         ModelOutput(text=attack),
     )
-    summarise(empty.project, empty.pk, (1, 1), SummaryText(attack, model=attack))
+    add_summary(empty.project, empty.pk, (1, 1), SummaryText(attack, model=attack))
     for number in (1, 2):
         page = panel(alice, empty, number)
         assert "<script" not in page
@@ -211,7 +211,7 @@ def test_a_step_shows_what_it_cost_and_which_model_answered(alice: Client, empty
 
 
 def test_a_summary_tells_what_it_covers(alice: Client, project: Project, session: Session) -> None:
-    summarise(project, session.pk, (2, 4), SummaryText("looked at three files"))
+    add_summary(project, session.pk, (2, 4), SummaryText("looked at three files"))
     for number, covered in ((1, False), (2, True), (4, True), (5, False)):
         page = shown(alice, session, number)
         assert ("Summary of steps 2–4" in page) is covered

@@ -12,14 +12,14 @@ from historyapp.models import Project, Session, Summary
 from historyapp.models.history import History
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
-from historyapp.services.summaries import SummaryText, summarise
+from historyapp.services.summaries import SummaryText, add_summary
 from tests.dashboard.long_sessions import long_session
 from tests.dashboard.pages import fragment, html, text
 
 
 def summary_of(session: Session, first: int, last: int, words: str = "in short") -> Summary:
     written = SummaryText(words, strategy="structured", model="local")
-    return summarise(session.project, session.pk, (first, last), written, actor="user:bob")
+    return add_summary(session.project, session.pk, (first, last), written, actor="user:bob")
 
 
 def form(session: Session, query: str = "") -> str:
@@ -104,7 +104,7 @@ def test_editing_makes_a_new_summary_and_keeps_the_old(alice: Client, session: S
 
 
 def test_an_edited_digest_stays_one(alice: Client, session: Session) -> None:
-    old = summarise(session.project, session.pk, (1, 4), SummaryText("a digest", level=3))
+    old = add_summary(session.project, session.pk, (1, 4), SummaryText("a digest", level=3))
     alice.post(form(session), {"of": str(old.pk), "text": "a better digest"})
     assert Summary.objects.get(text="a better digest").level == 3
 

@@ -20,13 +20,13 @@ from historyapp.models import Entry, Episode, fields
 from historyapp.models.fields import pack, pack_all, unpack
 from historyapp.models.history import History
 from historyapp.services.append import append
-from historyapp.services.outcomes import OUTCOMES as WORKED_OUT
+from historyapp.services.outcomes import OUTCOME_COLUMNS as WORKED_OUT
 from historyapp.services.sessions import create_session
 from tests.models.older_rows import insert_project
 from tests.services.drafts import act, ok
 
 COMPRESSED = import_module("historyapp.migrations.0013_compressed_bodies")
-OUTCOMES = import_module("historyapp.migrations.0024_outcomes_of_steps")
+OUTCOME_COLUMNS = import_module("historyapp.migrations.0024_outcomes_of_steps")
 TURNS = import_module("historyapp.migrations.0034_turns")
 TOTALS = import_module("historyapp.migrations.0036_totals_of_steps")
 _NOT_LATER = [
@@ -92,7 +92,7 @@ def stored() -> set[str]:
 @contextmanager
 def later_columns() -> Iterator[None]:
     """Adds the columns of later migrations, without which the models of now cannot read."""
-    operations = [op for later in (OUTCOMES, TURNS, TOTALS) for op in later.Migration.operations]
+    operations = [op for later in (OUTCOME_COLUMNS, TURNS, TOTALS) for op in later.Migration.operations]
     added = [op for op in operations if isinstance(op, RunSQL) and str(op.sql).startswith("ALTER")]
     with connection.cursor() as cursor:
         for operation in added:

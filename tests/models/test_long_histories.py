@@ -19,7 +19,7 @@ from historyapp.models.step_positions import first_with
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
-from historyapp.services.summaries import SummaryText, summarise
+from historyapp.services.summaries import SummaryText, add_summary
 from tests.dashboard.long_sessions import long_session
 from tests.plans import statements
 from tests.services.drafts import act, ask, draft, failed, ok
@@ -118,7 +118,7 @@ def forked(project: Project, depth: int) -> Session:
     """A fork of forks, each of one step; the first has what is rare."""
     session = create_session(project)
     append(project, session.pk, [draft(SystemInstruction(text="be brief")), ask("go"), act("step1"), ok()])
-    summarise(project, session.pk, (1, 1), SummaryText("listed"))
+    add_summary(project, session.pk, (1, 1), SummaryText("listed"))
     for number in range(2, depth + 1):
         session = fork(project, session.pk)
         append(project, session.pk, [act(f"step{number}"), failed() if number % 4 == 3 else ok()])
@@ -309,7 +309,7 @@ def test_rare_entries_of_ancestors_are_cached_and_new_summaries_are_found(
     append(project, child.forked_from_id, [draft(SystemInstruction(text="of the parent alone"))])
     assert history(child).instruction == "be brief"
     assert [one.text for one in history(child).summaries_newest_first(10_000)] == ["listed"]
-    summarise(project, child.pk, (20, 20), SummaryText("found later"))
+    add_summary(project, child.pk, (20, 20), SummaryText("found later"))
     assert [one.text for one in history(child).summaries_newest_first(10_000)] == ["found later", "listed"]
     append(project, child.pk, [draft(SystemInstruction(text="be long"))])
     assert history(child).instruction == "be long"

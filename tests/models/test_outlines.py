@@ -12,7 +12,7 @@ from historyapp.services.append import append
 from historyapp.services.projections import rebuild
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
-from historyapp.services.summaries import SummaryText, summarise
+from historyapp.services.summaries import SummaryText, add_summary
 from tests.services.drafts import act, ask, call, failed, ok
 
 
@@ -106,8 +106,8 @@ def test_takes_do_not_replace_later_steps(project: Project, session: Session) ->
 
 def test_a_summary_of_one_step_is_included(project: Project, session: Session) -> None:
     append(project, session.pk, [act(), ok(), act(), ok(), act(), ok()])
-    summarise(project, session.pk, (1, 1), SummaryText("listed src/parser.py"))
-    summarise(project, session.pk, (2, 3), SummaryText("a range stands for no single step"))
+    add_summary(project, session.pk, (1, 1), SummaryText("listed src/parser.py"))
+    add_summary(project, session.pk, (2, 3), SummaryText("a range stands for no single step"))
     told = [step.summary.text if step.summary else None for step in outline(session)]
     assert told == ["listed src/parser.py", None, None]
 

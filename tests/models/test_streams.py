@@ -20,8 +20,8 @@ from historyapp.services.append import append
 from historyapp.services.contexts import RequestedContext
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
-from historyapp.services.snapshots import serve
-from historyapp.services.summaries import SummaryText, summarise
+from historyapp.services.snapshots import serve_context
+from historyapp.services.summaries import SummaryText, add_summary
 from tests.services.drafts import act, ask, failed, ok
 
 EVERY = pytest.mark.parametrize("policy", POLICIES)
@@ -62,7 +62,7 @@ def talks(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator
         for steps in (194, 962):  # alike in how far back outlines begin, and in their numbers' widths
             session = talk(project, steps)
             for first in range(steps - 90, steps - 8, 3):
-                summarise(project, session.pk, (first, first + 2), SummaryText(f"listed {first}"))
+                add_summary(project, session.pk, (first, first + 2), SummaryText(f"listed {first}"))
             made.append(session)
         yield made
         transaction.set_rollback(True)
@@ -74,10 +74,10 @@ def test_a_context_of_a_long_talk_reads_no_more_than_that_of_a_short_one(
 ) -> None:
     costs = []
     for session in talks:
-        serve(session, RequestedContext(policy=policy, max_tokens=600))
+        serve_context(session, RequestedContext(policy=policy, max_tokens=600))
         read.clear()
         with CaptureQueriesContext(connection) as queries:
-            serve(session, RequestedContext(policy=policy, max_tokens=600))
+            serve_context(session, RequestedContext(policy=policy, max_tokens=600))
         costs.append((len(queries), len(read)))
     assert costs[0][0] == costs[1][0]
     assert costs[1][1] <= costs[0][1] * 1.5
@@ -119,7 +119,7 @@ def test_inputs_come_newest_first_from_all_that_is_live(project: Project) -> Non
 def test_summaries_come_by_their_ends_the_latest_and_highest_first(project: Project) -> None:
     session = talk(project, 40)
     for steps in [(3, 4), (4, 4), (1, 2), (30, 40)]:
-        summarise(project, session.pk, steps, SummaryText(f"{steps}"))
+        add_summary(project, session.pk, steps, SummaryText(f"{steps}"))
     rewind(project, session.pk, Target(to_step=20))
     past = History(Session.objects.get(pk=session.pk))
     told = [(s.first_step, s.last_step) for s in past.summaries_newest_first(past.lineage.last + 1)]
@@ -131,9 +131,9 @@ def test_summaries_come_by_their_ends_the_latest_and_highest_first(project: Proj
 def test_contexts_read_the_same_summaries_as_the_orm(project: Project) -> None:
     session = talk(project, 40)
     for steps in [(3, 4), (4, 4), (1, 2), (30, 30)]:
-        summarise(project, session.pk, steps, SummaryText(f"ähm\0 {steps}", key_points=("a", "b")))
+        add_summary(project, session.pk, steps, SummaryText(f"ähm\0 {steps}", key_points=("a", "b")))
     child = fork(project, session.pk, at_step=20)
-    summarise(project, child.pk, (5, 5), SummaryText("of the fork"))
+    add_summary(project, child.pk, (5, 5), SummaryText("of the fork"))
     past = History(Session.objects.get(pk=child.pk))
     end = past.lineage.last
     streamed = list(Summary.objects.newest_first(past.lineage, end + 1, past.session))
@@ -152,10 +152,12 @@ def test_contexts_read_the_same_summaries_as_the_orm(project: Project) -> None:
 def test_a_context_makes_no_models_of_summaries(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     session = talk(project, 60)
     for number in range(1, 50):
-        summarise(project, session.pk, (number, number), SummaryText(f"found {number}"))
+        add_summary(project, session.pk, (number, number), SummaryText(f"found {number}"))
     monkeypatch.setattr(Summary, "from_db", lambda *_: pytest.fail("a model of a summary"))
     session.refresh_from_db()
-    served = [serve(session, RequestedContext(policy=policy, max_tokens=3_000)) for policy in POLICIES]
+    served = [
+        serve_context(session, RequestedContext(policy=policy, max_tokens=3_000)) for policy in POLICIES
+    ]
     shown = {one.built.manifest.policy: one.built.manifest.segments for one in served}
     assert sum(segment.form == "summarised" for segment in shown["sliding_window"]) == 49
 
@@ -191,7 +193,7 @@ def test_an_answer_is_made_from_a_limited_number_of_bytes(project: Project) -> N
         assert len(History(session).episodes(19, 20)) == 2
         bytes_left.set(2000)
         with pytest.raises(Invalid, match="smaller budget"):
-            serve(session, RequestedContext("live", max_tokens=None))
+            serve_context(session, RequestedContext("live", max_tokens=None))
     finally:
         bytes_left.reset(left)
     assert len(History(session).episodes(1, 20)) == 20

@@ -14,7 +14,7 @@ from historyapp.services.caps import applicable_caps, caps_of, project_caps, set
 from historyapp.services.keys import create_key
 from historyapp.services.reservations import Reservation, reserve
 from historyapp.services.rewinds import fork
-from historyapp.services.sessions import StartingCall, create_session
+from historyapp.services.sessions import StartingToolCall, create_session
 from historyapp.services.spending import Payer
 from historyapp.wire.problems import CapReached
 
@@ -112,7 +112,7 @@ def test_a_session_with_too_many_ancestors_calls_no_model(
     monkeypatch.setattr("historyapp.services.reservations.MAX_ANCESTORS", 3)
     chain = [session]
     for _ in range(5):
-        chain.append(create_session(project, starter=StartingCall(chain[-1])))
+        chain.append(create_session(project, starter=StartingToolCall(chain[-1])))
     set_caps(project, {"day": 0}, session=session)
     with pytest.raises(CapReached, match=f"The session {session.pk} may spend"):
         call(chain[2])

@@ -24,7 +24,7 @@ from historyapp.services.notes import delete_note, put_note
 from historyapp.services.retention import purge
 from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
 from historyapp.services.sessions import change_session, create_session
-from historyapp.services.summaries import SummaryText, summarise
+from historyapp.services.summaries import SummaryText, add_summary
 from historyapp.wire.events import KINDS
 from historyapp.wire.problems import CursorExpired
 from tests.services.drafts import act, ask, ok
@@ -77,7 +77,7 @@ def test_each_way_to_change_a_session_is_in_the_feed(project: Project, two_steps
     assert changed(lambda: rewind(project, id, Target(to_step=1))) == ["rewind"]
     assert changed(lambda: undo_rewind(project, id, 6)) == ["rewind"]
     assert changed(lambda: fork(project, id)) == ["session_created"]
-    assert changed(lambda: summarise(project, id, (1, 1), SummaryText("one"))) == ["summaries"]
+    assert changed(lambda: add_summary(project, id, (1, 1), SummaryText("one"))) == ["summaries"]
     assert changed(lambda: put_note(project, id, 1)) == ["notes"]
     assert changed(lambda: delete_note(project, id, 1)) == ["notes"]
     assert changed(lambda: change_session(project, id, {"title": "x"})) == ["session_changed"]
@@ -195,7 +195,7 @@ def test_a_restored_database_goes_on_where_its_readers_were(
     ahead = feed.next_transaction() + 10**9
     Change.objects.update(transaction_id=ahead)
     cursor = Cursor(ahead, Change.objects.latest("id").pk)
-    assert changes.adopt_changes() == 1
+    assert changes.reset_transaction_ids() == 1
     change_session(project, session.pk, {"title": "after"})
     Change.objects.filter(kind="session_changed").update(transaction_id=1)  # committed long ago
     assert kinds(project, cursor) == ["session_changed"]

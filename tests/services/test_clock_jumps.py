@@ -32,15 +32,15 @@ from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import claim, plan, process_run, renew
 from historyapp.services.compression.start import start_run, unclaimed_runs
 from historyapp.services.compression.summarise import _wait_for_turn
-from historyapp.services.idempotency import StoredResponse, once
-from historyapp.services.keys import create_key, create_sign_in_link, note_use, use_sign_in_link
+from historyapp.services.idempotency import StoredResponse, carry_out_once
+from historyapp.services.keys import create_key, create_sign_in_link, record_use, use_sign_in_link
 from historyapp.services.projections import rebuild
 from historyapp.services.reservations import reserve
 from historyapp.services.retention import purgeable
 from historyapp.services.sessions import change_session
 from historyapp.services.spending import Payer
-from historyapp.services.summaries import SummaryText, summarise
-from historyapp.services.workers import note_worker
+from historyapp.services.summaries import SummaryText, add_summary
+from historyapp.services.workers import record_worker
 from tests.services.drafts import act, ask, ok
 
 Jump = Callable[..., None]
@@ -125,10 +125,10 @@ def test_claims_of_a_living_worker_hold_after_its_next_renewal(
 
 
 def test_a_dead_worker_is_not_alive_because_the_clock_was_set_back(db: None, jump: Jump) -> None:
-    note_worker(dead := uuid7())
+    record_worker(dead := uuid7())
     jump(-DAY)
     assert not WorkerRow.objects.alive().exists()
-    note_worker(dead)
+    record_worker(dead)
     assert WorkerRow.objects.alive().exists()
 
 
@@ -158,7 +158,7 @@ def test_a_request_is_not_carried_out_again_because_the_clock_jumped_ahead(
             carried_out.append(key)
             return StoredResponse(201, "{}")
 
-        return once(project, key, "same", carry_out)
+        return carry_out_once(project, key, "same", carry_out)
 
     request("a")
     jump(FUTURE)
@@ -167,7 +167,7 @@ def test_a_request_is_not_carried_out_again_because_the_clock_jumped_ahead(
     assert request("a").replayed
     assert request("b").replayed
     assert carried_out == ["a", "b"]
-    monkeypatch.setattr(idempotency, "_KEPT_KEYS", 1)
+    monkeypatch.setattr(idempotency, "_MIN_KEPT_KEYS", 1)
     jump(FUTURE)
     request("c")
     assert not IdempotencyKey.objects.filter(key="a").exists(), "old ones still go"
@@ -186,18 +186,18 @@ def test_a_sign_in_link_does_not_come_back_to_life(db: None, jump: Jump) -> None
 def test_the_use_of_a_key_is_noted_after_the_clock_was_set_back(project: Project, jump: Jump) -> None:
     key, _ = create_key(project, "agent")
     jump(FUTURE)
-    note_use(key, timezone.now())
+    record_use(key, timezone.now())
     jump(timedelta(0))
-    note_use(ApiKey.objects.get(), now := timezone.now())
+    record_use(ApiKey.objects.get(), now := timezone.now())
     assert ApiKey.objects.get().last_used_at == now
 
 
 def test_a_newer_summary_wins_although_its_clock_was_behind(steps: Session, project: Project) -> None:
-    wrong = summarise(project, steps.pk, (2, 2), SummaryText("wrong"))
+    wrong = add_summary(project, steps.pk, (2, 2), SummaryText("wrong"))
     ahead = uuid7(nanoseconds=time.time_ns() + 10**18)
     Summary.objects.filter(pk=wrong.pk).update(id=ahead)
     for text in ("right", "better"):
-        summarise(project, steps.pk, (2, 2), SummaryText(text))
+        add_summary(project, steps.pk, (2, 2), SummaryText(text))
         (episode,) = History(steps).episodes(2, 2)
         assert episode.summary == text
 

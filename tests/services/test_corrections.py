@@ -3,7 +3,7 @@
 import pytest
 
 from historyapp.models import Project
-from historyapp.services.corrections import correction_of, learn, learned_factor
+from historyapp.services.corrections import correction_of, learned_factor, update_correction
 
 
 def factor(project: Project, model: str) -> float | None:
@@ -17,8 +17,8 @@ def test_nothing_is_known_before_the_first_call(project: Project) -> None:
 
 
 def test_the_factor_is_that_of_all_calls_together_rounded_up(project: Project) -> None:
-    learn(project.pk, "llama-9", counted=1000, estimated=1100, billed=1200)
-    learn(project.pk, "llama-9", counted=3000, estimated=3600, billed=3301)
+    update_correction(project.pk, "llama-9", counted=1000, estimated=1100, billed=1200)
+    update_correction(project.pk, "llama-9", counted=3000, estimated=3600, billed=3301)
     known = correction_of(project.pk, "llama-9")
     assert known is not None
     assert known.calls == 2
@@ -28,13 +28,13 @@ def test_the_factor_is_that_of_all_calls_together_rounded_up(project: Project) -
 
 def test_each_model_and_each_project_learns_by_itself(project: Project) -> None:
     other = Project.objects.create(name="Charlie's")
-    learn(project.pk, "llama-9", counted=100, estimated=100, billed=150)
+    update_correction(project.pk, "llama-9", counted=100, estimated=100, billed=150)
     assert factor(project, "llama-8") is None
     assert factor(other, "llama-9") is None
 
 
 def test_exact_counts_stay_exact_and_show_their_error(project: Project) -> None:
-    learn(project.pk, "gpt-5", counted=100, estimated=100, billed=104)
+    update_correction(project.pk, "gpt-5", counted=100, estimated=100, billed=104)
     assert factor(project, "gpt-5") is None
     known = correction_of(project.pk, "gpt-5")
     assert known is not None
@@ -43,5 +43,5 @@ def test_exact_counts_stay_exact_and_show_their_error(project: Project) -> None:
 
 @pytest.mark.parametrize(("ours", "billed"), [(100, 0), (100, 49), (100, 401), (0, 100), (100, 10**12)])
 def test_usage_of_another_request_teaches_nothing(project: Project, ours: int, billed: int) -> None:
-    learn(project.pk, "llama-9", counted=ours, estimated=ours, billed=billed)
+    update_correction(project.pk, "llama-9", counted=ours, estimated=ours, billed=billed)
     assert correction_of(project.pk, "llama-9") is None

@@ -13,7 +13,7 @@ from historyapp.services.actions import register_action, register_result
 from historyapp.services.append import append
 from historyapp.services.projections import parents_first, rebuild
 from historyapp.services.sessions import change_session
-from historyapp.services.summaries import SummaryText, summarise
+from historyapp.services.summaries import SummaryText, add_summary
 from tests.services.drafts import act, call, ok
 from tests.services.scripts import Script, read
 
@@ -98,5 +98,5 @@ def test_an_ended_session_accepts_another_action(project: Project, ended: Sessio
 
 def test_a_step_whose_result_may_still_come_is_not_summarised(project: Project, ended: Session) -> None:
     with pytest.raises(Conflict, match="still in flight"):
-        summarise(project, ended.pk, (1, 2), SummaryText("both"))
-    assert summarise(project, ended.pk, (1, 1), SummaryText("the first"))
+        add_summary(project, ended.pk, (1, 2), SummaryText("both"))
+    assert add_summary(project, ended.pk, (1, 1), SummaryText("the first"))

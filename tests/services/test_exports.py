@@ -21,7 +21,7 @@ from historyapp.services.notes import put_note
 from historyapp.services.projections import parents_first, rebuild
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import change_session, create_session
-from historyapp.services.summaries import SummaryText, summarise
+from historyapp.services.summaries import SummaryText, add_summary
 from tests.examples import examples
 from tests.services.drafts import act, answer, ask, call, draft, failed, ok
 
@@ -38,14 +38,14 @@ def told(project: Project) -> Session:
     session = create_session(project, names={"title": "A  long run", "agent": "coder"}, tags=["a", "b c"])
     append(project, session.pk, [draft(SystemInstruction(text=ODD)), ask("go"), act(path=ODD), failed()])
     append(project, session.pk, [call("x", "y"), ok("x"), ok("y", {"deep": [1, None]})])
-    summarise(project, session.pk, (1, 2), SummaryText("it failed, then worked"))
+    add_summary(project, session.pk, (1, 2), SummaryText("it failed, then worked"))
     rewind(project, session.pk, Target(to_step=1), reason="a better idea")
     append(project, session.pk, [act("grep"), ok()])
     child = fork(project, session.pk, at_step=1)
     append(project, child.pk, [answer("in the fork")])
     grandchild = fork(project, child.pk)
     append(project, grandchild.pk, [act("more")])
-    summarise(project, grandchild.pk, (1, 2), SummaryText("the fork's own words for what it shares"))
+    add_summary(project, grandchild.pk, (1, 2), SummaryText("the fork's own words for what it shares"))
     return Session.objects.get(pk=session.pk)
 
 
@@ -128,7 +128,7 @@ def summaries_over_time(session: Session) -> list[list[str]]:
 
 def test_summaries_come_back_as_old_as_they_were(told: Session) -> None:
     originals = [told, told.forks.get(), told.forks.get().forks.get()]
-    summarise(told.project, told.pk, (1, 2), SummaryText("made later"))
+    add_summary(told.project, told.pk, (1, 2), SummaryText("made later"))
     told.refresh_from_db()
     copies = imported(Project.objects.create(name="Bob's"), exported(told))
     assert list(map(summaries_over_time, copies)) == list(map(summaries_over_time, originals))
@@ -225,8 +225,8 @@ def test_a_fork_is_exported_as_it_stood_before_it_was_one(told: Session, as_of: 
 
 
 def test_the_summary_that_won_wins_in_the_copy_too(told: Session) -> None:
-    summarise(told.project, told.pk, (1, 1), SummaryText("written first"))
-    last = summarise(told.project, told.pk, (1, 1), SummaryText("written last"))
+    add_summary(told.project, told.pk, (1, 1), SummaryText("written first"))
+    last = add_summary(told.project, told.pk, (1, 1), SummaryText("written last"))
     Summary.objects.filter(pk=last.pk).update(created_at=told.created_at)
     copy = imported(Project.objects.create(name="Bob's"), exported(told))[0]
     assert [History(s).episodes(1, 1)[0].summary for s in (told, copy)] == ["written last"] * 2
@@ -294,7 +294,7 @@ def test_any_history_comes_back_equal(project: Project, script: list[object]) ->
     for number, move in enumerate(script):
         if isinstance(move, tuple):
             with suppress(Invalid, Conflict):  # no such steps, or one of them in flight
-                summarise(project, session.pk, move, SummaryText(f"summary {number}"))
+                add_summary(project, session.pk, move, SummaryText(f"summary {number}"))
         elif isinstance(move, int):
             head = Session.objects.get(pk=session.pk).head
             rewind(project, session.pk, Target(to_position=min(move, head)))

@@ -26,7 +26,13 @@ from historyapp.celery import app
 from historyapp.models import Entry
 from historyapp.services import faults
 from historyapp.services.compression.run import process_run
-from historyapp.services.faults import check_at_start, check_database, current, note, note_success
+from historyapp.services.faults import (
+    check_at_start,
+    check_database,
+    clear_fault,
+    current_fault,
+    record_fault,
+)
 from historyapp.services.transactions import writing
 from historyapp.wire.problems import DatabaseCorrupt, StorageFailed, problem_type
 from tests.api.agent import Agent, ask
@@ -45,9 +51,11 @@ PAGE = 4096
 def marker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file that tells all processes of damage: here only those of one test."""
     path = tmp_path / "damaged"
-    monkeypatch.setattr(faults, "_marker", lambda: path)
+    monkeypatch.setattr(faults, "_damage_file", lambda: path)
     monkeypatch.setattr(
-        faults, "_Memory", type("_Memory", (faults._Memory,), {"logged": {}, "checked": -faults.REMEMBERED})
+        faults,
+        "_FaultState",
+        type("_FaultState", (faults._FaultState,), {"logged_at": {}, "checked_at": -faults.FAULT_SECONDS}),
     )
     return path
 
@@ -87,7 +95,7 @@ INSERT = f"INSERT INTO log (body) VALUES ('{'y' * 100_000}')"
 
 
 def code(error: BaseException) -> str | None:
-    fault = note(error)
+    fault = record_fault(error)
     return fault.code if fault else None
 
 
@@ -128,7 +136,7 @@ def test_a_lock_of_another_program_is_one(database: Path) -> None:
     with closing(sqlite3.connect(database)) as other:
         other.execute("BEGIN IMMEDIATE")
         assert code(failure(database, INSERT, timeout=0.05)) == "database-locked"
-    assert current() is not None
+    assert current_fault() is not None
 
 
 def garble_pages(path: Path) -> None:
@@ -183,11 +191,11 @@ def test_a_repaired_database_is_used_again_after_a_start(
     truncate(database)
     assert check_at_start() != ""
     assert marker.exists()
-    assert isinstance(current(), DatabaseCorrupt)
+    assert isinstance(current_fault(), DatabaseCorrupt)
     shutil.copy(backup, database)
     assert check_at_start() == ""
     assert not marker.exists()
-    assert current() is None
+    assert current_fault() is None
 
 
 def test_a_check_that_takes_too_long_ends(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,9 +206,9 @@ def test_a_check_that_takes_too_long_ends(database: Path, monkeypatch: pytest.Mo
 
 
 def test_other_errors_are_no_faults(database: Path) -> None:
-    assert note(failure(database, "SELECT nothing FROM log")) is None
-    assert note(KeyError("x")) is None
-    assert note(None) is None
+    assert record_fault(failure(database, "SELECT nothing FROM log")) is None
+    assert record_fault(KeyError("x")) is None
+    assert record_fault(None) is None
 
 
 POSTGRES: list[tuple[Exception, str | None]] = [
@@ -228,18 +236,18 @@ def test_postgresql_names_the_same_faults_by_its_states(
 
 
 def test_a_fault_is_forgotten_after_a_write(db: None, database: Path) -> None:
-    note(failure(database, "PRAGMA max_page_count=1", INSERT))
-    assert current() is not None
+    record_fault(failure(database, "PRAGMA max_page_count=1", INSERT))
+    assert current_fault() is not None
     with writing():
         pass
-    assert current() is None
+    assert current_fault() is None
 
 
 def test_a_fault_is_logged_once_a_minute_with_its_cause(
     database: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     for _ in range(3):
-        note(failure(database, "PRAGMA max_page_count=1", INSERT))
+        record_fault(failure(database, "PRAGMA max_page_count=1", INSERT))
     (record,) = caplog.records
     assert "disk-full" in record.getMessage()
     assert "database or disk is full" in record.getMessage()
@@ -262,14 +270,14 @@ def test_nothing_is_acknowledged_into_a_damaged_database(alice: Agent, run: Agen
 def test_readyz_names_the_fault(
     client: Client, db: None, monkeypatch: pytest.MonkeyPatch, kind: type[StorageFailed]
 ) -> None:
-    monkeypatch.setattr("historyapp.health.current", lambda: kind("It is so."))
+    monkeypatch.setattr("historyapp.health.current_fault", lambda: kind("It is so."))
     response = client.get("/readyz")
     assert (response.status_code, response.json()["parts"]["database"]) == (503, kind.code)
     assert problem_type(kind).error is kind
 
 
 def test_pages_say_it(client: Client, db: None, marker: Path) -> None:
-    note_success()
+    clear_fault()
     assert b"The database is damaged" not in client.get("/sign-in").content
     marker.write_text("page 8")
     assert b"The database is damaged" in client.get("/sign-in").content
@@ -309,8 +317,8 @@ def test_an_unexpected_error_in_a_damaged_database_is_answered_as_damage(
     monkeypatch.setattr(faults, "check_database", check)
     assert client.get(path).status_code == 500
     assert client.get(path).status_code == 500
-    assert checks == [faults.START_SECONDS]  # not again at once
-    monkeypatch.setattr(faults._Memory, "checked", -faults.REMEMBERED)
+    assert checks == [faults.SHORT_CHECK_SECONDS]  # not again at once
+    monkeypatch.setattr(faults._FaultState, "checked_at", -faults.FAULT_SECONDS)
     response = client.get(path)
     assert response.status_code == 503
     assert b"The database is damaged" in response.content

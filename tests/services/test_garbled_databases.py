@@ -16,7 +16,7 @@ from pytest_django import DjangoDbBlocker
 
 from historyapp.models import Project
 from historyapp.services.append import append
-from historyapp.services.faults import check_database, current
+from historyapp.services.faults import check_database, current_fault
 from historyapp.services.keys import create_key
 from historyapp.services.sessions import create_session
 from tests.examples import thorough
@@ -142,7 +142,7 @@ def test_a_read_works_or_is_503_and_known_damage_takes_no_write(
             503,
         )
     assert client.get("/readyz").status_code in (200, 503)
-    is_known = current() is not None
+    is_known = current_fault() is not None
     body = {"entries": [{"kind": "model_input", "content": "x"}]}
     path = f"/api/v1/sessions/{sound.session}/entries"
     written = client.post(path, body, content_type="application/json")

@@ -16,7 +16,7 @@ from historyapp.services.keys import (
     create_key,
     create_sign_in_link,
     find_key,
-    note_use,
+    record_use,
     revoke_key,
     use_sign_in_link,
 )
@@ -57,7 +57,7 @@ def test_an_unknown_scope_names_those_there_are(project: Project) -> None:
 def test_expiry_and_use_come_back_with_their_zone(project: Project) -> None:
     now = timezone.now()
     key, text = create_key(project, "laptop", expires_at=now + timedelta(hours=1))
-    note_use(key, now)
+    record_use(key, now)
     found = find_key(text)
     assert found is not None
     assert (found.expires_at, found.last_used_at) == (now + timedelta(hours=1), now)
@@ -67,7 +67,7 @@ def test_use_is_noted_to_the_minute(project: Project) -> None:
     now = timezone.now()
     key, _ = create_key(project, "laptop")
     for later in (0, 30, 59, 90):
-        note_use(ApiKey.objects.get(pk=key.pk), now + timedelta(seconds=later))
+        record_use(ApiKey.objects.get(pk=key.pk), now + timedelta(seconds=later))
     assert ApiKey.objects.get().last_used_at == now + timedelta(seconds=90)
 
 

@@ -24,7 +24,7 @@ def test_checkpoint_and_newer_steps_are_added_up(project: Project, monkeypatch: 
     monkeypatch.setattr(run_figures, "INTERVAL", 2)
     session = record(project, "a.py", "b.py", "a.py", "b.py", "a.py")
     count_run(History(session))
-    monkeypatch.setattr(module, "NEWEST", 2)
+    monkeypatch.setattr(module, "NEWEST_STEPS", 2)
     assert known_files(History(session), "py") == [KnownFile("a.py", 3, 0), KnownFile("b.py", 2, 0)]
     assert known_files(History(session, 8), "A.PY") == [KnownFile("a.py", 2, 0)]
 
@@ -32,6 +32,6 @@ def test_checkpoint_and_newer_steps_are_added_up(project: Project, monkeypatch: 
 def test_without_a_checkpoint_only_the_newest_steps_are_read(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "NEWEST", 2)
+    monkeypatch.setattr(module, "NEWEST_STEPS", 2)
     session = record(project, "a.py", "b.py", "c.py")
     assert [file.path for file in known_files(History(session), "py")] == ["b.py", "c.py"]

@@ -8,7 +8,12 @@ from historyapp.models import Entry, Episode, Project, Session, StaleOutcomes
 from historyapp.models.outcomes import RETRY_AFTER
 from historyapp.services import outcomes as outcomes_service
 from historyapp.services.append import append
-from historyapp.services.outcomes import OUTCOMES, has_stale_sessions, work_out_outcomes, work_out_part
+from historyapp.services.outcomes import (
+    OUTCOME_COLUMNS,
+    compute_next_outcomes,
+    compute_outcomes,
+    has_stale_sessions,
+)
 from historyapp.services.projections import rebuild
 from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
 from historyapp.services.sessions import create_session
@@ -52,7 +57,7 @@ def recorded(project: Project, session: Session) -> list[Session]:
 
 
 def outcomes() -> list[object]:
-    rows = Episode.objects.order_by("session", "anchor").values_list("session", "anchor", *OUTCOMES)
+    rows = Episode.objects.order_by("session", "anchor").values_list("session", "anchor", *OUTCOME_COLUMNS)
     tails = Session.objects.order_by("pk").values_list("pk", "tail")
     return [*rows, *tails]
 
@@ -62,7 +67,7 @@ def forget(sessions: list[Session]) -> None:
     texts = dict.fromkeys(("kind", "target", "likely_failure", "error_line"), "")
     counts = dict.fromkeys(("total_likely_failures", "turn", "turn_first", "compactions"), 0)
     lacking = {**texts, **counts, "kind_totals": {}}
-    assert lacking.keys() == set(OUTCOMES)
+    assert lacking.keys() == set(OUTCOME_COLUMNS)
     Episode.objects.update(**lacking)
     for session in sessions:
         step = session.tail["step"]
@@ -76,7 +81,7 @@ def test_a_session_of_answers_alone_is_worked_out_too(project: Project) -> None:
     append(project, session.pk, [ask("hello"), answer("hello"), ask("again"), answer("hello")])
     session.refresh_from_db()
     forget([session])
-    assert work_out_outcomes(never) == 1
+    assert compute_outcomes(never) == 1
     assert list(Episode.objects.order_by("number").values_list("turn", "kind_totals")) == [(1, {}), (2, {})]
 
 
@@ -84,12 +89,12 @@ def test_a_session_of_answers_alone_is_worked_out_too(project: Project) -> None:
 def test_rows_and_tails_become_what_this_version_records(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
-    monkeypatch.setattr("historyapp.services.outcomes.AT_ONCE", at_once)
+    monkeypatch.setattr("historyapp.services.outcomes.MAX_ENTRIES", at_once)
     sessions = recorded(project, session)
     expected = outcomes()
     forget(sessions)
     assert outcomes() != expected
-    assert work_out_outcomes(never) == len(sessions)
+    assert compute_outcomes(never) == len(sessions)
     assert outcomes() == expected
     assert not has_stale_sessions()
 
@@ -97,30 +102,30 @@ def test_rows_and_tails_become_what_this_version_records(
 def test_the_work_stops_when_asked_and_goes_on_where_it_stopped(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("historyapp.services.outcomes.AT_ONCE", 4)
+    monkeypatch.setattr("historyapp.services.outcomes.MAX_ENTRIES", 4)
     sessions = recorded(project, session)
     expected = outcomes()
     forget(sessions)
-    assert work_out_part(session.pk)
+    assert compute_next_outcomes(session.pk)
     assert StaleOutcomes.objects.get(session=session).after == 4
     assert StaleOutcomes.objects.get(session=session).percent > 0
-    assert work_out_outcomes(lambda: True) == 0
+    assert compute_outcomes(lambda: True) == 0
     assert StaleOutcomes.objects.count() == len(sessions)
-    work_out_outcomes(never)
+    compute_outcomes(never)
     assert outcomes() == expected
 
 
 def test_what_is_appended_and_forked_meanwhile_gets_right_totals(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("historyapp.services.outcomes.AT_ONCE", 4)
+    monkeypatch.setattr("historyapp.services.outcomes.MAX_ENTRIES", 4)
     sessions = recorded(project, session)
     forget(sessions)
-    work_out_part(session.pk)
+    compute_next_outcomes(session.pk)
     append(project, session.pk, [ran(), gave(FAILED)])
     late = fork(project, session.pk, at_step=7)
     append(project, late.pk, [ran(), gave(FAILED)])
-    work_out_outcomes(never)
+    compute_outcomes(never)
     for one in Session.objects.order_by("created_at"):
         assert rebuild(one, check_only=True).differences == []
 
@@ -147,7 +152,7 @@ def test_a_session_that_was_deleted_meanwhile_is_no_work(project: Project, sessi
     StaleOutcomes.objects.create(session=session)
     missing = session.pk
     Session.objects.filter(pk=missing).delete()
-    assert not work_out_part(missing)
+    assert not compute_next_outcomes(missing)
 
 
 def test_a_session_that_cannot_be_read_does_not_keep_others_waiting(
@@ -165,7 +170,7 @@ def test_a_session_that_cannot_be_read_does_not_keep_others_waiting(
         return own(one, after)
 
     monkeypatch.setattr(outcomes_service, "_own_entries", read)
-    assert work_out_outcomes(never) == 1
+    assert compute_outcomes(never) == 1
     assert not StaleOutcomes.objects.filter(session=other).exists()
     assert StaleOutcomes.objects.filter(session=session).exists()
 
@@ -178,10 +183,10 @@ def test_a_session_that_cannot_be_read_is_tried_again_after_an_hour(
     forget(sessions)
     with monkeypatch.context() as damaged:
         damaged.setattr(outcomes_service, "_own_entries", damaged_entries)
-        assert work_out_outcomes(never) == 0
+        assert compute_outcomes(never) == 0
         assert not has_stale_sessions(), "its forks wait for it, too"
     StaleOutcomes.objects.filter(session=session).update(retry_at=timezone.now())
-    assert work_out_outcomes(never) == len(sessions)
+    assert compute_outcomes(never) == len(sessions)
     assert outcomes() == expected
 
 

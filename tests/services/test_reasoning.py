@@ -20,7 +20,12 @@ from historyapp.models.snapshot_histories import TrackedHistory
 from historyapp.services.append import append
 from historyapp.services.contexts import RequestedContext, build, resolve_options
 from historyapp.services.rewinds import Target, fork, rewind
-from historyapp.services.snapshots import ServedContext, rebuild_request, record_snapshot, serve
+from historyapp.services.snapshots import (
+    ServedContext,
+    rebuild_request,
+    record_snapshot,
+    serve_context,
+)
 from tests.services.drafts import ask, draft, ok
 
 CLAUDE = RequestedContext(
@@ -60,7 +65,7 @@ def output(asked: RequestedContext, number: int, **metadata: Any) -> EntryDraft:
 
 def act(session: Session, asked: RequestedContext, number: int) -> Snapshot:
     """A step whose request is served, and its result."""
-    snapshot = record_snapshot(serve(session, asked))
+    snapshot = record_snapshot(serve_context(session, asked))
     record(
         session, output(asked, number, snapshot=str(snapshot.pk)), ok(f"c{number}", f"file {number} " * 40)
     )
@@ -69,14 +74,14 @@ def act(session: Session, asked: RequestedContext, number: int) -> Snapshot:
 
 def sent(session: Session, asked: RequestedContext = CLAUDE) -> list[dict[str, Any]]:
     """The reasoning blocks of the next request."""
-    request = serve(session, asked).built.request
+    request = serve_context(session, asked).built.request
     items = [*request.get("input", ())]
     items += [block for message in request.get("messages", ()) for block in message["content"]]
     return [item for item in items if item["type"] in ("thinking", "redacted_thinking", "reasoning")]
 
 
 def left_out(session: Session, asked: RequestedContext = CLAUDE) -> list[tuple[int, int, int, str]]:
-    found = serve(session, asked).built.manifest.reasoning_left_out
+    found = serve_context(session, asked).built.manifest.reasoning_left_out
     return [(each.first_step, each.last_step, each.blocks, each.reason) for each in found]
 
 
@@ -96,10 +101,12 @@ def test_encrypted_items_are_sent_whole(session: Session) -> None:
 
 def test_the_newest_one_served_is_taken_if_the_output_names_none(session: Session) -> None:
     record(session, ask("go"))
-    record_snapshot(serve(session, CLAUDE))
+    record_snapshot(serve_context(session, CLAUDE))
     record(session, output(CLAUDE, 1), ok("c1"))
     assert sent(session) == [thinking(1)]
-    record_snapshot(serve(session, replace(CLAUDE, tools=[{"name": "ls", "parameters": {"type": "object"}}])))
+    record_snapshot(
+        serve_context(session, replace(CLAUDE, tools=[{"name": "ls", "parameters": {"type": "object"}}]))
+    )
     record(session, output(CLAUDE, 2), ok("c2"))
     assert sent(session) == []
     assert left_out(session) == [(1, 2, 2, CHANGED)]
@@ -160,9 +167,9 @@ def test_after_a_mask_whole_turns_are_left_out(claude: Session) -> None:
 def test_a_small_budget_leaves_out_the_newest_turn_first(claude: Session) -> None:
     record(claude, draft(ModelOutput(text="Done.")), ask("and now"))
     act(claude, CLAUDE, 5)
-    whole = serve(claude, CLAUDE).built
+    whole = serve_context(claude, CLAUDE).built
     smaller = replace(CLAUDE, max_tokens=whole.tokens - 1)
-    built = serve(claude, smaller).built
+    built = serve_context(claude, smaller).built
     assert [block["signature"] for block in sent(claude, smaller)] == ["Sig1", "Sig2", "Sig3"]
     assert [each.reason for each in built.manifest.reasoning_left_out] == ["it does not fit the budget"]
     assert built.tokens == built.manifest.tokens < whole.tokens
@@ -192,7 +199,7 @@ def test_another_model_or_format_does_not_get_it(claude: Session) -> None:
 
 
 def test_snapshots_are_rebuilt_with_and_without_reasoning(claude: Session) -> None:
-    record_snapshot(serve(claude, replace(CLAUDE, policy="masked")))
+    record_snapshot(serve_context(claude, replace(CLAUDE, policy="masked")))
     for snapshot in Snapshot.objects.all():
         assert rebuild_request(claude, snapshot).matches
 
@@ -221,6 +228,6 @@ def test_two_queries_find_the_requests_of_all_steps(claude: Session, length: int
     counts = []
     for asked in (CLAUDE, replace(CLAUDE, format="openai_responses")):  # which sends none of it
         with CaptureQueriesContext(connection) as captured:
-            serve(claude, asked)
+            serve_context(claude, asked)
         counts.append(len(captured))
     assert counts[0] == counts[1] + 2

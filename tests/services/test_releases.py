@@ -11,7 +11,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 
 from historyapp.models import Release
-from historyapp.services.releases import note_release, refuse_newer_database
+from historyapp.services.releases import record_release, refuse_newer_database
 from tests.commands.conftest import Run
 from tests.commands.conftest import run as run
 
@@ -27,8 +27,8 @@ def newer() -> None:
 
 def test_the_version_that_migrated_is_noted() -> None:
     Release.objects.all().delete()
-    note_release()
-    note_release()
+    record_release()
+    record_release()
     assert [release.version for release in Release.objects.all()] == [version("playhead")]
 
 

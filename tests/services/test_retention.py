@@ -10,12 +10,12 @@ from django.utils import timezone
 from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput
 from historyapp.models import AuditRecord, Entry, Episode, Project, RetentionPass, Session, Summary
 from historyapp.services.append import append
-from historyapp.services.idempotency import StoredResponse, once
+from historyapp.services.idempotency import StoredResponse, carry_out_once
 from historyapp.services.projections import parents_first, rebuild
 from historyapp.services.retention import Purged, blocked_by_forks, purge, purgeable
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import change_session, create_session
-from historyapp.services.summaries import SummaryText, summarise
+from historyapp.services.summaries import SummaryText, add_summary
 
 pytestmark = pytest.mark.django_db
 
@@ -29,7 +29,7 @@ def session_of(project: Project) -> Session:
     """Two entries, one step with a summary."""
     session = create_session(project)
     append(project, session.pk, [EntryDraft(ModelInput(content="go")), EntryDraft(ModelOutput(text="done"))])
-    summarise(project, session.pk, (1, 1), SummaryText("did it"))
+    add_summary(project, session.pk, (1, 1), SummaryText("did it"))
     return session
 
 
@@ -153,10 +153,10 @@ def test_no_table_holds_a_deleted_sessions_text(project: Project) -> None:
     append(
         project, session.pk, [EntryDraft(ModelInput(content=marker)), EntryDraft(ModelOutput(text=marker))]
     )
-    summarise(project, session.pk, (1, 1), SummaryText(marker))
+    add_summary(project, session.pk, (1, 1), SummaryText(marker))
     rewind(project, session.pk, Target(to_step=0), reason=marker, actor="alice")
     answer = StoredResponse(201, marker, frozenset([session.pk]))
-    once(project, "a-key", "fingerprint", lambda: answer)
+    carry_out_once(project, "a-key", "fingerprint", lambda: answer)
     assert tables_with(marker) >= {
         "historyapp_session",
         "historyapp_auditrecord",

@@ -9,7 +9,7 @@ import pytest
 from historyapp.core.importers.base import Source
 from historyapp.models import Episode, Project, Session, StaleOutcomes
 from historyapp.services.imports.files import import_file
-from historyapp.services.outcomes import work_out_outcomes
+from historyapp.services.outcomes import compute_outcomes
 from tests.core.importers import codex_lines as codex
 from tests.core.importers.claude_lines import S, answer, assistant, call, says, user
 from tests.shared import SHARED, needs
@@ -79,7 +79,7 @@ def test_sub_agents_of_an_earlier_version_are_found_by_the_worker(project: Proje
         imported(project, name, *lines)
     Session.objects.update(spawned_position=None)
     StaleOutcomes.objects.bulk_create([StaleOutcomes(session=one) for one in Session.objects.all()])
-    assert work_out_outcomes(lambda: False) == 2
+    assert compute_outcomes(lambda: False) == 2
     assert Session.objects.get(spawned_by__isnull=False).spawned_position is not None
 
 

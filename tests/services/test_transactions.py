@@ -12,7 +12,7 @@ from django.db import OperationalError, connection
 from django.utils import timezone
 
 from historyapp.models import ApiKey, Project
-from historyapp.services.keys import create_key, note_use
+from historyapp.services.keys import create_key, record_use
 from historyapp.services.search.index import catch_up_for_search
 from historyapp.services.sessions import create_session
 from historyapp.services.transactions import queued_seconds, writing
@@ -82,14 +82,14 @@ def test_what_a_request_waited_for_its_thread_counts_as_a_wait_for_other_writers
 def test_a_key_is_noted_as_used_only_if_nobody_else_writes(patience: None, foreign_lock: None) -> None:
     started = time.monotonic()
     with pytest.raises(OperationalError):
-        note_use(ApiKey(last_used_at=None), timezone.now())
+        record_use(ApiKey(last_used_at=None), timezone.now())
     assert time.monotonic() - started < SECONDS / 2
     assert seconds_of_write() > 0.8 * SECONDS  # the next write waits for its full time again
 
 
 def test_a_key_is_noted_as_used(patience: None) -> None:
     key, _ = create_key(Project.objects.create(name="P"), "agent", scopes=["read"], actor="test")
-    note_use(key, now := timezone.now() + timedelta(hours=1))
+    record_use(key, now := timezone.now() + timedelta(hours=1))
     assert ApiKey.objects.get(pk=key.pk).last_used_at == now
 
 

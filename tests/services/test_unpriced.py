@@ -9,7 +9,7 @@ import pytest
 from historyapp.core.formats import format_named
 from historyapp.llm.request import ModelRequest
 from historyapp.llm.router import PROVIDERS
-from historyapp.services.unpriced import PRICED_OPTIONS, more_image_tokens, uncounted_part, unpriced_part
+from historyapp.services.unpriced import PRICED_OPTIONS, extra_image_tokens, uncounted_part, unpriced_part
 
 CHAT, RESPONSES, CLAUDE = "gpt-5", "openai_responses:gpt-5", "claude-opus-4-5"
 
@@ -121,7 +121,7 @@ def test_models_that_count_more_tokens_for_images_have_a_surcharge(model: str, m
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}}
     output = {"type": "function_call_output", "output": [{"type": "input_image", "image_url": "x"}]}
     context = {"messages": [{"role": "user", "content": [image]}], "input": [output]}
-    assert more_image_tokens(ModelRequest(model, context)) == more
+    assert extra_image_tokens(ModelRequest(model, context)) == more
 
 
 @pytest.mark.parametrize(

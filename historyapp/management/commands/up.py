@@ -21,7 +21,7 @@ from historyapp.models import Session
 from historyapp.running import orphan_listens
 from historyapp.server import EVERYWHERE, STOP_SECONDS, CannotListen, claim
 from historyapp.services.bootstrap import Bootstrap, bootstrap, startup_lock
-from historyapp.services.changes import adopt_changes
+from historyapp.services.changes import reset_transaction_ids
 from historyapp.services.faults import check_at_start, fault_of
 from historyapp.supervisor import ServerPlan, become_supervisor
 from historyapp.wire.problems import DatabaseUnreachable
@@ -127,7 +127,7 @@ def _tables_and_first_rows() -> Bootstrap:
         applied = MigrationRecorder(connection).applied_migrations()
         if not _migrations_on_disk() <= applied.keys():
             call_command("migrate", verbosity=0, interactive=False)
-        adopt_changes()
+        reset_transaction_ids()
         return bootstrap()
 
 

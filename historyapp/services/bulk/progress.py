@@ -22,7 +22,7 @@ class ItemProgress:
 
     session: UUID
     title: str
-    """Also empty if there is no such session."""
+    """Empty if the session has no title, or does not exist."""
     exists: bool
     state: str
     reason: str
@@ -54,7 +54,7 @@ class BulkProgress:
 
     @property
     def ended(self) -> int:
-        """The number of sessions whose item has ended."""
+        """The number of items that have ended."""
         return self.total - self.counts[BulkItem.State.WAITING] - self.counts[UNDER_WAY]
 
     @property

@@ -1,4 +1,4 @@
-"""Starting, finding and cancelling actions on many sessions, and what compressing them would cost."""
+"""Starts, finds and cancels actions on many sessions, and estimates the cost of compressing them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from historyapp.services.spending import OPERATOR, Spender
 from historyapp.services.transactions import writing
 
 _TAGGING = (BulkAction.Kind.ADD_TAG, BulkAction.Kind.REMOVE_TAG)
-_PRUNED_AT_ONCE = 200
+_BATCH_SIZE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def check_sessions(sessions: Sequence[UUID]) -> list[UUID]:
     """The ids without repetitions.
 
     Raises:
-        Invalid: when there are none, or too many.
+        Invalid: when there are no ids, or too many.
     """
     unique = list(dict.fromkeys(sessions))
     if not unique:
@@ -165,7 +165,7 @@ def start_bulk_action(
 
 
 def check_cost(bulk_estimate: BulkEstimate, accepted: int | None, *, accepts_unknown: bool = False) -> None:
-    """Checks that the cost of compressions does not exceed what the caller has accepted.
+    """Checks that the cost of compressions does not exceed the cost that the caller has accepted.
 
     Args:
         accepted: in millionths of a dollar; None: the caller has accepted no cost.
@@ -183,11 +183,10 @@ def check_cost(bulk_estimate: BulkEstimate, accepted: int | None, *, accepts_unk
             money="unknown",
         )
     if accepted is None or bulk_estimate.cost > accepted:
-        agreed = "no max_cost was given" if accepted is None else f"max_cost is {accepted / MICRO:.6g}"
+        limit = "no max_cost was given" if accepted is None else f"max_cost is {accepted / MICRO:.6g}"
         raise Conflict(
             f"These compressions call {models} and cost up to {bulk_estimate.cost / MICRO:.6g} US dollars; "
-            f"{agreed}. "
-            "Send a max_cost that covers them, or use the model local, which costs nothing.",
+            f"{limit}. Send a max_cost that covers them, or use the model local, which costs nothing.",
             money=bulk_estimate.cost / MICRO,
         )
 
@@ -229,6 +228,6 @@ def cancel_bulk_action(action: BulkAction, *, actor: str = "") -> BulkAction:
 
 def prune_bulk_actions(before: datetime) -> None:
     """Deletes actions that ended before this time, in batches."""
-    while old := list(BulkAction.objects.older_than(before).values_list("pk", flat=True)[:_PRUNED_AT_ONCE]):
+    while old := list(BulkAction.objects.older_than(before).values_list("pk", flat=True)[:_BATCH_SIZE]):
         with writing():
             BulkAction.objects.filter(pk__in=old).delete()

@@ -1,8 +1,8 @@
-"""Carries out an action on many sessions. Each session has its own transaction, so a worker may die at any
-time.
+"""Carries out an action on many sessions. Each session is changed in its own transaction, so a worker may die
+at any time.
 
 The row of the action is locked while one of its sessions is changed. So two workers on the same action take
-turns, and no session is begun after the action was cancelled.
+turns, and no session is changed after the action was cancelled.
 """
 
 import logging
@@ -25,14 +25,14 @@ from historyapp.wire.problems import StorageFailed
 log = logging.getLogger(__name__)
 
 Outcome = tuple[str, str]
-"""An item's state and the reason."""
+"""The state of an item and the reason."""
 _DONE: Outcome = (BulkItem.State.DONE, "")
 
 
 def process_bulk_action(
     action_id: UUID, should_stop: Callable[[], bool], wake: Callable[[UUID], None]
 ) -> bool:
-    """Works on an action until no item is waiting or it must stop. Returns whether no item is waiting.
+    """Works on an action until no item is waiting or ``should_stop()``. Returns whether no item is waiting.
 
     Args:
         should_stop: called before each session.
@@ -75,13 +75,13 @@ def _change(action: BulkAction, item: BulkItem) -> Outcome:
     session = lock_session(action.project, item.session_id)
     kinds, statuses = BulkAction.Kind, Session.Status
     has_tag, is_archived = action.tag in session.tags, session.status == statuses.ARCHIVED
-    table: dict[str, tuple[bool, str, dict[str, object]]] = {
+    rules: dict[str, tuple[bool, str, dict[str, object]]] = {
         kinds.ADD_TAG: (has_tag, "The session already has the tag.", {"add_tags": [action.tag]}),
         kinds.REMOVE_TAG: (not has_tag, "The session does not have the tag.", {"remove_tags": [action.tag]}),
         kinds.ARCHIVE: (is_archived, "The session is already archived.", {"status": statuses.ARCHIVED}),
         kinds.UNARCHIVE: (not is_archived, "The session is not archived.", {"status": statuses.FINISHED}),
     }
-    is_unchanged, reason, changes = table[action.kind]
+    is_unchanged, reason, changes = rules[action.kind]
     if is_unchanged:
         return BulkItem.State.UNCHANGED, reason
     with writing():  # a savepoint: an error undoes only this session's change

@@ -16,10 +16,10 @@ from historyapp.models import Project, Session
 from historyapp.services.bulk.start import check_sessions
 from historyapp.services.exports import export_session
 
-INDEX = "index.json"
-"""The last file lists the others, and the missing sessions with the reasons."""
-_PIECE = 64 * 1024
-"""The size of the chunks that are sent."""
+INDEX_NAME = "index.json"
+"""The last file. It lists the other files, and the sessions that are missing with the reasons."""
+_CHUNK_SIZE = 64 * 1024
+"""The minimum size of the chunks that are sent, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class ZipExport:
 
 
 class _ZipBuffer:
-    """The file object that ``zipfile`` writes to. :meth:`taken` empties it."""
+    """The file object that ``zipfile`` writes to. :meth:`take` empties it."""
 
     def __init__(self) -> None:
         self._parts = list[bytes]()
@@ -43,13 +43,13 @@ class _ZipBuffer:
         return len(data)
 
     def flush(self) -> None:
-        """``zipfile`` calls it."""
+        """``zipfile`` calls this method."""
 
     def close(self) -> None:
-        """Part of the type that ``zipfile`` expects."""
+        """The type that ``zipfile`` expects has this method."""
 
-    def taken(self, at_least: int = 1) -> Iterator[bytes]:
-        """The bytes written so far, if there are at least this many."""
+    def take(self, at_least: int = 1) -> Iterator[bytes]:
+        """Yields and removes the bytes written so far, if there are at least ``at_least``."""
         if self._size >= at_least:
             yield b"".join(self._parts)
             self._parts.clear()
@@ -70,8 +70,8 @@ def export_zip(project: Project, ids: Sequence[UUID], format: str, *, actor: str
 
 
 def _zipped(project: Project, ids: Sequence[UUID], format: str, actor: str) -> Iterator[bytes]:
-    sink, files, missing = _ZipBuffer(), list[dict[str, Any]](), list[dict[str, Any]]()
-    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as target:
+    buffer, files, missing = _ZipBuffer(), list[dict[str, Any]](), list[dict[str, Any]]()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for id in ids:
             try:
                 session = Session.objects.filter(project=project, pk=id).first()
@@ -79,28 +79,28 @@ def _zipped(project: Project, ids: Sequence[UUID], format: str, actor: str) -> I
                     raise NotFound(f"There is no session {id}.")
                 export = export_session(session, format, actor=actor)
                 name = _free_name(export.name, id, {file["file"] for file in files})
-                with target.open(_entry(name), "w", force_zip64=True) as file:
+                with archive.open(_zip_info(name), "w", force_zip64=True) as file:
                     for chunk in export.chunks:
                         file.write(chunk.encode())
-                        yield from sink.taken(_PIECE)
+                        yield from buffer.take(_CHUNK_SIZE)
                 files.append({"file": name, "session": str(id), "title": session.title})
             except PlayheadError as error:
                 missing.append({"session": str(id), "reason": error.detail})
         index = {"format": format, "files": files, "not_exported": missing}
-        target.writestr(_entry(INDEX), dump_json(index).encode())
-    yield from sink.taken()
+        archive.writestr(_zip_info(INDEX_NAME), dump_json(index).encode())
+    yield from buffer.take()
 
 
-def _entry(name: str) -> zipfile.ZipInfo:
+def _zip_info(name: str) -> zipfile.ZipInfo:
     info = zipfile.ZipInfo(name, timezone.now().timetuple()[:6])
     info.compress_type = zipfile.ZIP_DEFLATED
     info.external_attr = 0o644 << 16
     return info
 
 
-def _free_name(name: str, id: UUID, taken: set[str]) -> str:
+def _free_name(name: str, id: UUID, used_names: set[str]) -> str:
     """The name, or one with the whole id if another file has this name."""
-    if name not in taken:
+    if name not in used_names:
         return name
     stem, dot, suffix = name.partition(".")
     return f"{re.sub('-[0-9a-f]{6}$', '', stem)}-{id}{dot}{suffix}"

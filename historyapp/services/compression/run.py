@@ -28,7 +28,7 @@ from historyapp.core.strategies.digests import numbered
 from historyapp.models import CompressionItem, CompressionRun, Summary
 from historyapp.models.episodes import Episode
 from historyapp.models.history import History
-from historyapp.services.changes import note_run
+from historyapp.services.changes import record_run_change
 from historyapp.services.compression.store import abort_run, finish, store
 from historyapp.services.compression.summarise import ItemResult, Summariser
 from historyapp.services.compression.writers import InlineWriter, Writer
@@ -262,7 +262,7 @@ def claim(run_id: UUID, owner: UUID, limit: int) -> list[CompressionItem]:
         if run.state == run.State.QUEUED:
             run.state, run.started_at = run.State.RUNNING, run.started_at or now
             run.save(update_fields=("state", "started_at"))
-            note_run(run)
+            record_run_change(run)
         items: list[CompressionItem] = []
         tokens = 0
         for item in list(run.items.claimable(now)[:limit]):

@@ -20,7 +20,7 @@ from historyapp.models.compressions import AUTOMATIC, RunQuerySet
 from historyapp.models.history import History
 from historyapp.services.append import check_open, lock_session
 from historyapp.services.audit import add_audit_record
-from historyapp.services.changes import note_run
+from historyapp.services.changes import record_run_change
 from historyapp.services.compression.request import (
     ChosenModel,
     ResolvedRequest,
@@ -30,7 +30,7 @@ from historyapp.services.compression.request import (
 )
 from historyapp.services.prices import price_list
 from historyapp.services.spending import OPERATOR, Spender, check_model
-from historyapp.services.totals import count_end
+from historyapp.services.totals import count_ended_run
 from historyapp.services.transactions import writing
 
 log = logging.getLogger(__name__)
@@ -119,9 +119,9 @@ def create_run(session: Session, resolved: ResolvedRequest, actor: str, **flags:
                 f"stay in full. Name the steps to compress them too."
             )
     run.save(force_insert=True)
-    note_run(run)
+    record_run_change(run)
     if not run.active:
-        count_end(run)
+        count_ended_run(run)
     return run
 
 
@@ -164,10 +164,10 @@ def cancel_run(run: CompressionRun, *, actor: str = "") -> CompressionRun:
         run.note = f"Cancelled with {run.done} of {run.total} summaries made."
         run.note += " They are kept." if run.done else ""
         run.save()
-        note_run(run)
+        record_run_change(run)
         detail = {"run": str(run.pk)}
         add_audit_record(run.session.project_id, actor, "cancel compression", run.session_id, detail)
-        count_end(run)
+        count_ended_run(run)
     return run
 
 
@@ -196,7 +196,7 @@ def retry_run(run: CompressionRun, *, actor: str = "", spender: Spender = OPERAT
         run.api_key, run.actor = spender.key, actor[:200] or run.actor
         run.prices_as_of = run.prices_as_of and price_list().as_of
         run.save()
-        note_run(run)
+        record_run_change(run)
         add_audit_record(session.project_id, actor, "retry compression", session.pk, {"run": str(run.pk)})
     return run
 

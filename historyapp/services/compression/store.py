@@ -14,12 +14,12 @@ from historyapp.core.text import preview
 from historyapp.models import CompressionItem, CompressionRun, Session, Summary
 from historyapp.models.changes import ChangeKind
 from historyapp.models.history import History
-from historyapp.services.changes import note_change, note_run
+from historyapp.services.changes import record_change, record_run_change
 from historyapp.services.compression.start import set_thresholds_after
 from historyapp.services.compression.summarise import ItemResult, add_note
 from historyapp.services.statements import update_items
-from historyapp.services.summaries import touch
-from historyapp.services.totals import count_end, count_model_calls
+from historyapp.services.summaries import increase_revisions
+from historyapp.services.totals import count_ended_run, count_model_calls
 from historyapp.services.transactions import writing
 
 MAX_LEVEL = 10
@@ -63,9 +63,9 @@ def store(run_id: UUID, owner: UUID, results: Sequence[ItemResult]) -> int:
             failed = waiting.update(state=CompressionItem.State.FAILED, error=preview(last.error, 1000))
             CompressionRun.objects.filter(pk=run.pk).update(failed=F("failed") + failed)
         if changed:
-            touch(run.session_id, changed)  # last, because from here on agents that append wait
-            note_change(run.session, ChangeKind.SUMMARIES)
-        note_run(run)
+            increase_revisions(run.session_id, changed)  # last, because from here on agents that append wait
+            record_change(run.session, ChangeKind.SUMMARIES)
+        record_run_change(run)
         _count_model_calls(run, results)
         return head
 
@@ -161,9 +161,9 @@ def finish(run_id: UUID) -> bool:
         run.finished_at = now
         run.note = " ".join(filter(None, (note, run.note)))
         run.save(update_fields=("state", "finished_at", "note"))
-        note_run(run)
+        record_run_change(run)
         set_thresholds_after(session, run)
-        count_end(run)
+        count_ended_run(run)
     return False
 
 
@@ -183,9 +183,9 @@ def abort_run(run_id: UUID, reason: str) -> None:
         run.state = run.State.PARTLY_FAILED if run.done else run.State.FAILED
         run.finished_at, run.note = now, f"{reason} {FIX}"
         run.save(update_fields=("state", "finished_at", "note"))
-        note_run(run)
+        record_run_change(run)
         set_thresholds_after(session, run)
-        count_end(run)
+        count_ended_run(run)
 
 
 def _add_digest(session: Session, run: CompressionRun) -> bool:

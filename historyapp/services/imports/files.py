@@ -45,13 +45,13 @@ def import_file(
         process: parses the file. It is faster for large files, and the kernel can kill it.
 
     Returns:
-        The report. If the file cannot be read, its ``error`` is set and nothing is raised.
+        The report. If the file cannot be read, ``error`` of the report is set and nothing is raised.
 
     Raises:
         Invalid: for a format that does not exist.
     """
-    chosen, report = _importer(format), FileReport(source.name)
-    with _reported_errors(report):
+    chosen, report = _importer_named(format), FileReport(source.name)
+    with _reporting_errors(report):
         importer = chosen or (process.detect if process else detect_in_time)(source)
         report.format = importer.name
         _import(project, importer, source, report, on_progress=on_progress, process=process)
@@ -67,9 +67,9 @@ def inspect_file(
     source: Source, *, format: str | None = None, on_progress: OnProgress | None = None
 ) -> FileReport:
     """The report of :func:`import_file`, without storing anything or counting entries as added."""
-    chosen, report, sessions = _importer(format), FileReport(source.name), dict[str, SessionReport]()
-    kept = set[str]()
-    with _reported_errors(report):
+    chosen, report, sessions = _importer_named(format), FileReport(source.name), dict[str, SessionReport]()
+    stored_if_empty = set[str]()
+    with _reporting_errors(report):
         importer = chosen or detect_in_time(source)
         report.format = importer.name
         for operation in with_time_limit(importer.read(source), source):
@@ -78,26 +78,28 @@ def inspect_file(
                     report.skip(operation)
                 case SessionStart(session=id, title=title) as start:
                     sessions.setdefault(id, SessionReport(uuid7(), id, title, True, Counts()))
-                    kept |= {id} if may_be_empty(start, importer.name) else set()
+                    stored_if_empty |= {id} if may_be_empty(start, importer.name) else set()
                 case Append() | RewindTo():
                     sessions[operation.session].counts.add(operation)
             if on_progress is not None:
                 on_progress(source.stream.tell())
     for session in sessions.values():
         session.counts.end_step()
-    report.sessions = [session for id, session in sessions.items() if session.counts.entries or id in kept]
+    report.sessions = [
+        session for id, session in sessions.items() if session.counts.entries or id in stored_if_empty
+    ]
     _suggest_format(report, source, chosen, None)
     return report
 
 
-def _importer(format: str | None) -> Importer | None:
+def _importer_named(format: str | None) -> Importer | None:
     if format is not None and format not in IMPORTERS:
         raise Invalid(f"There is no format {format!r}. Use one of: {', '.join(IMPORTERS)}.")
     return IMPORTERS[format] if format else None
 
 
 @contextmanager
-def _reported_errors(report: FileReport) -> Iterator[None]:
+def _reporting_errors(report: FileReport) -> Iterator[None]:
     try:
         yield
     except PlayheadError as error:
@@ -118,7 +120,7 @@ def _import(
     on_progress: OnProgress | None,
     process: ParserProcess | None,
 ) -> None:
-    """Reads the file; again from its start if one of its sessions begins differently from the stored one."""
+    """Reads the file, and again if one of its sessions begins differently from the imported session."""
     variants: Counter[str] = Counter()
     while True:
         job = ImportJob(project, report, variants)
@@ -131,14 +133,14 @@ def _import(
                         if on_progress is not None:
                             on_progress(parser.position)
             except (UnreadableTranscript, OSError) as error:
-                failure = error  # the entries before the error are kept
+                failure = error  # the entries before the error are stored_if_empty
             job.finish()
         except DifferentBeginning as other:
-            variants.update(_differing(str(other), job, importer, source, process))
+            variants.update(_differing_sessions(str(other), job, importer, source, process))
             if max(variants.values()) > MAX_VARIANTS:
                 raise Invalid(
-                    f"Sessions with the id of this one and {MAX_VARIANTS} other beginnings are already "
-                    "imported. Give the session another id."
+                    f"More than {MAX_VARIANTS} imported sessions have the id of this session and begin "
+                    "differently. Give the session another id."
                 ) from None
             report.skipped, report.skipped_count, report.damaged_count = [], 0, 0
             continue
@@ -149,10 +151,11 @@ def _import(
         return
 
 
-def _differing(
+def _differing_sessions(
     session_id: str, job: ImportJob, importer: Importer, source: Source, process: ParserProcess | None
 ) -> set[str]:
-    """All sessions that begin differently, found in one pass, because reading the file takes long."""
+    """All sessions that begin differently. One pass finds all of them, because reading the file takes
+    long."""
     other_job = ImportJob(job.project, job.report, job.variants)
     with suppress(UnreadableTranscript, OSError), open_parser(importer, source, process=process) as parser:
         return {session_id} | other_job.compare(parser)

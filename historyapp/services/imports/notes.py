@@ -8,30 +8,30 @@ from historyapp.core.importers.base import AddNote
 from historyapp.core.text import clean
 from historyapp.models import Entry, Session, StepNote
 from historyapp.models.notes import MAX_NOTE, MAX_NOTES
-from historyapp.services.summaries import touch
+from historyapp.services.summaries import increase_revisions
 
 
 def write_notes(session: Session, notes: Sequence[AddNote]) -> None:
     """Stores notes on steps of a session that the caller has locked.
 
-    Skips notes on steps that have one already, notes at positions without an output, and all notes beyond
+    Skips notes on steps that already have one, notes at positions without an output, and all notes beyond
     :data:`~historyapp.models.notes.MAX_NOTES` in a session.
 
     Args:
         notes: with positions of the session.
     """
     notes_by_position = {note.position: note for note in notes}
-    kept = set(StepNote.objects.filter(session=session).values_list("position", flat=True))
+    noted_positions = set(StepNote.objects.filter(session=session).values_list("position", flat=True))
     outputs = Entry.objects.filter(
-        session=session, position__in=notes_by_position.keys() - kept, kind="model_output"
+        session=session, position__in=notes_by_position.keys() - noted_positions, kind="model_output"
     )
     new_outputs = outputs.order_by("position").values_list("position", "totals")[
-        : max(0, MAX_NOTES - len(kept))
+        : max(0, MAX_NOTES - len(noted_positions))
     ]
     new = [_note(session, notes_by_position[position], totals["steps"]) for position, totals in new_outputs]
     if new:
         StepNote.objects.bulk_create(new)
-        touch(session.pk, {session.pk})
+        increase_revisions(session.pk, {session.pk})
 
 
 def _note(session: Session, note: AddNote, number: int) -> StepNote:

@@ -38,21 +38,21 @@ from historyapp.services.imports.time_limit import (
 )
 
 MODULE = "historyapp.services.imports.parser_process"
-BATCH = 250
-"""The maximum number of operations in a batch."""
-BATCH_SIZE = 2 * 1024 * 1024
+BATCH_OPERATIONS = 250
+"""A batch is sent when it has this many operations."""
+BATCH_BYTES = 2 * 1024 * 1024
 """A batch is sent when it reaches this many bytes."""
-MAX_UNSENT = 8 * 1024 * 1024
-"""The maximum number of unsent bytes. The storing process receives in bursts."""
-BUFFER = 256 * 1024
-"""Bytes read from the file at once."""
+MAX_UNSENT_BYTES = 8 * 1024 * 1024
+"""The process waits while more bytes are unsent, because the storing process receives in bursts."""
+BUFFER_SIZE = 256 * 1024
+"""The number of bytes that one read of the file returns."""
 PROCESS_MIN_SIZE = 16 * 1024 * 1024
 """The minimum file size for a parser process, in bytes. A process takes time to start and fill a batch."""
-ENDED = "The process that parsed the file has ended. Import the file again."
+PROCESS_ENDED = "The process that parsed the file has ended. Import the file again."
 
 
 class ParsedOperation(NamedTuple):
-    """An operation, and its entry if that has been prepared."""
+    """An operation, with its entry if the parser has prepared it."""
 
     operation: Operation
     prepared: Prepared | None = None
@@ -72,7 +72,7 @@ class InlineParser:
 
     @property
     def position(self) -> int:
-        """How many bytes of the file have been read."""
+        """The number of bytes read from the file."""
         return self._source.stream.tell()
 
     def __iter__(self) -> Iterator[ParsedOperation]:
@@ -83,21 +83,22 @@ class InlineParser:
 class RemoteParser:
     """Receives the operations of a parser process. Raises the errors of :class:`InlineParser`."""
 
-    def __init__(self, pipe: Connection, ended: Callable[[], UnreadableTranscript]) -> None:
-        """``ended``: returns the error for a process that has ended."""
-        self._pipe, self._ended_error = pipe, ended
+    def __init__(self, pipe: Connection, end_error: Callable[[], UnreadableTranscript]) -> None:
+        """``end_error``: returns the error to raise if the process has ended."""
+        self._pipe, self._end_error = pipe, end_error
         self.position = 0
-        self.ended = False
+        self.is_complete = False
+        """Whether the process has sent its last message about the file."""
 
     def __iter__(self) -> Iterator[ParsedOperation]:
-        while not self.ended:
+        while not self.is_complete:
             for dumped in self.receive() or ():
                 if isinstance(dumped, bytes):
                     yield ParsedOperation(pickle.loads(dumped))  # noqa: S301 our own process wrote it
                     continue
                 session, provisional, kind, created_at, tokens, body, metadata = dumped
-                moment = datetime.fromisoformat(created_at) if created_at else None
-                draft = EntryDraft(load_body(kind, load_dumped(body)), moment, load_dumped(metadata))
+                time = datetime.fromisoformat(created_at) if created_at else None
+                draft = EntryDraft(load_body(kind, load_dumped(body)), time, load_dumped(metadata))
                 prepared = Prepared(draft, tokens, body, metadata)
                 yield ParsedOperation(Append(session, draft, provisional), prepared)
 
@@ -106,9 +107,9 @@ class RemoteParser:
         try:
             message = marshal.loads(self._pipe.recv_bytes())  # noqa: S302 our own process wrote it
         except (EOFError, OSError):  # the pipe was closed between messages, or within one
-            raise self._ended_error() from None
+            raise self._end_error() from None
         kind, self.position, content = message
-        self.ended = kind != "batch"
+        self.is_complete = kind != "batch"
         if kind == "error":
             raise pickle.loads(content)  # noqa: S301 our own process wrote it
         return content
@@ -118,10 +119,11 @@ class ParserProcess:
     """A process that parses one file after another. It starts with the first file and ends with the ``with``
     block.
 
-    The kernel kills it when a file takes far too much processor time. The next file gets a new process.
+    The kernel kills the process if a file takes far too much processor time. The next file gets a new
+    process.
 
     Args:
-        idle_seconds: the process ends after this time without a file. The next file starts another.
+        idle_seconds: the process ends after this time without a file. The next file starts a new one.
         module: the module that the process runs.
     """
 
@@ -161,18 +163,18 @@ class ParserProcess:
     @contextmanager
     def _parse_remotely(self, task: str, source: Source) -> Iterator[RemoteParser]:
         """``task``: the importer's name; empty to detect the importer."""
-        size = seconds_allowed(source)
-        parser = RemoteParser(self._request(task, source), lambda: self._end_error(size))
+        allowed = seconds_allowed(source)
+        parser = RemoteParser(self._request(task, source), lambda: self._end_error(allowed))
         try:
             yield parser
         finally:
-            if not parser.ended:
+            if not parser.is_complete:
                 self._stop()
 
     def _request(self, task: str, source: Source) -> Connection:
         """Sends a file to the process. The returned pipe receives its messages.
 
-        If the process has ended since the last file, because it was idle, another one is started.
+        If the process has ended since the last file, because it was idle, a new one is started.
         """
         if self._child is not None:
             with suppress(EOFError, OSError):
@@ -183,19 +185,19 @@ class ParserProcess:
             return self._send(self._child, task, source)
         except (EOFError, OSError):
             self._stop()
-            raise UnreadableTranscript(ENDED) from None
+            raise UnreadableTranscript(PROCESS_ENDED) from None
 
     def _send(self, child: Child, task: str, source: Source) -> Connection:
         child.pipe.send((task, source.folder, source.name))
         if not source.folder:  # an uploaded file has no path
             with on_disk(source.stream) as file:
                 send_handle(child.pipe, file.fileno(), child.pid)
-        child.pipe.recv_bytes()  # the process has begun to parse
+        child.pipe.recv_bytes()  # the process has started to parse
         return child.pipe
 
     def _end_error(self, allowed: float) -> UnreadableTranscript:
         too_slow = self._child is not None and self._child.took_too_long()
-        return too_long(allowed) if too_slow else UnreadableTranscript(ENDED)
+        return too_long(allowed) if too_slow else UnreadableTranscript(PROCESS_ENDED)
 
     def _stop(self) -> None:
         if self._child is not None:
@@ -257,9 +259,9 @@ class BatchSender:
         """
         message = marshal.dumps((kind, position, content))
         self._unsent.append((self._executor.submit(self._pipe.send_bytes, message), len(message)))
-        allowed = MAX_UNSENT if kind == "batch" else 0
+        allowed_bytes = MAX_UNSENT_BYTES if kind == "batch" else 0
         while self._unsent and (
-            self._unsent[0][0].done() or sum(length for _, length in self._unsent) > allowed
+            self._unsent[0][0].done() or sum(length for _, length in self._unsent) > allowed_bytes
         ):
             self._unsent.popleft()[0].result()
 
@@ -267,7 +269,7 @@ class BatchSender:
 def _send_file(sender: BatchSender, task: str, path: Path | int, name: str, folder: str) -> None:
     sender.send("started", 0)
     try:
-        with open(path, "rb", buffering=BUFFER) as stream:  # noqa: PTH123 it may be a descriptor
+        with open(path, "rb", buffering=BUFFER_SIZE) as stream:  # noqa: PTH123 it may be a descriptor
             source = Source(name, stream, folder)
             allowed = seconds_allowed(source) + time_limit.GRACE_SECONDS
             limit_processor_time(allowed)
@@ -294,7 +296,7 @@ def _batches(operations: Iterator[Operation]) -> Iterator[list[Any]]:
             dumped, length = _dump(operation)
             batch.append(dumped)
             size += length
-            if len(batch) == BATCH or size >= BATCH_SIZE:
+            if len(batch) == BATCH_OPERATIONS or size >= BATCH_BYTES:
                 yield batch
                 batch, size = [], 0
     except (UnreadableTranscript, OSError):

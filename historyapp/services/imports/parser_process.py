@@ -1,6 +1,6 @@
 """The parser process: ``python -m historyapp.services.imports.parser_process PIPE PARENT IDLE_SECONDS``.
 
-It loads the tokenizer while it imports the rest.
+It loads the tokenizer while it imports the other modules.
 """
 
 import sys

@@ -8,22 +8,24 @@ from django.conf import settings
 
 from historyapp.services.imports.parser import ParserProcess
 
-MAX = 4
-"""The maximum number of processes, each of about 110 MB. Further imports wait for one."""
+MAX_PROCESSES = 4
+"""The maximum number of processes. Each takes about 110 MB. Further imports wait until one is free."""
 
 
-class Parsers:
-    """Lends parser processes to imports."""
+class ParserPool:
+    """A pool of parser processes."""
 
     def __init__(self) -> None:
-        self._free = BoundedSemaphore(MAX)
+        self._free = BoundedSemaphore(MAX_PROCESSES)
         self._idle: list[ParserProcess] = []
 
     @contextmanager
-    def lend(self) -> Iterator[ParserProcess]:
+    def acquire(self) -> Iterator[ParserProcess]:
         with self._free:
             try:
-                parser = self._idle.pop()  # the one used last, so that the others become idle and end
+                parser = (
+                    self._idle.pop()
+                )  # the most recently used one, so that the others become idle and end
             except IndexError:
                 parser = ParserProcess(settings.PLAYHEAD_IDLE_SECONDS)
             try:
@@ -32,4 +34,4 @@ class Parsers:
                 self._idle.append(parser)
 
 
-PARSERS = Parsers()
+PARSER_POOL = ParserPool()

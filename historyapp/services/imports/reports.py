@@ -1,4 +1,4 @@
-"""The report on an imported file: its sessions, what was skipped, and the error that ended it."""
+"""The report on an imported file: its sessions, the skipped records, and the error that ended the import."""
 
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -8,12 +8,12 @@ from historyapp.core.entries import ModelOutput, ToolResults
 from historyapp.core.importers.base import Append, Operation, RewindTo, Skipped
 
 MAX_SKIPPED = 1000
-"""A report lists at most this many skipped records; the rest are only counted."""
+"""A report lists at most this many skipped records and counts all of them."""
 
 
 @dataclass(slots=True)
 class Counts:
-    """What a transcript contains of a session, whether stored by this import or an earlier one."""
+    """The content of a session in a transcript, whether this import or an earlier one has stored it."""
 
     entries: int = 0
     steps: int = 0
@@ -53,7 +53,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class SessionReport:
-    """One session of a file."""
+    """The report on one session of a file."""
 
     id: UUID
     source_id: str
@@ -70,13 +70,13 @@ class SessionReport:
 
 @dataclass(slots=True)
 class FileReport:
-    """What was read from a file, what was skipped and why."""
+    """The sessions of a file, the skipped records, and the error."""
 
     name: str
     format: str = ""
     sessions: list[SessionReport] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
-    """The first 1,000."""
+    """The first :data:`MAX_SKIPPED`."""
     skipped_count: int = 0
     damaged_count: int = 0
     error: str = ""

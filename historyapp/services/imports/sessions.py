@@ -1,4 +1,4 @@
-"""The sessions of one transcript during its import: existing ones are found, others are created."""
+"""Finds or creates the sessions of one transcript during its import."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -30,16 +30,17 @@ from historyapp.services.imports.reports import FileReport, SessionReport
 from historyapp.services.imports.writer import DifferentBeginning, SessionWriter, shifted
 from historyapp.services.rewinds import begin_fork, rewind_locked
 from historyapp.services.sessions import change_session, dump_settings
-from historyapp.services.subagents import link_calls
-from historyapp.services.summaries import touch
+from historyapp.services.subagents import link_subagents
+from historyapp.services.summaries import increase_revisions
 from historyapp.services.transactions import writing
 
 MAX_TAGS = 50
-"""The same limit as in the API, because lists show all tags of each session."""
+"""The API has the same limit, because lists show all tags of each session."""
 
 
 def may_be_empty(start: SessionStart, format: str) -> bool:
-    """Whether a session without entries is stored. In most formats it is a sign of the wrong format."""
+    """Whether a session without entries is stored. In most formats, it means that the file has another
+    format."""
     return format == PLAYHEAD_JSONL.name or start.forked_from is not None
 
 
@@ -54,9 +55,9 @@ class ImportJob:
         self.project, self.format, self.report, self.variants = project, report.format, report, variants
         self.starts: dict[str, SessionStart] = {}
         self.writers: dict[str, SessionWriter] = {}
-        """Only for sessions that have an entry."""
+        """By source id, for the sessions that have an entry."""
         self.ignored: set[str] = set()
-        """Sessions that this file contains in part and an imported transcript in full."""
+        """Sessions of which this file has a partial copy, and an imported transcript the complete one."""
         self.new: set[str] = set()
 
     def add(self, parsed: ParsedOperation) -> None:
@@ -72,7 +73,7 @@ class ImportJob:
             case SessionStart(session=id) as start:
                 if id in self.starts or id in self.ignored:
                     return
-                if start.whole_copy and self._sources(start.whole_copy).exists():
+                if start.whole_copy and self._matching_sources(start.whole_copy).exists():
                     self.ignored.add(id)
                 else:
                     self.starts[id] = start
@@ -87,15 +88,15 @@ class ImportJob:
                 self.starts.setdefault(operation.session, operation)
             elif isinstance(operation, (Append, RewindTo)) and (id := operation.session) not in differing:
                 if id not in sources:
-                    source = self._sources(id).filter(variant=self.variants[id]).first()
+                    source = self._matching_sources(id).filter(variant=self.variants[id]).first()
                     sources[id] = SessionWriter(self.starts[id], source) if source else None
                 writer = sources[id]
                 if writer is not None and writer.is_comparing:
-                    with _noting_difference(differing):
+                    with _collecting_differences(differing):
                         writer.add(parsed)
         for id, writer in sources.items():
             if writer is not None and writer.is_comparing and id not in differing:
-                with _noting_difference(differing):
+                with _collecting_differences(differing):
                     writer.finish()
         return differing
 
@@ -109,7 +110,7 @@ class ImportJob:
             if changed and writer.start.status == Session.Status.ARCHIVED:
                 archived = {"status": Session.Status.ARCHIVED}
                 change_session(self.project, writer.source.session_id, archived, actor="import")
-        link_calls(writer.source.session_id for writer in self.writers.values())
+        link_subagents(writer.source.session_id for writer in self.writers.values())
 
     def sessions(self) -> list[SessionReport]:
         writers = [(id, self.writers[id]) for id in self.starts if id in self.writers]
@@ -118,13 +119,13 @@ class ImportJob:
             for id, writer in writers
         ]
 
-    def _sources(self, source_id: str) -> QuerySet[ImportSource]:
+    def _matching_sources(self, source_id: str) -> QuerySet[ImportSource]:
         return ImportSource.objects.filter(
             project=self.project, format=self.format, source_id=_stored_id(source_id)
         )
 
     def _writer(self, id: str) -> SessionWriter:
-        """The writer of an announced session. The session is created with its first entry."""
+        """The writer of a session in ``starts``. Creates the session and its ancestors if necessary."""
         missing = dict[str, SessionStart]()
         parent: str | None = id
         while parent in self.starts and parent not in self.writers and parent not in missing:
@@ -135,17 +136,17 @@ class ImportJob:
         for start in reversed(missing.values()):  # a file may have a long chain of forks
             try:
                 with writing():
-                    source = self._source(start)
+                    source = self._find_or_create_source(start)
             except IntegrityError as error:
                 detail = f"Another import of {start.session} is under way. Import it again later."
                 raise Conflict(detail) from error
             self.writers[start.session] = SessionWriter(start, source)
         return self.writers[id]
 
-    def _source(self, start: SessionStart) -> ImportSource:
-        """How far the session has been imported. The first import creates the session."""
+    def _find_or_create_source(self, start: SessionStart) -> ImportSource:
+        """The session's progress of import. The first import creates the session."""
         variant = self.variants[start.session]
-        source = self._sources(start.session).filter(variant=variant).first()
+        source = self._matching_sources(start.session).filter(variant=variant).first()
         if source is None and not variant:
             source = self._replace_partial_copy(start)
         if source is None:
@@ -162,7 +163,7 @@ class ImportJob:
         """
         if not start.partial_copy:
             return None
-        source = self._sources(start.partial_copy).select_for_update().filter(variant=0).first()
+        source = self._matching_sources(start.partial_copy).select_for_update().filter(variant=0).first()
         if source is None:
             return None
         session = lock_session(self.project, source.session_id)
@@ -204,10 +205,8 @@ class ImportJob:
 
     def _new_session(self, start: SessionStart) -> Session:
         own_id = _uuid(start.session)
-        open_statuses = {
-            Session.Status.LIVE,
-            Session.Status.FINISHED,
-        }  # an archived session accepts no entries
+        # An archived session accepts no entries, so the status is set after the import.
+        open_statuses = {Session.Status.LIVE, Session.Status.FINISHED}
         session = Session(
             id=own_id if own_id and not Session.objects.filter(pk=own_id).exists() else uuid7(),
             project=self.project,
@@ -225,26 +224,26 @@ class ImportJob:
 
     def _settings(self, start: SessionStart) -> dict[str, Any]:
         try:
-            given = start.settings.items()
-            texts = {name: clean(text)[:200] for name, text in given if isinstance(text, str)}
+            items = start.settings.items()
+            texts = {name: clean(text)[:200] for name, text in items if isinstance(text, str)}
             texts.pop("summary_instruction", None)
             settings = dump_settings(load_settings({**start.settings, **texts}))
             if settings.get("llm_name", LOCAL) != LOCAL and self.project.paid_automatic_compression:
                 del settings["llm_name"]  # a file must not choose a model that the project pays for
                 self.report.skip(Skipped(1, "the session's settings: llm_name: choose it in Playhead"))
-            if settings.pop("summary_instruction", None):  # nor what a model is told
+            if settings.pop("summary_instruction", None):  # nor instructions for a model
                 self.report.skip(
                     Skipped(1, "the session's settings: summary_instruction: set it in Playhead")
                 )
             return settings
         except ValidationError as error:
-            wrong = error.errors(include_url=False, include_input=False)[0]
-            setting = ".".join(map(str, wrong["loc"]))
-            self.report.skip(Skipped(1, f"the session's settings: {setting}: {wrong['msg']}"))
+            first_error = error.errors(include_url=False, include_input=False)[0]
+            setting = ".".join(map(str, first_error["loc"]))
+            self.report.skip(Skipped(1, f"the session's settings: {setting}: {first_error['msg']}"))
             return {}
 
     def _link(self, source: ImportSource) -> None:
-        """Links sub-agents' sessions to their parent's, whichever is imported first.
+        """Links the sessions of sub-agents to the session that started them, whichever is imported first.
 
         The parent may be a session that was exported from this server. Then its source id is its own id.
         """
@@ -253,7 +252,7 @@ class ImportJob:
         if children:
             Session.objects.filter(pk__in=children, project=self.project).update(spawned_by=source.session)
             for child in sorted(children):
-                touch(child)
+                increase_revisions(child)
         if not source.spawned_by:
             return
         imported = others.filter(source_id=source.spawned_by).order_by("variant").first()
@@ -262,11 +261,11 @@ class ImportJob:
             return  # a file may name a session as its own ancestor
         if imported or Session.objects.filter(pk=parent, project=self.project).exists():
             Session.objects.filter(pk=source.session_id).update(spawned_by=parent)
-            touch(parent)
+            increase_revisions(parent)
 
 
 @contextmanager
-def _noting_difference(differing: set[str]) -> Iterator[None]:
+def _collecting_differences(differing: set[str]) -> Iterator[None]:
     try:
         yield
     except DifferentBeginning as other:

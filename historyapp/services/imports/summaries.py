@@ -14,7 +14,7 @@ from historyapp.core.projection import Totals
 from historyapp.core.text import clean
 from historyapp.core.tokens import count_tokens
 from historyapp.models import Entry, Session, Summary
-from historyapp.services.summaries import touch
+from historyapp.services.summaries import increase_revisions
 
 _EntryKey = tuple[str, int]
 """A session and the position of one of its own entries."""
@@ -23,64 +23,66 @@ _EntryKey = tuple[str, int]
 def write_summaries(session: Session, summaries: Sequence[AddSummary]) -> None:
     """Stores up to about a thousand summaries of a session that the caller has locked.
 
-    Skips summaries that exist already and those of ranges that are not in the session.
+    Skips summaries that already exist, and those of ranges that are not in the session.
 
     Args:
         summaries: with positions of the session.
     """
     cleaned = [
-        replace(one, strategy=clean(one.strategy)[:50] or "manual", model=clean(one.model)[:200])
-        for one in summaries
+        replace(summary, strategy=clean(summary.strategy)[:50] or "manual", model=clean(summary.model)[:200])
+        for summary in summaries
     ]
-    placed = _placed(session, cleaned)
+    located = _locate(session, cleaned)
     entries: dict[_EntryKey, Entry] = {}
-    for owner, positions in _by_session({key for _, *keys in placed for key in keys}).items():
+    for owner, positions in _by_session({key for _, *keys in located for key in keys}).items():
         rows = Entry.objects.filter(session_id=UUID(owner), position__in=positions)
         entries |= {(owner, row.position): row for row in rows.only("position", "totals", "tokens")}
     existing: set[tuple[int, int, str, str]] = set()
-    for owner, ends in _by_session({(owner, one.last_position) for one, _, (owner, _) in placed}).items():
-        made = Summary.objects.filter(session_id=UUID(owner), last_position__in=ends, made_in=session)
-        existing |= set(made.values_list("first_position", "last_position", "strategy", "text"))
+    last_keys = {(owner, summary.last_position) for summary, _, (owner, _) in located}
+    for owner, ends in _by_session(last_keys).items():
+        stored = Summary.objects.filter(session_id=UUID(owner), last_position__in=ends, made_in=session)
+        existing |= set(stored.values_list("first_position", "last_position", "strategy", "text"))
     new: list[Summary] = []
-    for one, first, last in placed:
-        key = one.first_position, one.last_position, one.strategy, one.text
+    for summary, first, last in located:
+        key = summary.first_position, summary.last_position, summary.strategy, summary.text
         if key not in existing:
             existing.add(key)
-            new.append(_summary(session, one, entries[first], entries[last]))
+            new.append(_new_summary(session, summary, entries[first], entries[last]))
     if new:
         Summary.objects.bulk_create(new, batch_size=500)
-        touch(session.pk, {summary.session_id for summary in new})
+        increase_revisions(session.pk, {summary.session_id for summary in new})
 
 
-def _placed(
+def _locate(
     session: Session, summaries: Sequence[AddSummary]
 ) -> list[tuple[AddSummary, _EntryKey, _EntryKey]]:
     """The summaries whose ranges are in the session, in the given order, each with its first and last
     entry."""
     rewinds = list(session.rewinds().order_by("position").values_list("position", flat=True))
-    placed: dict[int, tuple[AddSummary, _EntryKey, _EntryKey]] = {}
-    until, path = 0, Lineage()
-    for number, one in sorted(enumerate(summaries), key=lambda pair: pair[1].last_position):
-        if not 1 <= one.first_position <= one.last_position <= session.head:
+    located: dict[int, tuple[AddSummary, _EntryKey, _EntryKey]] = {}
+    lineage_end, lineage = 0, Lineage()
+    for number, summary in sorted(enumerate(summaries), key=lambda pair: pair[1].last_position):
+        if not 1 <= summary.first_position <= summary.last_position <= session.head:
             continue
         # The lineage that contains the range ends at the next rewind, or at the head. It is kept for the next
         # summary.
-        index = bisect_right(rewinds, one.last_position)
+        index = bisect_right(rewinds, summary.last_position)
         end = rewinds[index] - 1 if index < len(rewinds) else session.head
-        if end != until:
-            until, path = end, session.lineage(end)
-        first, last = _entry_at(path, one.first_position), _entry_at(path, one.last_position)
+        if end != lineage_end:
+            lineage_end, lineage = end, session.lineage(end)
+        first = _entry_at(lineage, summary.first_position)
+        last = _entry_at(lineage, summary.last_position)
         if first and last:
-            placed[number] = one, first, last
-    return [placed[number] for number in sorted(placed)]
+            located[number] = summary, first, last
+    return [located[number] for number in sorted(located)]
 
 
-def _entry_at(path: Lineage, position: int) -> _EntryKey | None:
-    """The entry at a position of the path, or the nearest entry before it."""
-    owner = path.session_at(position)
+def _entry_at(lineage: Lineage, position: int) -> _EntryKey | None:
+    """The entry at a position of the lineage, or the nearest entry before it."""
+    owner = lineage.session_at(position)
     if owner is None:
-        position = path.cut(position).last
-        owner = path.session_at(position)
+        position = lineage.cut(position).last
+        owner = lineage.session_at(position)
     return (owner, position) if owner else None
 
 
@@ -91,7 +93,7 @@ def _by_session(keys: set[_EntryKey]) -> dict[str, list[int]]:
     return by_session
 
 
-def _summary(session: Session, operation: AddSummary, first: Entry, last: Entry) -> Summary:
+def _new_summary(session: Session, operation: AddSummary, first: Entry, last: Entry) -> Summary:
     before, after = Totals.load(first.totals), Totals.load(last.totals)
     made_at = session.head if operation.made_at is None else max(operation.made_at, last.position)
     return Summary(

@@ -17,24 +17,24 @@ SECONDS_PER_MB = 2.0
 GRACE_SECONDS = 3.0
 """This many seconds later, the kernel kills a parser process that could not be interrupted."""
 _INTERRUPT_SECONDS = 0.5
-"""Reading is interrupted again after this many seconds, in case the parser has caught the first error."""
+"""Parsing is interrupted again after this many seconds, in case the parser has caught the first error."""
 
 Value = TypeVar("Value")
 
 
 class TookTooLong(UnreadableTranscript):
-    """Reading a file took more processor time than its size allows."""
+    """Parsing a file took more processor time than its size allows."""
 
 
 def seconds_allowed(source: Source) -> float:
-    """Processor time that reading the file may take."""
+    """The seconds of processor time that parsing the file may take."""
     return BASE_SECONDS + SECONDS_PER_MB * source.stream.seek(0, os.SEEK_END) / 1e6
 
 
 def too_long(allowed: float) -> TookTooLong:
     return TookTooLong(
         f"Reading the file took more than {allowed:.0f} s of processor time and was stopped. "
-        "What came before is kept. Split the file and import the parts."
+        "The entries before that are kept. Split the file and import the parts."
     )
 
 
@@ -57,7 +57,7 @@ def detect_in_time(source: Source) -> Importer:
     """The importer for a file.
 
     Raises:
-        UnreadableTranscript: when it is in no supported format.
+        UnreadableTranscript: when the file has no supported format.
         TookTooLong: as :func:`with_time_limit`.
     """
     return _TimeLimit(seconds_allowed(source)).run(lambda: detect(source))
@@ -70,15 +70,15 @@ class _TimeLimit:
         if self._interrupts:
             signal.signal(signal.SIGVTALRM, self._interrupt)
 
-    def run(self, part: Callable[[], Value]) -> Value:
-        """Runs a part of the work."""
+    def run(self, function: Callable[[], Value]) -> Value:
+        """Calls the function. The time limit is for all calls together."""
         started = time.thread_time()
         if self._interrupts:
             signal.setitimer(
                 signal.ITIMER_VIRTUAL, max(self._allowed - self._used, 0.001), _INTERRUPT_SECONDS
             )
         try:
-            value = part()
+            value = function()
         finally:
             if self._interrupts:
                 signal.setitimer(signal.ITIMER_VIRTUAL, 0)

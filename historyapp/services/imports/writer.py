@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from historyapp.core.dates import UNDATED, known_time
 from historyapp.core.entries import EntryDraft, Rewind
@@ -31,36 +31,37 @@ from historyapp.services.list_columns import duration_of
 from historyapp.services.rewinds import rewind_locked
 from historyapp.services.transactions import writing
 
-BATCH = 1000
-"""The maximum number of operations written in one transaction."""
+BATCH_ENTRIES = 1000
+"""A batch is written when it has this many entries. Other writers wait until its transaction ends."""
 REWIND_COST = 40
-"""A rewind takes about as long as this many entries. Other writers wait until the transaction ends."""
-BATCH_SIZE = 8 * 1024 * 1024
+"""A rewind counts as this many entries, because it takes about as long."""
+BATCH_BYTES = 8 * 1024 * 1024
 """A batch is written when it reaches this many bytes."""
-_PLACES = frozenset({"line", "index", "message", "row", "condensed", "hosted"})
-"""Fields of ``metadata.source`` that say where a record is in the file. Digests leave them out: a blank line
-at the top of a file changes them all, and they differ between a sub-agent's own file and its parent's.
-Earlier versions did not read ``condensed`` and ``hosted``. Files that they imported can still be imported
-again."""
+_LOCATION_FIELDS = frozenset({"line", "index", "message", "row", "condensed", "hosted"})
+"""Fields of ``metadata.source`` that say where a record is in the file. Digests do not include them: a blank
+line at the top of a file changes all of them, and they differ between a sub-agent's own file and its
+parent's. Earlier versions did not read ``condensed`` and ``hosted``. Files that they imported can still be
+imported again."""
 _DIGEST_PREFIX = "c"
-"""The prefix of this version's digests. Those of earlier versions include these fields and are plain hex."""
+"""The prefix of this version's digests. Digests of earlier versions include ``_LOCATION_FIELDS`` and are
+plain hex."""
 _DIGEST_LENGTH = 64
 
 
 class DifferentBeginning(Exception):
-    """A session with this id was imported before, from a file that begins differently."""
+    """A session with this id was already imported from a file that begins differently."""
 
 
 class _SourceOperation(NamedTuple):
     operation: Append | RewindTo
     number: int
-    """The number within the session, from 1."""
+    """The number of the operation within the session, from 1."""
     position: int
-    """The position within the source."""
+    """The position of the entry within the file's session."""
     digest: str
     """The digest of this operation and all before it."""
     earlier_digest: str = ""
-    """The digest of earlier versions, if one of them imported the source; otherwise empty."""
+    """The digest that earlier versions compute, if one of them imported the session; otherwise empty."""
     prepared: Prepared | None = None
     """The entry of an ``Append``."""
     tokens_counted: bool = True
@@ -70,18 +71,20 @@ class SessionWriter:
     """Writes one session of one transcript.
 
     Args:
-        source: how far the session has been imported; the session exists.
+        source: the progress of the session's import. The session exists.
     """
 
     def __init__(self, start: SessionStart, source: ImportSource) -> None:
         self.start, self.source, self.counts = start, source, Counts()
         self._settled = source.settled
         self._provisional: list[str] = source.provisional_digests
-        """Digests of the operations at the file's end in the last import. They may have changed since."""
+        """Digests of the operations at the end of the file in the last import. They may have changed
+        since."""
         digests = (source.settled_digest, *self._provisional)
         self._by_earlier_version = any(digest and not digest.startswith(_DIGEST_PREFIX) for digest in digests)
         self._last_equal: _SourceOperation | None = None
-        """The last operation that equals the last import's; None until one differs."""
+        """The operation before the first one that differs from the last import; None until an operation
+        differs."""
         self._waiting: list[_SourceOperation] = []
         self._waiting_size = self._waiting_cost = 0
         self._summaries: list[AddSummary] = []
@@ -96,7 +99,7 @@ class SessionWriter:
 
     @property
     def is_comparing(self) -> bool:
-        """Whether an earlier import stored the next operation."""
+        """Whether an earlier import has stored the next operation."""
         return self._newest.number < self._settled
 
     def add(self, parsed: ParsedOperation) -> None:
@@ -109,7 +112,7 @@ class SessionWriter:
         operation = parsed.operation
         if isinstance(operation, AddSummary):
             self._summaries.append(operation)  # not compared: an old range can get a new summary
-            if len(self._summaries) >= BATCH and self._newest.number >= self._settled:
+            if len(self._summaries) >= BATCH_ENTRIES and self._newest.number >= self._settled:
                 self._write_summaries()
             return
         if isinstance(operation, AddNote):
@@ -118,9 +121,9 @@ class SessionWriter:
             return
         assert isinstance(operation, (Append, RewindTo))
         self.counts.add(operation)
-        before, new = self._newest, self._numbered(parsed, operation)
+        previous, new = self._newest, self._source_operation(parsed, operation)
         provisional = isinstance(operation, Append) and operation.provisional
-        if not provisional and self._newest_settled is before:
+        if not provisional and self._newest_settled is previous:
             self._newest_settled = new
         self._newest = new
         digests = new.digest, new.earlier_digest
@@ -132,18 +135,18 @@ class SessionWriter:
         if index < len(self._provisional):
             if self._provisional[index] in digests:
                 return  # the last import stored it
-            self._last_equal, self._provisional = before, []
+            self._last_equal, self._provisional = previous, []
         self._waiting.append(new)
         self._waiting_size += new.prepared.size if new.prepared else 0
         self._waiting_cost += 1 if isinstance(operation, Append) else REWIND_COST
-        if self._waiting_cost >= BATCH or self._waiting_size >= BATCH_SIZE:
+        if self._waiting_cost >= BATCH_ENTRIES or self._waiting_size >= BATCH_BYTES:
             self.flush()
 
-    def _numbered(self, parsed: ParsedOperation, operation: Append | RewindTo) -> _SourceOperation:
-        """The operation with its number, digest and entry. If it has no time, it gets that of the previous
-        one.
+    def _source_operation(self, parsed: ParsedOperation, operation: Append | RewindTo) -> _SourceOperation:
+        """The operation with its number, digest and entry.
 
-        :meth:`_dated` gives a time to those at the beginning.
+        If it has no time, it gets the time of the previous operation. :meth:`_with_times` gives a time to the
+        operations before the first one with a time.
         """
         draft = operation.draft
         if draft is not None and draft.created_at is not None:
@@ -157,13 +160,13 @@ class SessionWriter:
         if isinstance(operation, Append):
             # Tokens are counted later, if the entry is new.
             prepared = (prepared or prepare(operation.draft, tokens=0))._replace(draft=operation.draft)
-        before = self._newest
+        previous = self._newest
         return _SourceOperation(
             operation,
-            before.number + 1,
-            before.position + 1,
-            _digest(before.digest, operation, prepared),
-            earlier_digest(before.earlier_digest, operation, prepared) if self._by_earlier_version else "",
+            previous.number + 1,
+            previous.position + 1,
+            _digest(previous.digest, operation, prepared),
+            earlier_digest(previous.earlier_digest, operation, prepared) if self._by_earlier_version else "",
             prepared,
             tokens_counted=parsed.prepared is not None,
         )
@@ -172,12 +175,12 @@ class SessionWriter:
         """Writes the waiting operations.
 
         Raises:
-            DifferentBeginning: when the file is shorter than the imported one and not the beginning of it.
+            DifferentBeginning: when the file is shorter than the imported file and not its beginning.
         """
         self.counts.end_step()
         if self.is_comparing:
-            # Provisional operations at the end of the shorter file need not be in the longer one. Only the
-            # last entry is compared.
+            # The longer file need not contain the provisional operations at the end of the shorter one. Only
+            # the last entry is compared.
             last = self._newest_settled if self._newest_settled.number else self._newest
             if isinstance(last.operation, Append):
                 position = shifted(self.source, last.position)
@@ -188,10 +191,10 @@ class SessionWriter:
         if self._waiting or self._newest_settled.number > self.source.settled:
             self.flush()
         self._write_summaries()
-        if self._notes:  # with the session's positions instead of the source's
-            placed = [replace(note, position=shifted(self.source, note.position)) for note in self._notes]
+        if self._notes:
+            notes = [replace(note, position=shifted(self.source, note.position)) for note in self._notes]
             with writing():
-                write_notes(lock_session(self.source.project, self.source.session_id), placed)
+                write_notes(lock_session(self.source.project, self.source.session_id), notes)
 
     def _write_summaries(self) -> None:
         """Writes the waiting summaries. The entries that they cover are written first."""
@@ -200,13 +203,14 @@ class SessionWriter:
         if self._waiting:
             self.flush()
         waiting, self._summaries = self._summaries, []
-        for start in range(0, len(waiting), BATCH):
+        for start in range(0, len(waiting), BATCH_ENTRIES):
+            batch = [self._with_session_positions(row) for row in waiting[start : start + BATCH_ENTRIES]]
             with writing():
                 session = lock_session(self.source.project, self.source.session_id)
-                write_summaries(session, [self._placed(one) for one in waiting[start : start + BATCH]])
+                write_summaries(session, batch)
 
-    def _placed(self, summary: AddSummary) -> AddSummary:
-        """The summary with the session's positions instead of the source's."""
+    def _with_session_positions(self, summary: AddSummary) -> AddSummary:
+        """The summary with positions in the stored session, not in the file's session."""
         first, last = (shifted(self.source, end) for end in (summary.first_position, summary.last_position))
         made_at = summary.made_at
         if made_at is not None:
@@ -215,7 +219,7 @@ class SessionWriter:
 
     def flush(self) -> None:
         """Writes the waiting operations and the progress of the import, in one transaction."""
-        self._waiting = self._dated()
+        self._waiting = self._with_times()
         entries = [
             waiting.prepared._replace(tokens=entry_tokens(waiting.prepared.draft.body))
             if waiting.prepared and not waiting.tokens_counted
@@ -224,10 +228,7 @@ class SessionWriter:
         ]
         with writing():
             source = ImportSource.objects.select_for_update().get(pk=self.source.pk)
-            now, before = (
-                (one.settled, one.settled_digest, one.provisional_digests) for one in (source, self.source)
-            )
-            if now != before:  # every import of the session changes these
+            if _progress(source) != _progress(self.source):
                 raise Conflict(
                     f"Another import of {self.start.session} is under way. Import the file again later."
                 )
@@ -241,38 +242,38 @@ class SessionWriter:
             source.settled, source.settled_digest = self._newest_settled.number, self._newest_settled.digest
             source.settled_position = shifted(source, self._newest_settled.position)
             source.save()
-            began = _beginning(session, entries)
+            started_at = _start_time(session, entries)
             Session.objects.filter(pk=session.pk).update(
-                status=status, created_at=began, duration=duration_of(session, began)
+                status=status, created_at=started_at, duration=duration_of(session, started_at)
             )
         self.source, self._last_equal = source, None
         self._waiting, self._waiting_size, self._waiting_cost = [], 0, 0
         self.counts.added += session.head - head
 
-    def _dated(self) -> list["_SourceOperation"]:
-        """The waiting operations, all with a time: that of the first dated one, or :data:`UNDATED`.
+    def _with_times(self) -> list["_SourceOperation"]:
+        """The waiting operations. Those without a time get the first known time, or :data:`UNDATED`.
 
         An append without a time would get the current time, which is not the time of the run.
         """
         drafts = [waiting.operation.draft for waiting in self._waiting]
         times = [draft.created_at if draft else None for draft in drafts]
         first = next(filter(None, times), UNDATED)
-        dated = zip(self._waiting, times, strict=True)
-        return [waiting if time else _at(waiting, first) for waiting, time in dated]
+        pairs = zip(self._waiting, times, strict=True)
+        return [waiting if time else _with_time(waiting, first) for waiting, time in pairs]
 
     def _store(self, session: Session, source: ImportSource, entries: list[Prepared | None]) -> None:
-        """Consecutive entries are appended together."""
+        """Stores the waiting operations. Consecutive entries are appended together."""
         pairs = zip(self._waiting, entries, strict=True)
         for is_append, group in groupby(pairs, lambda pair: pair[1] is not None):
-            run = list(group)
+            members = list(group)
             if is_append:
-                first = run[0][0].position
-                _shift(source, first, session.head + 1 - first)
-                append_locked(session, [entry for _, entry in run if entry], lenient=True)
+                first = members[0][0].position
+                _add_shift(source, first, session.head + 1 - first)
+                append_locked(session, [entry for _, entry in members if entry], lenient=True)
                 continue
-            for pending, _ in run:
-                if isinstance(rewind := pending.operation, RewindTo):
-                    _shift(source, pending.position, session.head + 1 - pending.position)
+            for waiting, _ in members:
+                if isinstance(rewind := waiting.operation, RewindTo):
+                    _add_shift(source, waiting.position, session.head + 1 - waiting.position)
                     to_position = min(shifted(source, rewind.to_position), session.head)
                     reason, actor = rewind.reason or None, rewind.actor or None
                     body = Rewind(to_position=to_position, spans=(), reason=reason, actor=actor)
@@ -280,8 +281,12 @@ class SessionWriter:
                     rewind_locked(session, draft, "import")
 
 
-def _at(waiting: _SourceOperation, time: datetime) -> _SourceOperation:
-    """The operation with a time."""
+def _progress(source: ImportSource) -> tuple[Any, ...]:
+    """Values that every import of the session changes."""
+    return source.settled, source.settled_digest, source.provisional_digests
+
+
+def _with_time(waiting: _SourceOperation, time: datetime) -> _SourceOperation:
     operation = waiting.operation
     if isinstance(operation, Append):
         operation = operation._replace(draft=operation.draft._replace(created_at=time))
@@ -291,14 +296,14 @@ def _at(waiting: _SourceOperation, time: datetime) -> _SourceOperation:
     return waiting._replace(operation=replace(operation, draft=draft._replace(created_at=time)))
 
 
-def _beginning(session: Session, entries: list[Prepared | None]) -> datetime:
-    """The start of the run: as the file says, otherwise the first known time of its own entries."""
+def _start_time(session: Session, entries: list[Prepared | None]) -> datetime:
+    """The start of the run: the time in the file, otherwise the first known time of its own entries."""
     times = (known_time(entry.draft.created_at) for entry in entries if entry)
     return known_time(session.created_at) or next(filter(None, times), None) or UNDATED
 
 
 def _cut_off_changed_end(session: Session, source: ImportSource, last_equal: _SourceOperation) -> None:
-    """Rewinds to the last operation that is still the same. The entries after it become a take."""
+    """Rewinds to the last operation that has not changed. The entries after it become a take."""
     kept = last_equal.number - source.settled
     source.provisional_digests = source.provisional_digests[:kept]
     to_position = shifted(source, last_equal.position) if kept else source.settled_position
@@ -307,14 +312,14 @@ def _cut_off_changed_end(session: Session, source: ImportSource, last_equal: _So
     rewind_locked(session, draft, "import")
 
 
-def _shift(source: ImportSource, position: int, by: int) -> None:
-    """Records that from this source position on, entries are ``by`` positions later in the session."""
+def _add_shift(source: ImportSource, position: int, by: int) -> None:
+    """Records that entries from this position on are ``by`` positions later in the stored session."""
     if by != (source.shifts[-1][1] if source.shifts else 0):
         source.shifts.append([position, by])
 
 
 def shifted(source: ImportSource, position: int) -> int:
-    """The session's position for a position in the source."""
+    """The position in the stored session for a position in the file's session."""
     by = 0
     for since, shift in source.shifts:
         if since <= position:
@@ -323,19 +328,19 @@ def shifted(source: ImportSource, position: int) -> int:
 
 
 def _digest(before: str, operation: Append | RewindTo, prepared: Prepared | None) -> str:
-    """A digest of an operation's content, chained to the one before."""
+    """The digest of an operation's content, chained to the digest before it."""
     metadata = ""
     if prepared is not None:
         draft_metadata, metadata = prepared.draft.metadata, prepared.metadata
         source = draft_metadata.get("source")
-        if isinstance(source, Mapping) and not _PLACES.isdisjoint(source):
-            kept = {name: value for name, value in source.items() if name not in _PLACES}
+        if isinstance(source, Mapping) and not _LOCATION_FIELDS.isdisjoint(source):
+            kept = {name: value for name, value in source.items() if name not in _LOCATION_FIELDS}
             metadata = dump_json({**draft_metadata, "source": kept})
     return (_DIGEST_PREFIX + _hash(before, operation, prepared, metadata))[:_DIGEST_LENGTH]
 
 
 def earlier_digest(before: str, operation: Append | RewindTo, prepared: Prepared | None) -> str:
-    """The digest that earlier versions stored, which includes :data:`_PLACES`."""
+    """The digest that earlier versions stored, which includes :data:`_LOCATION_FIELDS`."""
     return _hash(before, operation, prepared, prepared.metadata if prepared else "")
 
 

@@ -11,7 +11,7 @@ from historyapp.services.compression.run import plan, process_run
 from historyapp.services.compression.start import start_run
 from historyapp.services.compression.store import finish
 from historyapp.services.sessions import change_session
-from historyapp.services.summaries import SummaryText, summarise
+from historyapp.services.summaries import SummaryText, add_summary
 from tests.services.compression.conftest import Record
 from tests.services.drafts import act, ok
 
@@ -26,7 +26,7 @@ def test_a_digest_leaves_out_summaries_of_steps_after_the_run_s_request(
     change_session(project, session.pk, {"settings": {"max_summary_length": 400}})
     run = start_run(project, session.pk, RunRequest("structured", from_step=1, to_step=8)).run
     append(project, session.pk, [draft for _ in range(4) for draft in (act("read", path="b.py"), ok())])
-    later = summarise(project, session.pk, (9, 12), SummaryText("Much was read. " * 100))
+    later = add_summary(project, session.pk, (9, 12), SummaryText("Much was read. " * 100))
     process_run(run.pk)
     run.refresh_from_db()
     assert run.state == "succeeded"

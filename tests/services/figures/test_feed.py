@@ -11,7 +11,7 @@ from django.utils import timezone
 from historyapp.models import Change, CountedSession, FiguresProgress, Project, ProjectDay, Session
 from historyapp.models.changes import next_transaction
 from historyapp.services.append import append
-from historyapp.services.changes import adopt_changes, prune_changes
+from historyapp.services.changes import prune_changes, reset_transaction_ids
 from historyapp.services.figures import day_figures, feed
 from historyapp.services.figures.counted_entries import CountedPart
 from historyapp.services.figures.feed import follow_changes
@@ -119,7 +119,7 @@ def test_a_restored_database_goes_on_where_the_figures_were(project: Project, se
         pytest.skip("SQLite counts no transactions")
     follow()
     FiguresProgress.objects.update(transaction_id=next_transaction() + 10**9)
-    adopt_changes()
+    reset_transaction_ids()
     append(project, session.pk, [act(), ok()])
     follow()
     assert steps(project) == 1

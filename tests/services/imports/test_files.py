@@ -81,7 +81,7 @@ def test_a_provisional_end_that_was_final_after_all_is_not_cut_off_later(
 def test_a_provisional_end_may_be_longer_than_a_batch(
     project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "BATCH", 2)
+    monkeypatch.setattr(writer, "BATCH_ENTRIES", 2)
     file = [*texts("a"), *texts("b", "c", "d", "e", "f", provisional=True)]
     read(project, script, *file)
     assert read(project, script, *file).total("added") == 0
@@ -258,7 +258,7 @@ def test_a_session_has_a_most_of_beginnings(
     monkeypatch.setattr(files, "MAX_VARIANTS", 2)
     for text in ("a", "b", "c"):
         assert read(project, script, *texts(text)).error == ""
-    assert "other beginnings" in read(project, script, *texts("d")).error
+    assert "begin differently" in read(project, script, *texts("d")).error
     assert read(project, script, *texts("c")).error == ""
     assert Session.objects.count() == 3
 
@@ -290,7 +290,7 @@ def test_the_report_counts_calls_and_results_and_what_is_unpaired(project: Proje
 def test_a_kill_between_two_batches_costs_nothing(
     project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "BATCH", 3)
+    monkeypatch.setattr(writer, "BATCH_ENTRIES", 3)
     words = [f"w{n}" for n in range(10)]
     flush, calls = writer.SessionWriter.flush, []
 

@@ -22,10 +22,10 @@ from historyapp.core.prepared import prepare
 from historyapp.models import Entry, Project
 from historyapp.services.imports.files import import_file
 from historyapp.services.imports.parser import (
-    BATCH,
-    BATCH_SIZE,
-    ENDED,
-    MAX_UNSENT,
+    BATCH_BYTES,
+    BATCH_OPERATIONS,
+    MAX_UNSENT_BYTES,
+    PROCESS_ENDED,
     BatchSender,
     ParsedOperation,
     ParserProcess,
@@ -67,11 +67,11 @@ def parse(source: Source, process: ParserProcess | None) -> Iterator[ParsedOpera
 
 
 def test_both_parsers_give_the_same_operations(tmp_path: Path, parsers: ParserProcess) -> None:
-    source = transcript(tmp_path, BATCH * 2 + 7)
+    source = transcript(tmp_path, BATCH_OPERATIONS * 2 + 7)
     inline, apart = list(parse(source, None)), list(parse(source, parsers))
     assert [parsed.operation for parsed in apart] == [parsed.operation for parsed in inline]
     appended = [one.operation for one in inline if isinstance(one.operation, Append)]
-    assert len(appended) == BATCH * 2 + 7
+    assert len(appended) == BATCH_OPERATIONS * 2 + 7
     assert [one.prepared for one in apart if one.prepared] == [prepare(one.draft) for one in appended]
 
 
@@ -160,14 +160,14 @@ def test_a_process_that_cannot_be_started_leaves_nothing_behind(
 def test_a_file_that_is_left_in_the_middle_does_not_spoil_the_next(
     tmp_path: Path, parsers: ParserProcess
 ) -> None:
-    with open_parser(PLAYHEAD, transcript(tmp_path, BATCH * 20), process=parsers) as parser:
+    with open_parser(PLAYHEAD, transcript(tmp_path, BATCH_OPERATIONS * 20), process=parsers) as parser:
         next(iter(parser))
     with open_parser(PLAYHEAD, transcript(tmp_path, 7), process=parsers) as parser:
         assert sum(one.prepared is not None for one in parser) == 7
 
 
 def test_large_entries_are_handed_over_before_there_are_many(tmp_path: Path, parsers: ParserProcess) -> None:
-    source = transcript(tmp_path, 10, length=BATCH_SIZE // 4)
+    source = transcript(tmp_path, 10, length=BATCH_BYTES // 4)
     with open_parser(PLAYHEAD, source, process=parsers) as parser:
         entries = (one for one in parser if one.prepared)
         next(entries)
@@ -178,7 +178,7 @@ def test_large_entries_are_handed_over_before_there_are_many(tmp_path: Path, par
 def test_the_process_ends_with_its_user(tmp_path: Path) -> None:
     with (
         ParserProcess() as process,
-        open_parser(PLAYHEAD, transcript(tmp_path, BATCH * 20), process=process) as parser,
+        open_parser(PLAYHEAD, transcript(tmp_path, BATCH_OPERATIONS * 20), process=process) as parser,
     ):
         next(iter(parser))
         pid = process.pid
@@ -189,7 +189,7 @@ def test_the_process_ends_with_its_user(tmp_path: Path) -> None:
 
 
 def test_a_process_that_dies_is_noticed(tmp_path: Path, parsers: ParserProcess) -> None:
-    with open_parser(PLAYHEAD, transcript(tmp_path, BATCH * 20), process=parsers) as reader:
+    with open_parser(PLAYHEAD, transcript(tmp_path, BATCH_OPERATIONS * 20), process=parsers) as reader:
         operations = iter(reader)
         next(operations)
         kill(parsers)
@@ -203,7 +203,7 @@ def test_a_process_that_dies_within_a_message_is_noticed() -> None:
         os.write(theirs.fileno(), struct.pack("!i", 100) + b"not a hundred bytes")
         theirs.close()
         with pytest.raises(UnreadableTranscript, match="has ended"):
-            list(RemoteParser(ours, lambda: UnreadableTranscript(ENDED)))
+            list(RemoteParser(ours, lambda: UnreadableTranscript(PROCESS_ENDED)))
 
 
 @pytest.fixture
@@ -217,7 +217,7 @@ def sender() -> Iterator[tuple[BatchSender, Connection]]:
 def test_what_is_unsent_waits_up_to_a_bound(sender: tuple[BatchSender, Connection]) -> None:
     def send(messages: int) -> None:
         for _ in range(messages):
-            sender[0].send("batch", 0, b"x" * (MAX_UNSENT // 4))
+            sender[0].send("batch", 0, b"x" * (MAX_UNSENT_BYTES // 4))
 
     with ThreadPoolExecutor(max_workers=1) as agent:
         try:
@@ -226,7 +226,7 @@ def test_what_is_unsent_waits_up_to_a_bound(sender: tuple[BatchSender, Connectio
             with pytest.raises(TimeoutError):
                 more.result(timeout=0.5)
             for _ in range(6):
-                assert len(sender[1].recv_bytes()) > MAX_UNSENT // 4
+                assert len(sender[1].recv_bytes()) > MAX_UNSENT_BYTES // 4
             more.result(timeout=10)
         finally:
             sender[1].close()  # else an agent that waits for ever is waited for

@@ -12,7 +12,7 @@ from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.imports import writer
 from historyapp.services.imports.files import import_file
-from historyapp.services.summaries import SummaryText, summarise
+from historyapp.services.summaries import SummaryText, add_summary
 from tests.services.drafts import act, answer, ask, ok
 from tests.services.scripts import SOURCE, Script, read, texts
 
@@ -40,7 +40,7 @@ def test_a_summary_may_begin_where_nothing_is_live(project: Project, script: Scr
 def test_a_summary_is_as_old_as_the_file_says(
     project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "BATCH", 2)
+    monkeypatch.setattr(writer, "BATCH_ENTRIES", 2)
     file: list[Operation] = []
     for at in (2, 4, 6):
         file += [Append("s", act()), Append("s", ok())]
@@ -63,7 +63,7 @@ def test_of_two_summaries_the_one_written_last_wins(project: Project, script: Sc
     steps: list[Operation] = [Append("s", act()), Append("s", ok())]
     read(project, script, *steps)
     session = Session.objects.get()
-    summarise(project, session.pk, (1, 1), SummaryText("by hand"))
+    add_summary(project, session.pk, (1, 1), SummaryText("by hand"))
     old = AddSummary("s", 1, 2, "read later", created_at=datetime(2026, 1, 1, tzinfo=UTC))
     read(project, script, *steps, old)
     newest = next(Summary.objects.newest_first(History(session).lineage, 99))
@@ -93,7 +93,7 @@ def test_summaries_cost_the_same_few_queries_however_many_they_are(
 def test_many_summaries_are_written_as_they_come(
     project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "BATCH", 3)
+    monkeypatch.setattr(writer, "BATCH_ENTRIES", 3)
     there: list[int] = []
 
     def told() -> Iterator[Operation]:

@@ -20,7 +20,7 @@ from historyapp.services.recorded.notes import notes
 from historyapp.services.recorded.requests import RecordedRequest, message_count, messages, recorded_request
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
-from historyapp.services.snapshots import record_snapshot, serve
+from historyapp.services.snapshots import record_snapshot, serve_context
 from tests.services.drafts import ask, draft, ok
 
 AT = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -240,7 +240,7 @@ def test_a_cache_that_was_read_needs_no_word(session: Session) -> None:
 
 def test_the_snapshot_that_the_output_names_is_the_request(session: Session) -> None:
     record(session, draft(SystemInstruction(text="You repair.")), ask("go"))
-    snapshot = record_snapshot(serve(session, RequestedContext()))
+    snapshot = record_snapshot(serve_context(session, RequestedContext()))
     record(session, step(1, 40, snapshot=str(snapshot.pk)))
     request = seen(session, 1)
     assert (request.snapshot, request.source) == (snapshot, "snapshot")
@@ -251,8 +251,8 @@ def test_the_snapshot_that_the_output_names_is_the_request(session: Session) -> 
 
 def test_else_the_newest_one_served_at_that_head(session: Session) -> None:
     record(session, ask("go"))
-    record_snapshot(serve(session, RequestedContext(policy="masked")))
-    newest = record_snapshot(serve(session, RequestedContext(policy="live")))
+    record_snapshot(serve_context(session, RequestedContext(policy="masked")))
+    newest = record_snapshot(serve_context(session, RequestedContext(policy="live")))
     now = datetime.now(UTC) + timedelta(seconds=1)
     record(session, EntryDraft(ModelOutput(text="done"), now, {"snapshot": "nonsense"}))
     request = seen(session, 1)
@@ -261,14 +261,14 @@ def test_else_the_newest_one_served_at_that_head(session: Session) -> None:
 
 def test_a_context_that_somebody_looked_at_later_was_not_sent(session: Session) -> None:
     record(session, ask("go"), step(1))
-    record_snapshot(serve(session, RequestedContext(as_of=1)))
+    record_snapshot(serve_context(session, RequestedContext(as_of=1)))
     assert seen(session, 1).snapshot is None
 
 
 def test_two_snapshots_are_compared_byte_by_byte(session: Session) -> None:
     record(session, ask("go"))
     for number in (1, 2):
-        snapshot = record_snapshot(serve(session, RequestedContext()))
+        snapshot = record_snapshot(serve_context(session, RequestedContext()))
         record(session, step(number, 40, snapshot=str(snapshot.pk)), ok(f"call_{number}"))
     changes = compared(seen(session, 2))
     assert changes.place == "end"
@@ -280,7 +280,7 @@ def test_two_snapshots_are_compared_byte_by_byte(session: Session) -> None:
 def test_two_snapshots_with_other_instructions_differ_where_the_instructions_do(session: Session) -> None:
     for number, instruction in ((1, "You repair."), (2, "You read.")):
         record(session, draft(SystemInstruction(text=instruction)))
-        snapshot = record_snapshot(serve(session, RequestedContext()))
+        snapshot = record_snapshot(serve_context(session, RequestedContext()))
         record(session, step(number, 40, snapshot=str(snapshot.pk)), ok(f"call_{number}"))
     changes = compared(seen(session, 2))
     assert changes.first_byte
