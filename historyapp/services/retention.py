@@ -19,7 +19,7 @@ from historyapp.models.changes import ChangeKind
 from historyapp.services.audit import add_audit_record
 from historyapp.services.changes import record_change
 from historyapp.services.idempotency import forget_responses
-from historyapp.services.search.index import forget_session
+from historyapp.services.search.index import delete_search_rows
 from historyapp.services.transactions import writing
 
 
@@ -108,7 +108,7 @@ def purge(
             detail = {"entries": entry_count, "steps": session.steps}
             add_audit_record(project.pk, actor, "purge", session.pk, detail)
             record_change(session, ChangeKind.SESSION_DELETED)
-            forget_session(session)
+            delete_search_rows(session)
             session.delete()
         retention_pass.delete()
         return Purged(len(purged), entries)

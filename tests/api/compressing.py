@@ -7,7 +7,7 @@ from uuid_utils.compat import uuid7
 from historyapp.core.strategies.base import SummaryDraft
 from historyapp.models import CompressionItem
 from historyapp.services.compression.run import claim, plan
-from historyapp.services.compression.store import finish, store
+from historyapp.services.compression.store import finish_run, store_results
 from historyapp.services.compression.summarise import ItemResult
 
 
@@ -16,8 +16,8 @@ def carry_out(run: str | UUID, *, limit: int = 1000, failing: tuple[int, ...] = 
     run, owner = UUID(str(run)), uuid7()
     plan(run)
     items = claim(run, owner, limit)
-    store(run, owner, [_result(item, failing) for item in items])
-    finish(run)
+    store_results(run, owner, [_result(item, failing) for item in items])
+    finish_run(run)
 
 
 def _result(item: CompressionItem, failing: tuple[int, ...]) -> ItemResult:

@@ -71,7 +71,7 @@ def test_a_cancelled_evaluation_stops(alice: Agent, session: str) -> None:
         ({"sessions": [str(uuid4()), str(uuid4())]}, "and 1 more are missing. Name sessions of one project."),
         ({"budgets": []}, "budgets"),
         ({"budgets": [1, 2, 3, 4, 5]}, "budgets"),
-        ({"budgets": [100]}, "A budget must be from 200 to 2,000,000 tokens, which 100 is not."),
+        ({"budgets": [100]}, "A budget must be from 200 to 2,000,000 tokens; this one has 100."),
         ({"policies": ["best"]}, "There is no policy 'best'. Use one of budgeted, episodic"),
         ({"model": 1}, "model"),
         ({"odd": 1}, "odd"),

@@ -82,7 +82,7 @@ def test_an_answer_is_made_again_when_more_of_the_log_is_in_the_index(
 ) -> None:
     monkeypatch.setattr(name_index.catch_up, "__kwdefaults__", {"limit": 0})
     monkeypatch.setattr(name_index, "CHUNK_ENTRIES", 2)
-    monkeypatch.setattr(name_index, "SECONDS_AT_ONCE", 0)
+    monkeypatch.setattr(name_index, "STORED_SECONDS", 0)
     monkeypatch.setattr(enqueue, "request_name_index", lambda _: None)
     tags = [searched.get(path).headers["ETag"]]
     for _ in range(3):

@@ -216,7 +216,7 @@ def test_steps_that_another_process_has_left_are_added(
 ) -> None:
     for _ in range(3):
         run.step(outputs="wombat")
-    monkeypatch.setattr(search_index, "STEPS_AT_ONCE", 1)
+    monkeypatch.setattr(search_index, "MAX_STEPS", 1)
     store, project = search_index._store, Session.objects.get().project_id
 
     def store_second(session: Session, some: Any, newest: SearchStep | None) -> SearchStep:
@@ -232,7 +232,7 @@ def test_steps_that_another_process_has_left_are_added(
 def test_no_token_of_a_deleted_session_stays(alice: Agent, run: Agent, recorded: str) -> None:
     assert found(alice, "testhooks")
     session = Session.objects.get(pk=recorded)
-    search_index.forget_session(session)
+    search_index.delete_search_rows(session)
     assert SearchStep.objects.count() == 0
     assert words_of_session(session.pk) == set()
 

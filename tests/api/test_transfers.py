@@ -99,7 +99,7 @@ def test_a_collision_with_another_import_is_a_conflict(alice: Agent, monkeypatch
         raise IntegrityError
 
     with monkeypatch.context() as patch:
-        patch.setattr(ImportJob, "_source", collide)
+        patch.setattr(ImportJob, "_find_or_create_source", collide)
         assert_problem(imported(alice, file()), 409, "Another import of")
     assert imported(alice, file()).status == 201
 

@@ -22,7 +22,7 @@ from historyapp.wire.problems import ModelNotAllowed
 
 DEFAULT_MODEL, FALLBACK_MODEL = SessionSettings().llm_name, "claude-haiku-4-5"
 """The default summary model, and its replacement if only Anthropic has a key."""
-NOT_TURNED_ON = (
+PAID_MODELS_OFF = (
     "Automatic runs use the local summariser: this project has not turned on paid models for them. "
     "An owner can do so in the project's settings."
 )
@@ -42,11 +42,11 @@ class ChosenModel:
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """A request for a run. For each None, the session's setting applies."""
+    """A request for a run. If a field is None, the session's setting applies."""
 
     strategy: str | None = None
     from_step: int | None = None
-    """Negative numbers count from the end. Without bounds: all steps but the newest, which stay in full."""
+    """Negative numbers count from the end. If both are None: all finished steps except the newest."""
     to_step: int | None = None
     model: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class RunRequest:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedRequest:
-    """A request with every default filled in."""
+    """A request with all defaults filled in."""
 
     strategy: Strategy
     options: dict[str, Any]
@@ -82,7 +82,7 @@ class RunEstimate:
     last_step: int
     summaries: int
     calls: int
-    """Model calls; long steps may need more."""
+    """The number of model calls. Long steps may need more."""
     tokens_before: int
     tokens_in: int
     tokens_out: int
@@ -107,9 +107,10 @@ def resolve_request(session: Session, request: RunRequest, as_of: int | None = N
     try:
         options = strategy.options.model_validate(dict(request.options)).model_dump(exclude_defaults=True)
     except ValidationError as error:
-        wrong = error.errors(include_url=False, include_input=False)[0]
+        first_error = error.errors(include_url=False, include_input=False)[0]
+        option = ".".join(map(str, first_error["loc"]))
         raise Invalid(
-            f"options.{'.'.join(map(str, wrong['loc']))} of the strategy {strategy.name}: {wrong['msg']}. "
+            f"options.{option} of the strategy {strategy.name}: {first_error['msg']}. "
             f"Its options: {', '.join(strategy.options.model_fields) or 'none'}."
         ) from error
     history = History(session, as_of)
@@ -139,8 +140,8 @@ def estimate(session: Session, request: RunRequest, as_of: int | None = None) ->
         history = History(session, as_of)
         first, last = history.row(steps.start), history.row(steps.stop - 1)
         tokens = last.total_tokens - first.total_tokens + first.tokens
-    batch = resolved.settings.compression_batch_size if strategy.covers == "batch" else 1
-    summaries = -(-len(steps) // batch)
+    batch_size = resolved.settings.compression_batch_size if strategy.covers == "batch" else 1
+    summaries = -(-len(steps) // batch_size)
     calls = summaries if resolved.calls_provider else 0
     instruction = strategy.instruction_tokens
     if strategy.takes_instruction:
@@ -173,9 +174,9 @@ def choose_model(
 ) -> ChosenModel:
     """The model of a run: the requested one, otherwise the one in the session's settings.
 
-    If that model's provider has no key, another model replaces it and the note says so. The default model is
-    replaced by the other provider's, if that has a key and the project allows it. Otherwise the local
-    summariser is used.
+    If the provider of the session's model has no key, another model is used and the note says so: instead of
+    the default model ``FALLBACK_MODEL``, if its provider has a key and the project allows it, otherwise the
+    local summariser.
 
     Raises:
         Invalid: when the requested model is unknown or has no key.
@@ -195,8 +196,8 @@ def choose_model(
             with suppress(Invalid):
                 if project is not None:
                     check_model(project, FALLBACK_MODEL)
-                used = _with_key(FALLBACK_MODEL)
-                return ChosenModel(used, f"{error.detail} {FALLBACK_MODEL} is used instead.")
+                fallback = _with_key(FALLBACK_MODEL)
+                return ChosenModel(fallback, f"{error.detail} {FALLBACK_MODEL} is used instead.")
         note = f"The settings name {settings.llm_name}. {error.detail} The local summariser is used instead."
     titles: dict[str, None] = {}  # both providers of OpenAI have the same title
     for provider in PROVIDERS.values():
@@ -222,7 +223,7 @@ def instruction_of(settings: SessionSettings, project: Project) -> str:
 def choose_automatic_model(chosen: ChosenModel, project: Project) -> ChosenModel:
     """The model of an automatic run: ``local``, unless the project allows paid models for such runs."""
     if chosen.calls_provider and not project.paid_automatic_compression:
-        return ChosenModel(LOCAL, NOT_TURNED_ON)
+        return ChosenModel(LOCAL, PAID_MODELS_OFF)
     try:
         check_model(project, chosen.name)
     except ModelNotAllowed as error:

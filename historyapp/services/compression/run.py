@@ -29,7 +29,7 @@ from historyapp.models import CompressionItem, CompressionRun, Summary
 from historyapp.models.episodes import Episode
 from historyapp.models.history import History
 from historyapp.services.changes import record_run_change
-from historyapp.services.compression.store import abort_run, finish, store
+from historyapp.services.compression.store import abort_run, finish_run, store_results
 from historyapp.services.compression.summarise import ItemResult, Summariser
 from historyapp.services.compression.writers import InlineWriter, Writer
 from historyapp.services.transactions import writing
@@ -37,46 +37,47 @@ from historyapp.wire.problems import StorageFailed
 
 log = logging.getLogger(__name__)
 
-WITHOUT_MODEL = 50
-"""Items in one batch if no model is called: storing an item alone takes longer than making its summary."""
+ITEMS_WITHOUT_MODEL = 50
+"""The number of items that a thread takes if no model is called, because storing a single item takes longer
+than making its summary."""
 WRITE_PAUSE = 2
 """Seconds without writing after each second of writing."""
 BUSY_WRITE_PAUSE = 1.0
 """Seconds between two writes while an agent appends to the session: agents have priority."""
 CANCEL_CHECK_SECONDS = 1.0
 """A worker notices within this many seconds that its run was cancelled."""
-PAGE = 500
-"""Steps that one transaction plans."""
-MAX_TOKENS = 200_000
-"""Limit for the tokens of one claim's steps, which are all in memory. A single item may have more."""
-MAX_TASK = 2000
-"""Characters of the session's first input that each prompt repeats."""
+PAGE_SIZE = 500
+"""The number of steps that one transaction plans."""
+MAX_CLAIMED_TOKENS = 200_000
+"""The maximum number of tokens of one claim's steps, which are all in memory. A single item may have more."""
+MAX_TASK_CHARACTERS = 2000
+"""Each prompt repeats at most this many characters of the session's first input."""
 
 
 class Job(NamedTuple):
     item: CompressionItem
     source: Material | list[str]
-    """Steps; for a digest the texts of its summaries, oldest first."""
+    """Steps; for a digest, the texts of its summaries, oldest first."""
 
 
 def process_run(
-    run_id: UUID, stopping: Callable[[], bool] = lambda: False, writer: Writer | None = None
+    run_id: UUID, should_stop: Callable[[], bool] = lambda: False, writer: Writer | None = None
 ) -> None:
     """Works on a run until no item is left to start.
 
     Args:
-        stopping: returns whether the worker must stop. Then no further item is begun.
+        should_stop: returns whether the worker must stop. Then no further item is started.
         writer: writes the summaries, by default in this process. Workers pass one that uses a process that
             can be killed.
     """
     try:
         if plan(run_id):
             with suppress(CompressionRun.DoesNotExist):  # the session was deleted meanwhile
-                _RunWorker(run_id, stopping, writer or InlineWriter()).work()
+                _RunWorker(run_id, should_stop, writer or InlineWriter()).work()
     except (DatabaseError, InterfaceError, StorageFailed):
         raise  # the sweep wakes a worker for this run
     except Exception as error:
-        if stopping():
+        if should_stop():
             raise
         log.exception("The run %s has failed", run_id)
         reason = f"The run stopped at an unexpected {type(error).__name__}; the worker's log has details."
@@ -84,10 +85,10 @@ def process_run(
 
 
 @cache
-def _threads(provider: str) -> ThreadPoolExecutor:
+def _thread_pool(provider: str) -> ThreadPoolExecutor:
     """The threads for a provider's model calls, shared by all runs of this process.
 
-    Summaries without a model have their own threads. So a provider that does not answer delays no other run.
+    Summaries without a model have their own threads. So a provider that does not respond delays no other run.
     """
     return ThreadPoolExecutor(settings.PLAYHEAD_CONCURRENCY, thread_name_prefix=f"summarise {provider}")
 
@@ -95,52 +96,56 @@ def _threads(provider: str) -> ThreadPoolExecutor:
 class _RunWorker:
     """One task's part of a run. Only its own thread uses the database; pool threads make the summaries."""
 
-    def __init__(self, run_id: UUID, stopping: Callable[[], bool], writer: Writer) -> None:
+    def __init__(self, run_id: UUID, should_stop: Callable[[], bool], writer: Writer) -> None:
         self._run = CompressionRun.objects.select_related("session__project").get(pk=run_id)
-        self._stopping = stopping
+        self._should_stop = should_stop
         self._summariser = Summariser(self._run, writer)
         calls_model = self._summariser.calls_model
-        self._at_once = settings.PLAYHEAD_CONCURRENCY if calls_model else 1
-        self._items_each = 1 if calls_model else WITHOUT_MODEL
+        self._max_running = settings.PLAYHEAD_CONCURRENCY if calls_model else 1
+        self._items_per_thread = 1 if calls_model else ITEMS_WITHOUT_MODEL
         self._owner: UUID = uuid7()
         self._claimed: deque[Job] = deque()
-        """Claimed, but not started."""
+        """Claimed items that are not started yet."""
         self._running: set[Future[list[ItemResult]]] = set()
         self._results: list[ItemResult] = []
-        """Ready, but not stored."""
+        """Results that are not stored yet."""
         self._head, self._busy = 0, True
         """The session's head at the last write, and whether it had changed, because an agent is appending."""
         self._next_write = self._next_renewal = 0.0
         self._all_claimed = False
-        """Whether the last claim got fewer items than requested: other workers hold the rest."""
+        """Whether the last claim got fewer items than requested, because other workers have claimed the
+        others."""
         self._ended = False
-        """Whether the run had ended at the last check: it was cancelled, or other workers finished it."""
+        """Whether the run had ended at the last check, because it was cancelled or other workers finished
+        it."""
 
     def work(self) -> None:
         try:
             while True:
-                self._begin()
+                self._start_jobs()
                 if not self._running:
                     time.sleep(max(0, self._next_write - time.monotonic()))
-                enough = self._summariser.calls_model and len(self._results) >= self._at_once
+                enough = self._summariser.calls_model and len(self._results) >= self._max_running
                 if enough or time.monotonic() >= self._next_write:  # paid results are stored soon
                     self._write()
-                    self._begin()
+                    self._start_jobs()
                 if self._running:
                     self._wait()
-                elif not finish(self._run.pk) or self._stopping():
+                elif not finish_run(self._run.pk) or self._should_stop():
                     return
         finally:
             release(self._owner)
 
-    def _begin(self) -> None:
-        while self._claimed and len(self._running) < self._at_once and not self._stopping():
-            jobs = [self._claimed.popleft() for _ in range(min(self._items_each, len(self._claimed)))]
-            self._running.add(_threads(self._summariser.provider).submit(self._summarise, jobs))
+    def _start_jobs(self) -> None:
+        while self._claimed and len(self._running) < self._max_running and not self._should_stop():
+            jobs = [self._claimed.popleft() for _ in range(min(self._items_per_thread, len(self._claimed)))]
+            self._running.add(_thread_pool(self._summariser.provider).submit(self._summarise, jobs))
 
     def _summarise(self, jobs: Sequence[Job]) -> list[ItemResult]:
         """Makes summaries in a pool thread; none if the run ended while the jobs waited for the thread."""
-        return [] if self._ended or self._stopping() else [self._summariser.summarise(*job) for job in jobs]
+        if self._ended or self._should_stop():
+            return []
+        return [self._summariser.summarise(*job) for job in jobs]
 
     def _write(self) -> None:
         """Stores results, claims items, and renews claims; then sets the time of the next write."""
@@ -150,13 +155,13 @@ class _RunWorker:
                 # The run may end and fail these items, or claim them again.
                 release(self._owner, [job.item.pk for job in self._claimed])
                 self._claimed.clear()
-            head = store(self._run.pk, self._owner, self._results)
+            head = store_results(self._run.pk, self._owner, self._results)
             self._results = []
             self._busy, self._head = head != self._head, head
-        # As many items are claimed ahead as are running, so that no thread waits for the database.
-        target = self._at_once * self._items_each
+        # Twice as many items are claimed as can run, so that no thread waits for the database.
+        target = self._max_running * self._items_per_thread
         few_left = len(self._claimed) <= target / 2 and not (self._all_claimed and self._running)
-        if few_left and not self._stopping():
+        if few_left and not self._should_stop():
             missing = 2 * target - len(self._claimed)
             items = claim(self._run.pk, self._owner, missing)
             self._claimed += read_jobs(self._run, items)
@@ -208,9 +213,11 @@ def _plan_page(run: CompressionRun, after: int, number: int) -> int:
     history = History(run.session, run.head)
     batch = load_settings(run.session.settings).compression_batch_size
     size = batch if STRATEGIES[run.strategy].covers == "batch" else 1
-    last = min(after + max(PAGE, size), run.to_step)
+    last = min(after + max(PAGE_SIZE, size), run.to_step)
     rows = history.rows(after + 1, last)
-    summarised = set() if run.again or not rows else _summarised_steps(run, history, rows, max(PAGE, size))
+    summarised = set[int]()
+    if rows and not run.again:
+        summarised = _summarised_steps(run, history, rows, max(PAGE_SIZE, size))
     groups: list[list[Episode]] = []
     for row in rows:
         if row.number in summarised or history.is_open(row.number):
@@ -219,7 +226,7 @@ def _plan_page(run: CompressionRun, after: int, number: int) -> int:
             groups.append([])
         groups[-1].append(row)
     if last < run.to_step and groups and len(groups[-1]) < size and groups[-1][-1].number == last:
-        last = groups.pop()[0].number - 1  # the next page may hold the rest of this group
+        last = groups.pop()[0].number - 1  # the next page may contain more steps of this group
     CompressionItem.objects.bulk_create(
         CompressionItem(
             run=run,
@@ -239,8 +246,8 @@ def _plan_page(run: CompressionRun, after: int, number: int) -> int:
 
 
 def _summarised_steps(run: CompressionRun, history: History, rows: list[Episode], reach: int) -> set[int]:
-    """The numbers of the steps that have a summary of the run's strategy. It may end up to ``reach`` steps
-    later."""
+    """The numbers of the steps that have a summary of the run's strategy. Finds summaries that end up to
+    ``reach`` steps after the rows."""
     end = rows[-1].number + reach
     later = history.rows(min(end, history.steps), end)
     positions = rows[0].first_position, (later or rows)[-1].last_position
@@ -252,7 +259,7 @@ def _summarised_steps(run: CompressionRun, history: History, rows: list[Episode]
 
 
 def claim(run_id: UUID, owner: UUID, limit: int) -> list[CompressionItem]:
-    """Claims up to ``limit`` items, in order, that no other worker holds; none if the run has ended."""
+    """Claims the first ``limit`` items that no other worker has claimed; none if the run has ended."""
     now = timezone.now()
     until = now + timedelta(seconds=settings.PLAYHEAD_CLAIM_SECONDS)
     with writing():
@@ -267,7 +274,7 @@ def claim(run_id: UUID, owner: UUID, limit: int) -> list[CompressionItem]:
         tokens = 0
         for item in list(run.items.claimable(now)[:limit]):
             tokens += item.tokens_before
-            if tokens > MAX_TOKENS and items:
+            if tokens > MAX_CLAIMED_TOKENS and items:
                 break
             items.append(item)
         CompressionItem.objects.filter(pk__in=[item.pk for item in items]).update(
@@ -285,7 +292,7 @@ def renew(owner: UUID) -> None:
 
 
 def release(owner: UUID, items: Collection[int] | None = None) -> None:
-    """Releases the owner's claims on unfinished items: on these, or on all."""
+    """Releases the owner's claims on unfinished items. ``items``: release only these."""
     with writing():
         claimed = CompressionItem.objects.filter(claim=owner, state=CompressionItem.State.CLAIMED)
         if items is not None:
@@ -294,35 +301,35 @@ def release(owner: UUID, items: Collection[int] | None = None) -> None:
 
 
 def read_jobs(run: CompressionRun, items: Sequence[CompressionItem]) -> list[Job]:
-    """The items with the texts that they summarise. Adjacent steps are read together."""
+    """The items with the texts to summarise. Items of adjacent steps are read together."""
     history = History(run.session, run.head)
     first = next(iter(history.entries(kinds=("model_input",), limit=1)), None)
     body = first.core().body if first else None
-    task = text_of(body.content)[:MAX_TASK] if isinstance(body, ModelInput) else ""
-    neighbours: list[list[CompressionItem]] = []
+    task = text_of(body.content)[:MAX_TASK_CHARACTERS] if isinstance(body, ModelInput) else ""
+    adjacent: list[list[CompressionItem]] = []
     digests: list[Job] = []
     for item in items:
         if item.parts:
             parts = Summary.objects.filter(pk__in=item.parts).order_by("first_position", "level", "id")
             digests.append(Job(item, [_part_text(summary) for summary in parts]))
-        elif neighbours and item.first_step == neighbours[-1][-1].last_step + 1:
-            neighbours[-1].append(item)
+        elif adjacent and item.first_step == adjacent[-1][-1].last_step + 1:
+            adjacent[-1].append(item)
         else:
-            neighbours.append([item])
-    return [job for group in neighbours for job in _read_neighbours(history, group, task)] + digests
+            adjacent.append([item])
+    return [job for group in adjacent for job in _read_adjacent(history, group, task)] + digests
 
 
 def _part_text(summary: Summary) -> str:
-    """A summary's text for a digest. That of a single step names the step, which contexts add otherwise."""
+    """A summary's text for a digest. For a single step it gets the step's number, as in contexts."""
     single = summary.first_step == summary.last_step
     return numbered(summary.text, summary.first_step) if single else summary.text
 
 
-def _read_neighbours(history: History, items: Sequence[CompressionItem], task: str) -> Iterator[Job]:
+def _read_adjacent(history: History, items: Sequence[CompressionItem], task: str) -> Iterator[Job]:
     first, last = items[0].first_step, items[-1].last_step
     episodes = {episode.number: episode for episode in history.episodes(first, last)}
-    begin = history.row(first - 1).last_position if first > 1 else 0
-    entries = history.entries(after=begin, before=episodes[last].last_position + 1, kinds=("model_input",))
+    before = history.row(first - 1).last_position if first > 1 else 0
+    entries = history.entries(after=before, before=episodes[last].last_position + 1, kinds=("model_input",))
     bodies = [(entry.position, entry.core().body) for entry in entries]
     inputs = [
         (position, text)

@@ -36,9 +36,8 @@ from historyapp.services.transactions import writing
 log = logging.getLogger(__name__)
 
 THRESHOLDS = ("compressed_to", "compress_at", "compress_at_tokens", "compression_due")
-"""Columns of the session."""
-AT_ONCE = 100
-"""Sessions that one query finds."""
+"""The columns of a session that say when an automatic run is due."""
+MAX_DUE_SESSIONS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ def start_run(
     spender: Spender = OPERATOR,
     automatic: bool = False,
 ) -> RunStart:
-    """Stores a run for the workers. If the session has an active run, returns that one.
+    """Stores a run for the workers. If the session has an active run, returns that run.
 
     Raises:
         NotFound: when the project has no such session.
@@ -85,14 +84,18 @@ def start_run(
 
 
 def check_spender(spender: Spender, project: Project, resolved: ResolvedRequest) -> None:
-    """Raises unless the project allows the model of the run and the spender may pay for it."""
+    """Checks that the project allows the model of the run and that the spender may spend.
+
+    Raises:
+        ModelNotAllowed, SpendForbidden: as :func:`start_run`.
+    """
     check_model(project, resolved.model.name)
     if resolved.calls_provider and resolved.steps:
         spender.check(f"This compression with {resolved.model.name}")
 
 
 def create_run(session: Session, resolved: ResolvedRequest, actor: str, **flags: Any) -> CompressionRun:
-    """Stores a run. ``flags``: columns of the run that say why it was started."""
+    """Stores a run. ``flags``: more columns of the run, such as ``automatic``."""
     steps, model, prices = resolved.steps, resolved.model, price_list()
     run = CompressionRun(
         project_id=session.project_id,
@@ -111,11 +114,11 @@ def create_run(session: Session, resolved: ResolvedRequest, actor: str, **flags:
     )
     if not steps:
         run.state, run.planned, run.finished_at = run.State.SUCCEEDED, True, timezone.now()
-        newest = resolved.settings.detailed_steps
+        detailed = resolved.settings.detailed_steps
         run.note = "There is nothing to compress: the session has no steps yet."
         if session.steps:
             run.note = (
-                f"There is nothing to compress: all finished steps are among the newest {newest}, which "
+                f"There is nothing to compress: all finished steps are among the newest {detailed}, which "
                 f"stay in full. Name the steps to compress them too."
             )
     run.save(force_insert=True)
@@ -137,10 +140,10 @@ def runs_of(session: Session, as_of: int | None = None) -> RunQuerySet:
 
 
 def find_run(session: Session, id: UUID, as_of: int | None = None) -> CompressionRun:
-    """One of a session's runs.
+    """The session's run with this id.
 
     Raises:
-        NotFound: when the session has no run with this id, or it was requested after ``as_of``.
+        NotFound: when the session has no such run, or it was requested after ``as_of``.
         Invalid: when ``as_of`` lies beyond the head.
     """
     run = runs_of(session, as_of).filter(pk=id).first()
@@ -153,7 +156,7 @@ def cancel_run(run: CompressionRun, *, actor: str = "") -> CompressionRun:
     """Cancels a run. Running model calls are finished and their summaries kept, because they are paid for.
 
     Raises:
-        Conflict: when it has ended already.
+        Conflict: when the run has already ended.
     """
     with writing():
         run = CompressionRun.objects.select_for_update().get(pk=run.pk)
@@ -175,9 +178,9 @@ def retry_run(run: CompressionRun, *, actor: str = "", spender: Spender = OPERAT
     """Resumes a run with its failed items, or with the items that were left when it was cancelled.
 
     Raises:
-        Conflict: when nothing is left, another run of the session is active, or the session is archived.
-        ModelNotAllowed: when the project does not allow the model.
-        SpendForbidden: when the run calls a provider's model and the spender may not spend.
+        Conflict: when the run has not failed, another run of the session is active, or the session is
+        archived. ModelNotAllowed: when the project does not allow the model. SpendForbidden: when the run
+        calls a provider's model and the spender may not spend.
     """
     with writing():
         run = CompressionRun.objects.select_for_update().get(pk=run.pk)
@@ -216,7 +219,7 @@ def set_thresholds(session: Session) -> None:
 
 
 def _token_share(settings: SessionSettings, model: str) -> int | None:
-    """A run is due at this many tokens before the newest steps; None: tokens do not matter."""
+    """A run is due when the steps before the newest have this many tokens; None if only steps count."""
     budget = settings.budget(model)
     if settings.compression_share is None or budget is None:
         return None
@@ -230,12 +233,12 @@ def _tokens_to(session: Session, step: int) -> int:
 
 def set_thresholds_after(session: Session, run: CompressionRun) -> None:
     """Computes and saves ``THRESHOLDS`` when a run has ended."""
-    left = run.items.filter(level__lt=3).exclude(state=CompressionItem.State.DONE)
-    failed = left.order_by("number").first() if run.automatic else None
-    if failed is not None:
-        session.compressed_to = min(session.compressed_to, failed.first_step - 1)
+    not_done = run.items.filter(level__lt=3).exclude(state=CompressionItem.State.DONE)
+    first_not_done = not_done.order_by("number").first() if run.automatic else None
+    if first_not_done is not None:
+        session.compressed_to = min(session.compressed_to, first_not_done.first_step - 1)
     set_thresholds(session)
-    if session.compress_at is not None and failed is not None:
+    if session.compress_at is not None and first_not_done is not None:
         # Failed items are retried together with the next steps, not at once in an endless loop.
         settings = load_settings(session.settings)
         session.compress_at = session.steps + settings.compression_batch_size
@@ -248,12 +251,12 @@ def set_thresholds_after(session: Session, run: CompressionRun) -> None:
 
 
 def due_sessions() -> list[UUID]:
-    """Sessions that may be due, at most ``AT_ONCE``."""
-    return list(Session.objects.filter(compression_due=True).values_list("pk", flat=True)[:AT_ONCE])
+    """At most ``MAX_DUE_SESSIONS`` sessions for which an automatic run may be due."""
+    return list(Session.objects.filter(compression_due=True).values_list("pk", flat=True)[:MAX_DUE_SESSIONS])
 
 
 def unclaimed_runs() -> list[UUID]:
-    """Active runs with no item that a worker holds."""
+    """The active runs of which no worker has claimed an item."""
     claimed = CompressionItem.objects.in_progress(timezone.now()).filter(run=OuterRef("pk"))
     runs = CompressionRun.objects.active().filter(~Exists(claimed)).order_by("id")
     return list(runs.values_list("pk", flat=True))
@@ -301,11 +304,11 @@ def _automatic_range(session: Session, settings: SessionSettings) -> tuple[int, 
     newest = history.tail.step
     if newest is not None and newest.status == "in_flight":
         last = min(last, session.steps - 1)
-    count, batch = last - first + 1, settings.compression_batch_size
-    if count >= batch:
+    count, batch_size = last - first + 1, settings.compression_batch_size
+    if count >= batch_size:
         strategy = STRATEGIES.get(settings.compression_strategy)
-        whole = strategy is not None and strategy.covers == "batch"
-        return first, last - count % batch if whole else last
+        takes_batches = strategy is not None and strategy.covers == "batch"
+        return first, last - count % batch_size if takes_batches else last
     share = _token_share(settings, session.model)
     if count <= 0 or share is None:
         return 1, 0

@@ -25,12 +25,12 @@ from historyapp.services.transactions import writing
 MAX_LEVEL = 10
 """The highest level of digests. Further digests have this level too: if summaries have the same end and
 level, contexts use the newest."""
-FIX = "Fix this, then retry, or choose another model or strategy."
-MAX_READ = 1000
-"""A digest considers at most this many summaries, from the newest back."""
+RETRY_ADVICE = "Fix this, then retry, or choose another model or strategy."
+MAX_SUMMARIES = 1000
+"""A digest considers at most this many of the newest summaries."""
 
 
-def store(run_id: UUID, owner: UUID, results: Sequence[ItemResult]) -> int:
+def store_results(run_id: UUID, owner: UUID, results: Sequence[ItemResult]) -> int:
     """Stores results in one short transaction. If another worker has taken an item, only its cost is stored.
 
     Returns the session's head, which shows whether an agent is appending.
@@ -57,13 +57,16 @@ def store(run_id: UUID, owner: UUID, results: Sequence[ItemResult]) -> int:
             add_note(run, note)
         _add_figures(run, [item for item, _ in done], results)
         answered = run.done or any(result.draft for result in results)
-        last = next((r for r in results if r.fatal or (r.unreachable and not answered)), None)
-        if last is not None and run.active:  # all further calls would fail too, for example with a wrong key
+        ending = (result for result in results if result.fatal or (result.unreachable and not answered))
+        ending_result = next(ending, None)
+        if ending_result is not None and run.active:  # further model calls would fail for the same reason
             waiting = run.items.filter(state=CompressionItem.State.WAITING)
-            failed = waiting.update(state=CompressionItem.State.FAILED, error=preview(last.error, 1000))
+            failed = waiting.update(
+                state=CompressionItem.State.FAILED, error=preview(ending_result.error, 1000)
+            )
             CompressionRun.objects.filter(pk=run.pk).update(failed=F("failed") + failed)
-        if changed:
-            increase_revisions(run.session_id, changed)  # last, because from here on agents that append wait
+        if changed:  # at the end, because agents that append wait for this lock
+            increase_revisions(run.session_id, changed)
             record_change(run.session, ChangeKind.SUMMARIES)
         record_run_change(run)
         _count_model_calls(run, results)
@@ -131,33 +134,32 @@ def _count_model_calls(run: CompressionRun, results: Sequence[ItemResult]) -> No
         count_model_calls("compression", provider, calls, sum(result.usage.cost or 0 for result in results))
 
 
-def finish(run_id: UUID) -> bool:
+def finish_run(run_id: UUID) -> bool:
     """Ends a run if no item is left.
 
-    Returns whether there is an item to begin: a digest, or an item of a dead worker.
+    Returns whether there is an item to start: a digest, or an item of a dead worker.
     """
     now = timezone.now()
     with writing():
         run = CompressionRun.objects.select_for_update().get(pk=run_id)
         if not run.active:
             return False
-        session = Session.objects.select_for_update().get(
-            pk=run.session_id
-        )  # locked after the run, as everywhere
+        # Every transaction locks the run before the session.
+        session = Session.objects.select_for_update().get(pk=run.session_id)
         if run.items.open().exists():
             return run.items.claimable(now).exists()
         if _add_digest(session, run):
             return True
         errors = run.items.filter(state=CompressionItem.State.FAILED).values_list("error", flat=True)
-        first, note = errors.order_by("number").first() or "", ""
+        first_error, note = errors.order_by("number").first() or "", ""
         run.state = run.State.SUCCEEDED
         if not run.total:
             note = "There was nothing to do: every step already has a summary."
         elif run.failed and run.done:
             run.state = run.State.PARTLY_FAILED
-            note = f"{run.failed} of {run.total} failed. Retry them. The first: {first}"
+            note = f"{run.failed} of {run.total} failed. Retry them. The first: {first_error}"
         elif run.failed:
-            run.state, note = run.State.FAILED, f"Nothing could be summarised: {first} {FIX}"
+            run.state, note = run.State.FAILED, f"Nothing could be summarised: {first_error} {RETRY_ADVICE}"
         run.finished_at = now
         run.note = " ".join(filter(None, (note, run.note)))
         run.save(update_fields=("state", "finished_at", "note"))
@@ -168,11 +170,11 @@ def finish(run_id: UUID) -> bool:
 
 
 def abort_run(run_id: UUID, reason: str) -> None:
-    """Ends a run that cannot continue, unless other workers hold items of it. Its other items wait for a
-    retry.
+    """Ends a run that cannot continue, unless other workers have claimed some of its items. Its other items
+    wait for a retry.
 
     Args:
-        reason: a sentence that people read.
+        reason: a sentence for the run's note.
     """
     now = timezone.now()
     with writing():
@@ -181,7 +183,7 @@ def abort_run(run_id: UUID, reason: str) -> None:
             return
         session = Session.objects.select_for_update().get(pk=run.session_id)
         run.state = run.State.PARTLY_FAILED if run.done else run.State.FAILED
-        run.finished_at, run.note = now, f"{reason} {FIX}"
+        run.finished_at, run.note = now, f"{reason} {RETRY_ADVICE}"
         run.save(update_fields=("state", "finished_at", "note"))
         record_run_change(run)
         set_thresholds_after(session, run)
@@ -189,20 +191,20 @@ def abort_run(run_id: UUID, reason: str) -> None:
 
 
 def _add_digest(session: Session, run: CompressionRun) -> bool:
-    """Adds an item that digests the oldest summaries, if the summaries are too long in total."""
+    """Adds an item that digests the oldest summaries if all summaries together are too long."""
     failed = run.items.filter(level__gte=3, state=CompressionItem.State.FAILED)
     if not run.done or run.trial or failed.exists():
         return False
-    longest = load_settings(session.settings).max_summary_length
+    max_length = load_settings(session.settings).max_summary_length
     summaries = _visible_summaries(session, run)
     length = sum(len(summary.text) for summary in summaries)
-    if length <= longest or len(summaries) < 2:
+    if length <= max_length or len(summaries) < 2:
         return False
     parts: list[Summary] = []
     # The digest takes up to half of the length. A quarter is left for later summaries, so that not every run
     # needs another digest.
     for summary in summaries:
-        if len(parts) >= 2 and length <= longest // 4:
+        if len(parts) >= 2 and length <= max_length // 4:
             break
         parts.append(summary)
         length -= len(summary.text)
@@ -226,11 +228,14 @@ def _add_digest(session: Session, run: CompressionRun) -> bool:
 def _visible_summaries(session: Session, run: CompressionRun) -> list[Summary]:
     """The live summaries of steps and ranges that no digest covers, oldest first.
 
-    Summaries of steps after the run's are left to a later run, because a digest is stored as of its run's
-    head.
+    Leaves out summaries of later steps, because a digest is stored as of its run's head.
     """
-    lineage, then = History(session).lineage, session.lineage(run.head)
+    lineage, run_lineage = History(session).lineage, session.lineage(run.head)
     read = partial(Summary.objects.newest_first, lineage)
     newest_first = visible_summaries(read, min(lineage.last, run.head) + 1)
-    live = (each for each in newest_first if then.contains(str(each.session_id), each.last_position))
-    return list(islice(live, MAX_READ))[::-1]
+    live = (
+        summary
+        for summary in newest_first
+        if run_lineage.contains(str(summary.session_id), summary.last_position)
+    )
+    return list(islice(live, MAX_SUMMARIES))[::-1]

@@ -49,9 +49,9 @@ from historyapp.wire.problems import CapReached, SpendForbidden
 log = logging.getLogger(__name__)
 
 LIMITS = TimeLimits(connect=10, read=60, total=120)
-UNEXPECTED = "An unexpected {}; the worker's log has details."
+UNEXPECTED_ERROR = "An unexpected {}; the worker's log has details."
 MAX_PAUSE = 60
-"""The longest time, in seconds, that all workers pause when a provider asks one of them to wait."""
+"""The maximum number of seconds that all workers pause when a provider asks one of them to wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,23 +75,23 @@ class ItemResult:
     tokens: int = 0
     """Tokens of the draft."""
     note: str = ""
-    """For the run's note."""
+    """A sentence for the run's note, or empty."""
     usage: ItemUsage = ItemUsage()
     fatal: bool = False
-    """Whether every other item would fail for the same reason: no key, an unknown model, a reached cap."""
+    """Whether every other item would fail for the same reason, such as a missing key or a reached cap."""
     unreachable: bool = False
-    """Whether the provider did not answer. If it has answered no item of the run yet, the run ends."""
+    """Whether the provider did not respond. If it has not responded for any item of the run, the run ends."""
 
 
 class Summariser:
     """Makes the summaries of a run's items, in any thread. A failure is returned as a result."""
 
     def __init__(self, run: CompressionRun, writer: Writer) -> None:
-        chosen = load_settings(run.session.settings)
+        session_settings = load_settings(run.session.settings)
         self._writer, self._model = writer, run.model
         self.calls_model = run.model not in ("", LOCAL)
         self.provider = run.model.partition(":")[0] if self.calls_model else ""
-        note = "" if self.calls_model else writer.language_note(chosen.spacy_language_model)
+        note = "" if self.calls_model else writer.language_note(session_settings.spacy_language_model)
         if note:
             with writing():
                 locked = CompressionRun.objects.select_for_update().get(pk=run.pk)
@@ -99,11 +99,11 @@ class Summariser:
         self._request = WriteRequest(
             run.strategy,
             [],
-            chosen.spacy_language_model,
+            session_settings.spacy_language_model,
             window=settings.PLAYHEAD_MODEL_WINDOW,
-            max_length=chosen.max_summary_length,
+            max_length=session_settings.max_summary_length,
             options=run.options,
-            instruction=instruction_of(chosen, run.session.project),
+            instruction=instruction_of(session_settings, run.session.project),
         )
         self._logged: set[object] = set()
         automatic = run.actor == AUTOMATIC
@@ -123,9 +123,9 @@ class Summariser:
             result = ItemResult(item.pk, written.draft, tokens=written.tokens, note=written.note)
         except SummaryTookTooLong as error:
             log.warning(
-                "Item %s (%s) of the run %s: %s", item.number, _steps(item), item.run_id, error.detail
+                "Item %s (%s) of the run %s: %s", item.number, _step_range(item), item.run_id, error.detail
             )
-            result = ItemResult(item.pk, error=f"{_steps(item).capitalize()}: {error.detail}")
+            result = ItemResult(item.pk, error=f"{_step_range(item).capitalize()}: {error.detail}")
         except PlayheadError as error:
             # If a provider fails, every item fails for the same reason, which is logged once.
             detail = getattr(error, "provider_message", "") or getattr(error, "provider_status", None)
@@ -139,14 +139,14 @@ class Summariser:
             log.error(
                 "Item %s of the run %s failed: %s at %s", item.number, item.run_id, error.name, error.place
             )
-            result = ItemResult(item.pk, error=UNEXPECTED.format(error.name))
+            result = ItemResult(item.pk, error=UNEXPECTED_ERROR.format(error.name))
         except Exception as error:  # the other items must still get their summaries
             log.exception("Item %s of the run %s failed", item.number, item.run_id)
-            result = ItemResult(item.pk, error=UNEXPECTED.format(type(error).__name__))
+            result = ItemResult(item.pk, error=UNEXPECTED_ERROR.format(type(error).__name__))
         return replace(result, usage=model.usage) if model else result
 
 
-def _steps(item: CompressionItem) -> str:
+def _step_range(item: CompressionItem) -> str:
     first, last = item.first_step, item.last_step
     return f"step {first}" if first == last else f"steps {first} to {last}"
 
@@ -161,17 +161,18 @@ def _is_fatal(error: PlayheadError) -> bool:
 
 
 def add_note(run: CompressionRun, note: str) -> None:
-    """Adds a sentence to the note of a locked run, unless it is there: several workers may find the same."""
+    """Adds a sentence to the note of a locked run, unless it is there: several workers may add the same
+    one."""
     if note not in run.note:
         run.note = " ".join(filter(None, (run.note, note)))
         run.save(update_fields=("note",))
 
 
 class MeteredModel:
-    """The run's model for one item. Each call adds to ``usage``, failed ones included."""
+    """The run's model for one item. Each model call adds to ``usage``, even if it fails."""
 
     def __init__(self, model: str, payer: Payer | None) -> None:
-        """``payer``: whose caps the calls count in; None: no cap applies."""
+        """``payer``: the payer whose caps apply; None: no cap applies."""
         self._model, self._payer = model, payer
         self._provider = ProviderRouter().route(model).provider
         self._price = price_list().of(model)
@@ -183,15 +184,15 @@ class MeteredModel:
         Raises:
             NotSummarised: when the model refuses, or reaches its output limit without any text.
             Invalid, ModelCallError: as ``call_model``.
-            CapReached: when a spending cap leaves too little for the call.
+            CapReached: when a spending cap leaves too little for the model call.
         """
         provider = self._provider.name
         format = format_named(self._provider.format)
-        written = format.prompt(prompt.instruction, prompt.material, prompt.answer_schema)
-        request = ModelRequest(self._model, written.context, prompt.max_output_tokens, written.options)
+        formatted = format.prompt(prompt.instruction, prompt.material, prompt.answer_schema)
+        request = ModelRequest(self._model, formatted.context, prompt.max_output_tokens, formatted.options)
         _wait_for_turn(provider)
-        sent = count_tokens(prompt.instruction) + count_tokens(prompt.material)
-        reservation = self._reserve(sent, prompt)
+        prompt_tokens = count_tokens(prompt.instruction) + count_tokens(prompt.material)
+        reservation = self._reserve(prompt_tokens, prompt)
         retries = RetryPolicy(attempts=5, on_retry=functools.partial(_before_retry, provider, reservation))
         try:
             deltas = call_model(request, limits=LIMITS, retries=retries)
@@ -200,15 +201,15 @@ class MeteredModel:
             with short_connection():
                 reservation.fail(error)
             if isinstance(error, (ModelCallError, ValueError, Invalid)):
-                self._add_usage(Usage())  # providers do not report the cost of a failed call
+                self._add_usage(Usage())  # providers do not report the usage of a failed model call
             raise
         text = completion.output.text
-        counted = Usage(input=sent, output=count_tokens(text))
-        used = completion.tokens if completion.usage else counted
-        self._add_usage(used)
+        counted = Usage(input=prompt_tokens, output=count_tokens(text))
+        usage = completion.tokens if completion.usage else counted
+        self._add_usage(usage)
         if self._price is not None:
             with short_connection():
-                reservation.settle(self._price.cost(used))
+                reservation.settle(self._price.cost(usage))
         reason = completion.finished.reason
         if reason == "refusal":
             raise NotSummarised(f"The model refused: {text[:200] or 'it gave no reason'}")
@@ -218,20 +219,22 @@ class MeteredModel:
             )
         return text
 
-    def _reserve(self, sent: int, prompt: SummaryPrompt) -> Reservation:
+    def _reserve(self, prompt_tokens: int, prompt: SummaryPrompt) -> Reservation:
         if self._payer is None:
             return Reservation(Payer(UUID(int=0), UUID(int=0)), self._model)
-        framing = count_tokens(dump_json(prompt.answer_schema)) if prompt.answer_schema else 0
+        schema_tokens = count_tokens(dump_json(prompt.answer_schema)) if prompt.answer_schema else 0
         with short_connection():
-            return reserve(self._payer, self._model, sent + framing + 100, prompt.max_output_tokens)
+            return reserve(
+                self._payer, self._model, prompt_tokens + schema_tokens + 100, prompt.max_output_tokens
+            )
 
     def _add_usage(self, usage: Usage) -> None:
-        before, price = self.usage, self._price
+        total, price = self.usage, self._price
         self.usage = ItemUsage(
-            before.calls + 1,
-            before.tokens_in + usage.input,
-            before.tokens_out + usage.output,
-            None if before.cost is None or price is None else before.cost + price.cost(usage),
+            total.calls + 1,
+            total.tokens_in + usage.input,
+            total.tokens_out + usage.output,
+            None if total.cost is None or price is None else total.cost + price.cost(usage),
         )
 
 
@@ -240,7 +243,7 @@ def _before_retry(provider: str, reservation: Reservation, failure: ModelCallErr
     necessary."""
     with short_connection():
         reservation.retry(failure, wait)
-    if isinstance(failure, LimitReached):  # a provider's limit applies to all calls with a key
+    if isinstance(failure, LimitReached):  # a provider's limit applies to all model calls with its key
         until = time.time() + min(wait, MAX_PAUSE)
         with _without_redis():
             cache.set(f"playhead:pause:{provider}", until, timeout=MAX_PAUSE)
@@ -275,7 +278,7 @@ def _without_redis() -> Iterator[None]:
     try:
         yield
     except RedisError as error:
-        log.warning("Redis cannot be reached; calls continue without the shared limits: %s", error)
+        log.warning("Redis cannot be reached; model calls continue without the shared limits: %s", error)
 
 
 @functools.cache

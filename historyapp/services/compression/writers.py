@@ -1,9 +1,9 @@
 """Writes summaries in a process that can be killed. This module contains both ends of its pipe.
 
-Summaries that call a model have their own threads, so that many can wait for it, but only one thread works at
-a time. So the processor time of the process is that thread's, and the kernel kills the process when it uses
-too much. The parent knows which summary was being written, and has all others written again. The process does
-not load Django.
+Each summary that calls a model has a thread, so that many can wait for models, but only one thread works at a
+time. So the processor time of the process is that thread's, and the kernel kills the process if it uses too
+much. The parent process knows which summary was being written, and sends all others to a new process. The
+writer process does not load Django.
 """
 
 import os
@@ -29,12 +29,12 @@ from historyapp.core.vocabularies import tokenizer
 
 MODULE = "historyapp.services.compression.writers"
 MAX_STARTS = 3
-"""A summary fails after this many processes have ended without working on it."""
+"""A summary fails after this many processes have ended while they were idle."""
 NICENESS = 10
-"""The same as a worker's: agents and people have priority."""
+"""The same as a worker's, because agents and people have priority."""
 BASE_SECONDS = 10.0
 SECONDS_PER_MB = 20.0
-"""The limit for a summary's processor time between two model calls grows with the size of its input. Real
+"""The limit for a summary's processor time between two model calls depends on the size of its input. Real
 steps take a tenth of it."""
 
 
@@ -42,7 +42,7 @@ class Writer(Protocol):
     """Writes summaries, in any thread."""
 
     def write(self, request: WriteRequest, complete: Complete | None) -> WrittenSummary:
-        """Raises the strategies' errors, and :class:`NotSummarised` if it takes too long."""
+        """Writes a summary. Raises the strategy's errors, and :class:`NotSummarised` if it takes too long."""
         ...
 
     def language_note(self, name: str) -> str:
@@ -98,7 +98,7 @@ class _WriterProcess:
         """The summary that the process is working on, and its limit in seconds."""
         Thread(target=self._receive, daemon=True).start()
 
-    def begin(self, kind: str, number: int, content: Any) -> SimpleQueue[_Reply]:
+    def start(self, kind: str, number: int, content: Any) -> SimpleQueue[_Reply]:
         """Sends a request. The returned queue receives the replies."""
         inbox = SimpleQueue[_Reply]()
         with self._lock:
@@ -142,7 +142,7 @@ class _WriterProcess:
         self._child.stop()
 
 
-class _RepeatableCalls:
+class _RepeatableModelCalls:
     """The model calls of one summary. If it is written again, they return the same answers."""
 
     def __init__(self, complete: Complete) -> None:
@@ -150,13 +150,13 @@ class _RepeatableCalls:
         self._answers: list[tuple[SummaryPrompt, str | NotSummarised]] = []
         self._next = 0
         self.error: Exception | None = None
-        """The error of the last call, if it failed."""
+        """The error of the last model call, if it failed."""
 
     def repeat_from_start(self) -> None:
         self._next = 0
 
     def __call__(self, prompt: SummaryPrompt) -> str | NotSummarised | None:
-        """The answer, or None when the call failed."""
+        """The answer, or None if the model call failed."""
         if self._next < len(self._answers) and self._answers[self._next][0] == prompt:
             answer = self._answers[self._next][1]
         else:
@@ -165,7 +165,7 @@ class _RepeatableCalls:
                 answer = self._complete(prompt)
             except NotSummarised as refusal:
                 answer = refusal
-            except Exception as error:  # noqa: BLE001 it is raised once the process has given up
+            except Exception as error:  # noqa: BLE001 it is raised after the process has stopped writing
                 self.error = error
                 return None
             self._answers.append((prompt, answer))
@@ -184,10 +184,10 @@ class ProcessWriter:
 
     def start(self, language: str) -> None:
         """Starts the process and makes it load a spaCy model, without waiting."""
-        self._process().begin("language", next(self._numbers), language)
+        self._process().start("language", next(self._numbers), language)
 
     def stop(self) -> None:
-        """Ends the process. The next summary starts another."""
+        """Ends the process. The next summary starts a new one."""
         with self._lock:
             if self._current:
                 self._current.stop()
@@ -201,13 +201,16 @@ class ProcessWriter:
         Raises:
             WriterFault: when a strategy raises an unexpected error.
         """
-        again = _RepeatableCalls(complete) if complete else None
+        model_calls = _RepeatableModelCalls(complete) if complete else None
         content = request, complete is not None
-        written: WrittenSummary = self._with_process(partial(self._answer_prompts, "write", content, again))
+        written: WrittenSummary = self._with_process(
+            partial(self._answer_prompts, "write", content, model_calls)
+        )
         return written
 
     def _with_process(self, work: Callable[[_WriterProcess], Any]) -> Any:
-        """Does the work; again with another process if one has ended because of another summary."""
+        """Calls ``work``, and again with a new process if the process has ended because of another
+        summary."""
         idle_ends = 0
         while True:
             process = self._process()
@@ -225,11 +228,11 @@ class ProcessWriter:
             return self._current
 
     def _answer_prompts(
-        self, kind: str, content: Any, complete: _RepeatableCalls | None, process: _WriterProcess
+        self, kind: str, content: Any, complete: _RepeatableModelCalls | None, process: _WriterProcess
     ) -> Any:
         """Answers the prompts of one summary until it is written."""
         number = next(self._numbers)
-        inbox = process.begin(kind, number, content)
+        inbox = process.start(kind, number, content)
         if complete:
             complete.repeat_from_start()
         while True:
@@ -250,7 +253,7 @@ class ProcessWriter:
                 case _Reply("too long", allowed):
                     raise SummaryTookTooLong(
                         f"Writing the summary took more than {allowed:.0f} s of processor time and was "
-                        "stopped. Write one by hand, or leave the steps as they are."
+                        "stopped. Write a summary by hand, or leave the steps as they are."
                     )
                 case _Reply("killed"):
                     raise NotSummarised("The process that wrote the summary was killed. Is memory short?")
@@ -262,12 +265,12 @@ WRITER = ProcessWriter()
 """This process's writer. It starts the writer process with the first summary."""
 
 
-class _CallFailed(Exception):
+class _ModelCallFailed(Exception):
     """The model call failed. The parent has the error."""
 
 
 class _Server:
-    """The side of the pipe in the writer process."""
+    """The writer process's end of the pipe."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
@@ -303,17 +306,17 @@ class _Server:
             self._send("prompt", number, prompt)
             self._working.release()
             answer = self._answers[number].get()
-            self._begin(number, allowed)
+            self._start_working(number, allowed)
             if isinstance(answer, str):
                 return answer
-            raise answer or _CallFailed
+            raise answer or _ModelCallFailed
 
         with self._working:
             load_language(request.language)  # without a limit: loading does not depend on the steps
-        self._begin(number, allowed)
+        self._start_working(number, allowed)
         try:
             self._send("done", number, write(request, complete if calls_model else None))
-        except _CallFailed:
+        except _ModelCallFailed:
             self._send("done", number, None)
         except PlayheadError as error:
             self._send("error", number, error)
@@ -325,8 +328,8 @@ class _Server:
             del self._answers[number]
             self._working.release()
 
-    def _begin(self, number: int, allowed: float) -> None:
-        """Waits until no other summary is being written."""
+    def _start_working(self, number: int, allowed: float) -> None:
+        """Waits until no other summary is being written, then starts the time limit."""
         self._working.acquire()
         self._send("working", number, allowed)
         limit_processor_time(allowed)

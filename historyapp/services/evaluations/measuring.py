@@ -1,6 +1,6 @@
 """Measures the contexts that policies would have chosen before some steps of a recorded session.
 
-Nothing is called and nothing is stored. The session is read as of one head.
+It calls no model and stores nothing. The session is read as of one head.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,13 +27,15 @@ from historyapp.services.prices import price_list
 
 MAX_READ_STEPS = 1_000
 MAX_READ_TOKENS = 1_500_000
-"""Steps and tokens from a session's beginning that are read. Later steps are not measured: an identifier's
-first appearance must be among what was read."""
+"""The maximum number of steps and tokens that are read, from the session's beginning. Later steps are not
+measured, because the first appearance of an identifier must have been read."""
 MAX_STEPS = 64
-"""Steps whose identifiers are looked for in all earlier texts. Of these, 16 are measured."""
+"""The maximum number of steps whose identifiers are searched for in all earlier texts. 16 of them are
+measured."""
 MAX_NAMES = 40
-"""Identifiers of one step that are looked for."""
-_MAX_COUNTS = 20_000  # counts of tokens that are kept
+"""The maximum number of identifiers of one step that are searched for."""
+_MAX_CACHED_COUNTS = 20_000
+"""The maximum number of texts whose token counts are cached."""
 _KINDS = ("model_output", "tool_results", "model_input", "system_instruction", "memory_notebook")
 
 
@@ -53,7 +55,7 @@ class ReadSession:
 
 
 def read_session(history: History) -> ReadSession:
-    """Reads a session as far as evaluations do."""
+    """Reads a session up to the limits of evaluations."""
     entries: list[Entry] = []
     steps = tokens = 0
     is_whole = True
@@ -65,9 +67,11 @@ def read_session(history: History) -> ReadSession:
             break
         entries.append(entry)
     inputs = [
-        one for one in entries if isinstance(one.body, ModelInput) and text_of(one.body.content).strip()
+        entry
+        for entry in entries
+        if isinstance(entry.body, ModelInput) and text_of(entry.body.content).strip()
     ]
-    fixed = [e for e in entries if e.kind in ("system_instruction", "memory_notebook")]
+    fixed = [entry for entry in entries if entry.kind in ("system_instruction", "memory_notebook")]
     return ReadSession(list(group_episodes(entries)), inputs, fixed, is_whole)
 
 
@@ -85,7 +89,7 @@ class SessionEvaluation:
         self.model = model or session.model
         self.settings: SessionSettings = load_settings(session.settings)
         self.smallest = 0
-        """The largest of the smallest budgets that policies named when they refused one."""
+        """The largest of the smallest possible budgets, as policies report them when they refuse a budget."""
 
     @cached_property
     def price(self) -> Price | None:
@@ -110,20 +114,20 @@ class SessionEvaluation:
         Args:
             keep_alive: called before each choice.
         """
-        now = self._past(step)
-        before = self._past(step - 1) if step > FIRST_STEP else None
+        past = self._past(step)
+        earlier_past = self._past(step - 1) if step > FIRST_STEP else None
         figures = {}
         for choice in self.choices:
             keep_alive()
-            figures[choice.key] = self._measure(choice, step, now, before)
+            figures[choice.key] = self._measure(choice, step, past, earlier_past)
         return figures
 
-    def _measure(self, choice: Choice, step: int, now: History, before: History | None) -> StepFigures:
-        served = self._serve(choice, now)
-        if served is None:
+    def _measure(self, choice: Choice, step: int, past: History, earlier_past: History | None) -> StepFigures:
+        context = self._chosen_context(choice, past)
+        if context is None:
             return StepFigures(0.0, 0.0)
-        earlier = self._serve(choice, before) if before else None
-        measured = measure(self.targets[step], served, earlier, self._counts)
+        earlier_context = self._chosen_context(choice, earlier_past) if earlier_past else None
+        measured = measure(self.targets[step], context, earlier_context, self._counts)
         if self.price is None:
             cached, cost = cached_tokens(measured.repeated), None
         else:
@@ -134,8 +138,8 @@ class SessionEvaluation:
         """The history directly before a step."""
         return History(self.session, self.read.episodes[step - 1].first_position - 1)
 
-    def _serve(self, choice: Choice, past: History) -> ChosenContext | None:
-        """The context that a choice gives; None if the budget is too small for it."""
+    def _chosen_context(self, choice: Choice, past: History) -> ChosenContext | None:
+        """The context of a policy with a budget; None if the budget is too small."""
         settings = self.settings.model_copy(update={"max_tokens": choice.max_tokens})
         try:
             context = policy_named(choice.policy).choose(past, settings, self._meter)
@@ -150,7 +154,7 @@ class SessionEvaluation:
     def _meter(self) -> RequestMeter:
         factor = learned_factor(correction_of(self.session.project_id, self.model))
         meter = meter_for(DEFAULT_FORMAT, self.model, factor)
-        return replace(meter, count=lru_cache(_MAX_COUNTS)(meter.count))
+        return replace(meter, count=lru_cache(_MAX_CACHED_COUNTS)(meter.count))
 
     @cached_property
     def _counts(self) -> TokenCounts:

@@ -23,7 +23,7 @@ class ChoiceResult:
     recall: Interval
     grounded: Interval
     behind: Interval
-    """The difference of its recall to that of the best choice."""
+    """The difference between the recall of the best choice and its recall."""
 
     @property
     def choice(self) -> Choice:
@@ -50,15 +50,15 @@ class EvaluationResults:
 
     @classmethod
     def load(cls, stored: dict[str, Any]) -> "EvaluationResults":
-        """From the JSON in which they are stored."""
+        """The results from the stored JSON."""
         choices = tuple(
             ChoiceResult(
-                each["policy"],
-                each["max_tokens"],
-                Averages(*each["averages"]),
-                *(Interval(*each[name]) for name in ("recall", "grounded", "behind")),
+                choice["policy"],
+                choice["max_tokens"],
+                Averages(*choice["averages"]),
+                *(Interval(*choice[name]) for name in ("recall", "grounded", "behind")),
             )
-            for each in stored["choices"]
+            for choice in stored["choices"]
         )
         recommended = stored["recommended"] and Choice(*stored["recommended"])
         return cls(**{**stored, "choices": choices, "recommended": recommended})
@@ -70,7 +70,7 @@ class SessionProgress:
 
     session: UUID
     title: str
-    """Also empty if there is no such session any more."""
+    """Empty if the session has no title, or was deleted."""
     exists: bool
     state: str
     reason: str
@@ -90,7 +90,7 @@ class EvaluationProgress:
     counts: Counter[str]
     """Sessions by state."""
     results: EvaluationResults | None
-    """None until it has ended, and if nothing was measured."""
+    """None until the evaluation has ended, or if no session was measured completely."""
 
     @property
     def total(self) -> int:
@@ -102,7 +102,7 @@ class EvaluationProgress:
 
     @property
     def ended(self) -> int:
-        """The number of sessions that are over."""
+        """The number of sessions that are not waiting."""
         return self.total - self.counts[EvaluatedSession.State.WAITING]
 
     @property
@@ -144,7 +144,7 @@ def evaluation_progress(evaluation: Evaluation) -> EvaluationProgress:
 
 
 def end_evaluation(evaluation: Evaluation, state: str) -> None:
-    """Stores the results of a locked evaluation that has ended or is cancelled."""
+    """Ends a locked evaluation in this state and stores its results."""
     results = compute_results(evaluation)
     evaluation.results = results and asdict(results)
     evaluation.state, evaluation.finished_at = state, timezone.now()
@@ -153,7 +153,7 @@ def end_evaluation(evaluation: Evaluation, state: str) -> None:
 
 
 def compute_results(evaluation: Evaluation) -> EvaluationResults | None:
-    """The figures over all sessions that were measured completely. None if there are none."""
+    """The results over all sessions that were measured completely; None if there are none."""
     items = list(evaluation.items.filter(state=EvaluatedSession.State.DONE).order_by("number"))
     if not items:
         return None
@@ -168,8 +168,8 @@ def compute_results(evaluation: Evaluation) -> EvaluationResults | None:
         steps=sum(item.measured for item in items),
         unpriced=unpriced,
         choices=tuple(
-            ChoiceResult(*each.choice, each.averages, each.recall, each.grounded, each.behind)
-            for each in compared
+            ChoiceResult(*result.choice, result.averages, result.recall, result.grounded, result.behind)
+            for result in compared
         ),
         recommended=recommendation and recommendation.choice,
         reason=recommendation.reason if recommendation else "",

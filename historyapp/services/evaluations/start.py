@@ -1,4 +1,4 @@
-"""Starting, finding and cancelling evaluations of policies and budgets."""
+"""Starts, finds, cancels and deletes evaluations of policies and budgets."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,21 +18,21 @@ from historyapp.services.transactions import writing
 DEFAULT_BUDGETS = (2000, 8000)
 MIN_BUDGET = 200
 """Tokens. Hardly any context is smaller."""
-KEPT = timedelta(days=365)
-"""Evaluations that ended longer ago are deleted."""
-_PRUNED_AT_ONCE = 200
+KEPT_FOR = timedelta(days=365)
+"""Older evaluations are deleted."""
+_BATCH_SIZE = 200
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationRequest:
-    """What to evaluate."""
+    """The sessions, policies and budgets to evaluate."""
 
     sessions: Sequence[UUID]
     budgets: Sequence[int] = DEFAULT_BUDGETS
     policies: Sequence[str] = ()
     """Empty: all policies."""
     model: str = ""
-    """The model whose tokens and prices apply. Empty: each session's own."""
+    """The model whose tokens and prices apply. Empty: each session's own model."""
 
 
 def start_evaluation(project: Project, request: EvaluationRequest, *, actor: str = "") -> Evaluation:
@@ -91,11 +91,11 @@ def _check_budgets(budgets: Sequence[int]) -> list[int]:
     unique = sorted(set(budgets))
     if not 1 <= len(unique) <= MAX_BUDGETS:
         raise Invalid(f"An evaluation has 1 to {MAX_BUDGETS} budgets; this one has {len(unique)}.")
-    wrong = [budget for budget in unique if not MIN_BUDGET <= budget <= MAX_TOKENS]
-    if wrong:
+    invalid = [budget for budget in unique if not MIN_BUDGET <= budget <= MAX_TOKENS]
+    if invalid:
         raise Invalid(
-            f"A budget must be from {MIN_BUDGET} to {MAX_TOKENS:,} tokens, which {wrong[0]:,} is not.",
-            budgets=wrong,
+            f"A budget must be from {MIN_BUDGET} to {MAX_TOKENS:,} tokens; this one has {invalid[0]:,}.",
+            budgets=invalid,
         )
     return unique
 
@@ -112,7 +112,7 @@ def cancel_evaluation(evaluation: Evaluation) -> Evaluation:
     """Cancels an evaluation. The measured steps are kept.
 
     Raises:
-        Conflict: when it has ended already.
+        Conflict: when the evaluation has already ended.
     """
     with writing():
         evaluation = Evaluation.objects.select_for_update().get(pk=evaluation.pk)
@@ -123,10 +123,10 @@ def cancel_evaluation(evaluation: Evaluation) -> Evaluation:
 
 
 def prune_evaluations() -> None:
-    """Deletes evaluations that ended long ago, in batches."""
+    """Deletes evaluations that were started long ago and have ended, in batches."""
     old = Evaluation.objects.exclude(state=Evaluation.State.RUNNING).filter(
-        created_at__lt=timezone.now() - KEPT
+        created_at__lt=timezone.now() - KEPT_FOR
     )
-    while batch := list(old.values_list("pk", flat=True)[:_PRUNED_AT_ONCE]):
+    while batch := list(old.values_list("pk", flat=True)[:_BATCH_SIZE]):
         with writing():
             Evaluation.objects.filter(pk__in=batch).delete()

@@ -24,38 +24,38 @@ from historyapp.wire.problems import StorageFailed
 
 log = logging.getLogger(__name__)
 
-GONE = "The session was deleted."
-NOTHING = "No step after the sixth uses an identifier that the agent had read before."
-FAILED = "The server failed to measure this session. The reason is in the server's log."
+SESSION_DELETED = "The session was deleted."
+NO_IDENTIFIERS = "No step after the sixth uses an identifier that the agent had read before."
+SERVER_FAILED = "The server failed to measure this session. The reason is in the server's log."
 
 
 def process_evaluation(evaluation_id: UUID, should_stop: Callable[[], bool]) -> bool:
-    """Works on an evaluation. Returns whether work is left that this worker can do now.
+    """Works on an evaluation. Returns whether there is more work that this worker can do now.
 
     Args:
         should_stop: called after each measured step.
     """
     while (item := _claim(evaluation_id)) is not None:
         try:
-            is_over = _measure(item, should_stop)
+            has_ended = _measure(item, should_stop)
         except PlayheadError as error:
             if isinstance(error, StorageFailed):
                 raise
-            is_over = _end(item, EvaluatedSession.State.FAILED, error.detail)
+            has_ended = _end(item, EvaluatedSession.State.FAILED, error.detail)
         except DatabaseError:
             raise
         except Exception:  # the other sessions must not wait for it
             log.exception("Session %s cannot be evaluated.", item.session_id)
-            is_over = _end_failed(item)
-        if not is_over:
+            has_ended = _end_failed(item)
+        if not has_ended:
             _release(item)
             return True
         if should_stop():
             break
-    return not _finish(evaluation_id) and _next(evaluation_id, timezone.now()) is not None
+    return not _finish(evaluation_id) and _next_claimable(evaluation_id, timezone.now()) is not None
 
 
-def _next(evaluation_id: UUID, now: datetime) -> EvaluatedSession | None:
+def _next_claimable(evaluation_id: UUID, now: datetime) -> EvaluatedSession | None:
     items = EvaluatedSession.objects.claimable(now).filter(evaluation_id=evaluation_id)
     return items.filter(evaluation__state=Evaluation.State.RUNNING).select_related("evaluation").first()
 
@@ -64,7 +64,7 @@ def _claim(evaluation_id: UUID) -> EvaluatedSession | None:
     with writing():
         if not Evaluation.objects.select_for_update().filter(pk=evaluation_id).exists():
             return None
-        item = _next(evaluation_id, timezone.now())
+        item = _next_claimable(evaluation_id, timezone.now())
         if item is not None:
             item.claim, item.claimed_until = uuid7(), _claim_end()
             item.save(update_fields=("claim", "claimed_until"))
@@ -76,16 +76,16 @@ def _claim_end() -> datetime:
 
 
 def _measure(item: EvaluatedSession, should_stop: Callable[[], bool]) -> bool:
-    """Measures a session's steps that are not measured yet. Returns whether the session is over."""
+    """Measures the steps of a session that are not measured yet. Returns whether the session has ended."""
     states = EvaluatedSession.State
     session = Session.objects.filter(pk=item.session_id, project=item.evaluation.project_id).first()
     if session is None:
-        return _end(item, states.SKIPPED, GONE)
+        return _end(item, states.SKIPPED, SESSION_DELETED)
     if item.head is None:
         item.head = session.head
     evaluated = SessionEvaluation(session, item.head, item.evaluation.choices, item.evaluation.model)
     if not evaluated.steps:
-        return _end(item, states.SKIPPED, NOTHING)
+        return _end(item, states.SKIPPED, NO_IDENTIFIERS)
     item.steps = len(evaluated.steps)
     item.model = evaluated.model if evaluated.price else ""
     is_resumed, keep_alive = bool(item.figures), _claim_renewal(item)
@@ -94,22 +94,22 @@ def _measure(item: EvaluatedSession, should_stop: Callable[[], bool]) -> bool:
             continue
         item.figures[str(step)] = evaluated.measure(step, keep_alive)
         if not _store(item, head=item.head, steps=item.steps, model=item.model, figures=item.figures):
-            return True  # cancelled, or another worker has it
+            return True  # the evaluation was cancelled, or another worker has claimed the session
         if should_stop() and len(item.figures) < item.steps:
             return False
     if not Session.objects.filter(pk=session.pk).exists():
-        return _end(item, states.SKIPPED, GONE)
+        return _end(item, states.SKIPPED, SESSION_DELETED)
     if all(figures.refused for choice in item.evaluation.choices for figures in item.figures_of(choice)):
         for step in evaluated.steps if is_resumed else ():
-            evaluated.measure(step, keep_alive)  # finds the smallest budget, which is not stored
-        reason = f"No budget is large enough for what must be sent; use at least {evaluated.smallest:,}."
+            evaluated.measure(step, keep_alive)  # computes the smallest budget, which is not stored
+        reason = f"All budgets are too small for this session; use at least {evaluated.smallest:,}."
         return _end(item, states.SKIPPED, reason)
     return _end(item, states.DONE, "" if evaluated.read.is_whole else evaluated.read.limit_note)
 
 
 def _claim_renewal(item: EvaluatedSession) -> Callable[[], None]:
-    """Returns a function that extends the claim when a third of its time has passed: contexts of large
-    budgets take seconds.
+    """Returns a function that extends the claim when a third of its time has passed, because contexts of
+    large budgets take seconds.
     """
     renewed_at = time.monotonic()
 
@@ -123,15 +123,16 @@ def _claim_renewal(item: EvaluatedSession) -> Callable[[], None]:
 
 
 def _store(item: EvaluatedSession, **columns: object) -> bool:
-    """Stores columns of a claimed session, and extends the claim. Returns whether it still holds."""
+    """Stores columns of a claimed session and extends the claim. Returns whether the claim was still
+    valid."""
     with writing():
-        own = EvaluatedSession.objects.filter(pk=item.pk, claim=item.claim)
-        own = own.filter(evaluation__state=Evaluation.State.RUNNING)
-        return bool(own.update(claimed_until=_claim_end(), **columns))
+        claimed = EvaluatedSession.objects.filter(pk=item.pk, claim=item.claim)
+        claimed = claimed.filter(evaluation__state=Evaluation.State.RUNNING)
+        return bool(claimed.update(claimed_until=_claim_end(), **columns))
 
 
 def _end(item: EvaluatedSession, state: str, reason: str) -> bool:
-    figures = {} if reason == GONE else item.figures
+    figures = {} if reason == SESSION_DELETED else item.figures
     _store(item, state=state, reason=reason[:1000], figures=figures)
     return True
 
@@ -139,14 +140,14 @@ def _end(item: EvaluatedSession, state: str, reason: str) -> bool:
 def _end_failed(item: EvaluatedSession) -> bool:
     """Ends a session whose measurement failed unexpectedly. It may have been deleted meanwhile."""
     if not Session.objects.filter(pk=item.session_id).exists():
-        return _end(item, EvaluatedSession.State.SKIPPED, GONE)
-    return _end(item, EvaluatedSession.State.FAILED, FAILED)
+        return _end(item, EvaluatedSession.State.SKIPPED, SESSION_DELETED)
+    return _end(item, EvaluatedSession.State.FAILED, SERVER_FAILED)
 
 
 def _release(item: EvaluatedSession) -> None:
     with writing():
-        own = EvaluatedSession.objects.filter(pk=item.pk, claim=item.claim)
-        own.update(claim=None, claimed_until=None)
+        claimed = EvaluatedSession.objects.filter(pk=item.pk, claim=item.claim)
+        claimed.update(claim=None, claimed_until=None)
 
 
 def _finish(evaluation_id: UUID) -> bool:

@@ -1,1 +1,1 @@
-"""Figures of runs, and of projects by day. They are computed before they are read."""
+"""Figures of runs, and of projects by day. Workers compute them before pages show them."""

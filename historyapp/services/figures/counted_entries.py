@@ -1,6 +1,6 @@
-"""Turns a session's own entries into figures, from their running totals and the rows of steps.
+"""Computes the figures of a session's own entries from their running totals and the rows of steps.
 
-No bodies are read. The figures of an entry depend only on the entries before it, so any part of a session can
+It reads no bodies. The figures of an entry depend only on the entries before it, so any part of a session can
 be counted alone. A rewind moves the figures of the cut-off entries from live history to takes.
 """
 
@@ -13,8 +13,8 @@ from historyapp.core.day_figures import DayFigures, EntryFigures, FiguresKey, da
 from historyapp.core.projection import Totals
 from historyapp.models import Entry, Episode, Session
 
-AT_ONCE = 2000
-"""Entries that are read at once."""
+BATCH_SIZE = 2000
+"""The maximum number of entries of a :class:`CountedPart`."""
 _RESULT_KINDS = ("tool_results", "review")
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -42,20 +42,20 @@ class CountedStep(NamedTuple):
 
     anchor: int
     position: int
-    """The position of the results. If they are in a take, so are the figures."""
+    """The position of the results. The figures are live if this position is."""
     key: FiguresKey
     figures: DayFigures
 
 
 class CountedPart:
-    """A session's own entries between two positions (both included), at most :data:`AT_ONCE`."""
+    """A session's own entries between two positions (both included), at most :data:`BATCH_SIZE`."""
 
     def __init__(self, session: Session, first: int, last: int) -> None:
         self._session, self._first, self._last = session, first, last
-        own = Episode.objects.filter(session=session).values_list(*_StepRow._fields)
-        before = own.filter(anchor__lt=first).order_by("-anchor")[:1]
-        within = own.filter(anchor__range=(first, last)).order_by("anchor")
-        self._rows = [_StepRow(*row) for row in [*before, *within]]
+        rows = Episode.objects.filter(session=session).values_list(*_StepRow._fields)
+        previous = rows.filter(anchor__lt=first).order_by("-anchor")[:1]
+        within = rows.filter(anchor__range=(first, last)).order_by("anchor")
+        self._rows = [_StepRow(*row) for row in [*previous, *within]]
         self._anchors = [row.anchor for row in self._rows]
         self._keys: dict[int, FiguresKey] = {}
 
@@ -64,33 +64,34 @@ class CountedPart:
         before = self._totals_at(self._first - 1)
         own = Entry.objects.filter(session=self._session, position__range=(self._first, self._last))
         rows = own.order_by("position").values_list("position", "kind", "created_at", "totals")
-        for position, kind, at, stored in rows:
-            after = Totals.load(stored)
+        for position, kind, created_at, totals in rows:
+            after = Totals.load(totals)
             if kind != "rewind":
                 added = entry_figures(before, after)
-                yield CountedEntry(position, self._key_at(position, kind, at, added), added.figures)
+                yield CountedEntry(position, self._key_at(position, kind, created_at, added), added.figures)
             before = after
 
     def steps(self) -> Iterator[CountedStep]:
-        """The figures of the steps that begin in this part, and of the one before, in order."""
+        """The figures of the step before this part, and of those that begin in it, in order."""
         for row in self._rows:
             figures = DayFigures()
             if row.last_position > row.anchor and self._is_answered_here(row):
-                passed = row.finished_at - row.started_at if row.finished_at else timedelta(0)
+                duration = row.finished_at - row.started_at if row.finished_at else timedelta(0)
                 failures = int(bool(row.likely_failure))
-                figures = DayFigures(likely_failures=failures, milliseconds=max(0, passed // _MILLISECOND))
+                milliseconds = max(0, duration // _MILLISECOND)
+                figures = DayFigures(likely_failures=failures, milliseconds=milliseconds)
             key = self._key_of(row) if figures else FiguresKey(day_of(row.started_at), "", "", False)
             yield CountedStep(row.anchor, row.last_position, key, figures)
 
-    def _key_at(self, position: int, kind: str, at: datetime, added: EntryFigures) -> FiguresKey:
+    def _key_at(self, position: int, kind: str, created_at: datetime, added: EntryFigures) -> FiguresKey:
         index = bisect_right(self._anchors, position) - 1
         row = self._rows[index] if index >= 0 else None
         has_cost = added.figures.cost > 0
         if row is not None and row.anchor == position:
-            self._keys[position] = FiguresKey(day_of(at), added.model, row.tool, has_cost)
+            self._keys[position] = FiguresKey(day_of(created_at), added.model, row.tool, has_cost)
             return self._keys[position]
         if row is None or kind not in _RESULT_KINDS:
-            return FiguresKey(day_of(at), added.model, "", has_cost)
+            return FiguresKey(day_of(created_at), added.model, "", has_cost)
         key = self._key_of(row)
         return key._replace(model=added.model, has_cost=has_cost) if added.figures.model_calls else key
 
@@ -106,7 +107,7 @@ class CountedPart:
         return self._keys[row.anchor]
 
     def _is_answered_here(self, row: _StepRow) -> bool:
-        """Whether the results of a step follow its row. A rewind or a fork may have copied the row."""
+        """Whether the step's results come after its row. A rewind or a fork may have copied the row."""
         if row.first_position == row.anchor:
             return True
         following = (row.anchor + 1, row.last_position)

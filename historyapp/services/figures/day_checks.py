@@ -11,15 +11,16 @@ from django.db.models.functions import Coalesce, NullIf
 from historyapp.core.day_figures import NO_FIGURES, DayFigures, FiguresKey
 from historyapp.models import CountedSession, Project, ProjectDay, Session, SessionDay
 from historyapp.services.figures.day_figures import count_part, stored_rows
-from historyapp.services.figures.day_rows import Agents, add_to_days
+from historyapp.services.figures.day_rows import AgentFigures, add_to_days
 from historyapp.services.transactions import writing
 
 _COLUMNS = ("agent", *FiguresKey._fields, *DayFigures._fields)
-_FIGURES_AT = 1 + len(FiguresKey._fields)
+_FIRST_FIGURE = 1 + len(FiguresKey._fields)
 
 
 def recount_days(session: Session) -> list[str]:
-    """Counts a session's figures from its beginning. Reports whether they differ from the stored ones."""
+    """Counts a session's figures from its beginning. Returns the differences from the stored ones, in
+    words."""
     counted = CountedSession.objects.filter(pk=session.pk)
     if not counted.exists():
         return []  # the session has not been counted yet
@@ -31,37 +32,36 @@ def recount_days(session: Session) -> list[str]:
 
 
 def _count(session: Session) -> None:
-    left = [session.pk]
-    while left:
-        left = count_part(session.project_id, left)
+    ids = [session.pk]
+    while ids:
+        ids = count_part(session.project_id, ids)
 
 
 def rebuild_days(project: Project, *, check_only: bool = False) -> int:
-    """Adds up a project's figures from its sessions'. Returns how many rows differed."""
+    """Adds up the figures of a project's sessions. Returns how many rows of the project differed."""
     with writing():
-        of_sessions = SessionDay.objects.filter(session__project=project)
-        named = of_sessions.annotate(
+        session_rows = SessionDay.objects.filter(session__project=project).annotate(
             agent=F("session__agent"),
-            named=Coalesce(NullIf("model", Value("")), "session__model"),
+            used_model=Coalesce(NullIf("model", Value("")), "session__model"),
         )
-        columns = [name if name != "model" else "named" for name in _COLUMNS]
-        expected = _added_up(project.pk, named.values_list(*columns).iterator())
+        columns = [name if name != "model" else "used_model" for name in _COLUMNS]
+        expected = _added_up(project.pk, session_rows.values_list(*columns).iterator())
         stored = _added_up(
             project.pk, ProjectDay.objects.filter(project=project).values_list(*_COLUMNS).iterator()
         )
-        missing: Agents = {}
+        differences: AgentFigures = {}
         for key in expected.keys() | stored.keys():
             difference = expected[key].minus(stored[key])
             if difference:
-                missing[key] = difference
+                differences[key] = difference
         if not check_only:
-            add_to_days({}, missing)
-    return len(missing)
+            add_to_days({}, differences)
+    return len(differences)
 
 
-def _added_up(project: UUID, rows: Iterable[tuple[Any, ...]]) -> Agents:
-    total: Agents = defaultdict(lambda: NO_FIGURES)
+def _added_up(project: UUID, rows: Iterable[tuple[Any, ...]]) -> AgentFigures:
+    total: AgentFigures = defaultdict(lambda: NO_FIGURES)
     for row in rows:
-        key = project, row[0], FiguresKey(*row[1:_FIGURES_AT])
-        total[key] = total[key].plus(DayFigures(*row[_FIGURES_AT:]))
+        key = project, row[0], FiguresKey(*row[1:_FIRST_FIGURE])
+        total[key] = total[key].plus(DayFigures(*row[_FIRST_FIGURE:]))
     return total

@@ -9,9 +9,9 @@ from django.db import connection
 from historyapp.core.day_figures import DayFigures, FiguresKey
 from historyapp.models.fields import uuid_value
 
-Own = dict[FiguresKey, DayFigures]
+SessionFigures = dict[FiguresKey, DayFigures]
 """The figures of one session."""
-Agents = dict[tuple[UUID, str, FiguresKey], DayFigures]
+AgentFigures = dict[tuple[UUID, str, FiguresKey], DayFigures]
 """The figures of projects, by project and agent."""
 
 _KEY = FiguresKey._fields
@@ -19,6 +19,7 @@ _FIGURES = DayFigures._fields
 
 
 def _statements(table: str, key: Sequence[str]) -> tuple[str, str]:
+    """The SQL that adds figures to a row, and the SQL that deletes the row if all its figures are zero."""
     columns = (*key, *_FIGURES)
     values = ", ".join(["%s"] * len(columns))
     sums = ", ".join(f"{name} = {table}.{name} + excluded.{name}" for name in _FIGURES)
@@ -31,15 +32,17 @@ def _statements(table: str, key: Sequence[str]) -> tuple[str, str]:
     )
 
 
-_SESSION = _statements("historyapp_sessionday", ("session_id", *_KEY))
-_PROJECT = _statements("historyapp_projectday", ("project_id", "agent", *_KEY))
+_SESSION_SQL = _statements("historyapp_sessionday", ("session_id", *_KEY))
+_PROJECT_SQL = _statements("historyapp_projectday", ("project_id", "agent", *_KEY))
 
 
-def add_to_days(sessions: Mapping[UUID, Own], agents: Agents) -> None:
+def add_to_days(sessions: Mapping[UUID, SessionFigures], agents: AgentFigures) -> None:
     """Adds figures to the rows of sessions and of projects, within the caller's transaction."""
-    own = (((id,), key, figures) for id, added in sessions.items() for key, figures in added.items())
-    _add(_SESSION, own)
-    _add(_PROJECT, (((project, agent), key, figures) for (project, agent, key), figures in agents.items()))
+    session_rows = (((id,), key, figures) for id, added in sessions.items() for key, figures in added.items())
+    _add(_SESSION_SQL, session_rows)
+    _add(
+        _PROJECT_SQL, (((project, agent), key, figures) for (project, agent, key), figures in agents.items())
+    )
 
 
 def _add(statements: tuple[str, str], rows: Iterable[tuple[tuple[Any, ...], FiguresKey, DayFigures]]) -> None:
@@ -47,18 +50,20 @@ def _add(statements: tuple[str, str], rows: Iterable[tuple[tuple[Any, ...], Figu
     changed = sorted((row for row in rows if row[2]), key=lambda row: row[:2])
     if not changed:
         return
-    add, drop = statements
-    keys = [[*map(_value, owner), *map(_value, key)] for owner, key, _ in changed]
+    add, delete_empty = statements
+    keys = [[*map(_sql_value, owner), *map(_sql_value, key)] for owner, key, _ in changed]
     with connection.cursor() as cursor:
         cursor.executemany(
             add, [[*row_key, *figures] for row_key, (_, _, figures) in zip(keys, changed, strict=True)]
         )
-        less = [row_key for row_key, (_, _, figures) in zip(keys, changed, strict=True) if min(figures) < 0]
-        if less:
-            cursor.executemany(drop, less)
+        reduced = [
+            row_key for row_key, (_, _, figures) in zip(keys, changed, strict=True) if min(figures) < 0
+        ]
+        if reduced:
+            cursor.executemany(delete_empty, reduced)
 
 
-def _value(value: Any) -> Any:
+def _sql_value(value: Any) -> Any:
     if isinstance(value, UUID):
         return uuid_value(value)
     if isinstance(value, (str, bool)):

@@ -1,4 +1,4 @@
-"""Follows the feed of changes and counts the sessions that have changed; see ``services.day_figures``.
+"""Reads the feed of changes and counts the sessions that have changed; see ``day_figures``.
 
 Existing sessions are counted first, in the order of their ids.
 """
@@ -21,11 +21,11 @@ from historyapp.wire.problems import CursorExpired, StorageFailed
 
 log = logging.getLogger(__name__)
 
-COUNTED = (
+COUNTED_KINDS = (
     ChangeKind.SESSION_CREATED, ChangeKind.ENTRIES, ChangeKind.REWIND, ChangeKind.SESSION_CHANGED,
     ChangeKind.SESSION_DELETED,
 )  # fmt: skip
-"""The kinds of change that change figures."""
+"""The kinds of changes that affect figures."""
 _PROJECTS_TO_COUNT = (
     "SELECT project.id FROM historyapp_project AS project "
     "LEFT JOIN historyapp_figuresprogress AS done ON done.project_id = project.id "
@@ -36,15 +36,15 @@ _PROJECTS_TO_COUNT = (
 
 
 def follow_changes(should_stop: Callable[[], bool]) -> bool:
-    """Counts the changes of all projects, until nothing is left or ``should_stop()``.
+    """Counts the changes of all projects until all are counted or ``should_stop()``.
 
-    Returns whether something is left. A session that cannot be counted is logged and skipped.
+    Returns whether there may be more changes. A session that cannot be counted is logged and skipped.
     """
     for (id,) in fetch_all(_PROJECTS_TO_COUNT, []):
         project = as_uuid(id)
-        progress = FiguresProgress.objects.filter(project=project).first() or _begin(project)
+        progress = FiguresProgress.objects.filter(project=project).first() or _start_progress(project)
         while not should_stop():
-            if not _continue(progress, should_stop):
+            if not _count_next(progress, should_stop):
                 break
         else:
             return True
@@ -57,7 +57,7 @@ def cpu_time_limit(seconds: float) -> Callable[[], bool]:
     return lambda: time.thread_time() > end
 
 
-def _begin(project: UUID) -> FiguresProgress:
+def _start_progress(project: UUID) -> FiguresProgress:
     """Stores the end of the feed as the cursor, before the existing sessions are counted."""
     cursor = newest_cursor(project)
     progress = FiguresProgress(project_id=project, transaction_id=cursor.transaction_id, change_id=cursor.id)
@@ -65,7 +65,7 @@ def _begin(project: UUID) -> FiguresProgress:
     return progress
 
 
-def _continue(progress: FiguresProgress, should_stop: Callable[[], bool]) -> bool:
+def _count_next(progress: FiguresProgress, should_stop: Callable[[], bool]) -> bool:
     """Counts the next sessions. Returns whether there may be more."""
     if not progress.is_complete:
         return _count_existing(progress, should_stop)
@@ -73,15 +73,15 @@ def _continue(progress: FiguresProgress, should_stop: Callable[[], bool]) -> boo
     try:
         page = changes_since(project, cursor)
     except CursorExpired:
-        progress.__dict__.update(_begin(project).__dict__)
+        progress.__dict__.update(_start_progress(project).__dict__)
         return True
-    # The id of a deleted session may have been used again.
+    # A new session may have the id of a deleted one.
     deleted = {change.session for change in page.changes if change.kind == ChangeKind.SESSION_DELETED}
     if deleted:
         with writing():
             CountedSession.objects.filter(pk__in=deleted).update(version=0)
         _count_all(project, list(deleted), lambda: False)
-    changed = dict.fromkeys(change.session for change in page.changes if change.kind in COUNTED)
+    changed = dict.fromkeys(change.session for change in page.changes if change.kind in COUNTED_KINDS)
     if not _count_all(project, [id for id in changed if id not in deleted], should_stop):
         return True
     progress.transaction_id, progress.change_id = page.cursor
@@ -109,16 +109,16 @@ def _count_existing(progress: FiguresProgress, should_stop: Callable[[], bool]) 
 
 
 def _count_all(project: UUID, ids: list[UUID], should_stop: Callable[[], bool]) -> bool:
-    """Counts some sessions. Returns False if it was stopped before the end."""
+    """Counts these sessions. Returns False if it stopped before the end."""
     while ids:
-        ids = _count_some(project, ids)
+        ids = _count_part_safely(project, ids)
         if ids and should_stop():
             return False
     return True
 
 
-def _count_some(project: UUID, ids: list[UUID]) -> list[UUID]:
-    """Like :func:`count_part`, but skips a session that cannot be counted."""
+def _count_part_safely(project: UUID, ids: list[UUID]) -> list[UUID]:
+    """As :func:`count_part`, but skips a session that cannot be counted."""
     try:
         return count_part(project, ids)
     except (DatabaseError, StorageFailed):
@@ -128,7 +128,7 @@ def _count_some(project: UUID, ids: list[UUID]) -> list[UUID]:
             log.error("The figures of session %s cannot be counted.", ids[0], exc_info=error)
             return []
     half = ids[: max(1, min(len(ids), SESSIONS_AT_ONCE) // 2)]
-    return [*_count_some(project, half), *ids[len(half) :]]
+    return [*_count_part_safely(project, half), *ids[len(half) :]]
 
 
 def _save(progress: FiguresProgress) -> None:

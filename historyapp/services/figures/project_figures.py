@@ -20,7 +20,7 @@ Grouping = Literal["day", "agent", "model", "tool"]
 MAX_DAYS = 3660
 """The longest range: ten years."""
 MAX_GROUPS = 200
-"""At most this many agents, models or tools are listed: those with the most steps."""
+"""At most this many agents, models or tools are listed, those with the most steps first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class FiguresQuery:
     model: str | None = None
     tool: str | None = None
     take: Literal["live", "all"] = "live"
-    """``all``: including what rewinds have cut off."""
+    """``all``: includes the entries that rewinds have cut off."""
 
     def __post_init__(self) -> None:
         if self.first > self.last:
@@ -72,7 +72,7 @@ class GroupFigures:
     micros: int = 0
     """The cost of the model calls in millionths of a US dollar, as reported or by the price list."""
     unpriced: set[str] = field(default_factory=set)
-    """Models without a known price. Their calls are not included in the cost."""
+    """Models without a known price. The cost does not include their model calls."""
 
     def add(self, model: str, *, has_cost: bool, figures: DayFigures) -> None:
         """Adds figures of one model."""
@@ -80,14 +80,16 @@ class GroupFigures:
         if has_cost or not figures.model_calls:
             self.micros += figures.cost
         elif price := price_list().of(model):
-            sent = figures.uncached + figures.cache_read + figures.cache_write
-            self.micros += price.cost(Usage(sent, figures.output, figures.cache_read, figures.cache_write))
+            input_tokens = figures.uncached + figures.cache_read + figures.cache_write
+            self.micros += price.cost(
+                Usage(input_tokens, figures.output, figures.cache_read, figures.cache_write)
+            )
         else:
             self.unpriced.add(model)
 
 
 def grouped(project: UUID, query: FiguresQuery, by: Grouping) -> dict[Any, GroupFigures]:
-    """The figures by day, in order, or by name, the most steps first and at most :data:`MAX_GROUPS`."""
+    """The figures by day, oldest first, or the first :data:`MAX_GROUPS` by name, the most steps first."""
     groups = _added_up(query.rows(project), by)
     if by == "day":
         return dict(sorted(groups.items()))
@@ -95,15 +97,16 @@ def grouped(project: UUID, query: FiguresQuery, by: Grouping) -> dict[Any, Group
 
 
 def grouped_by_names(project: UUID, query: FiguresQuery) -> dict[Grouping, dict[str, GroupFigures]]:
-    """The same by agent, model and tool. The rows of the range are read once for all three."""
+    """The figures by agent, model and tool, as :func:`grouped`. Reads the rows of the range once for all
+    three."""
     names: tuple[Grouping, ...] = ("agent", "model", "tool")
     sums = {f"sum_{name}": Sum(name) for name in DayFigures._fields}
     rows = query.rows(project).order_by().values_list(*names, "has_cost").annotate(**sums)
     statement, values = rows.query.sql_with_params()
     columns = ", ".join((*names, "has_cost", *sums))
-    added = ", ".join(f"SUM({name})" for name in sums)
+    summed = ", ".join(f"SUM({name})" for name in sums)
     by_name = " UNION ALL ".join(
-        f"SELECT '{name}', {name}, model, has_cost, {added} FROM days GROUP BY 2, 3, 4"  # noqa: S608
+        f"SELECT '{name}', {name}, model, has_cost, {summed} FROM days GROUP BY 2, 3, 4"  # noqa: S608
         for name in names
     )
     grouped_rows = fetch_all(f"WITH days ({columns}) AS MATERIALIZED ({statement}) {by_name}", values)
@@ -135,12 +138,12 @@ def total_in(project: UUID, query: FiguresQuery | None) -> GroupFigures:
 
 
 def undated(project: UUID, query: FiguresQuery) -> GroupFigures:
-    """The figures of entries without a known time, which no range contains."""
+    """The figures of entries without a known time, which are in no range."""
     return total_of(_added_up(query.rows(project, Q(day=NO_DAY)), "is_live").values())
 
 
 def is_current(project: UUID) -> bool:
-    """Whether everything recorded so far is counted."""
+    """Whether all changes of the project are counted."""
     progress = FiguresProgress.objects.filter(project=project, is_complete=True).first()
     newest = newest_cursor(project)
     return progress is not None and (progress.transaction_id, progress.change_id) >= newest

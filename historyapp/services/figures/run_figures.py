@@ -2,8 +2,8 @@
 
 An append does not update them. The computation stores a checkpoint every :data:`INTERVAL` steps, so a reader
 only counts the steps since the newest one. Workers count in advance for sessions that were imported or have
-grown lately. For other sessions, each request counts a part and stores a checkpoint, from which the next one
-continues.
+grown recently. For other sessions, each request counts a part and stores a checkpoint, from which the next
+request continues.
 """
 
 import time
@@ -28,22 +28,22 @@ from historyapp.services.transactions import writing
 from historyapp.wire.problems import StorageFailed
 
 INTERVAL = 250
-"""Steps between two checkpoints."""
+"""The number of steps between two checkpoints."""
 SECONDS = 0.18
-"""The limit for one request's processor time, in seconds."""
+"""The maximum number of seconds of processor time of one request."""
 STEPS_BETWEEN_CHECKS = 16
 """A request checks the time after this many steps."""
 PART_SECONDS = 0.5
-"""The same for a worker, which then checks whether it must stop."""
+"""The maximum number of seconds of processor time until a worker checks whether it must stop."""
 COUNT_AHEAD_FROM = 1000
-"""A worker counts in advance from this many steps without a checkpoint on. A request can count fewer
+"""A worker counts in advance if at least this many steps have no checkpoint. A request can count fewer steps
 itself."""
 RECENT, MAX_RECENT = timedelta(minutes=10), 50
-"""Only sessions that were created or have an entry within this time are considered."""
+"""Workers consider only sessions that were created or got an entry within this time, at most this many."""
 KINDS = ("model_output", "tool_results", "model_input", "system_instruction", "memory_notebook", "debug_log")
-AT_ONCE, TOKENS_AT_ONCE = 256, 200_000
-"""Limits for the entries whose bodies are in memory at once, and for their tokens. A single entry may have
-more."""
+MAX_ENTRIES, MAX_TOKENS = 256, 200_000
+"""The maximum number of entries whose bodies are in memory at the same time, and of their tokens. A single
+entry may have more tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class CountedRun:
 
 @dataclass(slots=True)
 class _CountState:
-    """One computation."""
+    """The state of one computation."""
 
     figures: RunFigures
     lineage: Lineage
@@ -70,7 +70,7 @@ class _CountState:
     checkpoints: list[FiguresCheckpoint] = field(default_factory=list)
 
     def add_checkpoint(self, output: CoreEntry) -> None:
-        """Adds a checkpoint with the figures of everything before an output."""
+        """Adds a checkpoint with the figures of all entries before an output."""
         session = UUID(self.lineage.session_at(output.position))
         state, steps = dump_figures(self.figures), self.figures.steps
         row = FiguresCheckpoint(
@@ -81,21 +81,20 @@ class _CountState:
 
 
 def count_run(history: History, seconds: float | None = None) -> CountedRun:
-    """The figures of a history, or of its first steps if the time is not enough for all.
+    """The figures of a history, or of its first steps if the time limit is reached before the end.
 
     Args:
         seconds: the limit for processor time; None: no limit.
     """
     counted = _count(history, seconds)
-    with suppress(
-        DatabaseError, StorageFailed
-    ):  # checkpoints only save time: a full disk must not break the page
-        store(counted.checkpoints)
+    # Checkpoints only save time, so a full disk must not break the page.
+    with suppress(DatabaseError, StorageFailed):
+        store_checkpoints(counted.checkpoints)
     return CountedRun(counted.figures, history.steps)
 
 
 def sessions_to_count() -> list[UUID]:
-    """Sessions that were imported or have grown lately and have many steps after their newest checkpoint.
+    """Sessions that were imported or have grown recently and have many steps after their newest checkpoint.
 
     Reads no entries. Session ids begin with the time at which the session was created.
     """
@@ -119,7 +118,7 @@ def count_ahead(session_id: UUID, should_stop: Callable[[], bool]) -> None:
     meanwhile.
 
     Raises:
-        DatabaseError: when a part cannot be stored. Otherwise the same part would be counted for ever.
+        DatabaseError: when a part cannot be stored. Otherwise the same part would be counted forever.
     """
     while not should_stop():
         session = Session.objects.filter(pk=session_id).first()
@@ -127,13 +126,13 @@ def count_ahead(session_id: UUID, should_stop: Callable[[], bool]) -> None:
             break
         history = History(session)
         counted = _count(history, PART_SECONDS)
-        store(counted.checkpoints)
+        store_checkpoints(counted.checkpoints)
         if CountedRun(counted.figures, history.steps).is_complete:
             break
 
 
-def store(checkpoints: Sequence[FiguresCheckpoint]) -> None:
-    """Stores checkpoints. They replace those of an earlier version."""
+def store_checkpoints(checkpoints: Sequence[FiguresCheckpoint]) -> None:
+    """Stores checkpoints. They replace checkpoints of an earlier version at the same positions."""
     if not checkpoints:
         return
     with writing():
@@ -148,39 +147,39 @@ def store(checkpoints: Sequence[FiguresCheckpoint]) -> None:
 def _count(history: History, seconds: float | None) -> _CountState:
     checkpoint = FiguresCheckpoint.objects.newest_in(history.lineage, history.steps)
     figures = load_figures(checkpoint.state) if checkpoint else RunFigures()
-    counting = _CountState(figures, history.lineage, figures.steps)
+    state = _CountState(figures, history.lineage, figures.steps)
     end = None if seconds is None else time.thread_time() + seconds
-    for run in _runs(history.lineage, checkpoint.position - 1 if checkpoint else 0):
-        is_output = isinstance(run[0].body, ModelOutput)
-        done = figures.steps - counting.stored_at
+    for group in _groups(history.lineage, checkpoint.position - 1 if checkpoint else 0):
+        is_output = isinstance(group[0].body, ModelOutput)
+        done = figures.steps - state.stored_at
         is_late = end is not None and done % STEPS_BETWEEN_CHECKS == 1 and time.thread_time() > end
         if is_output and (is_late or done >= INTERVAL):
-            counting.add_checkpoint(run[0])
+            state.add_checkpoint(group[0])
         if is_output and is_late:
             break
-        figures.add_group(run)
-    return counting
+        figures.add_group(group)
+    return state
 
 
-def _runs(lineage: Lineage, after: int) -> Iterator[list[CoreEntry]]:
+def _groups(lineage: Lineage, after: int) -> Iterator[list[CoreEntry]]:
     """The entries before the first output, then each output with the entries after it."""
-    run: list[CoreEntry] = []
+    group: list[CoreEntry] = []
     for entry in _entries(lineage, after):
-        if isinstance(entry.body, ModelOutput) and run:
-            yield run
-            run = []
-        run.append(entry)
-    if run:
-        yield run
+        if isinstance(entry.body, ModelOutput) and group:
+            yield group
+            group = []
+        group.append(entry)
+    if group:
+        yield group
 
 
 def _entries(lineage: Lineage, after: int) -> Iterator[CoreEntry]:
     """The live entries after a position. Bodies are read a few at a time, because some are large."""
     sizes = Entry.objects.only("session", "position", "tokens")
-    while window := list(sizes.live(lineage, after=after, limit=AT_ONCE)):
+    while window := list(sizes.live(lineage, after=after, limit=MAX_ENTRIES)):
         tokens = accumulate(row.tokens for row in window)
-        fitting = sum(total <= TOKENS_AT_ONCE for total in tokens)
-        last = window[max(0, fitting - 1)].position
+        count = sum(total <= MAX_TOKENS for total in tokens)
+        last = window[max(0, count - 1)].position
         yield from live_entries(lineage, KINDS, after=after, before=last + 1)
         after = last
 
@@ -196,25 +195,25 @@ def recount(session: Session) -> list[str]:
     for row in stored:
         if row.version != VERSION:
             continue
-        made = _checkpoint_at(session, row.position)
-        if made is None or (made.steps, made.state) != (row.steps, row.state):
+        computed = _checkpoint_at(session, row.position)
+        if computed is None or (computed.steps, computed.state) != (row.steps, row.state):
             differences.append(f"figures before position {row.position} differed")
-        if made is not None:
-            store([made])
+        if computed is not None:
+            store_checkpoints([computed])
     return differences
 
 
 def _checkpoint_at(session: Session, position: int) -> FiguresCheckpoint | None:
-    """The checkpoint before one of a session's own outputs, or None if there is no output at the position."""
+    """The checkpoint before a session's own output, or None if there is no output at the position."""
     if not session.fork_position < position <= session.head:
         return None
     history = History(session, position)
     checkpoint = FiguresCheckpoint.objects.newest_in(history.lineage, history.steps)
     figures = load_figures(checkpoint.state) if checkpoint else RunFigures()
-    counting = _CountState(figures, history.lineage, figures.steps)
-    for run in _runs(history.lineage, checkpoint.position - 1 if checkpoint else 0):
-        if run[0].position == position and isinstance(run[0].body, ModelOutput):
-            counting.add_checkpoint(run[0])
-            return counting.checkpoints[-1]
-        figures.add_group(run)
+    state = _CountState(figures, history.lineage, figures.steps)
+    for group in _groups(history.lineage, checkpoint.position - 1 if checkpoint else 0):
+        if group[0].position == position and isinstance(group[0].body, ModelOutput):
+            state.add_checkpoint(group[0])
+            return state.checkpoints[-1]
+        figures.add_group(group)
     return None

@@ -1,7 +1,7 @@
 """Updates the index of names after appends, in chunks of a bounded size.
 
-A session is indexed when somebody first asks where its names come from: a short session at once, a long one
-by a worker. Entries and those before them never change, so a chunk is computed without a lock.
+A session is indexed after the first request for the origins of its names: a short session at once, a long one
+by a worker. An entry and the entries before it never change, so a chunk is computed without a lock.
 """
 
 import time
@@ -35,17 +35,17 @@ from historyapp.services.transactions import writing
 
 CHUNK_ENTRIES = 2_000
 CHUNK_TOKENS = 400_000
-"""A chunk ends after the entry with which it reaches this many tokens."""
-PLACES_AT_ONCE, SECONDS_AT_ONCE = 20_000, 0.5
-"""Chunks are stored together until they have this many places (about 100 KB) or took this many seconds. A
+"""A chunk ends after this many entries, or after the entry with which it reaches this many tokens."""
+STORED_PLACES, STORED_SECONDS = 20_000, 0.5
+"""A transaction stores chunks with this many places (about 100 KB), or the chunks of this many seconds. A
 session with many rewinds has many small chunks, and agents wait for each transaction."""
-PAGES_AT_ONCE = 100
+_PAGE_BATCH = 100
 READ_SECONDS = 0.5
-"""A page or an API call adds chunks for this many seconds."""
+"""A request adds chunks for this many seconds."""
 READ_ENTRIES, READ_TOKENS = 200, 60_000
-"""The size of the chunks that a page or an API call adds."""
-SHORT = 1_000
-"""If more entries are missing, a worker adds them."""
+"""The maximum numbers of entries and tokens of the chunks that a request adds."""
+MAX_MISSING = 1_000
+"""If more entries of a session are missing, a worker adds them."""
 _ACTED_ON = ("path", "url", "hash")
 
 
@@ -63,7 +63,7 @@ class _IndexState(NamedTuple):
     session: Session
     lineage: Lineage
     unread: int
-    """The first entry that is read only in part, or 0. It may be in the chunk."""
+    """The position of the first entry of which only a part is indexed, or 0. It may be in the chunk."""
 
 
 class IndexChunk(NamedTuple):
@@ -76,12 +76,12 @@ class IndexChunk(NamedTuple):
     steps: list[StepNames]
 
 
-def catch_up(lineage: Lineage, seconds: float = READ_SECONDS, *, limit: int | None = SHORT) -> bool:
+def catch_up(lineage: Lineage, seconds: float = READ_SECONDS, *, limit: int | None = MAX_MISSING) -> bool:
     """Adds the entries of a lineage that are missing in the index. Returns whether the index is complete.
 
     Args:
-        seconds: no further chunk begins after this time.
-        limit: skip sessions with more missing entries; None: skip none.
+        seconds: no further chunk is started after this time.
+        limit: sessions with more missing entries are skipped; None: no session is skipped.
     """
     end = time.monotonic() + seconds
     newest = dict[str, int]()
@@ -115,10 +115,10 @@ def add_chunk(session: Session, last: int | None = None, *, is_interactive: bool
     """Adds the next entries of a session to the index. Returns whether there are more.
 
     Args:
-        last: the last position that is needed; None: the newest one.
-        is_interactive: whether a request waits for it.
+        last: the last position to index; None: the head.
+        is_interactive: whether a request is waiting for the chunk.
     """
-    index = NameIndex.objects.filter(session=session, version=VERSION).first() or _begin(session)
+    index = NameIndex.objects.filter(session=session, version=VERSION).first() or _create_index(session)
     end = session.head if last is None else min(last, session.head)
     if index.position >= end:
         return False
@@ -127,16 +127,16 @@ def add_chunk(session: Session, last: int | None = None, *, is_interactive: bool
     if chunk is None:
         return False
     with writing():
-        held = NameIndex.objects.select_for_update().filter(pk=index.pk).first()
-        # Otherwise another process was faster, or the session was deleted.
-        if held and held.position == start:
-            _store(held, chunk)
+        locked = NameIndex.objects.select_for_update().filter(pk=index.pk).first()
+        # Another process may have been faster, or the session may have been deleted.
+        if locked and locked.position == start:
+            _store(locked, chunk)
     merge_runs(index, is_interactive=is_interactive)
-    return held is not None and chunk.last < end
+    return locked is not None and chunk.last < end
 
 
-def _begin(session: Session) -> NameIndex:
-    """Creates an empty index. It replaces an index of another version, whose pages workers delete."""
+def _create_index(session: Session) -> NameIndex:
+    """Creates an empty index. It replaces an index of another version; workers delete the old pages."""
     start = {"position": session.fork_position, "unread": 0, "version": VERSION}
     with writing():
         index, is_new = NameIndex.objects.select_for_update().get_or_create(session=session, defaults=start)
@@ -149,15 +149,16 @@ def _begin(session: Session) -> NameIndex:
 
 
 def _next_chunks(session: Session, index: NameIndex, end: int, *, is_interactive: bool) -> IndexChunk | None:
-    """The next chunks, joined: up to a position, or as many as are stored at once; None at the end.
+    """The next chunks that one transaction stores, as one chunk; None at the end.
 
     Args:
         index: its position is advanced, but not stored.
+        end: the last position to index.
     """
-    deadline = time.monotonic() + SECONDS_AT_ONCE
+    deadline = time.monotonic() + STORED_SECONDS
     merged: IndexChunk | None = None
     while merged is None or (
-        index.position < end and len(merged.places) < PLACES_AT_ONCE and time.monotonic() < deadline
+        index.position < end and len(merged.places) < STORED_PLACES and time.monotonic() < deadline
     ):
         chunk = read_chunk(session, index, merged.places if merged else (), is_interactive=is_interactive)
         if chunk is None:
@@ -174,7 +175,7 @@ def _store(index: NameIndex, chunk: IndexChunk) -> None:
     if chunk.places:
         run = NameRun.objects.create(index=index, size=len(chunk.places))
         rows = [NamePage(run=run, first=page[0], places=pack_places(page)) for page in pages(chunk.places)]
-        NamePage.objects.bulk_create(rows, batch_size=PAGES_AT_ONCE)
+        NamePage.objects.bulk_create(rows, batch_size=_PAGE_BATCH)
     StepNames.objects.bulk_create(chunk.steps)
     index.position, index.unread = chunk.last, index.unread or chunk.unread
     index.save(update_fields=["position", "unread"])
@@ -188,11 +189,11 @@ def read_chunk(
     last: int | None = None,
     is_interactive: bool = False,
 ) -> IndexChunk | None:
-    """The names in the next entries, and the actions with unseen names; None at the end.
+    """The names in the next entries, and the actions with unseen or compacted names; None at the end.
 
     Args:
-        unsaved: places that are not stored yet, ascending, of entries up to the index's position.
-        last: the last position that may be read; None: the newest one.
+        unsaved: the places up to the index's position that are not stored yet, ascending.
+        last: the last position to read; None: the head.
     """
     entries = _next_entries(session, index.position, last, is_interactive=is_interactive)
     if not entries:
@@ -202,11 +203,13 @@ def read_chunk(
     unread = 0
     for _, entry in entries:
         mentioned = mentions_of(entry.body, entry.metadata)
-        places.update([place_of(one.key, one.group, entry.position) for one in mentioned.mentions])
-        keys.append({one.key for one in mentioned.mentions})
+        places.update(
+            [place_of(mention.key, mention.group, entry.position) for mention in mentioned.mentions]
+        )
+        keys.append({mention.key for mention in mentioned.mentions})
         unread = unread or (0 if mentioned.is_complete else entry.position)
     lineage = session.lineage(index.position).cut(index.position)
-    steps = _flags(
+    steps = _flagged_steps(
         _IndexState(Unsaved(index, unsaved), session, lineage, index.unread or unread), entries, keys
     )
     return IndexChunk(entries[-1][1].position, unread, sorted(places), steps)
@@ -217,7 +220,7 @@ def _next_entries(
 ) -> list[tuple[Entry, core.Entry]]:
     """The next entries. A chunk ends with a rewind, because the lineage changes there."""
     max_entries, max_tokens = (READ_ENTRIES, READ_TOKENS) if is_interactive else (CHUNK_ENTRIES, CHUNK_TOKENS)
-    # A range, not a limit: for a limit, PostgreSQL may read and sort all entries of a session.
+    # A range, because for a limit PostgreSQL may read and sort all entries of a session.
     end = after + max_entries if last is None else min(after + max_entries, last)
     rows = Entry.objects.filter(session=session, position__gt=after, position__lte=end)
     entries: list[tuple[Entry, core.Entry]] = []
@@ -233,41 +236,44 @@ def _next_entries(
 def _action(row: Entry, output: core.ModelOutput) -> _Action:
     files: dict[str, None] = {}
     names: dict[str, None] = {}
-    for call in calls_of(output):
-        acted = files_acted_on(call)
-        files.update(dict.fromkeys(acted))
-        names.update(dict.fromkeys(name for name in names_in(call) if kind_of(name) in _ACTED_ON[1:]))
+    for tool_call in calls_of(output):
+        files.update(dict.fromkeys(files_acted_on(tool_call)))
+        names.update(dict.fromkeys(name for name in names_in(tool_call) if kind_of(name) in _ACTED_ON[1:]))
     return _Action(row.position, int(row.totals.get("steps", 0)), list(files), [*files, *names])
 
 
-def _flags(
-    before: _IndexState, entries: Sequence[tuple[Entry, core.Entry]], keys: Sequence[set[int]]
+def _flagged_steps(
+    state: _IndexState, entries: Sequence[tuple[Entry, core.Entry]], keys: Sequence[set[int]]
 ) -> list[StepNames]:
-    """The rows of the actions with names that were unseen or had been compacted away.
+    """The rows of actions with names that were not seen before or had been compacted away.
 
     Args:
         keys: the keys of each entry.
     """
-    unsaved, session, lineage, unread = before
+    unsaved, session, lineage, unread = state
     actions = {
         row.position: _action(row, entry.body)
         for row, entry in entries
         if isinstance(entry.body, core.ModelOutput)
     }
-    ways = {name: lookups(name) for action in actions.values() for name in action.names}
-    used_keys = {key for name_ways in ways.values() for way in name_ways for key in way.keys}
+    spellings = {name: lookups(name) for action in actions.values() for name in action.names}
+    used_keys = {
+        key for name_spellings in spellings.values() for spelling in name_spellings for key in spelling.keys
+    }
     spans, is_complete = indexed_spans(lineage, 1, lineage.last, unsaved)
     newest = {key: known.newest for key, known in key_places(spans, used_keys, unsaved).items()}
     seen = RemovedEntries(window_rows(lineage))
     standing = _standing_keys(session, lineage)
     steps: list[StepNames] = []
-    for (row, entry), own in zip(entries, keys, strict=True):
+    for (row, entry), entry_keys in zip(entries, keys, strict=True):
         action = actions.get(row.position)
         if action is not None:
             may_be_unseen = is_complete and not 0 < unread < row.position
-            last_seen = {name: _last_seen(ways[name], newest) for name in action.names}
+            last_seen = {name: _last_seen(spellings[name], newest) for name in action.names}
             standing_names = {
-                name for name in action.names if any(standing.issuperset(way.keys) for way in ways[name])
+                name
+                for name in action.names
+                if any(standing.issuperset(spelling.keys) for spelling in spellings[name])
             }
             names = StepNames(
                 index=unsaved.name_index,
@@ -280,9 +286,9 @@ def _flags(
                 ),
             )
             steps += [names] if names.unseen or names.gone else []
-        newest.update(dict.fromkeys(own & used_keys, row.position))
+        newest.update(dict.fromkeys(entry_keys & used_keys, row.position))
         if row.kind in ("system_instruction", "memory_notebook"):
-            standing |= own
+            standing |= entry_keys
         elif row.kind != "rewind":
             seen.add(_log_row(row, entry))
     return steps
@@ -297,12 +303,14 @@ def _standing_keys(session: Session, lineage: Lineage) -> set[int]:
     """The keys in the newest instruction and notebook, which compactions do not remove."""
     kinds = ("system_instruction", "memory_notebook")
     newest = (outermost(lineage, kind, session, newest=True) for kind in kinds)
-    return {one.key for entry in newest if entry for one in mentions_of(entry.body).mentions}
+    return {mention.key for entry in newest if entry for mention in mentions_of(entry.body).mentions}
 
 
-def _last_seen(ways: Iterable[Lookup], newest: dict[int, int]) -> int:
+def _last_seen(spellings: Iterable[Lookup], newest: dict[int, int]) -> int:
     """The last position of a name in any of its spellings; 0 if there is none."""
-    positions = [newest[way.keys[0]] for way in ways if all(key in newest for key in way.keys)]
+    positions = [
+        newest[spelling.keys[0]] for spelling in spellings if all(key in newest for key in spelling.keys)
+    ]
     return max(positions, default=0)
 
 
@@ -314,7 +322,7 @@ def rebuild_names(session: Session) -> list[str]:
     index = NameIndex.objects.filter(session=session, version=VERSION).first()
     if index is None:
         return []
-    before = _content(index)
+    before = _index_content(index)
     last = index.position
     NameRun.objects.filter(index=index).delete()
     StepNames.objects.filter(index=index).delete()
@@ -322,14 +330,11 @@ def rebuild_names(session: Session) -> list[str]:
     index.save(update_fields=["position", "unread"])
     while index.position < last and (chunk := read_chunk(session, index, last=last)):
         _store(index, chunk)
-    return [] if before == _content(index) else ["the index of names differed"]
+    return [] if before == _index_content(index) else ["the index of names differed"]
 
 
-def _content(index: NameIndex) -> list[object]:
-    """The content of an index, whatever its division into chunks and runs.
-
-    For the places it has their number and their sum.
-    """
+def _index_content(index: NameIndex) -> list[object]:
+    """The content of an index, independent of chunks and runs. Of the places, only their number and sum."""
     count = total = 0
     for run in NameRun.objects.filter(index=index, is_live=True):
         for place in places_of_run(run.pk):

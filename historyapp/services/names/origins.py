@@ -42,29 +42,30 @@ from historyapp.models.origins import (
 from historyapp.models.sql import live_entries
 from historyapp.services.recorded.requests import RecordedRequest, recorded_request
 
-MAX_CALLS = 20
-"""The names of at most this many of a step's tool calls are looked up."""
+MAX_TOOL_CALLS = 20
+"""The names of at most this many tool calls of a step are looked up."""
 MAX_RESULTS = 5
 """At most this many entries with results of a step are compared with later actions."""
 MAX_LINES = 30
 MAX_PLACES = 50
-MAX_ENTRY = 15_000
+MAX_ENTRY_TOKENS = 15_000
 """An entry with more tokens is not read to show one of its lines."""
 MAX_TOKENS = 40_000
-"""The maximum number of tokens read from all these entries."""
-Spot = tuple[int, Group]
+"""The maximum number of tokens of all entries that are read to show their lines."""
+KeyGroup = tuple[int, Group]
 """The key of a name, and the group of a place within its entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamePlace:
-    """A place in the log, as it is shown."""
+    """A place in the log, for display."""
 
     position: int
     step: int
-    """The number of its step; for an entry between two steps the earlier one; 0 before the first step."""
+    """The number of its step; for an entry between two steps, of the earlier step; 0 before the first
+    step."""
     role: Role | None
-    """None if the entry is too large to be read. The line is then None too, and the text empty."""
+    """None if the entry is too large to be read. Then ``line`` is None too and ``text`` is empty."""
     line: int | None = None
     text: str = ""
     """The line, up to 200 characters."""
@@ -72,7 +73,7 @@ class NamePlace:
 
 @dataclass(frozen=True, slots=True)
 class NameOrigin:
-    """A name in the step's action, and where it came from."""
+    """A name in the step's action and its origin."""
 
     name: str
     kind: NameKind
@@ -83,11 +84,11 @@ class NameOrigin:
     first: NamePlace | None
     """Where it first appeared."""
     first_given: NamePlace | None
-    """Where the agent was first given it, if that is another place."""
+    """Where the agent first received it, if that is another place."""
     last_position: int | None
     """Where it last appeared before the step."""
     in_view: bool | None
-    """Whether the model still saw it at this step; None if it appeared nowhere or this cannot be known."""
+    """Whether the model still saw it at this step; None if it appeared nowhere, or this is unknown."""
     is_acted_on: bool
     """Whether the tool call needs a file of this name to exist."""
 
@@ -104,18 +105,18 @@ class UsedLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StepOrigins:
-    """Where the names in a step's action came from, and which of its results were used."""
+    """The origins of the names in a step's action, and the uses of its results."""
 
     number: int
     names: list[NameOrigin]
     used: list[UsedLine]
     is_used: bool | None
-    """Whether a later action contains a name from the results; None if they have no names, or not all names
-    were looked up."""
+    """Whether a later action contains a name from the results; None if the results have no names, or too many
+    to look up."""
     window: Beginning
     """Why the recorded request began where it did."""
     compacted_at: int | None
-    """Where the context was last compacted or cleared before the step."""
+    """The position at which the context was last compacted or cleared before the step."""
     is_complete: bool
     """Whether all entries before the step are in the index."""
     is_indexed: bool
@@ -123,7 +124,7 @@ class StepOrigins:
 
 
 def origins_of(history: History, number: int) -> StepOrigins:
-    """The origins of a step. Takes a fixed number of queries at any length.
+    """The origins of a step's names. The number of queries does not depend on the session's length.
 
     Raises:
         NotFound: when there is no such live step.
@@ -142,18 +143,18 @@ def origins_of(history: History, number: int) -> StepOrigins:
     after, is_indexed = indexed_spans(history.lineage, row.last_position + 1, history.lineage.last)
     output = entries[0].body
     assert isinstance(output, core.ModelOutput)
-    calls = calls_of(output)[:MAX_CALLS]
-    named: dict[str, int] = {}
-    for index, call in enumerate(calls):
-        for name in names_in(call):
-            named.setdefault(name, index)
+    tool_calls = calls_of(output)[:MAX_TOOL_CALLS]
+    first_calls: dict[str, int] = {}
+    for index, tool_call in enumerate(tool_calls):
+        for name in names_in(tool_call):
+            first_calls.setdefault(name, index)
     recorded = recorded_request(history, row.number, entries[0])
     uses = _ResultUses(after, entries[1:])
-    search = _NameSearch(history, before, list(named), recorded, uses.positions)
-    acted = {file for call in calls for file in files_acted_on(call)}
+    search = _NameSearch(history, before, list(first_calls), recorded, uses.positions)
+    acted_on = {file for tool_call in tool_calls for file in files_acted_on(tool_call)}
     names = [
-        search.origin(name, call, is_complete=is_complete, is_acted_on=name in acted)
-        for name, call in named.items()
+        search.origin(name, index, is_complete=is_complete, is_acted_on=name in acted_on)
+        for name, index in first_calls.items()
     ]
     used = uses.lines(search.steps)
     is_known = is_indexed and 0 < len(uses.keys) < RESULT_NAMES
@@ -181,7 +182,7 @@ class _ResultUses:
         self.positions = set(positions.values())
 
     def lines(self, steps: Mapping[int, int]) -> list[UsedLine]:
-        """The lines with used names. ``steps`` gives the number of the step at a position."""
+        """The lines with used names. ``steps``: the step numbers by position."""
         used = {name: steps[position] for name, position in self._used.items() if position in steps}
         used_lines = []
         for line in self._lines:
@@ -200,42 +201,45 @@ class _NameSearch:
         spans: Spans,
         names: Sequence[str],
         recorded: RecordedRequest,
-        others: Collection[int],
+        more_positions: Collection[int],
     ) -> None:
-        self._ways = {name: lookups(name) for name in names}
-        keys = {key for ways in self._ways.values() for way in ways for key in way.keys}
-        self._known = key_places(spans, keys)
-        earliest = {key: places.earliest for key, places in self._known.items()}
-        self.best = {name: way for name in names if (way := best_lookup(name, earliest))}
+        """``more_positions``: positions whose step numbers ``steps`` contains too."""
+        self._spellings = {name: lookups(name) for name in names}
+        keys = {
+            key for spellings in self._spellings.values() for spelling in spellings for key in spelling.keys
+        }
+        self._key_places = key_places(spans, keys)
+        earliest = {key: places.earliest for key, places in self._key_places.items()}
+        self.best = {name: spelling for name in names if (spelling := best_lookup(name, earliest))}
         self._recorded = recorded
         self._seen = {row.position for row in recorded.window.rows}
         standing = (recorded.instruction, recorded.notebook)
         standing_positions = [entry.position for entry in standing if entry]
         standing_positions += [recorded.window.replaced_by] if recorded.window.replaced_by else []
         self._standing = received_positions(
-            spans, {way.keys[0] for way in self.best.values()}, standing_positions
+            spans, {spelling.keys[0] for spelling in self.best.values()}, standing_positions
         )
         first_places = [
             (name, at) for name in self.best for at in (self.first(name), self.first_given(name)) if at
         ]
-        last_positions = [at for name in self.best for at in self._lasts(name)]
+        last_positions = [at for name in self.best for at in self._last_positions(name)]
         positions = (
             {at for _, at in first_places}
             | (set(last_positions) if recorded.snapshot else set())
-            | set(others)
+            | set(more_positions)
         )
         lineage = history.lineage
         owners = {at: session for at in positions if (session := lineage.session_at(at))}
         sizes = entry_sizes((session, at) for at, session in owners.items())
         self.steps = {at: size.step for at, size in sizes.items()}
-        """The step number of each position that is needed."""
-        spots: dict[int, set[Spot]] = defaultdict(set)
+        """The step numbers by position."""
+        groups: dict[int, set[KeyGroup]] = defaultdict(set)
         for name, at in first_places:
-            spots[at].add((self.best[name].keys[0], self._group(name, at)))
-        self._lines = _lines({at: owners[at] for at in spots if at in owners}, sizes, spots)
+            groups[at].add((self.best[name].keys[0], self._group(name, at)))
+        self._lines = _lines({at: owners[at] for at in groups if at in owners}, sizes, groups)
 
-    def origin(self, name: str, call: int, *, is_complete: bool, is_acted_on: bool) -> NameOrigin:
-        """The origin of a name."""
+    def origin(self, name: str, tool_call: int, *, is_complete: bool, is_acted_on: bool) -> NameOrigin:
+        """The origin of a name. ``tool_call``: the index of the first tool call that contains it."""
         places = self.places(name)
         origin: Origin = "nowhere" if is_complete else "unknown"
         if places is not None:
@@ -243,7 +247,7 @@ class _NameSearch:
         return NameOrigin(
             name=name,
             kind=kind_of(name),
-            call=call,
+            call=tool_call,
             origin=origin,
             match=self.best[name].match if places else None,
             first=self.shown(name, self.first(name)),
@@ -255,8 +259,8 @@ class _NameSearch:
 
     def places(self, name: str) -> KeyPlaces | None:
         """The places of a name in its best spelling; None if there are none."""
-        way = self.best.get(name)
-        return self._known[way.keys[0]] if way else None
+        spelling = self.best.get(name)
+        return self._key_places[spelling.keys[0]] if spelling else None
 
     def first(self, name: str) -> int | None:
         """The first position of a name."""
@@ -264,43 +268,47 @@ class _NameSearch:
         return places.earliest if places else None
 
     def first_given(self, name: str) -> int | None:
-        """The position at which the agent was first given a name, if that is not its first position."""
+        """The position at which the agent first received a name, if that is not its first position."""
         places = self.places(name)
         return places.first[0] if places and places.first[0] != places.earliest else None
 
     def last(self, name: str) -> int | None:
         """The last position of a name, in any spelling."""
-        return max(self._lasts(name), default=None)
+        return max(self._last_positions(name), default=None)
 
     def is_seen(self, name: str) -> bool | None:
-        """Whether one of a name's places was in the request; None if this cannot be known."""
+        """Whether one of a name's places was in the request; None if this is unknown."""
         if self._standing.get(self.best[name].keys[0]):
             return True
         if self._recorded.snapshot is None:
-            return any(at in self._seen for at in self._lasts(name))
-        return self._is_served(self._lasts(name))
+            return any(at in self._seen for at in self._last_positions(name))
+        return self._is_in_snapshot(self._last_positions(name))
 
     def shown(self, name: str, position: int | None) -> NamePlace | None:
-        """A place of a name, as it is shown."""
+        """A place of a name, for display."""
         if position is None:
             return None
         place = NamePlace(position, self.steps.get(position, 0), None)
-        spot = self.best[name].keys[0], self._group(name, position)
-        return _with_line(place, self._lines.get(position, {}).get(spot))
+        key_group = self.best[name].keys[0], self._group(name, position)
+        return _with_line(place, self._lines.get(position, {}).get(key_group))
 
     def _group(self, name: str, position: int) -> Group:
-        places = self._known[self.best[name].keys[0]]
+        places = self._key_places[self.best[name].keys[0]]
         return GROUPS[places.first.index(position)]
 
-    def _lasts(self, name: str) -> list[int]:
-        """The last positions of a name in each group: of its parts only if there is no other spelling."""
-        ways = [way for way in self._ways[name] if all(key in self._known for key in way.keys)]
-        exact = [way for way in ways if way.match != "parts"] or ways
-        return [at for way in exact for at in self._known[way.keys[0]].last if at]
+    def _last_positions(self, name: str) -> list[int]:
+        """The last positions of a name in each group. Its parts count only if no other spelling appears."""
+        spellings = [
+            spelling
+            for spelling in self._spellings[name]
+            if all(key in self._key_places for key in spelling.keys)
+        ]
+        exact = [spelling for spelling in spellings if spelling.match != "parts"] or spellings
+        return [at for spelling in exact for at in self._key_places[spelling.keys[0]].last if at]
 
-    def _is_served(self, positions: Iterable[int]) -> bool | None:
-        """Whether the recorded snapshot contains one of these entries in full; None if only in another
-        form."""
+    def _is_in_snapshot(self, positions: Iterable[int]) -> bool | None:
+        """Whether the recorded snapshot contains one of these entries in full; None if it contains them only
+        in another form."""
         assert self._recorded.snapshot is not None
         is_unknown = False
         for position in positions:
@@ -323,14 +331,14 @@ def _with_line(place: NamePlace, line: tuple[Role, int, str] | None) -> NamePlac
 
 
 def places_of(history: History, number: int, name: str) -> list[NamePlace]:
-    """The newest places of a name in the live history up to a step, at most 50, oldest first."""
+    """The newest places of a name in the live history up to a step, at most ``MAX_PLACES``, oldest first."""
     row = history.row(history.resolve(number))
     spans, _ = indexed_spans(history.lineage, 1, row.last_position)
-    by_position: dict[int, tuple[str, Spot]] = {}
-    for way in lookups(name):
-        if way.match != "parts":
-            for session, position, group in all_places(spans, way.keys[0], MAX_PLACES):
-                by_position.setdefault(position, (session, (way.keys[0], group)))
+    by_position: dict[int, tuple[str, KeyGroup]] = {}
+    for spelling in lookups(name):
+        if spelling.match != "parts":
+            for session, position, group in all_places(spans, spelling.keys[0], MAX_PLACES):
+                by_position.setdefault(position, (session, (spelling.keys[0], group)))
     newest = sorted(by_position)[-MAX_PLACES:]
     owners = {position: by_position[position][0] for position in newest}
     sizes = entry_sizes((session, position) for position, session in owners.items())
@@ -345,24 +353,25 @@ def places_of(history: History, number: int, name: str) -> list[NamePlace]:
 
 
 def _lines(
-    owners: Mapping[int, str], sizes: Mapping[int, EntrySize], spots: Mapping[int, Collection[Spot]]
-) -> dict[int, dict[Spot, tuple[Role, int, str]]]:
-    """The role, line and text of some places, by position. Only entries of a bounded size are read.
+    owners: Mapping[int, str], sizes: Mapping[int, EntrySize], groups: Mapping[int, Collection[KeyGroup]]
+) -> dict[int, dict[KeyGroup, tuple[Role, int, str]]]:
+    """The role, line and text of places, by position. Reads the smallest entries, up to ``MAX_TOKENS``.
 
     Args:
         owners: the sessions of the positions.
     """
-    left, spans = MAX_TOKENS, []
+    remaining, spans = MAX_TOKENS, []
     for position in sorted((at for at in owners if at in sizes), key=lambda at: sizes[at].tokens):
-        left -= sizes[position].tokens
-        if left >= 0 and sizes[position].tokens <= MAX_ENTRY:
+        remaining -= sizes[position].tokens
+        if remaining >= 0 and sizes[position].tokens <= MAX_ENTRY_TOKENS:
             spans.append(Span(owners[position], position, position))
-    lines: dict[int, dict[Spot, tuple[Role, int, str]]] = {}
+    lines: dict[int, dict[KeyGroup, tuple[Role, int, str]]] = {}
     for row in in_spans(Entry.objects.all(), spans) if spans else ():
         entry = row.core()
         texts = {(text.role, text.part): text.text for text in texts_of(entry.body, entry.metadata)}
-        for one in mentions_of(entry.body, entry.metadata).mentions:
-            if (one.key, one.group) in spots[entry.position]:
-                line = texts[one.role, one.part].split("\n")[one.line - 1]
-                lines.setdefault(entry.position, {})[one.key, one.group] = one.role, one.line, preview(line)
+        for mention in mentions_of(entry.body, entry.metadata).mentions:
+            key_group = mention.key, mention.group
+            if key_group in groups[entry.position]:
+                line = texts[mention.role, mention.part].split("\n")[mention.line - 1]
+                lines.setdefault(entry.position, {})[key_group] = mention.role, mention.line, preview(line)
     return lines

@@ -1,4 +1,5 @@
-"""Finds the steps of a run that named unseen files or acted on something that had been compacted away."""
+"""Finds the steps of a run that named files not seen before, or acted on names that had been compacted
+away."""
 
 from dataclasses import dataclass
 
@@ -15,15 +16,17 @@ class RunNames:
     has_index: bool
     """Whether any live entry is in the index."""
     unseen: int
-    """The number of files that appeared nowhere before; ``gone``: of names that had been compacted away."""
+    """The number of files that had not appeared before."""
     unseen_steps: list[int]
-    """The numbers of the steps that named them; likewise ``gone_steps``."""
+    """The numbers of the steps that named these files."""
     gone: int
+    """The number of names that had been compacted away."""
     gone_steps: list[int]
+    """The numbers of the steps that acted on these names."""
 
 
 def run_names(history: History) -> RunNames:
-    """The findings about a run, with its first such steps. Takes two queries."""
+    """The findings about the first ``MAX_FLAGGED`` such steps of a run. Takes two queries."""
     lineage = history.lineage
     spans, is_complete = indexed_spans(lineage, 1, lineage.last)
     rows = flagged_steps(spans, MAX_FLAGGED)

@@ -1,1 +1,1 @@
-"""The requests that led to steps, as far as they were recorded, and how they changed."""
+"""The recorded requests of steps, and the changes between them."""

@@ -1,4 +1,4 @@
-"""What changed in a recorded request since the step before, and the effect on the provider's cache."""
+"""The changes of a recorded request since the step before, and their effect on the provider's cache."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -24,8 +24,9 @@ from historyapp.services.recorded.requests import (
 from historyapp.services.snapshots import rebuild_request
 
 Place = Literal["end", "instruction", "history", "removed"]
-"""Where two requests first differ: the later one only adds to the earlier one, its instruction changed, its
-history was replaced or chosen again, or something was removed that the log does not name."""
+"""Where two requests first differ. ``end``: the later one only adds to the earlier one. ``instruction``: its
+instruction has changed. ``history``: its history was replaced or chosen again. ``removed``: something was
+removed, and the log does not say what."""
 EXPIRES = timedelta(minutes=5)
 """The usual lifetime of providers' caches. Source: Claude documentation, "Prompt caching"."""
 
@@ -46,27 +47,27 @@ class RequestChanges:
 
     place: Place
     first_byte: int | None
-    """The first byte that differs; None if unknown, and if a rebuilt request only adds to the earlier one."""
+    """The first byte that differs; None if unknown, or if a rebuilt request only adds to the earlier one."""
     part: ChangedPart | None
     """The part with that byte, or None."""
     new: tuple[LogRow, ...]
     """Entries that were not in the request of the step before."""
     shared: int
-    """Tokens of the beginning that both requests share."""
+    """The tokens of the beginning that both requests share."""
     cache: CacheEffect
-    """The maximum that a cache could save."""
+    """The most that a cache could save."""
     cached_cost: int | None
     """The cost of the model call in millionths of a dollar if a cache holds the whole shared part; None if
     the price or the usage is unknown."""
     missed: int | None
-    """Tokens of the shared beginning that the provider did not read from its cache; None if it reported no
-    usage."""
+    """The tokens of the shared beginning that the provider did not read from its cache; None if it reported
+    no usage."""
     pause: timedelta
     """The time since the step before."""
 
     @property
     def is_missed(self) -> bool:
-        """Whether the provider missed a large enough part of its cache to report it."""
+        """Whether ``missed`` is large enough to be reported."""
         return self.missed is not None and is_missed(self.missed, self.shared)
 
 
@@ -79,41 +80,48 @@ class Difference(NamedTuple):
 
 
 def request_changes(request: RecordedRequest) -> RequestChanges | None:
-    """What changed since the step before; None at the first step."""
+    """The changes since the step before; None at the first step."""
     if request.step < 2:
         return None
     rows = request.window.rows
-    last = next((n for n in range(len(rows) - 1, -1, -1) if rows[n].kind == "model_output"), None)
+    outputs = (index for index in reversed(range(len(rows))) if rows[index].kind == "model_output")
+    last_output = next(outputs, None)
     if request.snapshot:
         earlier = recorded_request(request.history, request.step - 1)
         if earlier.snapshot:
-            return _between_snapshots(request, request.snapshot, earlier, earlier.snapshot, last)
-    fixed = max([each.position for each in (request.instruction, request.notebook) if each], default=0)
-    if last is None or max(request.window.changed_at, fixed) > rows[last].position:
+            return _between_snapshots(request, request.snapshot, earlier, earlier.snapshot, last_output)
+    fixed = max([entry.position for entry in (request.instruction, request.notebook) if entry], default=0)
+    if last_output is None or max(request.window.changed_at, fixed) > rows[last_output].position:
         return _between_rebuilt(request, recorded_request(request.history, request.step - 1))
-    return _continued(request, last)
+    return _since_output(request, last_output)
 
 
-def _continued(request: RecordedRequest, last: int) -> RequestChanges:
-    """The request continues that of the step before, whose output is in the window."""
-    rows, before = request.window.rows, request.window.rows[last]
-    shared = usage_of(before.metadata).input
+def _since_output(request: RecordedRequest, last_output: int) -> RequestChanges:
+    """The changes of a request that continues the request of the step before.
+
+    Args:
+        last_output: the index of the output of the step before in the window.
+    """
+    rows, output = request.window.rows, request.window.rows[last_output]
+    shared = usage_of(output.metadata).input
     if not shared:
         instruction = request.instruction.tokens if request.instruction else 0
-        shared = count_request(rows[:last], {"instruction": instruction}, None, request.model).expected
+        shared = count_request(rows[:last_output], {"instruction": instruction}, None, request.model).expected
     if request.removed:
         read = request.reported.cache_read if request.reported else 0
-        return _changes(request, Difference("removed"), rows[last:], min(shared, read), before)
-    return _changes(request, Difference("end"), rows[last:], shared, before)
+        return _changes(request, Difference("removed"), rows[last_output:], min(shared, read), output)
+    return _changes(request, Difference("end"), rows[last_output:], shared, output)
 
 
 def _between_rebuilt(request: RecordedRequest, earlier: RecordedRequest) -> RequestChanges:
-    """The agent replaced a part of its history, so the requests share only their first messages."""
+    """The changes after the agent replaced a part of its history. The requests share only their first
+    messages."""
     if request.snapshot or earlier.snapshot:  # only one of the requests is known byte for byte
         return _changes(request, Difference("history"), request.window.rows, 0, earlier.output)
     old, new = _keys(earlier), _keys(request)
     pairs = enumerate(zip(old, new, strict=False))
-    common = next((n for n, (before, after) in pairs if before != after), min(len(old), len(new)))
+    differing = (index for index, (old_key, new_key) in pairs if old_key != new_key)
+    common = next(differing, min(len(old), len(new)))
     part = _part_at(request, common)
     earlier_positions = {row.position for row in earlier.window.rows}
     rows = tuple(row for row in request.window.rows if row.position not in earlier_positions)
@@ -122,25 +130,24 @@ def _between_rebuilt(request: RecordedRequest, earlier: RecordedRequest) -> Requ
     )
     if common == len(old):
         return _changes(request, Difference("end"), rows, shared, earlier.output)
-    fixed = sum(each is not None for each in (request.instruction, request.notebook))
+    fixed = sum(entry is not None for entry in (request.instruction, request.notebook))
     before_window = fixed + len(request.window.replacement)
     if common >= before_window and "older" in (request.window.begins, earlier.window.begins):
         return _changes(request, Difference("history"), rows, shared, earlier.output)
-    before, after = (
-        [_bytes(message) for message in messages(each, 0, common + 1)] for each in (earlier, request)
+    old_bytes, new_bytes = (
+        b"".join(_bytes(message) for message in messages(side, 0, common + 1)) for side in (earlier, request)
     )
-    first_byte = diff_prefix(b"".join(before), b"".join(after)).first_difference
+    first_byte = diff_prefix(old_bytes, new_bytes).first_difference
     place: Place = "instruction" if part and part.part == "instruction" else "history"
     return _changes(request, Difference(place, first_byte, part), rows, shared, earlier.output)
 
 
 def _keys(request: RecordedRequest) -> list[tuple[int | None, int]]:
     """A key for each message of a rebuilt request. Equal messages have equal keys."""
-    entries = [each.position for each in (request.instruction, request.notebook) if each]
-    by = request.window.replaced_by
-    items = [(by, number) for number in range(len(request.window.replacement))]
-    rows = [row.position for row in request.window.rows]
-    return [*((position, 0) for position in entries), *items, *((position, 0) for position in rows)]
+    fixed = [(entry.position, 0) for entry in (request.instruction, request.notebook) if entry]
+    replaced_by = request.window.replaced_by
+    items = [(replaced_by, number) for number in range(len(request.window.replacement))]
+    return [*fixed, *items, *((row.position, 0) for row in request.window.rows)]
 
 
 def _part_at(request: RecordedRequest, number: int) -> ChangedPart | None:
@@ -162,8 +169,8 @@ def _part_at(request: RecordedRequest, number: int) -> ChangedPart | None:
 
 
 def _bytes(message: RequestMessage) -> bytes:
-    """The bytes by which a message of a rebuilt request is compared: its text, or all of it if it has other
-    parts."""
+    """The bytes by which messages of rebuilt requests are compared: the text, or the whole content if it has
+    other parts."""
     match message.content:
         case {"text": str(text), "kind": "system_instruction" | "memory_notebook"}:
             pass
@@ -175,23 +182,30 @@ def _bytes(message: RequestMessage) -> bytes:
 
 
 def _between_snapshots(
-    request: RecordedRequest, later: Snapshot, before: RecordedRequest, earlier: Snapshot, last: int | None
+    request: RecordedRequest,
+    later: Snapshot,
+    previous: RecordedRequest,
+    earlier: Snapshot,
+    last_output: int | None,
 ) -> RequestChanges:
-    """Both requests are known byte for byte."""
-    owned = ((Session.objects.get(pk=each.session_id), each) for each in (earlier, later))
-    old, new = (prefix_bytes(rebuild_request(owner, each).request) for owner, each in owned)
+    """The changes between two requests that are known byte for byte."""
+    snapshots = (earlier, later)
+    owned = ((Session.objects.get(pk=snapshot.session_id), snapshot) for snapshot in snapshots)
+    old, new = (prefix_bytes(rebuild_request(owner, snapshot).request) for owner, snapshot in owned)
     diff = diff_prefix(old, new)
     place: Place = "end" if diff.continues else "history"
     instruction = request.instruction.position if request.instruction else None
-    manifests = (Manifest.model_validate(each.manifest).segments for each in (earlier, later))
+    manifests = (Manifest.model_validate(snapshot.manifest).segments for snapshot in snapshots)
     segment = first_changed(*manifests)
     part = ChangedPart(part_of_segment(segment), segment.position, segment.step) if segment else None
-    is_changed = instruction != (before.instruction.position if before.instruction else None)
+    is_changed = instruction != (previous.instruction.position if previous.instruction else None)
     if is_changed and place != "end" and not (part and part.part == "tools"):  # equal sizes may hide a change
         place, part = "instruction", ChangedPart("instruction", instruction, None)
-    new_rows = request.window.rows[last:] if last is not None else request.window.rows
+    new_rows = request.window.rows[last_output or 0 :]
     shared = round(request.total * diff.share)
-    return _changes(request, Difference(place, diff.first_difference, part), new_rows, shared, before.output)
+    return _changes(
+        request, Difference(place, diff.first_difference, part), new_rows, shared, previous.output
+    )
 
 
 def _changes(
@@ -199,7 +213,7 @@ def _changes(
     difference: Difference,
     new: tuple[LogRow, ...],
     shared: int,
-    before: LogRow,
+    previous_output: LogRow,
 ) -> RequestChanges:
     total, reported = request.total, request.reported
     price = price_list().of(request.model)
@@ -214,5 +228,5 @@ def _changes(
         cache=effect,
         cached_cost=cost,
         missed=None if reported is None else max(0, effect.reusable - reported.cache_read),
-        pause=request.output.created_at - before.created_at,
+        pause=request.output.created_at - previous_output.created_at,
     )

@@ -21,7 +21,7 @@ PARTS: dict[Part, str] = {
     "overhead": "the overhead",
     "removed": "the removed part",
 }
-"""The parts of a request in a sentence."""
+"""The names of a request's parts in sentences."""
 _SOURCES = {
     "snapshot": "The output names the snapshot of this request.",
     "served": "This is the newest context that Playhead served just before the step.",
@@ -39,7 +39,7 @@ def notes(request: RecordedRequest, changes: RequestChanges | None) -> list[str]
 
 
 def source_note(request: RecordedRequest) -> str:
-    """How the request is known."""
+    """The source of the request."""
     return _SOURCES[request.source]
 
 
@@ -62,27 +62,29 @@ def unseen_note(tokens: RequestTokens) -> str:
 
 
 def _rounded(tokens: int) -> int:
-    """Rounded to hundreds, which is the precision of the count."""
+    """Rounds to hundreds, which is the precision of the count."""
     return round(tokens, -2) if tokens >= 1_000 else tokens
 
 
 _NO_USAGE = "The usage of this model call is not recorded: the size of the whole request is unknown."
-_CLOSE = 0.01
-"""Up to this share of the billed input or its cost, a difference is an error of counting."""
+_COUNTING_ERROR = 0.01
+"""A smaller difference, as a share of the billed input or cost, is treated as an error of counting."""
 
 
 def _difference(tokens: RequestTokens) -> str:
     difference = tokens.difference
     if tokens.reported is None or difference is None:
         return _NO_USAGE
-    if abs(difference) <= _CLOSE * tokens.reported.input:
+    if abs(difference) <= _COUNTING_ERROR * tokens.reported.input:
         return f"Our count differs from the bill by {abs(difference):,} tokens." if difference else ""
-    word = "more" if difference > 0 else "fewer"
-    return f"The provider billed {abs(difference):,} tokens {word} than our count; the reason is unknown."
+    comparison = "more" if difference > 0 else "fewer"
+    return (
+        f"The provider billed {abs(difference):,} tokens {comparison} than our count; the reason is unknown."
+    )
 
 
 def window_note(request: RecordedRequest) -> str:
-    """What the agent did with older steps."""
+    """What the agent had done with older steps."""
     first, window = request.first_step, request.window
     earlier = f"Steps 1 to {first - 1:,}" if first > 2 else "Step 1" if first == 2 else ""
     match window.begins:
@@ -104,7 +106,7 @@ def change_note(request: RecordedRequest, changes: RequestChanges | None) -> str
     """The changes since the step before."""
     if changes is None:
         return "This is the first request of the session."
-    before, at = request.step - 1, _first_byte(changes)
+    before, where = request.step - 1, _first_byte(changes)
     match changes.place:
         case "removed":
             note = f"The request has about {_rounded(request.removed):,} tokens fewer than that of "
@@ -112,11 +114,11 @@ def change_note(request: RecordedRequest, changes: RequestChanges | None) -> str
             note += "old results and providers with the thoughts of earlier turns. "
             return f"{note}The transcript does not name it."
         case "instruction":
-            return f"The instruction has changed since step {before:,}{at}."
+            return f"The instruction has changed since step {before:,}{where}."
         case "history" if request.snapshot:
-            return f"The requests of step {before:,} and this one differ{at}."
+            return f"The requests of step {before:,} and this one differ{where}."
         case "history":
-            return f"The agent replaced its history since step {before:,}. The requests differ{at}."
+            return f"The agent replaced its history since step {before:,}. The requests differ{where}."
     added = _added(request, changes)
     byte = "" if changes.first_byte is None else f" (byte {changes.first_byte:,})"
     return f"{added} First byte that differs: the end of the previous request{byte}. Nothing was removed."
@@ -141,12 +143,12 @@ def _added(request: RecordedRequest, changes: RequestChanges) -> str:
     parts = [f"the output of step {before:,} (+{output_tokens:,})"] if output_tokens else []
     parts += [f"its results (+{results:,})"] if results else []
     parts += [f"{len(inputs):,} input{'s' * (len(inputs) > 1)} (+{sum(inputs):,})"] if inputs else []
-    words = ", ".join(parts) or "nothing with text"
-    return f"New since step {before:,}: {words}."
+    added = ", ".join(parts) or "nothing with text"
+    return f"New since step {before:,}: {added}."
 
 
 def cache_note(request: RecordedRequest, changes: RequestChanges | None) -> str:
-    """How far the provider's cache was read, and why it ended there, if known."""
+    """Where the provider stopped reading its cache, and the reason if it is known."""
     if request.reported is None or changes is None:
         return ""
     if changes.place == "removed":
@@ -155,8 +157,8 @@ def cache_note(request: RecordedRequest, changes: RequestChanges | None) -> str:
         return "The provider's cache ends where the request differs."
     if not changes.is_missed:
         return ""
-    missed = f"the provider did not read {changes.missed:,} tokens from its cache. "
-    note = f"Both requests begin with the same bytes, but {missed}"
+    note = "Both requests begin with the same bytes, but the provider did not read "
+    note += f"{changes.missed:,} tokens from its cache. "
     if changes.pause > EXPIRES:
         pause = duration_text(changes.pause)
         return f"{note}The reason is unknown; {pause} had passed since the previous step."
@@ -168,7 +170,7 @@ def cost_note(request: RecordedRequest, changes: RequestChanges | None) -> str:
     if changes is None or changes.cached_cost is None or changes.place == "removed":
         return ""
     billed = "unknown" if request.billed is None else dollar_text(request.billed)
-    if request.billed is not None and request.billed <= changes.cached_cost * (1 + _CLOSE):
+    if request.billed is not None and request.billed <= changes.cached_cost * (1 + _COUNTING_ERROR):
         return f"The provider read the shared part of both requests from its cache. It billed {billed}."
     cost = dollar_text(changes.cached_cost)
     note = f"If the whole shared part were read from a cache, the model call would cost {cost}."

@@ -1,5 +1,4 @@
-"""The request that led to a step, as far as it was recorded: its messages, its tokens and what was new in
-it."""
+"""The recorded request of a step: its messages and its tokens."""
 
 from bisect import bisect_right
 from collections.abc import Mapping
@@ -25,20 +24,20 @@ from historyapp.services.prices import price_list
 from historyapp.services.snapshots import rebuild_request
 
 Source = Literal["snapshot", "served", "transcript", "log"]
-"""How the request is known: the output names its snapshot; a snapshot was served just before it; it is
-rebuilt from an imported transcript; or it is everything that was live, because the request was not
-recorded."""
-SPARE = 1.25
-"""Older entries are left out beyond this multiple of the model's window, because counts are estimates."""
+"""The source of a request. ``snapshot``: the output names its snapshot. ``served``: a snapshot was served
+just before the output. ``transcript``: it is rebuilt from an imported transcript. ``log``: it was not
+recorded, so it is everything that was live."""
+WINDOW_MARGIN = 1.25
+"""Entries are read up to this multiple of the model's window, because token counts are estimates."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedRequest:
-    """What the model saw before one step."""
+    """The request to which the model responded with one step."""
 
     step: int
     output: LogRow
-    """The output that answered the request, without its body."""
+    """The model's response to the request, without its body."""
     source: Source
     model: str
     """The model's name; empty if unknown."""
@@ -67,7 +66,8 @@ class RecordedRequest:
 
     @property
     def removed(self) -> int:
-        """Tokens that were removed just before the request and that the log does not name; otherwise 0."""
+        """The tokens that were removed just before the request although the log does not say so; otherwise
+        0."""
         for jump in self.tokens.jumps[-1:]:
             if jump.position == self.output.position and jump.reason == "removed":
                 return -jump.tokens
@@ -75,7 +75,7 @@ class RecordedRequest:
 
     @property
     def total(self) -> int:
-        """Input tokens as billed, otherwise by our count."""
+        """The input tokens as billed, otherwise as Playhead counts them."""
         return self.reported.input if self.reported else self.tokens.expected
 
     @property
@@ -102,7 +102,7 @@ def recorded_request(
     length.
 
     Args:
-        known_output: the step's output, if it has been read already.
+        known_output: the step's output, if the caller has read it.
 
     Raises:
         NotFound: when there is no such step.
@@ -115,7 +115,7 @@ def recorded_request(
     before = History(history.session, output.position - 1)
     model = model_of(history, output)
     snapshot, source = _snapshot(history, output)
-    tokens = max(window_of(model), usage_of(output.metadata).input) * SPARE / factor_for(model)
+    tokens = max(window_of(model), usage_of(output.metadata).input) * WINDOW_MARGIN / factor_for(model)
     window = find_window(window_rows(before.lineage), round(tokens))
     session = history.session
     instruction = outermost(before.lineage, "system_instruction", session, newest=True)
@@ -153,10 +153,10 @@ def billed_cost(output: LogRow, model: str) -> int | None:
 
 
 def model_of(history: History, output: LogRow) -> str:
-    """The model that made an output, otherwise the session's; may be empty. NUL is replaced, so that a
-    query can contain it."""
-    named = output.metadata.get("model")
-    return clean(named) if isinstance(named, str) and named else history.session.model
+    """The model that wrote an output, otherwise the session's; may be empty. NUL characters are replaced,
+    because a query cannot contain them."""
+    model = output.metadata.get("model")
+    return clean(model) if isinstance(model, str) and model else history.session.model
 
 
 def _output(history: History, position: int) -> LogRow:
@@ -169,17 +169,17 @@ def _output(history: History, position: int) -> LogRow:
 
 
 def _snapshot(history: History, output: LogRow) -> tuple[Snapshot | None, Source]:
-    """The snapshot that was sent, and how the request is known."""
+    """The snapshot of the request, and the request's source."""
     owner = history.lineage.session_at(output.position)
     snapshots = Snapshot.objects.filter(session_id=UUID(owner)) if owner else Snapshot.objects.none()
-    named = output.metadata.get("snapshot")
+    snapshot_id = output.metadata.get("snapshot")
     try:
-        snapshot = snapshots.filter(pk=UUID(named)).first() if isinstance(named, str) else None
+        snapshot = snapshots.filter(pk=UUID(snapshot_id)).first() if isinstance(snapshot_id, str) else None
     except ValueError:
         snapshot = None
     if snapshot:
         return snapshot, "snapshot"
-    # Later snapshots were made by somebody who looked at the past.
+    # A snapshot that was created after the output was requested with as_of.
     earlier = snapshots.filter(position=output.position - 1, created_at__lte=output.created_at)
     if served := earlier.order_by("-pk").first():
         return served, "served"
@@ -218,7 +218,7 @@ class RequestMessage:
     step: int | None = None
     """The step's number, for an output or results."""
     tokens: int | None = None
-    """The tokens of its text, by our tokenizer."""
+    """The tokens of its text, as Playhead counts them."""
 
 
 def message_count(request: RecordedRequest) -> int:
@@ -229,7 +229,8 @@ def message_count(request: RecordedRequest) -> int:
 
 
 def messages(request: RecordedRequest, start: int, count: int) -> list[RequestMessage]:
-    """Some of the request's messages, in order. Only their bodies are read, except for a snapshot."""
+    """``count`` messages of the request from index ``start``. Reads only their bodies, except for a
+    snapshot."""
     if request.snapshot:
         return _snapshot_messages(request.history.session, request.snapshot)[start : start + count]
     fixed = _fixed_messages(request)
@@ -244,8 +245,8 @@ def _fixed_messages(request: RecordedRequest) -> list[RequestMessage]:
     for entry in filter(None, (request.instruction, request.notebook)):
         body = {"kind": entry.kind, **entry.body.model_dump(exclude_defaults=True)}
         fixed.append(RequestMessage("system", body, entry.position, tokens=entry.tokens))
-    by = request.window.replaced_by
-    return fixed + [RequestMessage(_role(item), dict(item), by) for item in request.window.replacement]
+    position = request.window.replaced_by
+    return fixed + [RequestMessage(_role(item), dict(item), position) for item in request.window.replacement]
 
 
 def _logged_messages(request: RecordedRequest, start: int, count: int) -> list[RequestMessage]:
@@ -257,20 +258,20 @@ def _logged_messages(request: RecordedRequest, start: int, count: int) -> list[R
         request.history.lineage,
         after=min(positions) - 1,
         before=max(positions) + 1,
-        kinds={r.kind for r in rows},
+        kinds={row.kind for row in rows},
     )
-    bodies = {entry.position: entry for entry in entries if entry.position in positions}
+    entries_by_position = {entry.position: entry for entry in entries if entry.position in positions}
     roles: dict[str, Literal["user", "assistant", "tool"]] = {
         "model_output": "assistant", "tool_results": "tool",
     }  # fmt: skip
-    logged = []
+    logged_messages = []
     for row in rows:
-        role, entry = roles.get(row.kind, "user"), bodies[row.position]
+        role, entry = roles.get(row.kind, "user"), entries_by_position[row.position]
         number = request.step_at(row.position) or None if role != "user" else None
-        logged.append(
+        logged_messages.append(
             RequestMessage(role, {"kind": row.kind, **entry.body}, row.position, number, row.tokens)
         )
-    return logged
+    return logged_messages
 
 
 def _snapshot_messages(session: Session, snapshot: Snapshot) -> list[RequestMessage]:

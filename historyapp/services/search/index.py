@@ -1,7 +1,7 @@
 """Updates the index of searches across sessions after appends.
 
 An append does not write to it. A search adds the steps of new changes for a short time. A worker adds the
-rest, and everything recorded before the index existed.
+remaining steps, and those recorded before the index existed.
 """
 
 import logging
@@ -24,26 +24,27 @@ from historyapp.wire.problems import CursorExpired, StorageFailed
 
 log = logging.getLogger(__name__)
 
-STEPS_AT_ONCE = 100
+MAX_STEPS = 100
 """The maximum number of steps added in one transaction. On SQLite, agents wait for it."""
-CHANGES_AT_ONCE = 500
+MAX_CHANGES = 500
+"""The maximum number of changes that are read from the feed together."""
 READ_SECONDS = 0.15
-"""A search adds steps for this many seconds before it answers."""
-LATE_ENTRIES = 300
-"""A worker is started when more entries than this are missing."""
+"""A search adds steps for at most this many seconds before it responds."""
+MAX_MISSING_ENTRIES = 300
+"""If more entries of a project are missing, a worker adds them."""
 _FIELDS = ("last_position", "anchor", "step", "at", "status", "tools", "checksum", "is_capped", "open_tokens")
 
 
 class _IndexedElsewhere(Exception):
-    """Another process has indexed the same steps in the meantime."""
+    """Another process has indexed the same steps meanwhile."""
 
 
 def catch_up(project: UUID, should_stop: Callable[[], bool]) -> bool:
-    """Indexes the changes of a project. Returns whether nothing is left."""
+    """Indexes the changes of a project. Returns whether the index is complete."""
     progress = _progress(project)
     while True:
         try:
-            page = changes_since(project, Cursor.parse(progress.cursor), limit=CHANGES_AT_ONCE)
+            page = changes_since(project, Cursor.parse(progress.cursor), limit=MAX_CHANGES)
         except CursorExpired:
             progress.cursor, progress.is_behind, progress.done_to = str(newest_cursor(project)), True, None
             progress.save()
@@ -60,7 +61,7 @@ def catch_up(project: UUID, should_stop: Callable[[], bool]) -> bool:
 
 
 def catch_up_for_search(project: UUID) -> bool:
-    """The same for a short time. If the index cannot be written, the search continues without the update."""
+    """As :func:`catch_up`, for a short time. If the index cannot be written, the search uses it as it is."""
     end = time.monotonic() + READ_SECONDS
     try:
         with waiting_briefly(READ_SECONDS):
@@ -71,27 +72,27 @@ def catch_up_for_search(project: UUID) -> bool:
 
 
 def projects_to_index() -> list[UUID]:
-    """The projects with more than ``LATE_ENTRIES`` missing entries, which a worker adds."""
+    """The projects with more than ``MAX_MISSING_ENTRIES`` missing entries, which a worker adds."""
     progress_by_project = {progress.project_id: progress for progress in SearchProgress.objects.all()}
     projects = []
     for project in Project.objects.order_by().values_list("pk", flat=True):
         progress = progress_by_project.get(project)
         if progress is None:
-            behind = Session.objects.filter(project=project, head__gt=LATE_ENTRIES).exists()
+            is_behind = Session.objects.filter(project=project, head__gt=MAX_MISSING_ENTRIES).exists()
         else:
-            behind = progress.is_behind or _missing_entries(progress) > LATE_ENTRIES
-        if behind:
+            is_behind = progress.is_behind or _missing_entries(progress) > MAX_MISSING_ENTRIES
+        if is_behind:
             projects.append(project)
     return projects
 
 
 def _missing_entries(progress: SearchProgress) -> int:
-    """The approximate number of entries that the newest changes have added."""
+    """The approximate number of entries that were appended since the cursor."""
     try:
-        page = changes_since(progress.project_id, Cursor.parse(progress.cursor), limit=LATE_ENTRIES)
+        page = changes_since(progress.project_id, Cursor.parse(progress.cursor), limit=MAX_MISSING_ENTRIES)
     except CursorExpired:
-        return LATE_ENTRIES + 1
-    return sum([(one.last_position or 0) - (one.first_position or 1) + 1 for one in page.changes])
+        return MAX_MISSING_ENTRIES + 1
+    return sum([(change.last_position or 0) - (change.first_position or 1) + 1 for change in page.changes])
 
 
 def _progress(project: UUID) -> SearchProgress:
@@ -113,8 +114,8 @@ def _index_older(progress: SearchProgress, should_stop: Callable[[], bool]) -> b
     creation."""
     sessions = Session.objects.filter(project=progress.project_id).order_by("pk")
     while True:
-        left = sessions if progress.done_to is None else sessions.filter(pk__gt=progress.done_to)
-        batch = list(left.values_list("pk", flat=True)[:50])
+        missing = sessions if progress.done_to is None else sessions.filter(pk__gt=progress.done_to)
+        batch = list(missing.values_list("pk", flat=True)[:50])
         if not batch:
             break
         for session in batch:
@@ -129,14 +130,14 @@ def _index_older(progress: SearchProgress, should_stop: Callable[[], bool]) -> b
 
 
 def index_session(session_id: UUID, should_stop: Callable[[], bool] = lambda: False) -> bool:
-    """Adds a session's missing steps to the index. Returns whether nothing is left."""
+    """Adds a session's missing steps to the index. Returns whether no step is missing any more."""
     session = Session.objects.filter(pk=session_id).only("project_id", "head", "fork_position").first()
     if session is None:
         return True
     newest = SearchStep.objects.filter(session=session_id).order_by("-first_position").first()
     first = newest.first_position if newest else session.fork_position + 1
-    fresh = documents(session.project_id, session_id, first, session.head)
-    while batch := list(islice(fresh, STEPS_AT_ONCE)):
+    missing = documents(session.project_id, session_id, first, session.head)
+    while batch := list(islice(missing, MAX_STEPS)):
         try:
             with writing():
                 newest = _store(session, batch, newest)
@@ -144,7 +145,7 @@ def index_session(session_id: UUID, should_stop: Callable[[], bool] = lambda: Fa
             # Another process is indexing the session and may stop before its end, or the session was deleted.
             return False
         if should_stop():
-            return next(fresh, None) is None
+            return next(missing, None) is None
     return True
 
 
@@ -168,26 +169,26 @@ def _store(session: Session, batch: Sequence[SearchDocument], newest: SearchStep
     elif newest is not None and newest.open_tokens is not None:
         newest.open_tokens = None
         newest.save(update_fields=["open_tokens"])
-    return _insert(session, batch) or newest or rows[0]
+    return _insert_rows(session, batch) or newest or rows[0]
 
 
-def _insert(session: Session, batch: Sequence[SearchDocument]) -> SearchStep | None:
-    """Adds rows with their tokens. Returns the last one."""
+def _insert_rows(session: Session, batch: Sequence[SearchDocument]) -> SearchStep | None:
+    """Adds rows with their tokens. Returns the last row."""
     rows = []
     for document in batch:
         row = SearchStep(project_id=session.project_id, session_id=session.pk, first_position=document.first)
         _fill(row, document, is_open=document is batch[-1])
         rows.append(row)
-    made = SearchStep.objects.bulk_create(rows)
-    add_words((row.pk, document.tokens) for row, document in zip(made, batch, strict=True))
-    return made[-1] if made else None
+    stored = SearchStep.objects.bulk_create(rows)
+    add_words((row.pk, document.tokens) for row, document in zip(stored, batch, strict=True))
+    return stored[-1] if stored else None
 
 
 def _replace(row: SearchStep, document: SearchDocument, *, is_open: bool) -> None:
     if row.open_tokens is not None:
         remove_words([(row.pk, row.open_tokens)])
     elif on_sqlite():
-        # Its old tokens are not known any more. A new number makes them unused.
+        # The old tokens of the row are unknown. With a new primary key, no search finds them.
         row.delete()
         row.pk = None
     _fill(row, document, is_open=is_open)
@@ -205,19 +206,18 @@ def _fill(row: SearchStep, document: SearchDocument, *, is_open: bool) -> None:
 def rebuild_search(session: Session) -> Iterator[str]:
     """Builds a session's rows again, within the caller's transaction. Yields the differences in words.
 
-    Covers only the steps that had rows; the later ones are indexed as usual.
+    Only steps that had rows get new ones. Later steps are indexed as usual.
     """
     rows = list(SearchStep.objects.filter(session=session).order_by("first_position"))
     if not rows:
         return
     last = rows[-1].last_position
     stored, with_words = {row.first_position: row for row in rows}, words_of_session(session.pk)
-    fresh = documents(session.project_id, session.pk, session.fork_position + 1, last)
-    for document in fresh:
+    for document in documents(session.project_id, session.pk, session.fork_position + 1, last):
         row, is_open = stored.pop(document.first, None), document.last == last
         if row is None:
             yield f"search row {document.first} was missing"
-            _insert(session, [document])
+            _insert_rows(session, [document])
             continue
         is_equal = _is_equal(row, document)
         if row.pk not in with_words:
@@ -232,13 +232,13 @@ def rebuild_search(session: Session) -> Iterator[str]:
 
 
 def _is_equal(row: SearchStep, document: SearchDocument) -> bool:
-    made = SearchStep(pk=row.pk)
-    _fill(made, document, is_open=False)
-    return all(getattr(row, name) == getattr(made, name) for name in _FIELDS if name != "open_tokens")
+    rebuilt = SearchStep(pk=row.pk)
+    _fill(rebuilt, document, is_open=False)
+    return all(getattr(row, name) == getattr(rebuilt, name) for name in _FIELDS if name != "open_tokens")
 
 
-def forget_session(session: Session) -> None:
-    """Deletes a session's rows and their tokens. Call it before the entries are deleted."""
+def delete_search_rows(session: Session) -> None:
+    """Deletes a session's rows and their tokens. Must run before the entries are deleted."""
     rows = SearchStep.objects.filter(session=session)
     if on_sqlite():
         rows_by_position = {row.first_position: row for row in rows}

@@ -20,10 +20,10 @@ class Results:
     page: SearchPage
     hits: list[tuple[SearchHit, Snippet | None]]
     is_up_to_date: bool
-    """False while older steps are still missing in the index."""
+    """False while steps are missing in the index."""
     wider: str = ""
-    """The query that was used instead, because no single step matched. It matches several steps of a session
-    together."""
+    """The query that was used instead, because no single step matched; otherwise empty. Several steps of a
+    session match it together."""
 
 
 def search(
@@ -41,17 +41,17 @@ def search(
     """
     query = parse_query(text, now)
     is_up_to_date = catch_up_for_search(project)
-    page, wider = _page(project, query, limit, before), ""
+    page, wider = _search_page(project, query, limit, before), ""
     if widen and before is None and not page.hits and page.next is None and (wider := widen_query(text)):
         query = parse_query(wider, now)
-        page = _page(project, query, limit, None)
+        page = _search_page(project, query, limit, None)
         wider = wider if page.hits else ""
     texts = passages_of(page.hits)
     hits = [(hit, snippet_of(texts[hit.row.id], query.texts)) for hit in page.hits]
     return Results(query, page, hits, is_up_to_date, wider)
 
 
-def _page(project: UUID, query: SearchQuery, limit: int, before: int | None) -> SearchPage:
+def _search_page(project: UUID, query: SearchQuery, limit: int, before: int | None) -> SearchPage:
     if len(query.groups) > 1:
         return WholeSessionSearch(project, query).page(limit, before)
     return ProjectSearch(project, query).page(limit, before)

@@ -16,10 +16,10 @@ def save_search(project: Project, name: str, query: str, *, actor: str = "") -> 
     """Saves a query under a new name.
 
     Raises:
-        Invalid: when the name or the query is empty or too long, or the query cannot be read.
-        Conflict: when the name is taken, or the project has too many.
+        Invalid: when the name or the query is empty or too long, or the query cannot be parsed.
+        Conflict: when the name is taken, or the project has too many saved searches.
     """
-    name, query = _name(name), clean(query).strip()
+    name, query = _checked_name(name), clean(query).strip()
     if not query:
         raise Invalid("The query is empty. Run a search, then save it.")
     parse_query(query, timezone.now())
@@ -33,19 +33,19 @@ def save_search(project: Project, name: str, query: str, *, actor: str = "") -> 
 
 
 def rename_search(project: Project, search_id: UUID, name: str) -> SavedSearch:
-    """Gives a saved search another name.
+    """Renames a saved search.
 
     Raises:
         NotFound: when the project has no such search.
         Invalid: when the name is empty or too long.
-        Conflict: when another one has the name.
+        Conflict: when another saved search has the name.
     """
-    name = _name(name)
+    name = _checked_name(name)
     with writing():
         Project.objects.select_for_update().get(pk=project.pk)
         saved = SavedSearch.objects.filter(project=project, pk=search_id).first()
         if saved is None:
-            raise _missing(search_id)
+            raise _not_found(search_id)
         if saved.name != name:
             _check_free(project, name)
             saved.name = name
@@ -62,10 +62,10 @@ def delete_search(project: Project, search_id: UUID) -> None:
     with writing():
         count, _ = SavedSearch.objects.filter(project=project, pk=search_id).delete()
     if not count:
-        raise _missing(search_id)
+        raise _not_found(search_id)
 
 
-def _name(name: str) -> str:
+def _checked_name(name: str) -> str:
     name = " ".join(clean(name).split())
     if not name:
         raise Invalid("A saved search needs a name.")
@@ -79,5 +79,5 @@ def _check_free(project: Project, name: str) -> None:
         raise Conflict(f"A saved search named {name} already exists. Choose another name, or delete it.")
 
 
-def _missing(search_id: UUID) -> NotFound:
+def _not_found(search_id: UUID) -> NotFound:
     return NotFound(f"There is no saved search {search_id} in this project.")

@@ -29,13 +29,13 @@ from historyapp.models.search import LAST, MatchingRow, ProjectSearch, limit_sta
 from historyapp.wire.problems import SearchTooSlow
 
 MAX_SESSIONS = 500
-"""Models, agents, tags and titles come from this many newest sessions."""
+"""Models, agents, tags and titles are taken from this many newest sessions."""
 MAX_STEPS = 40
-"""Files, commands, tools and words come from this many newest steps with the word."""
-MAX_TEXT = 20_000
-"""The characters read of each of their texts."""
+"""Files, commands, tools and words are taken from this many newest steps with the word."""
+MAX_CHARACTERS = 20_000
+"""At most this many characters of each text of these steps are searched."""
 SECONDS = 0.25
-"""No further look-up begins after this many seconds."""
+"""The time limit for finding the steps."""
 _WORD = re.compile(r"[^\W_][\w./:-]{0,79}")
 
 
@@ -43,7 +43,7 @@ def suggestions(project: UUID, text: str) -> tuple[int, list[Suggestion]]:
     """The position of a query's last word, and suggestions to replace it."""
     word = last_word(text)
     choices = dict.fromkeys(islice(_suggest(project, word), MAX_SUGGESTIONS))
-    return word.start, [one for one in choices if one.text != text[word.start :]]
+    return word.start, [choice for choice in choices if choice.text != text[word.start :]]
 
 
 def _suggest(project: UUID, word: LastWord) -> Iterator[Suggestion]:
@@ -61,18 +61,18 @@ def _values(project: UUID, word: LastWord) -> Iterable[str]:
     if word.facet in ("model", "agent", "title"):
         rows = Session.objects.filter(project=project).exclude(status=Session.Status.ARCHIVED)
         values = rows.newest_first().values_list(word.facet, flat=True)[:MAX_SESSIONS]
-        return _frequent(values)
+        return _most_frequent(values)
     if word.facet == "tag":
         texts = Session.objects.filter(project=project).exclude(tags_text="\n").newest_first()
         lines = texts.values_list("tags_text", flat=True)[:MAX_SESSIONS]
-        return _frequent(tag for line in lines for tag in line.split("\n"))
+        return _most_frequent(tag for line in lines for tag in line.split("\n"))
     steps = list(_steps(project, word)) if word.facet in ("tool", "file", "command") else []
     if word.facet == "tool":
-        return _frequent(tool for step in steps for tool in step.tools)
-    return _frequent(_subjects(steps, word.facet)) if steps else ()
+        return _most_frequent(tool for step in steps for tool in step.tools)
+    return _most_frequent(_subjects(steps, word.facet)) if steps else ()
 
 
-def _frequent(values: Iterable[str]) -> list[str]:
+def _most_frequent(values: Iterable[str]) -> list[str]:
     return [value for value, _ in Counter(values).most_common()]
 
 
@@ -98,8 +98,8 @@ def _subjects(steps: Iterable[MatchingRow], facet: str) -> Iterator[str]:
         output = load_body(kind, body)
         if not isinstance(output, ModelOutput):
             continue
-        for call in calls_of(output):
-            subject = call_subject(call.name, call.arguments)
+        for tool_call in calls_of(output):
+            subject = call_subject(tool_call.name, tool_call.arguments)
             if facet == "file":
                 yield from subject.files
             elif subject.kind == "shell" and subject.target:
@@ -111,14 +111,14 @@ def _words(project: UUID, word: LastWord) -> list[str]:
     spans = [Span(str(step.owner), step.first, step.last) for step in _steps(project, word)]
     counts: Counter[str] = Counter()
     typed = word.value.lower()
-    begins = re.compile(rf"(?<![^\W_]){re.escape(typed)}", re.IGNORECASE)
+    beginning = re.compile(rf"(?<![^\W_]){re.escape(typed)}", re.IGNORECASE)
     if not spans:
         return []
     for position, kind, body in in_spans(Entry.objects.all(), spans).values_list("position", "kind", "body"):
         names = {
             name[0].rstrip("./:-")
             for passage in passages(position, 0, kind, body)
-            for match in begins.finditer(passage.text, 0, MAX_TEXT)
+            for match in beginning.finditer(passage.text, 0, MAX_CHARACTERS)
             if (name := _WORD.match(passage.text, match.start()))
         }
         counts.update(names)

@@ -1,9 +1,9 @@
 """Sends the due deliveries of one webhook, in order within each session.
 
-A failed delivery blocks the later ones of its session until it succeeds or is given up. Its row is stored
-before sending and updated after the response, so if a worker is killed, the delivery is sent again with the
-same id. One worker at a time works on a webhook. If it stalls for longer than its claim, another takes over,
-and one delivery may arrive twice.
+A failed delivery blocks the later deliveries of its session until it succeeds or is given up. The row of a
+delivery is stored before sending and updated after the response. So if a worker is killed, the delivery is
+sent again with the same id. One worker at a time works on a webhook. If it stalls for longer than its claim,
+another worker continues, and one delivery may arrive twice.
 """
 
 import logging
@@ -28,28 +28,30 @@ from historyapp.services.webhooks.signing import headers_of
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = (5, 30, 120, 600, 3600, 3 * 3600, 8 * 3600, 12 * 3600)
-"""Seconds to wait after each failed attempt. A delivery is given up after the last attempt, a day later."""
+"""The seconds to wait after each failed attempt. After the last attempt, a day later, a delivery is given
+up."""
 MAX_PAUSE = 300
-"""A target that keeps failing gets pauses of 1, 2, 4, 8 … seconds, up to this many."""
+"""After failed attempts, a target gets pauses of 1, 2, 4, 8 … seconds, up to this many."""
 MAX_RETRY_AFTER = 3600
 OFF_AFTER, OFF_FAILURES = timedelta(days=3), 10
-"""A webhook is switched off when all attempts in this time have failed and there were at least this many."""
+"""A webhook is switched off if all its attempts have failed for this time and there were at least this
+many."""
 MIN_CLAIM = 15
 """The minimum length of a claim, in seconds. Sending one attempt and storing its result takes less."""
 TURN_SECONDS = 20.0
-"""Another webhook gets its turn after this many seconds."""
-AT_ONCE = 20
-"""The number of deliveries read together."""
-_PAUSES = (None, 429, 503)
-"""The statuses that end a turn: no response, or one that asks for a pause."""
+"""After this many seconds, the worker continues with another webhook."""
+BATCH_SIZE = 20
+"""The maximum number of deliveries that are read together."""
+_PAUSE_STATUSES = (None, 429, 503)
+"""The statuses that end a turn: no response, or a response that requests a pause."""
 MAX_LOGGED = 10
-"""The number of attempts that are kept for a delivery."""
+"""The number of the newest attempts that are stored for a delivery."""
 
 
 def process_webhook(webhook_id: UUID, should_stop: Callable[[], bool]) -> None:
     """Reads the feed and sends due deliveries, until none is left or the turn ends.
 
-    If the target needs a pause, the rest of the feed is read, and nothing more is sent.
+    If the target needs a pause, only the feed is read.
     """
     claim = uuid4()
     webhook = _claim(webhook_id, claim)
@@ -69,7 +71,7 @@ def process_webhook(webhook_id: UUID, should_stop: Callable[[], bool]) -> None:
 
 
 def _claim(webhook_id: UUID, claim: UUID) -> Webhook | None:
-    """Claims the webhook. None if it is not active or another worker has claimed it."""
+    """Claims the webhook. Returns None if it is not active, has a pause, or another worker has claimed it."""
     now = timezone.now()
     free = Q(claimed_until=None) | Q(claimed_until__lt=now) | Q(claimed_until__gt=now + MAX_CLAIM)
     ready = Q(not_before=None) | Q(not_before__lte=now)
@@ -86,70 +88,64 @@ def _claim_time() -> timedelta:
 
 
 def _release(webhook: Webhook, claim: UUID) -> None:
-    """Ends the claim and notes when the next delivery is due."""
+    """Ends the claim and stores when the next delivery is due."""
     with writing():
-        own = Webhook.objects.select_for_update().filter(pk=webhook.pk, claim=claim)
-        if own.exists():
+        claimed = Webhook.objects.select_for_update().filter(pk=webhook.pk, claim=claim)
+        if claimed.exists():
             first = WebhookDelivery.objects.first_of_sessions(webhook).order_by("due_at")
             next_at = first.values_list("due_at", flat=True).first()
-            own.update(claim=None, claimed_until=None, next_at=next_at)
+            claimed.update(claim=None, claimed_until=None, next_at=next_at)
 
 
 def _send_due(webhook: Webhook, claim: UUID, should_stop: Callable[[], bool]) -> int | None:
-    """Sends the first due delivery of each session. Returns how many arrived.
+    """Sends the first due delivery of each session. Returns how many succeeded.
 
-    Stops and returns None if the target cannot be reached or asks for a pause, or the claim is lost. After
-    any other error it continues with the other sessions.
+    Stops and returns None if the target cannot be reached or requests a pause, or the claim has expired.
+    After any other error it continues with the other sessions.
     """
     due = WebhookDelivery.objects.first_of_sessions(webhook).filter(due_at__lte=timezone.now())
-    arrived = 0
-    for delivery in due.order_by("due_at", "pk")[:AT_ONCE]:
+    succeeded = 0
+    for delivery in due.order_by("due_at", "pk")[:BATCH_SIZE]:
         if should_stop():
             break
         delivery.webhook = webhook
         started_at = timezone.now()
         attempt = send(webhook.url, headers_of(delivery, started_at), delivery.body)
-        if not _store(delivery, claim, attempt, started_at) or attempt.status in _PAUSES:
+        if not _store_attempt(delivery, claim, attempt, started_at) or attempt.status in _PAUSE_STATUSES:
             return None
-        arrived += attempt.succeeded
-    return arrived
+        succeeded += attempt.succeeded
+    return succeeded
 
 
-def _store(delivery: WebhookDelivery, claim: UUID, attempt: Attempt, started_at: datetime) -> bool:
+def _store_attempt(delivery: WebhookDelivery, claim: UUID, attempt: Attempt, started_at: datetime) -> bool:
     """Stores the result of an attempt. Returns whether this worker still has the claim."""
     with writing():
         webhook = Webhook.objects.select_for_update().filter(pk=delivery.webhook_id, claim=claim).first()
         if webhook is None:
             return False
         now = timezone.now()
-        _note_attempt(delivery, attempt, started_at)
+        _log_attempt(delivery, attempt, started_at)
         if attempt.succeeded:
             delivery.state, delivery.finished_at = WebhookDelivery.State.SUCCEEDED, now
             webhook.failures, webhook.failing_since, webhook.not_before = 0, None, None
             webhook.last_success_at = now
         else:
-            _note_failure(webhook, delivery, attempt, now)
+            _apply_failure(webhook, delivery, attempt, now)
         webhook.claimed_until = now + _claim_time()
         if webhook.state != Webhook.State.ACTIVE:
             webhook.claim = webhook.claimed_until = None
-        webhook.save(update_fields=_CHANGED)
+        webhook.save(update_fields=_ATTEMPT_COLUMNS)
         delivery.save(update_fields=("state", "attempts", "retries", "due_at", "log", "finished_at"))
         return webhook.claim is not None
 
 
-_CHANGED = (
-    "state",
-    "note",
-    "failures",
-    "failing_since",
-    "last_success_at",
-    "not_before",
-    "claim",
-    "claimed_until",
-)
+_ATTEMPT_COLUMNS = (
+    "state", "note", "failures", "failing_since", "last_success_at", "not_before", "claim", "claimed_until",
+)  # fmt: skip
+"""The columns of a webhook that an attempt changes."""
 
 
-def _note_attempt(delivery: WebhookDelivery, attempt: Attempt, started_at: datetime) -> None:
+def _log_attempt(delivery: WebhookDelivery, attempt: Attempt, started_at: datetime) -> None:
     entry = {
         "at": utc_text(started_at),
         "status": attempt.status,
@@ -161,7 +157,7 @@ def _note_attempt(delivery: WebhookDelivery, attempt: Attempt, started_at: datet
     delivery.attempts += 1
 
 
-def _note_failure(webhook: Webhook, delivery: WebhookDelivery, attempt: Attempt, now: datetime) -> None:
+def _apply_failure(webhook: Webhook, delivery: WebhookDelivery, attempt: Attempt, now: datetime) -> None:
     requested_pause = min(attempt.retry_after, MAX_RETRY_AFTER)
     if attempt.status == 410 or delivery.retries >= len(RETRY_SECONDS):
         delivery.state, delivery.finished_at = WebhookDelivery.State.FAILED, now
@@ -173,9 +169,9 @@ def _note_failure(webhook: Webhook, delivery: WebhookDelivery, attempt: Attempt,
     webhook.failures += 1
     webhook.failing_since = webhook.failing_since or now
     if attempt.status == 410:
-        _switch_off(webhook, "The target answered 410 Gone, which ends its deliveries.")
+        _switch_off(webhook, "The target responded with 410 Gone, which ends its deliveries.")
     elif now - webhook.failing_since >= OFF_AFTER and webhook.failures >= OFF_FAILURES:
-        _switch_off(webhook, f"Every attempt of the last three days failed. The last one: {attempt.error}")
+        _switch_off(webhook, f"All attempts of the last three days failed. The last error: {attempt.error}")
 
 
 def _switch_off(webhook: Webhook, reason: str) -> None:

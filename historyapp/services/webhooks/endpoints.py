@@ -17,28 +17,28 @@ from historyapp.models.webhooks import BOTH_SECRETS, EVENTS, DeliveryQuerySet
 from historyapp.services.audit import add_audit_record
 from historyapp.services.transactions import writing
 from historyapp.services.webhooks.fan_out import test_delivery
-from historyapp.services.webhooks.targets import check_literal, parse_target
+from historyapp.services.webhooks.targets import check_literal_address, parse_target
 
 MAX_WEBHOOKS = 20
 """The maximum number of webhooks of one project."""
 _MAX_URL = 2000
-_PRUNED_AT_ONCE = 1000
-_MESSAGE = re.compile(r"msg_[0-9a-f]{32}")
+_BATCH_SIZE = 1000
+_MESSAGE_ID = re.compile(r"msg_[0-9a-f]{32}")
 
 
 def create_webhook(
     project: Project, url: str, *, events: Sequence[str] = (), description: str = "", actor: str = ""
 ) -> Webhook:
-    """Creates a webhook. It gets the events from now on.
+    """Creates a webhook. It receives the events that happen from now on.
 
     Args:
-        events: the events that it gets, from ``EVENTS``; empty: all.
+        events: the events that it receives, from ``EVENTS``; empty: all.
 
     Raises:
         Invalid: for a URL that is not allowed, or an event that does not exist.
         Conflict: when the project has too many webhooks.
     """
-    values = _checked({"url": url, "events": events, "description": description})
+    values = _checked_values({"url": url, "events": events, "description": description})
     with writing():
         Project.objects.select_for_update().get(pk=project.pk)
         if Webhook.objects.filter(project=project).count() >= MAX_WEBHOOKS:
@@ -65,8 +65,8 @@ def change_webhook(
         Invalid: as :func:`create_webhook`.
     """
     with writing():
-        webhook = _locked(project, webhook_id)
-        for name, value in _checked(changes).items():
+        webhook = _lock_webhook(project, webhook_id)
+        for name, value in _checked_values(changes).items():
             setattr(webhook, name, value)
         if "state" in changes:
             webhook.claim = webhook.claimed_until = None
@@ -83,20 +83,20 @@ def change_webhook(
 
 
 def rotate_secret(project: Project, webhook_id: UUID, *, actor: str = "") -> Webhook:
-    """Gives a webhook a new secret. For a day, the previous secret signs too.
+    """Gives a webhook a new secret. For a day, deliveries are also signed with the previous secret.
 
     Raises:
         NotFound: when the project has no such webhook.
-        Conflict: within a day after the last rotation, because the oldest secret would stop signing before
-            its day is over.
+        Conflict: when the last rotation was less than a day ago, because the secret before it must sign for a
+            whole day.
     """
     with writing():
-        webhook = _locked(project, webhook_id)
+        webhook = _lock_webhook(project, webhook_id)
         now = timezone.now()
         if len(webhook.generations(now)) > 1:
             raise Conflict(
-                "The secret was rotated within the last day. Deliveries are signed with both secrets now; "
-                "wait a day."
+                "The secret was rotated within the last day. Deliveries are signed with both secrets; "
+                "wait until a day has passed."
             )
         webhook.generation += 1
         webhook.rotated_at = now
@@ -112,7 +112,7 @@ def delete_webhook(project: Project, webhook_id: UUID, *, actor: str = "") -> No
         NotFound: when the project has no such webhook.
     """
     with writing():
-        webhook = _locked(project, webhook_id)
+        webhook = _lock_webhook(project, webhook_id)
         _audit(webhook, actor, "delete webhook", url=webhook.url)
         webhook.delete()
 
@@ -122,10 +122,10 @@ def send_test(project: Project, webhook_id: UUID, *, actor: str = "") -> Webhook
 
     Raises:
         NotFound: when the project has no such webhook.
-        Conflict: when it is paused or switched off.
+        Conflict: when the webhook is paused or switched off.
     """
     with writing():
-        webhook = _active(project, webhook_id)
+        webhook = _lock_active_webhook(project, webhook_id)
         delivery = test_delivery(webhook, f"test:{uuid7()}")
         delivery.save(force_insert=True)
         _wake(webhook)
@@ -141,7 +141,7 @@ def redeliver(project: Project, webhook_id: UUID, message_id: UUID, *, actor: st
         Conflict: when the webhook is paused or switched off.
     """
     with writing():
-        webhook = _active(project, webhook_id)
+        webhook = _lock_active_webhook(project, webhook_id)
         delivery = find_delivery(webhook, message_id)
         delivery.state, delivery.retries, delivery.finished_at = WebhookDelivery.State.PENDING, 0, None
         delivery.due_at = timezone.now()
@@ -153,11 +153,11 @@ def redeliver(project: Project, webhook_id: UUID, message_id: UUID, *, actor: st
 
 def prune_deliveries(older_than: timedelta) -> int:
     """Deletes old deliveries that have ended, in batches. Returns how many."""
-    before, deleted = timezone.now() - older_than, 0
-    ended = WebhookDelivery.objects.filter(created_at__lt=before).exclude(state=WebhookDelivery.State.PENDING)
-    while ids := list(ended.order_by("created_at").values_list("pk", flat=True)[:_PRUNED_AT_ONCE]):
+    cutoff, deleted = timezone.now() - older_than, 0
+    ended = WebhookDelivery.objects.filter(created_at__lt=cutoff).exclude(state=WebhookDelivery.State.PENDING)
+    while ids := list(ended.order_by("created_at").values_list("pk", flat=True)[:_BATCH_SIZE]):
         with writing():
-            deleted += ended.filter(pk__in=ids).delete()[0]  # not one that is redelivered meanwhile
+            deleted += ended.filter(pk__in=ids).delete()[0]  # except those that are redelivered meanwhile
     return deleted
 
 
@@ -174,12 +174,12 @@ def find_webhook(project: Project, webhook_id: UUID) -> Webhook:
 
 
 def message_uuid(value: object) -> UUID:
-    """The UUID in a ``webhook-id``.
+    """The UUID in a ``webhook-id``, ``msg_…``.
 
     Raises:
-        NotFound: for any other text, because no delivery has such an id.
+        NotFound: for any other value, because no delivery has such an id.
     """
-    if isinstance(value, str) and _MESSAGE.fullmatch(value):
+    if isinstance(value, str) and _MESSAGE_ID.fullmatch(value):
         return UUID(value.removeprefix("msg_"))
     raise NotFound(f"This webhook has no delivery {str(value)[:100]}.")
 
@@ -204,7 +204,7 @@ def deliveries_of(
 
     Args:
         state: ``pending`` or ``failed``; None: all.
-        before: only those with a smaller primary key.
+        before: only deliveries with a smaller primary key.
     """
     deliveries = WebhookDelivery.objects.filter(webhook=webhook).defer("body").select_related("webhook")
     if state is not None:
@@ -222,7 +222,7 @@ def waiting_counts(webhooks: Sequence[Webhook]) -> Mapping[UUID, int]:
 
 
 def next_attempt(delivery: WebhookDelivery) -> datetime | None:
-    """The earliest time of the next attempt; None if there will be none."""
+    """The earliest time of the next attempt; None if there is no next attempt."""
     webhook = delivery.webhook
     if delivery.state != WebhookDelivery.State.PENDING or webhook.state != Webhook.State.ACTIVE:
         return None
@@ -230,19 +230,19 @@ def next_attempt(delivery: WebhookDelivery) -> datetime | None:
 
 
 def old_secret_until(webhook: Webhook) -> datetime | None:
-    """Until when the previous secret signs too; None if it does not."""
+    """The time until which the previous secret signs too; None if it does not sign."""
     if len(webhook.generations(timezone.now())) < 2 or webhook.rotated_at is None:
         return None
     return webhook.rotated_at + BOTH_SECRETS
 
 
-def _locked(project: Project, webhook_id: UUID) -> Webhook:
+def _lock_webhook(project: Project, webhook_id: UUID) -> Webhook:
     row = Webhook.objects.select_for_update().filter(pk=webhook_id, project=project).first()
     return row or find_webhook(project, webhook_id)
 
 
-def _active(project: Project, webhook_id: UUID) -> Webhook:
-    webhook = _locked(project, webhook_id)
+def _lock_active_webhook(project: Project, webhook_id: UUID) -> Webhook:
+    webhook = _lock_webhook(project, webhook_id)
     if webhook.state != Webhook.State.ACTIVE:
         raise Conflict(f"The webhook is {webhook.get_state_display()}. Resume it first.")
     return webhook
@@ -255,20 +255,20 @@ def _wake(webhook: Webhook) -> None:
     webhook.save(update_fields=("next_at", "not_before"))
 
 
-def _checked(values: Mapping[str, Any]) -> dict[str, Any]:
+def _checked_values(values: Mapping[str, Any]) -> dict[str, Any]:
     checked = dict(values)
     if "url" in checked:
         checked["url"] = checked["url"].strip()
         if len(checked["url"]) > _MAX_URL:
             raise Invalid(f"The URL has more than {_MAX_URL:,} characters.")
-        check_literal(parse_target(checked["url"]))
+        check_literal_address(parse_target(checked["url"]))
     if "events" in checked:
         unknown = sorted(set(checked["events"]) - set(EVENTS))
         if unknown:
             raise Invalid(f"There is no event {unknown[0][:100]}. Use {', '.join(EVENTS)}.")
         checked["events"] = [event for event in EVENTS if event in checked["events"]]
     if checked.get("state") == Webhook.State.OFF:
-        raise Invalid("The state off is set by the server only. Use paused.")
+        raise Invalid("Only the server sets the state off. Use paused.")
     return checked
 
 

@@ -1,7 +1,7 @@
 """Finds the events for webhooks in the feed of changes.
 
-Events are read from stored projections: rows of steps, compression runs, spending counters. The length of a
-session does not matter.
+They are read from stored projections: rows of steps, compression runs, spending counters. The time does not
+depend on the length of a session.
 """
 
 import logging
@@ -25,8 +25,8 @@ log = logging.getLogger(__name__)
 
 MAX_ROWS = 200
 """At most this many of the newest steps are read for the appends of one session on a page of the feed."""
-MAX_NAMED = 10
-"""The maximum number of steps that one event names."""
+MAX_FAILED_STEPS = 10
+"""The maximum number of failed steps in one event."""
 _MAX_DELAY = timedelta(seconds=10)
 """One transaction writes a status and its audit record. Their times differ by at most this."""
 
@@ -34,7 +34,7 @@ _MAX_DELAY = timedelta(seconds=10)
 class WebhookEvent(NamedTuple):
     event: str
     key: str
-    """Identifies the event: if it is found again, it has the same key."""
+    """Identifies the event. If the event is found again, it has the same key."""
     session: UUID
     at: datetime
     data: dict[str, Any]
@@ -56,33 +56,34 @@ class _SessionChanges(NamedTuple):
 
 
 def find_events(project: UUID, changes: Sequence[ReadChange]) -> list[WebhookEvent]:
-    """The events in some changes, for each session in the order of the feed. Deleted sessions have none."""
+    """The events of these changes, for each session in the order of the feed. Deleted sessions have no
+    events."""
     by_session: dict[UUID, list[ReadChange]] = {}
     for change in changes:
         if change.kind in _FINDERS:
             by_session.setdefault(change.session, []).append(change)
     sessions = Session.objects.filter(project=project).in_bulk(list(by_session))
     events: list[WebhookEvent] = []
-    for id, of_session in by_session.items():
+    for id, session_changes in by_session.items():
         if id not in sessions:
             continue
-        for kind, group in groupby(of_session, key=lambda change: change.kind):
-            events += _events_of(kind, _SessionChanges(sessions[id], list(group)))
+        for kind, grouped in groupby(session_changes, key=lambda change: change.kind):
+            events += _events_of(kind, _SessionChanges(sessions[id], list(grouped)))
     return events
 
 
-def _events_of(kind: str, part: _SessionChanges) -> list[WebhookEvent]:
+def _events_of(kind: str, group: _SessionChanges) -> list[WebhookEvent]:
     try:
-        return list(_FINDERS[kind](part))
+        return list(_FINDERS[kind](group))
     except (DatabaseError, StorageFailed):
         raise
     except Exception:  # the other sessions must still get their events
-        log.exception("The events of session %s cannot be found.", part.session.pk)
+        log.exception("The events of session %s cannot be found.", group.session.pk)
         return []
 
 
 def session_data(session: Session) -> dict[str, Any]:
-    """The data of the session in every event."""
+    """The data about the session in every event."""
     data: dict[str, Any] = {
         "id": str(session.pk),
         "title": session.title,
@@ -96,71 +97,71 @@ def session_data(session: Session) -> dict[str, Any]:
     return data
 
 
-def _started(part: _SessionChanges) -> Iterator[WebhookEvent]:
-    yield part.event("session.started", f"started:{part.session.pk}")
+def _started(group: _SessionChanges) -> Iterator[WebhookEvent]:
+    yield group.event("session.started", f"started:{group.session.pk}")
 
 
-def _ended(part: _SessionChanges) -> Iterator[WebhookEvent]:
-    """Only a change of the status leaves an audit record."""
-    first, last = part.changes[0].at - _MAX_DELAY, part.changes[-1].at + _MAX_DELAY
+def _ended(group: _SessionChanges) -> Iterator[WebhookEvent]:
+    """The ends of the session. They are found by the audit records of changes of the status."""
+    first, last = group.changes[0].at - _MAX_DELAY, group.changes[-1].at + _MAX_DELAY
     records = AuditRecord.objects.filter(
-        project=part.session.project_id, created_at__range=(first, last), session=part.session.pk
+        project=group.session.project_id, created_at__range=(first, last), session=group.session.pk
     )
     for record in records.filter(action=f"status: {Session.Status.FINISHED}").order_by("created_at"):
-        yield part.event("session.ended", f"ended:{record.pk}")
+        yield group.event("session.ended", f"ended:{record.pk}")
 
 
-def _appended(part: _SessionChanges) -> Iterator[WebhookEvent]:
-    first, last = part.changes[0].first_position or 1, part.changes[-1].last_position or 0
-    history = History(part.session, min(last, part.session.head))
+def _appended(group: _SessionChanges) -> Iterator[WebhookEvent]:
+    first, last = group.changes[0].first_position or 1, group.changes[-1].last_position or 0
+    history = History(group.session, min(last, group.session.head))
     newest = history.steps
     # Each step has at least one entry, and the first of these entries may have ended the step before.
     oldest = max(1, newest - min(last - first + 1, MAX_ROWS))
     rows = history.rows(oldest - WINDOW, newest)
     failed = [row for row in rows if row.status == "error" and first <= row.last_position <= last]
     if failed:
-        named = [
+        failed_steps = [
             {
                 "number": row.number,
                 "tool": row.tool_names[0] if row.tool_names else "",
                 "target": row.target,
                 "error": row.error_line or row.result_preview,
             }
-            for row in failed[-MAX_NAMED:]
+            for row in failed[-MAX_FAILED_STEPS:]
         ]
-        key = f"error:{part.session.pk}:{failed[-1].anchor}"
-        yield part.event("session.error", key, count=len(failed), failed_steps=named)
-    yield from _loops(part, rows, first)
+        key = f"error:{group.session.pk}:{failed[-1].anchor}"
+        yield group.event("session.error", key, count=len(failed), failed_steps=failed_steps)
+    yield from _loops(group, rows, first)
 
 
-def _loops(part: _SessionChanges, rows: Sequence[Episode], first: int) -> Iterator[WebhookEvent]:
-    """The loops that steps of the part continue. There is one event for each loop of a session."""
+def _loops(group: _SessionChanges, rows: Sequence[Episode], first: int) -> Iterator[WebhookEvent]:
+    """The loops that these steps continue. There is one event for each loop of a session."""
     seen = set[str]()
     for end in range(1, len(rows) + 1):
         loop = find_loop(rows[max(0, end - WINDOW) : end]) if rows[end - 1].last_position >= first else None
         if loop is None:
             continue
-        key = f"loop:{part.session.pk}:{loop.rule}:{loop.digest}"
+        key = f"loop:{group.session.pk}:{loop.rule}:{loop.digest}"
         if key not in seen:
             seen.add(key)
-            named = {"rule": loop.rule, "steps": loop.steps, "tool": loop.tool, "target": loop.target}
-            yield part.event("session.loop", key, loop=named)
+            data = {"rule": loop.rule, "steps": loop.steps, "tool": loop.tool, "target": loop.target}
+            yield group.event("session.loop", key, loop=data)
 
 
-def _compressed(part: _SessionChanges) -> Iterator[WebhookEvent]:
-    ids = {change.run for change in part.changes if change.run}
-    runs = CompressionRun.objects.filter(pk__in=ids, session=part.session, trial=False)
+def _compressed(group: _SessionChanges) -> Iterator[WebhookEvent]:
+    ids = {change.run for change in group.changes if change.run}
+    runs = CompressionRun.objects.filter(pk__in=ids, session=group.session, trial=False)
     for run in runs.exclude(state__in=CompressionRun.ACTIVE).newest_first().order_by("finished_at", "id"):
         names = ("state", "strategy", "model", "from_step", "to_step", "total", "done", "failed", "note")
         figures = {name: getattr(run, name) for name in (*names, "tokens_before", "tokens_after")}
         cost = None if run.cost is None else run.cost / MICRO
         data = {"id": str(run.pk), **figures, "cost": cost}
         key = f"run:{run.pk}:{run.finished_at and run.finished_at.isoformat()}"
-        yield part.event("compression.finished", key, compression=data)
+        yield group.event("compression.finished", key, compression=data)
 
 
-def _refused(part: _SessionChanges) -> Iterator[WebhookEvent]:
-    counters = SpendingCounter.objects.capped().filter(project=part.session.project_id)
+def _refused(group: _SessionChanges) -> Iterator[WebhookEvent]:
+    counters = SpendingCounter.objects.capped().filter(project=group.session.project_id)
     for counter in counters.exclude(refused_on=None).select_related("key").order_by("pk"):
         cap = {
             "subject": counter.subject,
@@ -172,7 +173,7 @@ def _refused(part: _SessionChanges) -> Iterator[WebhookEvent]:
             "starts_on": str(counter.refused_on),
         }
         key = f"budget:{counter.pk}:{counter.refused_on}:{counter.limit}"
-        yield part.event("budget.reached", key, cap=cap)
+        yield group.event("budget.reached", key, cap=cap)
 
 
 _FINDERS: dict[str, Callable[[_SessionChanges], Iterator[WebhookEvent]]] = {

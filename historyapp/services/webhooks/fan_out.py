@@ -16,23 +16,23 @@ from historyapp.services.transactions import writing
 from historyapp.services.webhooks.events import WebhookEvent, find_events
 from historyapp.wire.problems import CursorExpired
 
-PAGE = 200
+PAGE_SIZE = 200
 """The number of changes that one transaction turns into deliveries."""
 MAX_PENDING = 10_000
-"""A webhook with this many waiting deliveries reads no further changes."""
-_MISSED = "What happened before {at:%Y-%m-%d %H:%M} UTC was missed: those changes were no longer kept."
+"""While a webhook has this many waiting deliveries, no further changes are read for it."""
+_MISSED = "Events before {at:%Y-%m-%d %H:%M} UTC may be missing, because their changes were already deleted."
 
 
 def add_deliveries(webhook: Webhook, claim: UUID) -> bool:
     """Reads one page of changes. Returns whether there are more.
 
-    The deliveries and the new cursor are stored together, so a killed worker loses none and creates none
-    twice.
+    The deliveries and the new cursor are stored together, so a killed worker loses no delivery and creates
+    none twice.
     """
     if WebhookDelivery.objects.pending(webhook).count() >= MAX_PENDING:
         return False
     try:
-        page = changes_since(webhook.project_id, webhook.cursor, limit=PAGE)
+        page = changes_since(webhook.project_id, webhook.cursor, limit=PAGE_SIZE)
     except CursorExpired:
         note = _MISSED.format(at=timezone.now())
         return _store(webhook, claim, [], newest_cursor(webhook.project_id), note=note)
@@ -48,7 +48,7 @@ def add_deliveries(webhook: Webhook, claim: UUID) -> bool:
 def _store(
     webhook: Webhook, claim: UUID, events: Sequence[WebhookEvent], cursor: Cursor, *, note: str = ""
 ) -> bool:
-    """Stores deliveries and the cursor. Returns False if another worker has taken over."""
+    """Stores deliveries and the cursor. Returns False if another worker has claimed the webhook."""
     values: dict[str, Any] = {"transaction_id": cursor.transaction_id, "change_id": cursor.id}
     if note:
         values["note"] = note
@@ -72,7 +72,7 @@ def _delivery(webhook: Webhook, event: WebhookEvent) -> WebhookDelivery:
 
 
 def body_of(webhook: Webhook, event: str, at: datetime, data: Mapping[str, Any]) -> str:
-    """The body of a delivery, in ASCII: its bytes must not change between attempts."""
+    """The body of a delivery, in ASCII."""
     fields = {"project": str(webhook.project_id), **data}
     return dump_json({"type": event, "timestamp": utc_text(at), "data": fields})
 

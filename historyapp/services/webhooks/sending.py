@@ -10,10 +10,10 @@ import httpx
 from historyapp.core.errors import Invalid
 from historyapp.services.webhooks.targets import TargetRefused, WebhookTarget, addresses_of, parse_target
 
-CONNECT_SECONDS, WHOLE_SECONDS = 5.0, 10.0
+CONNECT_SECONDS, TOTAL_SECONDS = 5.0, 10.0
 """The time limits for connecting to one address, and for the whole attempt."""
-MAX_READ, MAX_KEPT = 64 * 1024, 1024
-"""The bytes of a response that are read, and those that are kept."""
+MAX_READ_BYTES, MAX_STORED_BYTES = 64 * 1024, 1024
+"""The maximum number of bytes of a response body that are read, and stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Attempt:
     """The beginning of the response's body."""
     milliseconds: int = 0
     retry_after: int = 0
-    """The seconds in the response's ``Retry-After``; otherwise 0."""
+    """The seconds in the response's ``Retry-After``; 0 without one."""
 
     @property
     def succeeded(self) -> bool:
@@ -41,22 +41,22 @@ def send(url: str, headers: Mapping[str, str], body: str) -> Attempt:
     try:
         target = parse_target(url)
         addresses = addresses_of(target)
-        left = WHOLE_SECONDS - (time.monotonic() - started)
-        attempt = asyncio.run(_within(left, target, addresses, {**headers}, body.encode()))
+        remaining = TOTAL_SECONDS - (time.monotonic() - started)
+        attempt = asyncio.run(_post_within(remaining, target, addresses, {**headers}, body.encode()))
     except (Invalid, TargetRefused) as error:
         attempt = Attempt(None, str(error))
     milliseconds = round((time.monotonic() - started) * 1000)
     return Attempt(attempt.status, attempt.error, attempt.answer, milliseconds, attempt.retry_after)
 
 
-async def _within(
+async def _post_within(
     seconds: float, target: WebhookTarget, addresses: Sequence[str], headers: dict[str, str], body: bytes
 ) -> Attempt:
     try:
         async with asyncio.timeout(seconds):
             return await _post_to_first(target, addresses, headers, body)
     except TimeoutError:
-        return Attempt(None, f"The target did not answer within {WHOLE_SECONDS:.0f} seconds.")
+        return Attempt(None, f"The target did not respond within {TOTAL_SECONDS:.0f} seconds.")
     except httpx.HTTPError as error:
         return Attempt(None, f"The request failed: {type(error).__name__} {error}".strip()[:300])
 
@@ -75,8 +75,9 @@ async def _post_to_first(
 
 
 async def _post(target: WebhookTarget, address: str, headers: dict[str, str], body: bytes) -> Attempt:
-    """Sends the request to a checked address. Another look-up of the name could return a different one."""
-    sent = {**headers, "host": target.authority, "accept-encoding": "identity", "connection": "close"}
+    """Sends the request to a checked address. Another look-up of the name could return a different
+    address."""
+    all_headers = {**headers, "host": target.authority, "accept-encoding": "identity", "connection": "close"}
     # Without trust_env, because a proxy would look up the name itself.
     async with (
         httpx.AsyncClient(trust_env=False, follow_redirects=False, timeout=_TIMEOUT) as client,
@@ -84,27 +85,28 @@ async def _post(target: WebhookTarget, address: str, headers: dict[str, str], bo
             "POST",
             httpx.URL(scheme=target.scheme, host=address, port=target.port, raw_path=target.path.encode()),
             content=body,
-            headers=sent,
+            headers=all_headers,
             extensions={"sni_hostname": target.host},
         ) as response,
     ):
-        text = await _beginning(response)
+        text = await _read_beginning(response)
         after = response.headers.get("retry-after", "")
         seconds = int(after) if after.isascii() and after.isdecimal() and len(after) < 7 else 0
         return Attempt(response.status_code, _error_of(response), text, 0, seconds)
 
 
-_TIMEOUT = httpx.Timeout(WHOLE_SECONDS, connect=CONNECT_SECONDS)
+_TIMEOUT = httpx.Timeout(TOTAL_SECONDS, connect=CONNECT_SECONDS)
 
 
-async def _beginning(response: httpx.Response) -> str:
-    """Reads at most ``MAX_READ`` bytes of a body. Then the connection is closed."""
-    kept, read = b"", 0
+async def _read_beginning(response: httpx.Response) -> str:
+    """Reads at most ``MAX_READ_BYTES`` of a body and returns its beginning."""
+    beginning, bytes_read = b"", 0
     async for chunk in response.aiter_raw():
-        kept, read = kept + chunk[: MAX_KEPT - len(kept)], read + len(chunk)
-        if read >= MAX_READ:
+        beginning += chunk[: MAX_STORED_BYTES - len(beginning)]
+        bytes_read += len(chunk)
+        if bytes_read >= MAX_READ_BYTES:
             break
-    return kept.decode("utf-8", "replace")
+    return beginning.decode("utf-8", "replace")
 
 
 def _error_of(response: httpx.Response) -> str:
@@ -112,5 +114,5 @@ def _error_of(response: httpx.Response) -> str:
         return ""
     status = response.status_code
     if response.has_redirect_location:
-        return f"The target answered with a redirect ({status}). Set the webhook to the new URL."
-    return f"The target answered with the status {status}."
+        return f"The target responded with a redirect ({status}). Set the webhook to the new URL."
+    return f"The target responded with the status {status}."

@@ -18,7 +18,7 @@ PREFIX = "whsec_"
 
 
 def secret_of(webhook: UUID, generation: int) -> str:
-    """The secret ``whsec_…``, with which receivers verify signatures."""
+    """The secret, ``whsec_…``. Receivers verify signatures with it."""
     message = f"webhook {webhook} secret {generation}".encode()
     return PREFIX + b64encode(hmac.digest(settings.SECRET_KEY.encode(), message, "sha256")).decode()
 

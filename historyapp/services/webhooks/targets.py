@@ -1,5 +1,5 @@
-"""Checks the addresses of webhooks: public ones over HTTPS are allowed, and private ones that the operator
-allows."""
+"""Checks the addresses of webhooks. Public addresses are allowed over HTTPS, and private ones if the operator
+allows them."""
 
 import socket
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ from django.conf import settings
 from historyapp.core.errors import AddressNotAllowed, Invalid
 
 RESOLVE_SECONDS = 5.0
-"""The limit for looking up a name, which has no time limit of its own."""
+"""The time limit for looking up a name. ``getaddrinfo`` has none."""
 MAX_ADDRESSES = 3
-"""The number of a host's addresses that are tried."""
+"""The maximum number of a host's addresses that are tried."""
 _NAT64 = ip_network("64:ff9b::/96")
 _PORTS = {"http": 80, "https": 443}
 _SAFE = "%/:@!$&'()*+,;=?~[]"
@@ -23,7 +23,7 @@ _resolvers = ThreadPoolExecutor(8, thread_name_prefix="webhook names")
 
 
 class TargetRefused(Exception):
-    """The address of a webhook is not allowed; the message says why."""
+    """The address of a webhook is not allowed. The message says why."""
 
 
 class WebhookTarget(NamedTuple):
@@ -72,7 +72,7 @@ def parse_target(text: str) -> WebhookTarget:
     return WebhookTarget(url.scheme, host, port, path)
 
 
-def check_literal(target: WebhookTarget) -> None:
+def check_literal_address(target: WebhookTarget) -> None:
     """Refuses a URL whose host is an address that is not allowed. Names are looked up at each attempt.
 
     Raises:
@@ -89,10 +89,10 @@ def check_literal(target: WebhookTarget) -> None:
 
 
 def addresses_of(target: WebhookTarget) -> Sequence[str]:
-    """Looks up the host and checks each of its addresses. Connect only to one of these.
+    """Looks up the host and checks each of its addresses. Callers may connect only to these.
 
     Raises:
-        TargetRefused: when an address is not allowed, or the host has none.
+        TargetRefused: when an address is not allowed, or the host has no address.
     """
     future = _resolvers.submit(
         socket.getaddrinfo, target.host, target.port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP

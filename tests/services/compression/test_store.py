@@ -9,7 +9,7 @@ from historyapp.services.append import append
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import plan, process_run
 from historyapp.services.compression.start import start_run
-from historyapp.services.compression.store import finish
+from historyapp.services.compression.store import finish_run
 from historyapp.services.sessions import change_session
 from historyapp.services.summaries import SummaryText, add_summary
 from tests.services.compression.conftest import Record
@@ -47,7 +47,7 @@ def test_finishing_takes_as_many_queries_with_many_summaries_as_with_few(
         run.items.update(state="done")
         type(run).objects.filter(pk=run.pk).update(done=1)
         with CaptureQueriesContext(connection) as queries:
-            assert not finish(run.pk)
+            assert not finish_run(run.pk)
         asked.append(len(queries))
     assert asked[0] == asked[1]
 

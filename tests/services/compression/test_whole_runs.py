@@ -21,7 +21,7 @@ from historyapp.services.compression import run as run_module
 from historyapp.services.compression.request import RunRequest, estimate
 from historyapp.services.compression.run import claim, plan, process_run
 from historyapp.services.compression.start import cancel_run, retry_run, start_run, unclaimed_runs
-from historyapp.services.compression.store import store
+from historyapp.services.compression.store import store_results
 from historyapp.services.compression.summarise import ItemResult, ItemUsage
 from historyapp.services.rewinds import Target, rewind
 from historyapp.services.sessions import create_session
@@ -225,7 +225,7 @@ def test_a_worker_whose_claim_expired_stores_no_second_summary(
     (item,) = claim(run.pk, slow, 1)
     run.items.update(claimed_until=timezone.now() - timedelta(seconds=1))
     process_run(run.pk)
-    store(run.pk, slow, [ItemResult(item.pk, SummaryDraft("too late"), usage=ItemUsage(1, 10, 5, 3))])
+    store_results(run.pk, slow, [ItemResult(item.pk, SummaryDraft("too late"), usage=ItemUsage(1, 10, 5, 3))])
     assert "too late" not in own(session)[1]
     run.refresh_from_db()
     assert (run.done, run.calls) == (1, 2)
@@ -244,7 +244,7 @@ def test_planning_continues_after_a_crash_without_duplicates(record: Record, pro
 def test_planning_in_pages_skips_no_step(
     record: Record, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_module, "PAGE", 5)
+    monkeypatch.setattr(run_module, "PAGE_SIZE", 5)
     session = record(27)
     run = start_run(project, session.pk, RunRequest(strategy="structured", from_step=1, to_step=23)).run
     plan(run.pk)

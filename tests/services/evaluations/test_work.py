@@ -15,7 +15,7 @@ from historyapp.services.evaluations import work
 from historyapp.services.evaluations.measuring import SessionEvaluation
 from historyapp.services.evaluations.results import EvaluationProgress, evaluation_progress
 from historyapp.services.evaluations.start import (
-    KEPT,
+    KEPT_FOR,
     EvaluationRequest,
     cancel_evaluation,
     prune_evaluations,
@@ -78,7 +78,7 @@ def test_contexts_are_those_of_the_time_before_each_step(project: Project) -> No
     (choice,) = started(project, session, policies=("live",), budgets=(4000,)).choices
     evaluated = SessionEvaluation(session, session.head, [choice])
     assert evaluated.steps == [7, 8, 9, 10]
-    served = [evaluated._serve(choice, evaluated._past(step)) for step in (7, 10)]
+    served = [evaluated._chosen_context(choice, evaluated._past(step)) for step in (7, 10)]
     texts = [str(one.messages) for one in served if one]
     assert ["part_99" in text for text in texts] == [False, True]
     assert all(text.count("'user'") == number for text, number in zip(texts, (7, 11), strict=True))
@@ -165,8 +165,8 @@ def test_sessions_without_anything_to_measure_are_named(project: Project) -> Non
     crowded = record_lookups(project, instruction="Look. " * 200)
     progress = carried_out(started(project, short, crowded, policies=("live",), budgets=(200,)))
     assert states(progress) == [
-        ("skipped", work.NOTHING),
-        ("skipped", "No budget is large enough for what must be sent; use at least 579."),
+        ("skipped", work.NO_IDENTIFIERS),
+        ("skipped", "All budgets are too small for this session; use at least 579."),
     ]
     assert progress.results is None
 
@@ -188,7 +188,7 @@ def test_a_deleted_session_is_skipped_and_named(project: Project) -> None:
     change_session(project, gone.pk, {"status": "archived"})
     purge(project, [gone.pk], timezone.now() + timedelta(days=1), actor="test")
     progress = carried_out(evaluation)
-    assert states(progress) == [("skipped", work.GONE), ("done", "")]
+    assert states(progress) == [("skipped", work.SESSION_DELETED), ("done", "")]
     assert (progress.items[0].session, progress.items[0].exists, progress.items[0].figures) == (
         gone.pk,
         False,
@@ -205,7 +205,7 @@ def test_an_unexpected_error_ends_one_session_only(project: Project, monkeypatch
         return 1 / 0 if self.session.pk == sessions[0].pk else usual(self, step, keep_alive)
 
     monkeypatch.setattr(SessionEvaluation, "measure", measure)
-    assert states(carried_out(evaluation)) == [("failed", work.FAILED), ("done", "")]
+    assert states(carried_out(evaluation)) == [("failed", work.SERVER_FAILED), ("done", "")]
 
 
 def test_a_long_session_is_read_in_part(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,7 +227,7 @@ def test_an_unknown_price_is_counted(project: Project) -> None:
 
 def test_evaluations_are_deleted_with_their_project_and_after_a_year(project: Project) -> None:
     evaluation = started(project, record_lookups(project))
-    Evaluation.objects.update(created_at=timezone.now() - 2 * KEPT)
+    Evaluation.objects.update(created_at=timezone.now() - 2 * KEPT_FOR)
     prune_evaluations()
     assert Evaluation.objects.exists(), "it has not ended"
     carried_out(evaluation)

@@ -224,7 +224,7 @@ def test_parts_add_up_to_what_is_live_and_to_what_is_counted_at_once(
         carry_out(project, plain, chosen, move, argument)
         plain[chosen].append(append(project, chosen, drafts, lenient=True).entries)
         for module in (counted_entries, day_figures):
-            monkeypatch.setattr(module, "AT_ONCE", 1 + part % 4)
+            monkeypatch.setattr(module, "BATCH_SIZE", 1 + part % 4)
         count_all(project)
     total = figures(project, is_live=True)
     expected = [_own_live(session) for session in Session.objects.filter(pk__in=plain)]
@@ -233,8 +233,8 @@ def test_parts_add_up_to_what_is_live_and_to_what_is_counted_at_once(
     assert total.cost == sum(cost for _, _, cost in expected)
     in_parts = all_rows()
     CountedSession.objects.filter(project=project).update(version=0)
-    monkeypatch.setattr(counted_entries, "AT_ONCE", 2000)
-    monkeypatch.setattr(day_figures, "AT_ONCE", 2000)
+    monkeypatch.setattr(counted_entries, "BATCH_SIZE", 2000)
+    monkeypatch.setattr(day_figures, "BATCH_SIZE", 2000)
     count_all(project)
     assert all_rows() == in_parts
 

@@ -54,7 +54,7 @@ def test_nothing_is_read_of_projects_without_changes(
 def test_what_was_stopped_goes_on_where_it_stopped(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(day_figures, "AT_ONCE", 2)
+    monkeypatch.setattr(day_figures, "BATCH_SIZE", 2)
     append(project, session.pk, [draft for _ in range(4) for draft in (act(), ok())])
     heads = list[int]()
     for _ in range(8):
@@ -126,4 +126,6 @@ def test_a_restored_database_goes_on_where_the_figures_were(project: Project, se
 
 
 def test_each_kind_that_changes_figures_is_followed() -> None:
-    assert {"entries", "rewind", "session_created", "session_changed", "session_deleted"} == {*feed.COUNTED}
+    assert {"entries", "rewind", "session_created", "session_changed", "session_deleted"} == {
+        *feed.COUNTED_KINDS
+    }

@@ -23,7 +23,7 @@ LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 @pytest.fixture(autouse=True)
 def _short_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_figures, "INTERVAL", 5)
-    monkeypatch.setattr(run_figures, "AT_ONCE", 4)
+    monkeypatch.setattr(run_figures, "MAX_ENTRIES", 4)
 
 
 def work(project: Project, session: Session, steps: int, name: str = "bash") -> Session:
@@ -41,7 +41,7 @@ def at_once(session: Session, as_of: int | None = None) -> RunFigures:
     FiguresCheckpoint.objects.all().delete()
     figures = count_run(History(session, as_of), None).figures
     FiguresCheckpoint.objects.all().delete()
-    run_figures.store(stored)
+    run_figures.store_checkpoints(stored)
     return figures
 
 
@@ -183,7 +183,7 @@ def test_figures_are_shown_where_they_cannot_be_stored(
     def refuse(*_: object) -> None:
         raise DatabaseError("disk full")
 
-    monkeypatch.setattr(run_figures, "store", refuse)
+    monkeypatch.setattr(run_figures, "store_checkpoints", refuse)
     session = work(project, session, 7)
     assert count_run(History(session)).is_complete
 

@@ -134,7 +134,7 @@ def test_without_the_whole_log_nothing_is_from_nowhere(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(name_index, "READ_ENTRIES", 1)
-    monkeypatch.setattr(name_index, "SECONDS_AT_ONCE", 0)
+    monkeypatch.setattr(name_index, "STORED_SECONDS", 0)
     append(project, session.pk, [ask("see src/a.py"), act(), ok(), read("src/a.py")])
     history = History(Session.objects.get())
     assert not catch_up(history.lineage, seconds=0)
@@ -166,7 +166,7 @@ def test_rebuilding_goes_as_far_as_the_index_went(
     append(project, session.pk, [ask("see src/a.py"), act(), ok(), read("src/a.py")])
     with monkeypatch.context() as short:
         short.setattr(name_index, "READ_ENTRIES", 2)
-        short.setattr(name_index, "SECONDS_AT_ONCE", 0)
+        short.setattr(name_index, "STORED_SECONDS", 0)
         assert not catch_up(Session.objects.get().lineage(), seconds=0)
     assert rebuild(Session.objects.get()).differences == []
     assert NameIndex.objects.get().position == 2
@@ -192,7 +192,7 @@ def test_a_file_that_an_instruction_names_is_never_gone(project: Project, sessio
 def in_runs(project: Project, session: Session, monkeypatch: pytest.MonkeyPatch, count: int) -> NameIndex:
     """The index of a session of ``count`` entries, each in a run of its own."""
     monkeypatch.setattr(name_index, "CHUNK_ENTRIES", 1)
-    monkeypatch.setattr(name_index, "SECONDS_AT_ONCE", 0)
+    monkeypatch.setattr(name_index, "STORED_SECONDS", 0)
     monkeypatch.setattr(name_index, "merge_runs", lambda index, is_interactive: None)
     append(project, session.pk, [ask(f"a/file_{n}.py b/other_{n}.py") for n in range(count)])
     while add_chunk(Session.objects.get()):
@@ -215,7 +215,7 @@ def test_runs_of_like_size_become_one_and_lose_nothing(
 def test_a_merge_whose_pages_were_deleted_meanwhile_loses_nothing(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(name_index_merges, "SMALL_PLACES", 0)
+    monkeypatch.setattr(name_index_merges, "MAX_SMALL_PLACES", 0)
     index = in_runs(project, session, monkeypatch, 2)
     before = [list(places_of_run(run.pk)) for run in NameRun.objects.order_by("pk")]
     write = NamePage.objects.bulk_create
@@ -259,7 +259,7 @@ def test_many_rewinds_are_stored_in_few_transactions(
 
     for module in (name_index, name_index_merges):
         monkeypatch.setattr(module, "writing", counted)
-    monkeypatch.setattr(name_index, "SECONDS_AT_ONCE", 60)
+    monkeypatch.setattr(name_index, "STORED_SECONDS", 60)
     assert catch_up(Session.objects.get().lineage(), 60, limit=None)
     assert len(waits) == 2, "one for the empty index, one for all pieces"
     taken = [step.number for step in StepNames.objects.order_by("position")]

@@ -116,7 +116,7 @@ def test_a_target_says_how_long_to_wait(
 def test_a_target_that_needs_a_pause_gets_no_other_delivery_while_the_feed_is_read(
     project: Project, receiver: Receiver, work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fan_out, "PAGE", 1)
+    monkeypatch.setattr(fan_out, "PAGE_SIZE", 1)
     receiver.answer = lambda _: Told(503)
     for _ in range(4):
         create_session(project)
@@ -150,7 +150,7 @@ def test_a_killed_worker_sends_the_same_id_again(
 ) -> None:
     run_once(project)
     with monkeypatch.context() as patch:
-        patch.setattr(delivering, "_store", _killed)
+        patch.setattr(delivering, "_store_attempt", _killed)
         patch.setattr(delivering, "_release", lambda *_: None)
         with pytest.raises(KeyboardInterrupt):
             work()
@@ -287,7 +287,7 @@ def test_a_webhook_that_missed_changes_says_so_and_goes_on(
     Change.objects.filter(pk=newest.pk).update(kind=ChangeKind.PRUNED)
     Change.objects.exclude(pk=newest.pk).delete()
     work()
-    assert "was missed" in Webhook.objects.get().note
+    assert "may be missing" in Webhook.objects.get().note
     create_session(project)
     work()
     assert receiver.types() == ["session.started"] * 2

@@ -46,7 +46,7 @@ def test_the_beginning_of_an_answer_is_kept(receiver: Receiver) -> None:
 def test_a_redirect_is_not_followed(receiver: Receiver) -> None:
     receiver.answer = lambda _: Told(307, headers={"Location": receiver.url})
     attempt = post(receiver)
-    assert attempt.error == "The target answered with a redirect (307). Set the webhook to the new URL."
+    assert attempt.error == "The target responded with a redirect (307). Set the webhook to the new URL."
     assert len(receiver.arrived) == 1
 
 
@@ -60,7 +60,7 @@ def test_an_answer_of_gigabytes_is_not_read(receiver: Receiver) -> None:
 
 
 def test_a_target_that_sends_its_head_byte_by_byte_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "WHOLE_SECONDS", 1.0)
+    monkeypatch.setattr(sending, "TOTAL_SECONDS", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(5)
         started = time.monotonic()
@@ -82,7 +82,7 @@ def test_a_target_that_sends_its_head_byte_by_byte_is_given_up(monkeypatch: pyte
         assert time.monotonic() - started < 3
         thread.join()
     assert attempt.status is None
-    assert "did not answer within" in attempt.error
+    assert "did not respond within" in attempt.error
 
 
 def test_a_target_that_is_not_there_is_an_error() -> None:

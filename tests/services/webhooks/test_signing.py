@@ -43,5 +43,5 @@ def test_both_secrets_sign_for_a_day_after_a_rotation(project: Project, webhook:
         headers = headers_of(delivery, now)
         expected = [signature(one, delivery.message, int(now.timestamp()), delivery.body) for one in secrets]
         assert headers["webhook-signature"].split() == expected
-    with pytest.raises(Conflict, match="wait a day"):
+    with pytest.raises(Conflict, match="wait until a day has passed"):
         rotate_secret(project, webhook.pk)
