@@ -217,6 +217,7 @@ def test_steps_that_another_process_has_left_are_added(
     for _ in range(3):
         run.step(outputs="wombat")
     monkeypatch.setattr(search_index, "MAX_STEPS", 1)
+    monkeypatch.setattr(search_index, "READ_SECONDS", 10)  # on a busy machine, 0.15 s are too short
     store, project = search_index._store, Session.objects.get().project_id
 
     def store_second(session: Session, some: Any, newest: SearchStep | None) -> SearchStep:
