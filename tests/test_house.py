@@ -6,9 +6,11 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
+from typing import NamedTuple
 
 import grimp
 import pytest
@@ -34,10 +36,44 @@ def python_files() -> list[Path]:
     return [path for path in sources() if path.suffix == ".py"]
 
 
-def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield node
+class Definition(NamedTuple):
+    """A function or a class of a module."""
+
+    name: str
+    line: int
+    lines: int
+    is_class: bool
+    is_global: bool
+    undocumented: set[str]
+    """What its docstring lists below ``Args:`` and it does not take."""
+
+
+@cache
+def definitions(path: Path) -> list[Definition]:
+    """The functions and classes of a module, also those inside others. Each module is parsed once."""
+    tree = ast.parse(path.read_text())
+    body = {id(node) for node in tree.body}
+    return [
+        Definition(
+            node.name,
+            node.lineno,
+            (node.end_lineno or 0) - node.lineno + 1,
+            isinstance(node, ast.ClassDef),
+            id(node) in body,
+            unknown_arguments(node),
+        )
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+    ]
+
+
+def unknown_arguments(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> set[str]:
+    """What a docstring lists below ``Args:``, without what its function or class takes."""
+    documented = documented_arguments(ast.get_docstring(node) or "")
+    existing = arguments(node) if documented else set()
+    if not existing and isinstance(node, ast.ClassDef):
+        return set()  # its base class has them
+    return documented - existing
 
 
 def names(paths: list[Path]) -> list[str]:
@@ -64,10 +100,10 @@ def test_no_line_of_a_template_is_longer_than_160_characters() -> None:
 
 def test_no_function_is_longer_than_60_lines() -> None:
     long = [
-        f"{path.relative_to(ROOT)}:{function.lineno} {function.name}"
+        f"{path.relative_to(ROOT)}:{found.line} {found.name}"
         for path in python_files()
-        for function in functions(path)
-        if (function.end_lineno or 0) - function.lineno >= 60
+        for found in definitions(path)
+        if found.lines > 60 and not found.is_class
     ]
     assert long == []
 
@@ -92,15 +128,12 @@ def arguments(node: ast.AST) -> set[str]:
 
 
 def test_every_documented_argument_exists() -> None:
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    wrong = []
-    for path in python_files():
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, kinds):
-                documented, existing = documented_arguments(ast.get_docstring(node) or ""), arguments(node)
-                if existing or not isinstance(node, ast.ClassDef):  # otherwise its base class has them
-                    missing = sorted(documented - existing)
-                    wrong += [f"{path.relative_to(ROOT)} {node.name}: {name}" for name in missing]
+    wrong = [
+        f"{path.relative_to(ROOT)} {found.name}: {name}"
+        for path in python_files()
+        for found in definitions(path)
+        for name in sorted(found.undocumented)
+    ]
     assert wrong == []
 
 
@@ -115,14 +148,14 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 def test_no_class_name_stands_twice() -> None:
     """Except Django's commands, and an entry and a step: a value of the core and a row of a table."""
-    found = Counter(
-        node.name
+    times = Counter(
+        found.name
         for path in python_files()
         if path.relative_to(ROOT).parts[0] in ("historyapp", "dashboard")
-        for node in ast.parse(path.read_text()).body
-        if isinstance(node, ast.ClassDef)
+        for found in definitions(path)
+        if found.is_class and found.is_global
     )
-    assert {name for name, times in found.items() if times > 1} == {"Command", "Entry", "Episode"}
+    assert {name for name, count in times.items() if count > 1} == {"Command", "Entry", "Episode"}
 
 
 def test_nothing_is_left_to_do() -> None:
@@ -181,9 +214,14 @@ def named_path(name: str) -> Path | None:
     A name is relative to the repository or to historyapp/. A name without a slash may be in any folder.
     """
     paths = [ROOT / name, ROOT / "historyapp" / name]
-    if "/" not in name.rstrip("/"):
-        paths += [path for folder in FOLDERS for path in (ROOT / folder).rglob(name.rstrip("/"))]
-    return next((path for path in paths if path.exists()), None)
+    return next((path for path in paths if path.exists()), paths_by_name().get(name.rstrip("/")))
+
+
+@cache
+def paths_by_name() -> dict[str, Path]:
+    """Files and folders by their names; of several with the same name, the first."""
+    found = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*")]
+    return {path.name: path for path in reversed(found)}
 
 
 def defined_names(path: Path) -> set[str]:
