@@ -99,10 +99,25 @@ def _cannot_reach_the_database(item: pytest.Item) -> bool:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """Thousands of tests and their modules stay until the end: garbage collection skips them."""
+    if session.config.getoption("processes"):
+        _load_for_all_processes()
     gc.collect()
     gc.freeze()
+
+
+def _load_for_all_processes() -> None:
+    """Loads what costs each process almost a second, before they fork: vocabularies and templates."""
+    from django.template.loader import get_template
+
+    from historyapp.core.vocabularies import tokenizer
+
+    tokenizer("o200k_base")
+    tokenizer("cl100k_base")
+    folder = Path(__file__).parents[1] / "templates"
+    for template in folder.rglob("*.html"):
+        get_template(str(template.relative_to(folder)))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
