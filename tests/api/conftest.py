@@ -5,6 +5,7 @@ from django.utils import timezone
 
 from historyapp.models import ApiKey, Project
 from historyapp.services.keys import create_key
+from historyapp.services.sessions import create_session
 from tests.api.agent import Agent
 from tests.llm.conftest import _server, loopback  # noqa: F401 its fixtures
 
@@ -39,10 +40,8 @@ def charlie(db: None) -> Agent:
 
 
 @pytest.fixture
-def session_id(alice: Agent) -> str:
-    made = alice.post("/sessions", {"title": "a run"})
-    assert made.status == 201
-    return str(made["id"])
+def session_id(project: Project) -> str:
+    return str(create_session(project, names={"title": "a run"}).pk)
 
 
 @pytest.fixture
