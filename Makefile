@@ -15,6 +15,8 @@ POSTGRES := tests/api/test_plans.py \
   tests/dashboard/test_sessions.py tests/dashboard/test_sign_in.py tests/dashboard/timeline/test_timeline.py \
   tests/dashboard/test_summaries.py --ignore tests/services/imports/test_parser.py \
   --ignore tests/models/test_long_histories.py \
+  --ignore tests/commands/test_exit_codes.py \
+  --ignore tests/services/compression/test_digests.py \
   --ignore tests/services/compression/test_paid_automatic.py \
   --ignore tests/services/compression/test_summarise.py --ignore tests/services/compression/test_totals.py \
   --ignore tests/services/compression/test_writers.py --ignore tests/commands/test_compress.py
