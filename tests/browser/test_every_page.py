@@ -1,10 +1,10 @@
 """Rules of every page: no other hosts, no console errors, no sideways scrolling, no findings of axe."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterator
 from functools import partial
 from itertools import cycle, islice
-from typing import Literal
+from typing import Literal, NamedTuple
 from uuid import UUID, uuid4
 
 import pytest
@@ -28,19 +28,47 @@ from historyapp.services.summaries import SummaryText, add_summary
 from historyapp.services.webhooks.endpoints import create_webhook, send_test
 from tests.api.compressing import carry_out
 from tests.browser.visits import page_of, record_session
+from tests.examples import thorough
 from tests.services.evaluations.lookups import record_lookups
 
-REPEATED = """[...document.querySelectorAll("[id]")].map((element) => element.id)
-    .filter((id, index, ids) => ids.indexOf(id) !== index)"""
-SMALL = """[...document.querySelectorAll("body *")]
-    .filter((element) => [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim()))
-    .filter((element) => element.checkVisibility() && !element.closest("svg"))
-    .filter((element) => parseFloat(getComputedStyle(element).fontSize) < 12)
-    .map((element) => element.outerHTML.slice(0, 100))"""
-NARROW = 360
-Look = tuple[int, Literal["light", "dark"]]
-"""Width and scheme. Contrast depends on the scheme, some other rules of axe-core on the width."""
-LOOKS: tuple[Look, ...] = ((1440, "light"), (NARROW, "dark"))
+LOOK = """async (options) => {
+    const all = (selector) => [...document.querySelectorAll(selector)];
+    const ids = all("[id]").map((element) => element.id);
+    const isText = (node) => node.nodeType === 3 && node.data.trim();
+    return {
+        violations: (await axe.run(options)).violations
+            .map(({ id, nodes }) => [id, nodes.map((node) => node.html.slice(0, 100))]),
+        headings: all("h1").length,
+        repeated: ids.filter((id, index) => ids.indexOf(id) !== index),
+        small: all("body *")
+            .filter((element) => [...element.childNodes].some(isText))
+            .filter((element) => element.checkVisibility() && !element.closest("svg"))
+            .filter((element) => parseFloat(getComputedStyle(element).fontSize) < 12)
+            .map((element) => element.outerHTML.slice(0, 100)),
+    };
+}"""
+"""What breaks a rule. One question for all rules: each costs more than most answers."""
+START = (
+    AXE_SCRIPT
+    + """
+Object.defineProperty(document, "hidden", { value: true });
+for (const name of ["htmx:beforeRequest", "htmx:beforeSwap"])
+    document.addEventListener(name, (event) => event.preventDefault());
+"""
+)
+"""Runs in each page before its own scripts. A page that no longer changes has no faults of a moment."""
+
+
+class Look(NamedTuple):
+    """Contrast depends on the scheme, some other rules of axe-core on the width."""
+
+    width: int
+    other_width: int
+    """Here it is only checked that the page does not scroll sideways."""
+    scheme: Literal["light", "dark"]
+
+
+LOOKS = (Look(1440, 360, "light"), Look(360, 768, "dark"))
 OPTIONS = {
     "rules": {"target-size": {"enabled": True}},  # off by default: controls are 24 px wide and high, or apart
     "resultTypes": ["violations"],
@@ -69,8 +97,8 @@ def _evaluation(project: Project, odd: Session) -> UUID:
 
 
 @pytest.fixture
-def addresses(project: Project) -> list[str]:
-    """One address of every kind of page, with much and with odd things to show."""
+def addresses(project: Project, every_state: bool) -> list[str]:
+    """One address of every kind of page, with much and with odd things to show, or also its other states."""
     session = record_session(project, 12)
     rewound = rewind(project, session.pk, Target(to_step=10), reason="the wrong way")
     add_summary(project, session.pk, (1, 3), SummaryText("looked around"))
@@ -80,29 +108,26 @@ def addresses(project: Project) -> list[str]:
     empty = create_session(project, names={"title": LONG, "agent": "a" * 200, "model": "m" * 200})
     change_session(project, empty.pk, {"tags": ["t" * 100], "note": "n" * 500, "score": 1.25})
     hook, sent = _failing_webhook(project)
-    return [
+    kinds = [
         "/",
         "/?q=nothing-like-this",
         "/imports",
         "/palette?q=e",
-        "/compare",
         f"/compare?a={session.pk}",
         f"/compare?a={session.pk}/takes/{rewound.position}&b={odd.pk}",
         NOWHERE,
         "/docs/errors",
-        page_of(session),
         page_of(session, "?step=9"),
-        page_of(session, "?step=11&as_of=" + str(session.head)),
+        page_of(odd, f"?as_of={odd.head}"),
+        page_of(empty),
         page_of(session, "/rewinds?step=2"),
         page_of(session, f"/rewinds/{rewound.position}/undo"),
         page_of(session, "/continue?step=9"),
         page_of(session, "/connect"),
         page_of(session, "/steps/5/raw"),
-        page_of(session, "/context?step=9&view=diff"),
         page_of(odd, "/context?view=messages"),
         page_of(session, "/ledger?step=9"),
         page_of(session, "/overview"),
-        page_of(session, "?step=2&shown=summary"),
         page_of(session, "/settings"),
         page_of(session, "/annotation"),
         page_of(session, "/shares?step=9"),
@@ -111,11 +136,9 @@ def addresses(project: Project) -> list[str]:
         f"/evaluations/{_evaluation(project, odd)}",
         page_of(session, "/summaries/new?first=1&last=3"),
         page_of(session, "/compressions/new"),
-        page_of(session, "/compressions/new?to_step=999"),
         page_of(session, f"/compressions/{run.pk}"),
         page_of(session, "/comparisons/new"),
         page_of(session, f"/comparisons/{first.comparison}"),
-        page_of(empty, "/compressions/new"),
         "/project",
         "/webhooks",
         f"/webhooks/{hook.pk}",
@@ -123,11 +146,25 @@ def addresses(project: Project) -> list[str]:
         "/figures",
         "/search?q=tool:look",
         "/searches",
-        "/compressions",
-        f"/compressions?session={empty.pk}",
+        f"/compressions?session={session.pk}",
+    ]
+    return kinds + _other_states(session, odd, empty) if every_state else kinds
+
+
+def _other_states(session: Session, odd: Session, empty: Session) -> list[str]:
+    """More addresses of pages that consist of templates which other addresses show."""
+    return [
+        "/compare",
+        page_of(session),
+        page_of(session, f"?step=11&as_of={session.head}"),
+        page_of(session, "?step=2&shown=summary"),
         page_of(odd),
         page_of(odd, "?step=2"),
-        page_of(empty),
+        page_of(session, "/context?step=9&view=diff"),
+        page_of(session, "/compressions/new?to_step=999"),
+        page_of(empty, "/compressions/new"),
+        "/compressions",
+        f"/compressions?session={empty.pk}",
     ]
 
 
@@ -192,25 +229,46 @@ Faults = dict[str, set[str]]
 """What broke each rule."""
 
 
+@pytest.fixture
+def faults(page: Page, server: str) -> Iterator[Faults]:
+    """Those of the pages that are loaded. They have axe-core from the start: to send it costs more."""
+    faults: Faults = defaultdict(set)
+    note_request, note_console = partial(_note_request, faults, server), partial(_note_console, faults)
+    page.on("request", note_request)
+    page.on("console", note_console)
+    devtools = page.context.new_cdp_session(page)
+    devtools.send("Page.enable")
+    devtools.send("Page.addScriptToEvaluateOnNewDocument", {"source": START})
+    yield faults
+    devtools.detach()
+    page.remove_listener("request", note_request)
+    page.remove_listener("console", note_console)
+
+
 @pytest.mark.parametrize(
-    "looks_at_each", [1, pytest.param(2, marks=pytest.mark.thorough)], ids=["one look", "all looks"]
+    ("every_state", "looks_at_each"),
+    [(False, 1), thorough(True, len(LOOKS))],
+    ids=["one look", "every state and look"],
 )
 def test_every_page_keeps_every_rule(
-    page: Page, server: str, addresses: list[str], looks_at_each: int
+    page: Page, addresses: list[str], faults: Faults, looks_at_each: int
 ) -> None:
     """One walk for all the rules: loading the pages takes longer than looking at them."""
-    faults: Faults = defaultdict(set)
-    page.on("request", partial(_note_request, faults, server))
-    page.on("console", partial(_note_console, faults))
     looks = cycle(LOOKS)
     for address in addresses:
-        page.set_viewport_size({"width": NARROW, "height": 800})
-        page.goto(address, wait_until="networkidle")
-        _look_at_widths(page, faults)
-        _look_for_barriers(page, faults, islice(looks, looks_at_each))
-        _look_at_names(page, faults)
-        _look_at_sizes(page, faults)
+        first, *more = islice(looks, looks_at_each)
+        _set_look(page, first)
+        page.goto(address)
+        _note_what_is_seen(page, faults, first)
+        for look in more:
+            _set_look(page, look)
+            _note_what_is_seen(page, faults, look)
     assert faults == {}
+
+
+def _set_look(page: Page, look: Look) -> None:
+    page.emulate_media(color_scheme=look.scheme)
+    page.set_viewport_size({"width": look.width, "height": 800})
 
 
 def _note_request(faults: Faults, server: str, request: Request) -> None:
@@ -225,34 +283,23 @@ def _note_console(faults: Faults, message: ConsoleMessage) -> None:
         faults["nothing is complained of"].add(complaint)
 
 
-def _look_at_widths(page: Page, faults: Faults) -> None:
-    for width in (NARROW, 768, 1440):
-        page.set_viewport_size({"width": width, "height": 800})
-        if (found := page.evaluate("document.documentElement.scrollWidth")) > width:
-            faults["no page scrolls sideways"].add(f"{page.url}: {found} of {width}")
-
-
-def _look_for_barriers(page: Page, faults: Faults, looks: Iterable[Look]) -> None:
-    page.evaluate(AXE_SCRIPT)
-    for width, scheme in looks:
-        page.set_viewport_size({"width": width, "height": 800})
-        page.emulate_media(color_scheme=scheme)
-        found = page.evaluate("options => axe.run(options)", OPTIONS)
-        for barrier in found["violations"]:
-            places = [node["html"][:100] for node in barrier["nodes"]]
-            faults[barrier["id"]].add(f"{page.url}: {scheme}, {width} px: {places}")
-
-
-def _look_at_names(page: Page, faults: Faults) -> None:
-    if repeated := page.evaluate(REPEATED):
-        faults["every id is its own"] |= {f"{page.url}: {id}" for id in repeated}
-    if page.locator("h1").count() != 1:
+def _note_what_is_seen(page: Page, faults: Faults, look: Look) -> None:
+    found = page.evaluate(LOOK, OPTIONS)
+    for rule, places in found["violations"]:
+        faults[rule].add(f"{page.url}: {look}: {places}")
+    if found["headings"] != 1:
         faults["every page has one heading"].add(page.url)
-
-
-def _look_at_sizes(page: Page, faults: Faults) -> None:
-    if small := page.evaluate(SMALL):
-        faults["no text outside of charts is smaller than 12 px"] |= {f"{page.url}: {text}" for text in small}
+    faults_of_elements = {
+        "every id is its own": found["repeated"],
+        "no text outside of charts is smaller than 12 px": found["small"],
+    }
+    for rule, places in faults_of_elements.items():
+        if places:
+            faults[rule].add(f"{page.url}: {places}")
+    for width in (look.width, look.other_width):
+        page.set_viewport_size({"width": width, "height": 800})
+        if (scrolled := page.evaluate("document.documentElement.scrollWidth")) > width:
+            faults["no page scrolls sideways"].add(f"{page.url}: {scrolled} of {width}")
 
 
 def test_menus_open_inside_a_phones_screen(page: Page, project: Project) -> None:
