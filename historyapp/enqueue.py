@@ -58,7 +58,7 @@ def wake(run: UUID, workers: int = WORKERS_PER_RUN) -> None:
 
 def request_text_index(sessions: Iterable[UUID]) -> None:
     """Requests text indexes of sessions. Without a broker, the next search requests them again."""
-    send("index_text", not_requested("texts", sessions), "searches stay slow until it can")
+    send("index_text", not_requested("texts", sessions), "searches stay slow until it is back")
 
 
 def index_imports(reports: Iterable[FileReport]) -> None:
@@ -75,12 +75,12 @@ def not_requested(index_kind: str, sessions: Iterable[UUID], seconds: float = RE
     requested."""
     now = time.monotonic()
     with _lock:
-        for old in [
+        for expired in [
             key
             for key, requested_at in _requested_at.items()
             if key[0] == index_kind and now - requested_at >= seconds
         ]:
-            del _requested_at[old]
+            del _requested_at[expired]
         ids = [id for id in sessions if (index_kind, id) not in _requested_at]
         _requested_at.update({(index_kind, id): now for id in ids})
     return ids
@@ -171,7 +171,7 @@ def name_index_state(history: History) -> str:
 
 def request_search_index(project: UUID) -> None:
     """Requests an update of a project's search index. Without a broker, the next search requests it again."""
-    send("index_search", not_requested("search", [project]), "older steps are not found until it can")
+    send("index_search", not_requested("search", [project]), "older steps are not found until it is back")
 
 
 def wake_bulk_action(action: UUID) -> None:

@@ -106,7 +106,7 @@ def _totals() -> Iterator[Metric]:
     ended = CounterMetricFamily("playhead_compression_runs_ended", "Ended runs by state.", labels=("state",))
     by_provider = ("purpose", "provider")
     calls = CounterMetricFamily(
-        "playhead_model_calls", "Model calls, failed ones included.", None, by_provider
+        "playhead_model_calls", "Model calls, including failed calls.", None, by_provider
     )
     failures = CounterMetricFamily(
         "playhead_model_call_failures", "Failed model calls of POST /calls.", None, by_provider

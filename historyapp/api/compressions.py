@@ -42,7 +42,7 @@ router = Router(tags=["compressions"])
 _LIST = "compressions"
 MAX_ERRORS = 100
 """The maximum number of failed items in the response for one run."""
-R = TypeVar("R", bound=RunItem)
+RunModel = TypeVar("RunModel", bound=RunItem)
 
 
 class RunFilter(PageQuery):
@@ -93,8 +93,8 @@ def read_estimate(request: ApiRequest, session_id: SessionId, filter: Query[Esti
     """The maximum tokens and cost. Nothing is started."""
     session = find_session(request, session_id)
     run_estimate = estimate(session, filter.run_request(), filter.as_of)
-    first, last, cost = run_estimate.first_step, run_estimate.last_step, money(run_estimate.cost)
-    response = fill(EstimateOut, run_estimate, from_step=first, to_step=last, money=cost)
+    steps = {"from_step": run_estimate.first_step, "to_step": run_estimate.last_step}
+    response = fill(EstimateOut, run_estimate, **steps, money=money(run_estimate.cost))
     return etag_by_content(request, session, response)
 
 
@@ -132,8 +132,8 @@ def post_retry(request: ApiRequest, session_id: SessionId, run_id: RunId) -> Htt
     return json_response(_run_with_errors(run), 202)
 
 
-def run_out(model: type[R], run: CompressionRun, **fields: Any) -> R:
-    """The run as a response, with the further fields of the model."""
+def run_out(model: type[RunModel], run: CompressionRun, **fields: Any) -> RunModel:
+    """The run as a response, with the additional fields of the model."""
     prices = run.prices_as_of or None
     return fill(model, run, money=money(run.cost), prices_as_of=prices, **fields)
 

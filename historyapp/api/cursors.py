@@ -18,7 +18,9 @@ from historyapp.wire.problems import NotValid
 
 Row = TypeVar("Row")
 Limit = Annotated[
-    int, Field(ge=1, le=500, description="How many items a page holds."), BeforeValidator(whole_number)
+    int,
+    Field(ge=1, le=500, description="Maximum number of items on a page."),
+    BeforeValidator(whole_number),
 ]
 Cursor = Annotated[
     str,

@@ -184,7 +184,7 @@ def _with_bodies(row: Episode, episode: core.Episode) -> dict[str, Any]:
         row,
         thoughts=thoughts.model_dump() if isinstance(thoughts, Thoughts) else thoughts,
         action={"name": action.name, "arguments": action.arguments} if action else None,
-        tool_calls=[call.model_dump() for call in episode.output.tool_calls],
+        tool_calls=[tool_call.model_dump() for tool_call in episode.output.tool_calls],
         result=result_json,
         summary=episode.summary,
         formatted=long_form(episode),

@@ -25,7 +25,7 @@ from historyapp.services.append import as_utc
 
 MAX_POSITIONS = 2**31 - 1
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_WHOLE = re.compile(r"-?[0-9]{1,18}")
+_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
 _RFC3339 = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?([Zz]|[+-][0-9]{2}:[0-9]{2})?"
 )
@@ -44,7 +44,7 @@ class RequestBody(BaseModel):
 
 def whole_number(value: object) -> object:
     """Parses a parameter's text; ``1_000``, ``5.0`` and `` 5`` are not whole numbers."""
-    if isinstance(value, str) and _WHOLE.fullmatch(value):
+    if isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value):
         return int(value)
     raise PydanticCustomError("int_type", "must be a whole number")
 
@@ -79,8 +79,8 @@ _PROJECT_NOUNS = ("session", "saved What if", "webhook", "bulk action", "evaluat
 
 def not_found(noun: str, id: object) -> NotFound:
     """The same error for ids that are malformed, unknown, or of another project."""
-    where = "" if noun in _PROJECT_NOUNS else " in this session"
-    return NotFound(f"There is no {noun} {str(id)[:100]}{where}.")
+    scope = "" if noun in _PROJECT_NOUNS else " in this session"
+    return NotFound(f"There is no {noun} {str(id)[:100]}{scope}.")
 
 
 def id_of(noun: str) -> PlainValidator:

@@ -67,7 +67,7 @@ class SpanQuery(BaseModel):
 def read_figures(request: ApiRequest, span: Query[SpanQuery]) -> HttpResponse:
     """Sessions, steps, errors, tokens and money of the key's project, by day, agent, model or tool.
 
-    New entries are counted within a few seconds. A step counts on the day, in UTC, on which it began. Steps
+    New entries are counted within a few seconds. A step counts on the day, in UTC, on which it started. Steps
     that a fork shares count once, for the session that recorded them.
     """
     project, last = request.auth.project_id, span.last or timezone.now().astimezone(UTC).date()

@@ -55,9 +55,9 @@ def _page(session: Session, query: FindQuery) -> dict[str, Any]:
     history = History(session, as_of)
     hits = TextSearch(history, query.q, with_takes=query.take == "all").find(MAX_HITS, after)
     request_text_index(hits.unindexed)
-    items, more = hits.hits[: query.limit], hits.more
+    items, next_after = hits.hits[: query.limit], hits.more
     if len(hits.hits) > len(items):
-        more = items[-1].match.position
+        next_after = items[-1].match.position
     state = session.head if as_of is None else as_of
     found_entries = []
     for hit in items:  # inputs of a step that has not started are shown with the newest step
@@ -65,7 +65,7 @@ def _page(session: Session, query: FindQuery) -> dict[str, Any]:
         found_entries.append(fill_json(FoundEntry, hit.match, episode=step, live=hit.live))
     return {
         "items": found_entries,
-        "next": None if more is None else encode_cursor(_LIST, state, more, query_hash),
+        "next": None if next_after is None else encode_cursor(_LIST, state, next_after, query_hash),
         "count": len(hits.hits),
         "complete": hits.more is None,
     }

@@ -77,14 +77,14 @@ def list_step_accounts(request: ApiRequest, session_id: SessionId, filter: Query
     session = find_session(request, session_id)
 
     def make() -> dict[str, Any]:
-        as_of, first = filter.as_of, 1
+        as_of, first_step = filter.as_of, 1
         if filter.cursor is not None:
-            as_of, first = decode_cursor(_STEPS, filter.cursor, int, int)
+            as_of, first_step = decode_cursor(_STEPS, filter.cursor, int, int)
         history = History(session, as_of)
-        last = first + filter.limit - 1
-        accounts = step_accounts(history, first, last)
+        last_step = first_step + filter.limit - 1
+        accounts = step_accounts(history, first_step, last_step)
         position = session.head if as_of is None else as_of
-        cursor = encode_cursor(_STEPS, position, last + 1) if last < history.steps else None
+        cursor = encode_cursor(_STEPS, position, last_step + 1) if last_step < history.steps else None
         return {"items": [_step(account) for account in accounts], "next": cursor}
 
     return response_or_304(request, session, make)

@@ -81,7 +81,9 @@ class Document(OpenAPISchema):
                 # A form accepts only its own fields. Its optional fields are not nullable, as in a query.
                 form = content["schema"]
                 form["additionalProperties"] = False
-                form["properties"] = {name: _without_null(f) for name, f in form["properties"].items()}
+                form["properties"] = {
+                    name: _without_null(field) for name, field in form["properties"].items()
+                }
                 form["properties"]["files"]["minItems"] = 1
         return body
 

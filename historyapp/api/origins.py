@@ -35,7 +35,7 @@ def read_origins(
 ) -> HttpResponse:
     """The paths, URLs, hashes, numbers and names in the step's tool calls, and where each appeared before.
     With `name`, also the newest 50 places of that name up to the step. The first request of a long session
-    may find only a part of the log in the index: then `complete` is false and a worker reads the rest.
+    may find only a part of the log in the index: then `complete` is false, and a worker indexes the log.
     """
     session = find_session(request, session_id)
     history = History(session, query.as_of)

@@ -74,8 +74,8 @@ def parse_json(body: bytes) -> Any:
     except UnicodeDecodeError as error:
         raise Malformed(f"The body is not valid UTF-8: byte {error.start} cannot be read.") from error
     except JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        raise Malformed(f"The body is not valid JSON: {error.msg} at {where}.") from error
+        place = f"line {error.lineno}, column {error.colno}"
+        raise Malformed(f"The body is not valid JSON: {error.msg} at {place}.") from error
     except InvalidNumber as error:
         raise Malformed(f"The body contains {error}.") from error
     except TooManyValues as error:

@@ -44,7 +44,7 @@ _DJANGO_ERRORS: dict[type[Exception], tuple[type[PlayheadError], str]] = {
         "The Host header names a host that this server does not accept. The operator can add it to "
         "ALLOWED_HOSTS.",
     ),
-    SuspiciousOperation: (Malformed, "The request has too many parameters, or suspicious ones."),
+    SuspiciousOperation: (Malformed, "The request has too many parameters, or a suspicious parameter."),
     UnreadablePostError: (Malformed, "The body ended early. Send it again."),
 }
 """Django's exceptions, and the problems that they become. A subclass must come before its base class."""

@@ -15,7 +15,7 @@ from historyapp.core.json import dump_json
 from historyapp.models import Session
 from historyapp.wire.base import ResponseModel
 
-A = TypeVar("A", bound=ResponseModel)
+Model = TypeVar("Model", bound=ResponseModel)
 Content = ResponseModel | dict[str, Any] | str
 """A response model, a dictionary of JSON values from storage, or a text that already is JSON."""
 
@@ -29,7 +29,7 @@ def _names(model: type[ResponseModel]) -> tuple[str, ...]:
     return tuple(model.model_fields)
 
 
-def fill(model: type[A], source: object, /, **fields: Any) -> A:
+def fill(model: type[Model], source: object, /, **fields: Any) -> Model:
     """A model with these fields. Its other fields are the source's attributes of the same names."""
     values = {name: getattr(source, name) for name in _names(model) if name not in fields}
     return model(**values, **fields)
@@ -100,7 +100,7 @@ MAX_PAGE_BYTES = 8 * 1024 * 1024
 
 
 class LargePage:
-    """The JSON of a page whose items hold bodies."""
+    """The JSON of a page whose items have bodies."""
 
     def __init__(self) -> None:
         self.items: list[str] = []

@@ -34,12 +34,12 @@ _LIST = "rewinds"
 
 
 class RewindIn(AppendRequest):
-    """Give one of `episodes`, `to_step`, `to_position`. Without any, only the step in flight is dropped."""
+    """Give one of `episodes`, `to_step`, `to_position`. Without them, only the step in flight is dropped."""
 
     model_config = with_example({"to_step": 3, "reason": "the edit broke other tests"})
 
     episodes: StepNumber | None = Field(
-        default=None, description="Drop the step in flight, then this many finished ones."
+        default=None, description="Drop the step in flight, then this many finished steps."
     )
     to_step: StepNumber | None = Field(
         default=None,
@@ -76,7 +76,7 @@ def post_rewind(
 )
 @raises(Conflict)
 def post_undo(request: ApiRequest, session_id: SessionId, position: PathPosition) -> HttpResponse:
-    """Appends another rewind, which restores what was live before this one."""
+    """Appends another rewind, which restores the history as it was before this rewind."""
     result = undo_rewind(request.auth.project, session_id, position, actor=actor(request))
     return _rewind_response(result)
 
@@ -100,9 +100,9 @@ def list_rewinds(request: ApiRequest, session_id: SessionId, filter: Query[PageQ
                 reason=entry.body.get("reason"),
                 actor=entry.body.get("actor"),
                 created_at=entry.created_at,
-                cut_off=RangeOut.all_of(before.branch_off(left)),
+                cut_off=RangeOut.all_of(before.branch_off(after)),
             )
-            for entry, before, left in page
+            for entry, before, after in page
         ]
         return RewindPage(items=items, next=cursor)
 

@@ -71,7 +71,7 @@ def compare(request: ApiRequest, query: Query[ComparisonQuery]) -> HttpResponse:
     aligned by their tool calls. The response time does not depend on the length of the runs.
     """
     comparison = compare_runs(*query.references(), partial(find_session, request))
-    pairs, more = comparison.steps.page(0, query.limit)
+    pairs, next_place = comparison.steps.page(0, query.limit)
     sides = comparison.a.history, comparison.b.history
     return json_response(
         RunComparisonOut(
@@ -81,7 +81,7 @@ def compare(request: ApiRequest, query: Query[ComparisonQuery]) -> HttpResponse:
             counts=PairCountsOut(**comparison.counts._asdict(), complete=comparison.steps.is_complete),
             first_difference=_place(comparison, comparison.first_difference(pairs)),
             first_divergence=_place(comparison, comparison.first_divergence(pairs)),
-            pairs=_page(query, sides, pairs, more),
+            pairs=_page(query, sides, pairs, next_place),
         )
     )
 
@@ -115,10 +115,13 @@ def _hash(query: ComparisonQuery) -> int:
 
 
 def _page(
-    query: ComparisonQuery, sides: tuple[History, History], pairs: list[StepPair], more: PairPlace | None
+    query: ComparisonQuery,
+    sides: tuple[History, History],
+    pairs: list[StepPair],
+    next_place: PairPlace | None,
 ) -> StepPairPage:
     positions = [side.session.head if side.as_of is None else side.as_of for side in sides]
-    next_cursor = encode_cursor(_LIST, _hash(query), *positions, *more) if more else None
+    next_cursor = encode_cursor(_LIST, _hash(query), *positions, *next_place) if next_place else None
     return StepPairPage(items=[_pair(pair) for pair in pairs], next=next_cursor)
 
 

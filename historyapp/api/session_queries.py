@@ -43,7 +43,7 @@ class SessionFilter(BaseModel):
         default_factory=list, max_length=MAX_VALUES, description="All of them; may be given several times."
     )
     status: Literal["live", "finished", "archived", "all"] | None = Field(
-        default=None, description="Default: all except archived ones."
+        default=None, description="Default: all except archived sessions."
     )
     errors: YesNo | None = Field(
         default=None, description="Only sessions with failed steps, or only those without."
@@ -106,12 +106,12 @@ class SessionListQuery(SessionFilter):
 
 def facets_out(counts: FacetCounts) -> SessionFacets:
     """The counts of the facets' values, the most frequent values first."""
-    shown: dict[str, list[SessionFacetValue]] = {}
+    facets: dict[str, list[SessionFacetValue]] = {}
     for facet in FACETS:
-        named = [(value, count) for value, count in counts.facets[facet].items() if value]
-        named.sort(key=lambda pair: (-pair[1], pair[0]))
-        shown[facet] = [SessionFacetValue(value=value, count=count) for value, count in named[:MAX_SHOWN]]
-    return SessionFacets(total=counts.total, **shown)
+        pairs = [(value, count) for value, count in counts.facets[facet].items() if value]
+        pairs.sort(key=lambda pair: (-pair[1], pair[0]))
+        facets[facet] = [SessionFacetValue(value=value, count=count) for value, count in pairs[:MAX_SHOWN]]
+    return SessionFacets(total=counts.total, **facets)
 
 
 def _unique(values: list[str]) -> tuple[str, ...]:

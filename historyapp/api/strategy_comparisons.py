@@ -54,8 +54,10 @@ _SIDES = ("a", "b")
 @raises(Conflict, ModelNotAllowed, SpendForbidden)
 def post_comparison(request: ApiRequest, session_id: SessionId, body: ComparisonIn) -> HttpResponse:
     """Both summarise the same steps, at most 500. Contexts do not use these summaries."""
-    first, last = body.from_step, body.to_step
-    sides = [RunRequest(side.strategy, first, last, side.model, side.options) for side in body.sides]
+    sides = [
+        RunRequest(side.strategy, body.from_step, body.to_step, side.model, side.options)
+        for side in body.sides
+    ]
     runs = start_comparison(
         request.auth.project, session_id, sides, actor=actor(request), spender=Spender(request.auth)
     )
@@ -84,7 +86,7 @@ def read_comparison(
 def list_comparison_rows(
     request: ApiRequest, session_id: SessionId, comparison_id: ComparisonId, filter: Query[PageQuery]
 ) -> HttpResponse:
-    """The original steps beside each side's summaries, aligned where summaries of both sides begin and end.
+    """The original steps and each side's summaries, aligned where summaries of both sides begin and end.
 
     A page ends after `limit` rows, or after 50 steps if that is sooner.
     """
@@ -128,11 +130,13 @@ def _comparison(comparison: StrategyComparison) -> ComparisonOut:
 
 
 def _names(names: Sequence[NeededName], sides: Sequence[SummaryRecall]) -> list[NeededNameOut]:
-    kept = [set(side.kept) for side in sides]
+    kept_by_side = [set(side.kept) for side in sides]
     return [
         NeededNameOut(
             **name._asdict(),
-            kept_by=[side for side, kept_names in zip(_SIDES, kept, strict=True) if name in kept_names],
+            kept_by=[
+                side for side, kept_names in zip(_SIDES, kept_by_side, strict=True) if name in kept_names
+            ],
         )
         for name in names
     ]

@@ -37,8 +37,8 @@ _VALIDATORS = ("function-", "json-or-python[")
 
 
 def not_valid(errors: Sequence[Mapping[str, Any]]) -> NotValid:
-    """The problem for pydantic's errors; it names the first 20."""
-    shown: list[dict[str, Any]] = []
+    """The problem for pydantic's errors. It lists the first ``MAX_FIELD_ERRORS``."""
+    listed: list[dict[str, Any]] = []
     for error in errors[:MAX_FIELD_ERRORS]:
         # Remove what the client did not send: the name of the view's parameter, and names of validators.
         loc: Sequence[str | int] = error["loc"]
@@ -51,8 +51,8 @@ def not_valid(errors: Sequence[Mapping[str, Any]]) -> NotValid:
             message = message[:1].lower() + message[1:]
         else:
             message = template.format_map(error.get("ctx", {}))
-        shown.append({"loc": path, "message": message})
-    names = (f"[{part}]" if isinstance(part, int) else f".{part[:100]}" for part in shown[0]["loc"])
-    first = f"{''.join(names).lstrip('.')} {shown[0]['message']}"
-    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return NotValid(f"{first.removesuffix('.')}{more}.", errors=shown)
+        listed.append({"loc": path, "message": message})
+    names = (f"[{part}]" if isinstance(part, int) else f".{part[:100]}" for part in listed[0]["loc"])
+    first = f"{''.join(names).lstrip('.')} {listed[0]['message']}"
+    others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    return NotValid(f"{first.removesuffix('.')}{others}.", errors=listed)

@@ -71,7 +71,7 @@ class WebhookPatch(RequestBody):
 
     model_config = with_example({"state": "active"})
 
-    url: WebhookUrl | None = Field(default=None, description="Null: unchanged. This holds for each field.")
+    url: WebhookUrl | None = Field(default=None, description="Null: unchanged, as for the other fields.")
     description: Name | None = None
     events: list[EventName] | None = Field(default=None, max_length=50, description="Empty: all.")
     state: Literal["active", "paused"] | None = Field(
@@ -115,10 +115,12 @@ def post_webhook(request: ApiRequest, webhook: WebhookIn) -> HttpResponse:
     check_scope(request.auth, "admin")
 
     def make() -> Webhook:
-        events, description = webhook.events or (), webhook.description
-        by = actor(request)
         return create_webhook(
-            request.auth.project, webhook.url, events=events, description=description, actor=by
+            request.auth.project,
+            webhook.url,
+            events=webhook.events or (),
+            description=webhook.description,
+            actor=actor(request),
         )
 
     return _with_secret(request, make)
@@ -155,8 +157,8 @@ def remove_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
 def post_secret(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
     """Gives the webhook a new secret. For a day, deliveries are signed with both secrets."""
     check_scope(request.auth, "admin")
-    by = actor(request)
-    return _with_secret(request, lambda: rotate_secret(request.auth.project, webhook_id, actor=by))
+    project = request.auth.project
+    return _with_secret(request, lambda: rotate_secret(project, webhook_id, actor=actor(request)))
 
 
 @router.post("/webhooks/{webhook_id}/tests", response={201: DeliveryOut}, summary="Send a test event")

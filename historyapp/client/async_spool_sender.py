@@ -91,9 +91,9 @@ class AsyncSender:
         """Whether no write is left. A later write starts a new task."""
         try:
             # Read in this thread, so that no write is added in the meantime.
-            done = self.spool.first(self._server) is None
+            is_empty = self.spool.first(self._server) is None
         except NotSpooled:
             return False
-        if done:
+        if is_empty:
             self._task = None
-        return done
+        return is_empty

@@ -20,7 +20,7 @@ from historyapp.core.json import dump_json
 from historyapp.wire.problems import ServerUnavailable
 
 T = TypeVar("T")
-H = TypeVar("H", bound=httpx.Client | httpx.AsyncClient)
+HttpClient = TypeVar("HttpClient", bound=httpx.Client | httpx.AsyncClient)
 _ROOT = "/api/v1"
 _KEY = re.compile(r"[!-~]+")
 _MAX_TEXT = 300
@@ -66,10 +66,10 @@ def client_options(base_url: str, api_key: str, timeout: float) -> dict[str, Any
     }
 
 
-class ServerConnection(Generic[H]):
+class ServerConnection(Generic[HttpClient]):
     """An httpx client, and the address of its server."""
 
-    def __init__(self, http: H, timeout: float, on_outage: OnOutage) -> None:
+    def __init__(self, http: HttpClient, timeout: float, on_outage: OnOutage) -> None:
         self._http, self._timeout, self._outage = http, timeout, outage_of(on_outage)
         self._address = str(http.base_url.copy_with(userinfo=b""))
         self._server = self._address.rstrip("/").removesuffix(_ROOT)
@@ -143,12 +143,12 @@ def checked(outcome: Outcome, api_call: ApiCall[Any], attempts: Attempts, server
 
 
 def unavailable(
-    error: httpx.RequestError, api_call: ApiCall[Any], server: str, when: str = ""
+    error: httpx.RequestError, api_call: ApiCall[Any], server: str, duration: str = ""
 ) -> ServerUnavailable:
-    """The error for a request that got no response, or an incomplete one."""
+    """The error for a request that got no response, or an incomplete response."""
     return ServerUnavailable(
-        f"{api_call.method} {api_call.path} got no response from {server}{when}: {describe_outcome(error)}. "
-        "Check that Playhead runs there and that this machine reaches it."
+        f"{api_call.method} {api_call.path} got no response from {server}{duration}: "
+        f"{describe_outcome(error)}. Check that Playhead runs there and that this machine reaches it."
     )
 
 

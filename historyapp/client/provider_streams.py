@@ -69,8 +69,9 @@ def from_events(events: Iterable[object]) -> Mapping[str, Any]:
     from historyapp.core.importers.event_streams import streamed_message
 
     known_events = [event for event in map(_event, events) if event is not None]
-    if ended := next((event for event in reversed(known_events) if event.get("type") in _END_EVENTS), None):
-        return _checked_complete(ended["response"])
+    end_events = (event for event in reversed(known_events) if event.get("type") in _END_EVENTS)
+    if end_event := next(end_events, None):
+        return _checked_complete(end_event["response"])
     lines = "\n".join(f"data: {dump_json(event)}" for event in known_events)
     message = streamed_message(lines)
     if message is None:

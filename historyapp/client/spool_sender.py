@@ -122,9 +122,9 @@ class Sender:
         """Whether no write is left. Holds the guard, so that a later write starts a new thread."""
         with self._guard:
             try:
-                done = self.spool.first(self._server) is None
+                is_empty = self.spool.first(self._server) is None
             except NotSpooled:
                 return False
-            if done:
+            if is_empty:
                 self._thread = None
-            return done
+            return is_empty

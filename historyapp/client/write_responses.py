@@ -1,21 +1,19 @@
 """Responses to writes. Their fields are not known while the write waits in the spool."""
 
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from historyapp.client.errors import NotYetKnown
 from historyapp.wire.base import ResponseModel
 from historyapp.wire.entries import AppendedOut, RegisteredOut
-
-S = TypeVar("S", bound="SpoolableResponse")
 
 
 class SpoolableResponse(ResponseModel):
     """The response to a write."""
 
     @classmethod
-    def in_spool(cls: type[S]) -> S:
+    def in_spool(cls) -> Self:
         """The response to a write that is still in the spool."""
-        return cast(S, cls.model_construct())
+        return cast(Self, cls.model_construct())
 
     @property
     def spooled(self) -> bool:

@@ -160,7 +160,7 @@ class Front:
                         length, max_length, receive, self._limits, self._deadlines, in_memory=in_memory
                     )
                 loop, pool = asyncio.get_running_loop(), self._pools[name]
-                holder = Client(client, self._projects.of(client))
+                holder = Client(client, self._projects.project_of(client))
                 outbox = Outbox(loop, self._unread, client, partial(pool.waiting_for_client, holder))
                 environ = environ_of(scope, headers, body)
                 run = partial(self._run, environ, outbox, send, name == "transfers")
@@ -245,7 +245,7 @@ class Front:
                 body = b"".join(response)
                 outbox.subscription = getattr(response, "subscription", None)
                 if outbox.subscription is not None:
-                    pass  # the event loop sends the rest
+                    pass  # the event loop sends the events
                 elif len(body) > IN_MEMORY:
                     outbox.begin(started[0])
                     outbox.write(body)  # to a file, so that a slow reader holds no memory

@@ -138,18 +138,18 @@ class Projects:
     """A cache of the projects of clients' keys, filled by the requests of these keys."""
 
     def __init__(self) -> None:
-        self._known: dict[bytes, bytes] = {}
+        self._cached: dict[bytes, bytes] = {}
 
-    def of(self, client: bytes) -> bytes:
+    def project_of(self, client: bytes) -> bytes:
         """The project of the client's key. The client's id if it has no key or the project is not cached."""
-        return self._known.get(client, client)
+        return self._cached.get(client, client)
 
     def remember(self, client: bytes, project: UUID | None) -> None:
         """Caches the project of a request's key, if it had a key. May be called in any thread."""
-        if project is not None and client not in self._known:
-            if len(self._known) >= MAX_KEYS:
-                self._known.clear()
-            self._known[client] = project.bytes
+        if project is not None and client not in self._cached:
+            if len(self._cached) >= MAX_KEYS:
+                self._cached.clear()
+            self._cached[client] = project.bytes
 
 
 def client_of(path: str, authorization: bytes, address: str) -> bytes:

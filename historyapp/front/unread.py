@@ -26,7 +26,7 @@ class UnreadBytes:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._changed = threading.Condition()
-        self._held: Counter[bytes] = Counter()
+        self._used: Counter[bytes] = Counter()
         self._waiting: set[bytes] = set()
 
     def take(
@@ -49,7 +49,7 @@ class UnreadBytes:
                 with waiting_for_client():
                     if not self._wait(client, size, is_gone):
                         return False
-            self._held[client] += size
+            self._used[client] += size
             return True
 
     def give_back(self, client: bytes, size: int) -> None:
@@ -57,21 +57,21 @@ class UnreadBytes:
         if not size and not self._waiting:
             return  # The usual case. A thread that begins to wait now checks for room first.
         with self._changed:
-            self._held[client] -= size
-            if not self._held[client]:
-                del self._held[client]
+            self._used[client] -= size
+            if not self._used[client]:
+                del self._used[client]
             if self._waiting:
                 self._changed.notify_all()
 
     @property
     def total(self) -> int:
         """The bytes of all clients in files."""
-        return self._held.total()
+        return self._used.total()
 
     def _has_room(self, client: bytes, size: int) -> bool:
-        left = self._limits.all_unread - self.total
-        limit = min(self._limits.client_unread, left)
-        return self._held[client] + size <= limit and disk_has_room(size, self._limits.min_free_disk)
+        free = self._limits.all_unread - self.total
+        limit = min(self._limits.client_unread, free)
+        return self._used[client] + size <= limit and disk_has_room(size, self._limits.min_free_disk)
 
     def _wait(self, client: bytes, size: int, is_gone: Callable[[], bool]) -> bool:
         if client in self._waiting or len(self._waiting) >= WRITERS:

@@ -35,7 +35,7 @@ class Completion:
 
 
 class CompletionBuilder:
-    """Combines deltas. A :class:`RestartedDelta` drops the earlier ones."""
+    """Combines deltas. A :class:`RestartedDelta` drops the earlier deltas."""
 
     def __init__(self) -> None:
         self._reset()
@@ -89,7 +89,9 @@ class CompletionBuilder:
         # id, and a tool call without an id could have no result.
         id = next((delta.id for delta in deltas if delta.id), f"call_{response_id}_{index}")
         name = next((delta.name for delta in deltas if delta.name), "")
-        return ToolCall(id=id, name=name, arguments=arguments_of("".join(d.arguments for d in deltas)))
+        return ToolCall(
+            id=id, name=name, arguments=arguments_of("".join(delta.arguments for delta in deltas))
+        )
 
 
 def collect(deltas: Iterable[ModelOutputDelta]) -> Completion:

@@ -72,7 +72,7 @@ def with_retries(
             failure = error
             failure.attempts = number
         wait = policy.wait(failure, number)
-        if wait is None or wait >= deadline.left() or (has_output and restarts >= policy.restarts):
+        if wait is None or wait >= deadline.remaining() or (has_output and restarts >= policy.restarts):
             raise failure
         number, restarts = number + 1, restarts + has_output
         if sent:

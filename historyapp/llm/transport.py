@@ -35,8 +35,8 @@ class Deadline:
         self._clock = clock
         self._end = clock() + limits.total
 
-    def left(self) -> float:
-        """Remaining seconds. 0 or less after the deadline."""
+    def remaining(self) -> float:
+        """Seconds until the deadline; 0 or less after it."""
         return self._end - self._clock()
 
 
@@ -93,9 +93,9 @@ class Connection:
     def _options(self) -> dict[str, Any]:
         from httpx2 import Timeout
 
-        limits, left = self._deadline.limits, max(0.001, self._deadline.left())
-        read = min(limits.read, left)
-        return {"timeout": Timeout(read, connect=min(limits.connect, left)), "max_retries": 0}
+        limits, seconds = self._deadline.limits, max(0.001, self._deadline.remaining())
+        read = min(limits.read, seconds)
+        return {"timeout": Timeout(read, connect=min(limits.connect, seconds)), "max_retries": 0}
 
     def _event(self, event: Any) -> Event:
         if not isinstance(event, dict):
@@ -124,7 +124,7 @@ class Connection:
                 total = 0
                 for part in stream:
                     total += len(part)
-                    if deadline.left() <= 0:
+                    if deadline.remaining() <= 0:
                         raise too_late()
                     if total > MAX_RESPONSE:
                         raise broken(f"sent more than {MAX_RESPONSE} bytes", retryable=False)
@@ -170,7 +170,7 @@ class Connection:
         sdk, provider = self._sdk.module, self._provider
         match error:
             case sdk.APITimeoutError() | httpx2.TimeoutException():
-                if self._deadline.left() <= 0:
+                if self._deadline.remaining() <= 0:
                     return self._too_late()
                 return TimedOut(f"{provider} was silent for too long.", provider=provider, retryable=True)
             case sdk.APIConnectionError() | httpx2.TransportError() | OSError():

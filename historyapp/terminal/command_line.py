@@ -28,7 +28,7 @@ MANAGEMENT_COMMANDS = (
 """Playhead's management commands, which a shell completes by name."""
 SERVER_OPTIONS = (
     ("--home", "DIR", "read this data folder (default: PLAYHEAD_HOME)"),
-    ("--project", "NAME", "a project in the data folder (default: the oldest one)"),
+    ("--project", "NAME", "a project in the data folder (default: the oldest)"),
     ("--url", "URL", "use the server at this address (default: PLAYHEAD_URL)"),
     ("--key", "KEY", "the server's API key (default: PLAYHEAD_API_KEY)"),
 )

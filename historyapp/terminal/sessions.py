@@ -83,7 +83,7 @@ def find_session(server: Server, name: str) -> JsonObject:
     if name != LAST and not _PREFIX.fullmatch(name):
         raise WrongUsage(
             f"{safe_line(name)!r} is not a session. Give its id, at least the first four characters of it, "
-            f"or `{LAST}` for the newest one."
+            f"or `{LAST}` for the newest session."
         )
     prefix = None if name == LAST else name
     matches = server.get("/sessions", id=prefix, status="all", limit=_MAX_NAMED)["items"]

@@ -1,4 +1,4 @@
-"""The request that led to a step, as far as it was recorded."""
+"""The recorded request that led to a step."""
 
 from typing import Annotated, Any, get_args
 from uuid import UUID

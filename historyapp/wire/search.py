@@ -36,7 +36,7 @@ class SearchItem(ResponseModel):
     )
     status: str = Field(description="The step's status; `likely_failed` if a result looks like a failure.")
     tools: list[Text]
-    at: datetime | None = Field(description="When the step began; null if unknown.")
+    at: datetime | None = Field(description="When the step started; null if unknown.")
     live: bool = Field(description="False in a take: a rewind cut it off.")
     recorded_in: UUID = Field(
         description="The session that recorded the step. If the step is live only in a fork, `session` is "

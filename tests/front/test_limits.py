@@ -31,19 +31,19 @@ def test_a_request_for_a_page_is_of_its_address_whatever_key_it_sends() -> None:
 
 def test_keys_of_one_project_are_known_as_such_after_their_first_request() -> None:
     projects, project = Projects(), uuid4()
-    assert projects.of(b"key") == b"key"
+    assert projects.project_of(b"key") == b"key"
     for client, of in ((b"key", project), (b"other key", project), (b"no key", None)):
         projects.remember(client, of)
-    assert projects.of(b"key") == projects.of(b"other key") == project.bytes
-    assert projects.of(b"no key") == b"no key"
+    assert projects.project_of(b"key") == projects.project_of(b"other key") == project.bytes
+    assert projects.project_of(b"no key") == b"no key"
 
 
 def test_the_projects_of_a_limited_number_of_keys_are_remembered() -> None:
     projects = Projects()
     for number in range(MAX_KEYS + 1):
         projects.remember(b"%d" % number, uuid4())
-    assert projects.of(b"0") == b"0"
-    assert projects.of(b"%d" % MAX_KEYS) != b"%d" % MAX_KEYS
+    assert projects.project_of(b"0") == b"0"
+    assert projects.project_of(b"%d" % MAX_KEYS) != b"%d" % MAX_KEYS
 
 
 def test_neither_a_key_nor_an_address_can_use_all_model_call_threads() -> None:

@@ -13,7 +13,7 @@ from tests.llm.loopback import Answer, Loopback
 def test_a_deadline_runs_down() -> None:
     times = iter([10.0, 12.0, 31.0])
     deadline = Deadline(TimeLimits(total=20), clock=lambda: next(times))
-    assert (deadline.left(), deadline.left()) == (18, -1)
+    assert (deadline.remaining(), deadline.remaining()) == (18, -1)
 
 
 def test_an_endless_response_is_cut_off(

@@ -140,7 +140,7 @@ def comparison(session_id: Id, comparison_id: Id, *, as_of: int | None = None) -
 def comparison_rows(
     session_id: Id, comparison_id: Id, *, limit: int | None = None, as_of: int | None = None
 ) -> Pages[StrategyRowOut]:
-    """The original steps beside each side's summaries.
+    """The original steps and each side's summaries.
 
     Rows are aligned where summaries of both sides begin and end.
     """

@@ -15,7 +15,7 @@ NewEntry = Body | EntryDraft | Mapping[str, Any]
 """A body of the core, an ``EntryDraft`` with metadata and time, or an entry as the API's JSON."""
 Result = ActionSuccess | ActionError | ActionInterrupted
 Order = Literal["oldest", "newest"]
-R = TypeVar("R", bound=SpoolableResponse)
+ResponseT = TypeVar("ResponseT", bound=SpoolableResponse)
 
 
 def append(
@@ -151,7 +151,9 @@ def entry(session_id: Id, position: int, *, as_of: int | None = None) -> ApiCall
     return get(path_of("sessions", session_id, "entries", position), EntryOut, as_of=as_of)
 
 
-def _write(path: str, response: type[R], body: Mapping[str, Any], key: str | None) -> ApiCall[R]:
+def _write(
+    path: str, response: type[ResponseT], body: Mapping[str, Any], key: str | None
+) -> ApiCall[ResponseT]:
     """A POST that can be spooled unless it checks the head, which may change before the write is sent."""
     api_call = post(path, response, body, key=key)
     return (

@@ -93,7 +93,7 @@ def webhook_deliveries(
     """The deliveries of a webhook, newest first.
 
     Args:
-        state: only pending deliveries, or only permanently failed ones.
+        state: only pending deliveries, or only permanently failed deliveries.
     """
     return pages(path_of("webhooks", webhook_id, "deliveries"), DeliveryPage, state=state, limit=limit)
 

@@ -27,7 +27,7 @@ class Command(PlayheadCommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         super().add_arguments(parser)
         actions = parser.add_subparsers(dest="action", required=True)
-        actions.add_parser("list", help="list every key of the project, including revoked and expired ones")
+        actions.add_parser("list", help="list every key of the project, including revoked and expired keys")
         create = actions.add_parser("create", help="create a key and print it, once")
         create.add_argument("name", type=_name, help="what the key is for, for example the agent's name")
         create.add_argument(
@@ -84,13 +84,13 @@ class Command(PlayheadCommand):
         table = Table("Prefix", "Name", "Scopes", "Created", "Last used", "State", box=None, pad_edge=False)
         now = timezone.now()
         for key in ApiKey.objects.filter(project=project).order_by("created_at", "id"):
-            used, state = str(key.last_used_at.date()) if key.last_used_at else "never", "works"
+            last_used, state = str(key.last_used_at.date()) if key.last_used_at else "never", "works"
             if key.revoked_at:
                 state = f"revoked {key.revoked_at.date()}"
             elif key.expires_at is not None:
                 state = f"{'works until' if key.expires_at > now else 'expired'} {key.expires_at.date()}"
             name, scopes = printable(key.name), ", ".join(key.scopes)
-            table.add_row(f"{key.prefix}…", name, scopes, str(key.created_at.date()), used, state)
+            table.add_row(f"{key.prefix}…", name, scopes, str(key.created_at.date()), last_used, state)
         self.console().print(table)
 
 
