@@ -207,8 +207,8 @@ def input_messages(entry: Entry, *, in_step: bool = True) -> Iterator[InputMessa
 def output_text(output: ModelOutput) -> str:
     """An output as text. An action that the model wrote as text stays as written.
 
-    Thoughts beside calls are the model's own reasoning. They go back to a model only as its provider's
-    reasoning blocks.
+    Thoughts next to tool calls are the model's own reasoning. They are sent back to a model only as its
+    provider's reasoning blocks.
     """
     if output.tool_calls or output.use_tool is None:
         return output.text or ("" if output.tool_calls or output.reasoning else output.thoughts_text)

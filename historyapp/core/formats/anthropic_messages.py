@@ -37,7 +37,7 @@ class AnthropicMessages(Format):
     """Requests to ``messages``: ``tools``, ``system`` and ``messages``, with cache breakpoints.
 
     An item is a message of one role. Adjacent messages of the same role become one message. The last
-    message is always a user's: current models refuse to go on from an assistant's.
+    message is always a user's, because current models refuse requests that end with an assistant's.
     """
 
     name = "anthropic_messages"

@@ -69,14 +69,14 @@ class Format(ABC):
     max_frame: ClassVar[Frame] = Frame(before=START)
     """The largest frame that :meth:`frame` returns."""
     longest_id: ClassVar[int] = 64
-    """Characters of a call's id that the provider accepts."""
+    """The maximum length of a tool call's id that the provider accepts."""
     priming: ClassVar[int] = PRIMING
     tool_prompt: ClassVar[int] = 0
     """Tokens that the provider adds to a request with tools."""
     closing: ClassVar[str] = "]}"
     """The end of a request's canonical JSON, after its items."""
     reasoning_kinds: ClassVar[Collection[str]] = ()
-    """Types of the reasoning blocks that the provider makes and takes back."""
+    """The types of reasoning blocks that the provider makes and accepts."""
 
     # Turns and inputs.
 
@@ -121,11 +121,11 @@ class Format(ABC):
         text."""
 
     def is_exact(self, block: Mapping[str, Any]) -> bool:
-        """Whether the provider takes one of its own reasoning blocks back as it was recorded."""
+        """Whether the provider accepts one of its own reasoning blocks as it was recorded."""
         return False
 
     def with_reasoning(self, items: Sequence[Item], output: ModelOutput) -> list[Item]:
-        """The items of a turn that was written without reasoning, with all of it as it was recorded."""
+        """The items of a turn that was written without reasoning, with all of its recorded reasoning."""
         return list(items)
 
     def reasoning_leaves(self, blocks: Sequence[Item]) -> Iterator[Leaf]:
@@ -172,7 +172,7 @@ class Format(ABC):
     # The same for every provider.
 
     def text_items(self, text: str, channel: str = "user") -> list[Item]:
-        """A text as items of its own; none for a blank one."""
+        """A text as separate items; empty for a blank text."""
         return self.write(InputMessage(0, text, channel)).items
 
     def write(self, part: ConversationPart) -> Rendered:

@@ -10,14 +10,14 @@ _MAX_NAME = 64
 class CallIds:
     """Ids that a provider accepts: unique, and short enough, of letters, digits, ``_`` and ``-``."""
 
-    def __init__(self, longest: int) -> None:
-        self._legal = re.compile(rf"[A-Za-z0-9_-]{{1,{longest}}}")
+    def __init__(self, max_length: int) -> None:
+        self._legal = re.compile(rf"[A-Za-z0-9_-]{{1,{max_length}}}")
         self._used: set[str] = set()
         self._numbers: dict[int, int] = {}
         """The newest number that was tried at a position."""
 
     def of(self, position: int, id: str) -> str:
-        """The id itself. If it is illegal or used already: another one, which depends only on the
+        """The id itself if it is legal and unused, otherwise another one, which depends only on the
         position."""
         legal, number = id, self._numbers.get(position, 0)
         while legal in self._used or not self._legal.fullmatch(legal):

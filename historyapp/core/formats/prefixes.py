@@ -1,7 +1,7 @@
-"""The SHA-256 of a request up to any of its parts, made while the parts are added.
+"""Computes the SHA-256 of a request up to each of its parts, while the parts are added.
 
-Reasoning is bound to everything before it. Whether that is as it was can so be checked in one pass over a
-context, however many steps with reasoning it holds.
+Reasoning is bound to everything before it. So one pass over a context is enough to check whether the bytes
+before the reasoning of each step are unchanged.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ class RequestPrefix:
         items: list[Item] = list(opening.values())[-1]
         self._hash = hashlib.sha256(compact_json(opening)[: -len("]}")].encode())
         self._before: Item | None = items[-1] if items else None
-        """The item that is hashed last."""
+        """The last item that was hashed."""
         self._first: Item | None = None
         self._last: Item | None = None
         self._pending: list[Item] = []
@@ -45,12 +45,12 @@ class RequestPrefix:
             self._last = item
 
     def is_beginning_of(self, item: Item) -> bool:
-        """Whether the request that ends here is the beginning of one that goes on with an item."""
+        """Whether the request that ends here is the beginning of a request that continues with an item."""
         first = self._first or item
         return self._frame() == Frame(before=self._format.frame([first]).before)
 
     def sha256(self) -> str:
-        """Of the canonical bytes of the request that ends here."""
+        """The SHA-256 of the canonical bytes of the request that ends here."""
         self._hash_items(self._pending)
         self._pending = []
         whole = self.copy()

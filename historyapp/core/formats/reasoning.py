@@ -31,7 +31,7 @@ def own_blocks(format: Format, output: ModelOutput) -> list[dict[str, Any]]:
 
 
 def sendable(format: Format, output: ModelOutput) -> Sendable:
-    """Whether the format's provider takes the reasoning blocks of an output back."""
+    """Whether the format's provider accepts the reasoning blocks of an output."""
     blocks = own_blocks(format, output)
     if not blocks:
         return "foreign"
@@ -45,7 +45,7 @@ def response_order(output: ModelOutput, blocks: int) -> list[Piece]:
     A response whose order was not recorded begins with its reasoning, as providers write it.
 
     Args:
-        blocks: how many reasoning blocks it has.
+        blocks: the number of its reasoning blocks.
     """
     has_text = bool(output_text(output).strip())
     counts: dict[Piece, int] = {"reasoning": blocks, "text": has_text, "call": len(output.tool_calls)}
@@ -68,11 +68,11 @@ def response_order(output: ModelOutput, blocks: int) -> list[Piece]:
 def in_response_order(format: Format, output: ModelOutput, written: Iterable[Item]) -> list[Item]:
     """The reasoning blocks of an output that can be sent, among its written text and calls."""
     blocks = own_blocks(format, output)
-    left: dict[Piece, list[Item]] = {"reasoning": blocks[::-1], "text": [], "call": []}
+    remaining: dict[Piece, list[Item]] = {"reasoning": blocks[::-1], "text": [], "call": []}
     for item in written:
         piece = _PIECES[_kind(item)]
-        left[piece].insert(0, item)
-    return [left[piece].pop() for piece in response_order(output, len(blocks))]
+        remaining[piece].insert(0, item)
+    return [remaining[piece].pop() for piece in response_order(output, len(blocks))]
 
 
 def _recorded_pieces(message: Mapping[str, Any]) -> list[Piece | Literal[""]]:

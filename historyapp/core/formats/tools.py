@@ -1,7 +1,7 @@
 """Converts tool definitions from any provider's shape to the shape of one provider.
 
 So one session can plan with one provider and execute with another, with the same tools. Tools that a provider
-runs itself (web search …) are not functions: they go to that provider as they are, and to no other.
+runs itself (web search …) are not functions: they are sent to that provider unchanged, and to no other.
 """
 
 import re
@@ -27,7 +27,7 @@ _OWN = {
 """Types of the tools that are built into a format's provider. Sources: types ``ToolUnionParam`` of the
 anthropic SDK, whose names end with a date, and ``ToolParam`` of the openai SDK: only those that OpenAI runs
 itself. The others lead to calls that are not function calls, which the log cannot store, and ``mcp`` holds
-keys, which must not get into snapshots."""
+keys, which snapshots must not contain."""
 
 
 class Tool(NamedTuple):
@@ -40,7 +40,7 @@ class Tool(NamedTuple):
 
 
 def tool_of(definition: Any) -> Tool:
-    """A definition as OpenAI chat nests it, as OpenAI responses and MCP write it, or as Anthropic does.
+    """Reads a definition in the shape of OpenAI chat, OpenAI responses, MCP or Anthropic.
 
     Raises:
         Invalid: without a legal name, with parameters that are not a JSON schema of an object, or for a tool
@@ -90,10 +90,10 @@ def _schema(name: str, fields: Definition) -> dict[str, Any]:
 def tools_as(
     format: str, shape: Callable[[Tool], dict[str, Any]], definitions: Iterable[Definition]
 ) -> list[dict[str, Any]]:
-    """The tools in the shape of a format's provider; its own ones as they are.
+    """The tools in the shape of a format's provider. The provider's own tools are unchanged.
 
     Raises:
-        Invalid: as :func:`tool_of`, for another provider's own tools, and for two tools of one name.
+        Invalid: as :func:`tool_of`, for another provider's own tools, and for two tools with the same name.
     """
     tools, names = list[dict[str, Any]](), list[Any]()
     for definition in definitions:
@@ -114,7 +114,7 @@ def tools_as(
 
 
 def named(tool: Tool) -> dict[str, Any]:
-    """Its name, and its description if it has one."""
+    """The name of a tool, and its description if it has one."""
     return {"name": tool.name, "description": tool.description} if tool.description else {"name": tool.name}
 
 

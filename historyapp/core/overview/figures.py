@@ -271,9 +271,8 @@ class RunFigures:
         if tool_call.subject.kind == "edit":
             file.edits += 1
             _add_step_number(file.edit_steps, number)
-            if (
-                len(tool_call.subject.files) < 2
-            ):  # a call that changes several files does not say which lines are in which file
+            # A call that changes several files does not say which lines are in which file.
+            if len(tool_call.subject.files) < 2:
                 file.added += tool_call.lines.added
                 file.removed += tool_call.lines.removed
             return

@@ -73,12 +73,12 @@ class _Material:
     steps: list[StepOutline]
     inputs: list[InputMessage]
     left_out: list[LeftOut]
-    """The number of inputs that were not read."""
+    """The inputs that were not read."""
     room: int
     """Tokens for inputs, notes and steps."""
     meter: RequestMeter
     newest: list[tuple[Episode, ContextPart]] = field(default_factory=list)
-    """The newest step and its part in full, once they have been made."""
+    """The newest step and its part in full, once they have been created."""
 
 
 class Budgeted:
@@ -102,10 +102,10 @@ class Budgeted:
         material = _material(past, budget - assembly.used, meter)
         best = _add_parts if budget >= CACHEABLE else _add_uncached_parts
         for attempt in (best, _newest_only):
-            made = replace(assembly, parts=[], left_out=list(material.left_out), notes=[])
-            stable = attempt(made, material)
-            if made.used <= budget:
-                return made.context(stable=stable)
+            candidate = replace(assembly, parts=[], left_out=list(material.left_out), notes=[])
+            stable = attempt(candidate, material)
+            if candidate.used <= budget:
+                return candidate.context(stable=stable)
         assembly.left_out = list(material.left_out)
         _smallest(assembly, material)
         return assembly.context()
@@ -142,8 +142,8 @@ def _material(past: OutlinedPast, room: int, meter: RequestMeter) -> _Material:
 
 
 def _add_parts(assembly: Assembly, material: _Material) -> int:
-    """Adds each part in its best form. Returns how many of the first parts the next context will
-    start with.
+    """Adds each part in its best form. Returns the number of parts at the beginning that the next
+    context will repeat.
     """
     inputs = _inputs(assembly, material)
     for part in inputs:
@@ -156,7 +156,7 @@ def _add_parts(assembly: Assembly, material: _Material) -> int:
     assembly.cut_cost = planned.cost
     episodes = material.past.bodies(material.steps[planned.start :])
     notes = Notes(material.steps, identifiers(_shown(assembly)))
-    # Notes come before the messages: a part stands after those of the same position that were added earlier.
+    # Notes come before the messages: a part comes after earlier added parts of the same position.
     noted = _add_notes(assembly, material, planned, notes)
     for episode in episodes[:-1]:
         whole = assembly.bare_part(episode)
@@ -239,7 +239,7 @@ def _add_digests(assembly: Assembly, material: _Material) -> None:
     """
     room = int(DIGESTS * max(0, material.room))
     first, end = material.steps[0].number, material.steps[0].first_position
-    reason = f"older than step {first}, with which choosing began"
+    reason = f"older than step {first}, the first step that was considered"
     for summary in islice(visible_summaries(material.past.summaries_newest_first, end), MAX_DIGESTS):
         if summary.text.strip():
             part = summary_part(summary, assembly.meter)
@@ -321,14 +321,14 @@ def _latest(
 
 
 def _list_missing(assembly: Assembly, steps: Sequence[StepOutline], noted: set[int]) -> None:
-    """Lists the steps without a note as left out, in ranges. ``noted``: indexes of the others."""
+    """Lists the steps without a note as left out, in ranges. ``noted``: the indexes of steps with a note."""
     missing = {step.number for index, step in enumerate(steps) if index not in noted}
     for first in sorted(missing):
         if first - 1 not in missing:
             last = first
             while last + 1 in missing:
                 last += 1
-            assembly.leave_out(first, last, "none of their lines is among the likeliest to be needed")
+            assembly.leave_out(first, last, "none of their lines is likely enough to be needed")
 
 
 def _texts(parts: Iterable[ContextPart]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 A cut turns the oldest messages into notes. Between cuts a context only grows at its end, so that its
 beginning stays byte-stable and provider caches hit. Cuts are replayed from stored token counts, so every
-reader of the same log gets the same ones.
+reader of the same log gets the same cuts.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ NEWEST = 0.2
 messages share the rest, once not everything fits."""
 NOTES = 0.85
 """When the notes exceed this share of their room, all of them are chosen again."""
-CHOSEN_ANEW = 0.75
+REFILLED = 0.75
 """The share of the notes' room that is filled when all are chosen again. The rest is for additions."""
 TAIL = 0.3
 """Share of the room that older messages may fill before the next cut."""
@@ -29,7 +29,7 @@ TAIL_KEPT = 0.15
 STEP = 0.2
 """Share of the room that one step gets among the messages once it is not the newest."""
 KEPT_OF_STEP = 0.25
-"""Tokens of notes for each token of messages that a cut takes away."""
+"""Tokens of notes for each token of messages that a cut removes."""
 MIN_ADDITION = 0.04
 MIN_STEP = 60  # tokens
 FRAMING = 30  # tokens around a step's texts, roughly
@@ -90,7 +90,7 @@ def plan_cuts(steps: Sequence[StepOutline], room: int) -> CutPlan:
             used += aged[kept]
         addition = max(KEPT_OF_STEP * sum(aged[start:kept]), MIN_ADDITION * room)
         if not cuts or notes + addition > NOTES * room:
-            addition, notes = CHOSEN_ANEW * NOTES * room, 0.0
+            addition, notes = REFILLED * NOTES * room, 0.0
             cuts = []
         notes += addition
         changed.append(used + addition)

@@ -102,17 +102,17 @@ class Notes:
 
     def choose(self, at: int, start: int, room: int) -> tuple[list[Note], list[str]]:
         """Notes on the steps before ``start``, chosen when ``at`` was the newest step, and further names."""
-        lines, left = self.lines(at, start, room - int(NAMES * room))
-        return lines, self._names(left + int(NAMES * room), set(self._named_in(start, at + 1)))
+        lines, room_left = self.lines(at, start, room - int(NAMES * room))
+        return lines, self._names(room_left + int(NAMES * room), set(self._named_in(start, at + 1)))
 
     def lines(self, at: int, start: int, room: int) -> tuple[list[Note], int]:
-        """The same without names, and the room that is left."""
+        """As :meth:`choose`, without names. Returns the lines and the remaining room."""
         self._score_at(at)
         self._offer(start)
         return self._take(room, set(self._named_in(start, at + 1)))
 
     def fresh_lines(self, at: int, shown: str, room: int) -> list[Note]:
-        """Lines for step ``at``, the newest, that are not in ``shown``, also of steps given as messages."""
+        """Lines for step ``at``, the newest, that are not in ``shown``, also of steps that are messages."""
         self._score_at(at)
         self._offer(at)
         named = set(identifiers(shown))
@@ -209,15 +209,15 @@ class Notes:
         return score / (candidate.tokens + _LINE_FRAMING)
 
     def _take(self, room: int, named: set[str], shown: str = "") -> tuple[list[Note], int]:
-        """The best lines that fit, in their order, and the room that is left.
+        """The best lines that fit, in their order, and the remaining room.
 
         Scores fall with age, so an entry's rank from an earlier cut is usually too high. It is computed again
         when the entry comes to the front. An entry whose names were used since then may come too late; for
         the newest step, :meth:`fresh_lines` computes all ranks again.
 
         Args:
-            named: names that stand in the context without the line where they first appeared.
-            shown: lines that it contains are left out.
+            named: names that are in the context without the line where they first appeared.
+            shown: a text whose lines are left out.
         """
         chosen: list[Note] = []
         waiting: list[_Entry] = []

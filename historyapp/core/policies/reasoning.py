@@ -1,9 +1,9 @@
 """Which reasoning of its steps a context sends back.
 
-Signed thinking and encrypted reasoning are bound to every byte before them. A context is walked from its
-front: a turn keeps its reasoning if each of its blocks has the same bytes before it as in the request in
-which it was made, and loses all of it otherwise. A turn is all steps in a row that call tools, and the step
-that ends them. Of the past, only the hash of each step's request is read for this.
+Signed thinking and encrypted reasoning are bound to every byte before them. A context is checked
+from its beginning: a turn keeps its reasoning if each of its blocks has the same bytes before it as in the
+request in which it was made, and loses all of it otherwise. A turn is all steps in a row that call tools, and
+the step that ends them. This needs only the hash of each past step's request.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ class ReasoningSource:
     room: int | None
     """Tokens that are left for it; None: no limit."""
     gap: int | None
-    """The first position from which inputs are left out; None if they are all there."""
+    """The first position from which inputs are left out; None if no input is left out."""
 
 
 def restore_reasoning(
@@ -78,30 +78,30 @@ def restore_reasoning(
 
 
 def _turns(parts: Sequence[ContextPart]) -> Iterator[list[int]]:
-    """The indexes of the parts, by turn; inputs stand alone."""
+    """The indexes of the parts, grouped by turn; each input is its own group."""
     turn: list[int] = []
-    goes_on = False
+    continues = False
     for index, part in enumerate(parts):
-        if turn and not (goes_on and isinstance(part.content, Turn)):
+        if turn and not (continues and isinstance(part.content, Turn)):
             yield turn
             turn = []
         turn.append(index)
-        goes_on = _goes_on(part)
+        continues = _continues(part)
     if turn:
         yield turn
 
 
-def _goes_on(part: ContextPart) -> bool:
+def _continues(part: ContextPart) -> bool:
     """Whether the next step belongs to the same turn, if no input comes before it."""
     content = part.content
     return isinstance(content, Turn) and bool(content.output.tool_calls) and not content.remarks
 
 
 def _listed(parts: Sequence[ContextPart], reasons: Mapping[int, str]) -> list[ReasoningLeftOut]:
-    """What is left out, in runs of one reason."""
+    """The reasoning that is left out, grouped by adjacent steps with the same reason."""
     listed = []
-    for reason, run in groupby(sorted(reasons), key=lambda index: reasons[index]):
-        steps = [parts[index] for index in run]
+    for reason, group in groupby(sorted(reasons), key=lambda index: reasons[index]):
+        steps = [parts[index] for index in group]
         numbers = [part.segment.step or 0 for part in steps]
         if reason:
             blocks = sum(part.blocks for part in steps)
@@ -114,10 +114,10 @@ def _listed(parts: Sequence[ContextPart], reasons: Mapping[int, str]) -> list[Re
 
 @dataclass(slots=True)
 class _Walk:
-    """A walk from the front of a context, with the request up to where it is."""
+    """A walk from the beginning of a context, with the request up to the current part."""
 
     parts: list[ContextPart]
-    """Steps get their reasoning in place."""
+    """Steps are replaced here by steps with their reasoning."""
     context: Context
     source: ReasoningSource
     reasons: dict[int, str]
@@ -130,7 +130,7 @@ class _Walk:
     rendered: dict[int, Rendered] = field(default_factory=dict)
     """Steps with their reasoning, by index, as far as they have been written."""
     is_unchanged: bool = True
-    """Whether everything so far is everything live, as it was recorded."""
+    """Whether the parts so far are all live entries, as they were recorded."""
     steps: int = 0
 
     def __post_init__(self) -> None:
@@ -197,7 +197,7 @@ class _Walk:
         steps = [self.parts[index].segment.step or 0 for index in turn]
         if steps[-1] - steps[0] != len(steps) - 1:
             return True
-        if not _goes_on(self.parts[turn[-1]]) or steps[-1] == self.source.past.steps:
+        if not _continues(self.parts[turn[-1]]) or steps[-1] == self.source.past.steps:
             return False
         later = islice(self.parts, turn[-1] + 1, None)
         return (
@@ -248,7 +248,7 @@ class _Walk:
             self.steps = segment.step
 
     def _is_as_made(self, index: int, first: Item) -> bool:
-        """Whether the request so far is that in which a part was made. ``first``: the part's first item."""
+        """Whether the request so far is the one that made a part. ``first``: the part's first item."""
         part, origin, gap = self.parts[index], self.origins[index], self.source.gap
         if origin.change or not self.prefix.is_beginning_of(first):
             return False
