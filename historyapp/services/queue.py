@@ -39,7 +39,7 @@ def take(queue: str) -> str | None:
 
 
 def store_unreadable(queue: str, payload: str, error: Exception) -> None:
-    """Stores a message that cannot be read for a week, with the error. No worker takes it again."""
+    """Keeps an unreadable message and its error for a week. No worker takes the message again."""
     problem = preview(f"{type(error).__name__}: {error}")
     log.error("A message in the queue cannot be read and is set aside: %s", problem)
     with writing():

@@ -150,7 +150,9 @@ def _signed_id(token: str) -> UUID | None:
         raw = base64.b64decode(token, altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
         raw = b""
-    if len(raw) != _ID_BYTES + _SIGNATURE_BYTES:  # the same comparison then refuses 48 other bytes
+    if (
+        len(raw) != _ID_BYTES + _SIGNATURE_BYTES
+    ):  # replaced by a digest, so that the comparison below refuses it
         raw = hashlib.sha384(raw).digest()
     share_id = UUID(bytes=raw[:_ID_BYTES])
     return share_id if hmac.compare_digest(raw[_ID_BYTES:], _sign(share_id)) else None

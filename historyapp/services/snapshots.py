@@ -164,8 +164,8 @@ def tokens_of(snapshot: Snapshot) -> int:
 def link_snapshot(session: Session, position: int, metadata: Mapping[str, Any]) -> None:
     """Links an output to the snapshot that its metadata names, and corrects later estimates by its usage.
 
-    Runs within the append's transaction. A snapshot is linked once; unknown ids are ignored. The usage is not
-    used if it covers more than the context: a live screen, or results of a provider's own tools.
+    Runs within the append's transaction. A snapshot is linked once; unknown ids are ignored. Usage
+    that covers more than the context, such as a live screen or results of a provider's own tools, is ignored.
     """
     id = metadata.get("snapshot")
     try:

@@ -100,11 +100,14 @@ def allows_model(project: Project, model: str) -> bool:
 
 
 def check_model(project: Project, model: str, unpriced: str = "") -> None:
-    """Raises :class:`ModelNotAllowed`, which names the list, when the project does not allow the model.
+    """Checks that the project allows the model.
 
     Args:
-        unpriced: a description of an option or tool that may use another model. It is refused if there is a
-            list.
+        unpriced: a description of an option or tool that may use another model.
+
+    Raises:
+        ModelNotAllowed: when the model is not on the project's list, or there is a list and such an option or
+            tool. The error names the models on the list.
     """
     listed = ", ".join(project.allowed_models)
     if not allows_model(project, model):

@@ -1,7 +1,7 @@
 """Compares compression strategies by trial runs over the same steps.
 
-Each row has original steps and the summaries of each side. The recall is the share of the names needed by
-later steps that the summaries contain.
+Each row has original steps and the summaries of each side. The recall of a side is a share of the names that
+later steps needed: the share that its summaries contain.
 """
 
 from collections.abc import Sequence
@@ -94,10 +94,6 @@ class SummaryCell:
     @property
     def tokens(self) -> int:
         return sum(item.tokens_after for item in self.items)
-
-    @property
-    def is_done(self) -> bool:
-        return bool(self.items) and all(item.state == item.State.DONE for item in self.items)
 
 
 @dataclass(frozen=True, slots=True)

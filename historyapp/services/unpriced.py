@@ -38,7 +38,8 @@ _PRICED_FIELDS: Mapping[str, frozenset[str]] = {
     "reasoning": frozenset(("context", "effort", "enabled", "exclude", "generate_summary", "summary")),
     "text": frozenset(("format", "verbosity")),
 }
-"""The fields that cost only tokens, of options that have other fields too (such as ``reasoning.mode``)."""
+"""For options with fields that change the price, such as ``reasoning.mode``: the fields that cost only
+tokens."""
 _PRICED_TIERS: Mapping[str, tuple[str, ...]] = {
     "openai_chat": ("auto", "default", "flex"),
     "openai_responses": ("auto", "default", "flex"),

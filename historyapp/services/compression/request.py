@@ -174,9 +174,9 @@ def choose_model(
 ) -> ChosenModel:
     """The model of a run: the requested one, otherwise the one in the session's settings.
 
-    If the provider of the session's model has no key, another model is used and the note says so: instead of
-    the default model ``FALLBACK_MODEL``, if its provider has a key and the project allows it, otherwise the
-    local summariser.
+    If the provider of the session's model has no key, another model is used and the note says so:
+    ``FALLBACK_MODEL`` in place of the default model, if its provider has a key and the project allows it;
+    otherwise the local summariser.
 
     Raises:
         Invalid: when the requested model is unknown or has no key.

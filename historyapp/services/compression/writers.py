@@ -143,11 +143,11 @@ class _WriterProcess:
 
 
 class _RepeatableModelCalls:
-    """The model calls of one summary. If it is written again, they return the same answers."""
+    """The model calls of one summary. If it is written again, they return the same completions."""
 
     def __init__(self, complete: Complete) -> None:
         self._complete = complete
-        self._answers: list[tuple[SummaryPrompt, str | NotSummarised]] = []
+        self._completions: list[tuple[SummaryPrompt, str | NotSummarised]] = []
         self._next = 0
         self.error: Exception | None = None
         """The error of the last model call, if it failed."""
@@ -156,21 +156,21 @@ class _RepeatableModelCalls:
         self._next = 0
 
     def __call__(self, prompt: SummaryPrompt) -> str | NotSummarised | None:
-        """The answer, or None if the model call failed."""
-        if self._next < len(self._answers) and self._answers[self._next][0] == prompt:
-            answer = self._answers[self._next][1]
+        """The completion, or None if the model call failed."""
+        if self._next < len(self._completions) and self._completions[self._next][0] == prompt:
+            completion = self._completions[self._next][1]
         else:
-            del self._answers[self._next :]
+            del self._completions[self._next :]
             try:
-                answer = self._complete(prompt)
+                completion = self._complete(prompt)
             except NotSummarised as refusal:
-                answer = refusal
+                completion = refusal
             except Exception as error:  # noqa: BLE001 it is raised after the process has stopped writing
                 self.error = error
                 return None
-            self._answers.append((prompt, answer))
+            self._completions.append((prompt, completion))
         self._next += 1
-        return answer
+        return completion
 
 
 class ProcessWriter:
@@ -193,7 +193,7 @@ class ProcessWriter:
                 self._current.stop()
 
     def language_note(self, name: str) -> str:
-        return str(self._with_process(partial(self._answer_prompts, "language", name, None)))
+        return str(self._with_process(partial(self._complete_prompts, "language", name, None)))
 
     def write(self, request: WriteRequest, complete: Complete | None) -> WrittenSummary:
         """See :class:`Writer`. If the process ends because of another summary, no model call is repeated.
@@ -204,7 +204,7 @@ class ProcessWriter:
         model_calls = _RepeatableModelCalls(complete) if complete else None
         content = request, complete is not None
         written: WrittenSummary = self._with_process(
-            partial(self._answer_prompts, "write", content, model_calls)
+            partial(self._complete_prompts, "write", content, model_calls)
         )
         return written
 
@@ -227,10 +227,10 @@ class ProcessWriter:
                 self._current = _WriterProcess(self._module)
             return self._current
 
-    def _answer_prompts(
+    def _complete_prompts(
         self, kind: str, content: Any, complete: _RepeatableModelCalls | None, process: _WriterProcess
     ) -> Any:
-        """Answers the prompts of one summary until it is written."""
+        """Completes the prompts of one summary until it is written."""
         number = next(self._numbers)
         inbox = process.start(kind, number, content)
         if complete:
@@ -239,7 +239,7 @@ class ProcessWriter:
             match inbox.get():
                 case _Reply("prompt", prompt):
                     assert complete is not None
-                    process.send("answer", number, complete(prompt))
+                    process.send("completion", number, complete(prompt))
                 case _Reply("done", None):
                     assert complete is not None
                     assert complete.error is not None
@@ -275,20 +275,20 @@ class _Server:
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
         self._working = Lock()
-        self._answers: dict[int, SimpleQueue[str | NotSummarised | None]] = {}
+        self._completions: dict[int, SimpleQueue[str | NotSummarised | None]] = {}
 
     def serve(self) -> None:
-        """Starts summaries and delivers the models' answers, until the parent has ended."""
+        """Starts summaries and delivers the models' completions, until the parent has ended."""
         while True:
             data = self._pipe.recv_bytes()
             kind, number, content = pickle.loads(data)  # noqa: S301 our own process wrote it
-            if kind == "answer":
-                self._answers[number].put(content)
+            if kind == "completion":
+                self._completions[number].put(content)
             elif kind == "language":
                 Thread(target=self._load_language, args=(number, content), daemon=True).start()
             else:
                 request, calls_model = content
-                self._answers[number] = SimpleQueue()
+                self._completions[number] = SimpleQueue()
                 allowed = BASE_SECONDS + SECONDS_PER_MB * len(data) / 1e6
                 write = partial(self._write, number, request, calls_model, allowed)
                 if calls_model:
@@ -305,11 +305,11 @@ class _Server:
             limit_processor_time(0)
             self._send("prompt", number, prompt)
             self._working.release()
-            answer = self._answers[number].get()
+            completion = self._completions[number].get()
             self._start_working(number, allowed)
-            if isinstance(answer, str):
-                return answer
-            raise answer or _ModelCallFailed
+            if isinstance(completion, str):
+                return completion
+            raise completion or _ModelCallFailed
 
         with self._working:
             load_language(request.language)  # without a limit: loading does not depend on the steps
@@ -325,7 +325,7 @@ class _Server:
             self._send("fault", number, (type(error).__name__, f"{Path(frame.filename).name}:{frame.lineno}"))
         finally:
             limit_processor_time(0)
-            del self._answers[number]
+            del self._completions[number]
             self._working.release()
 
     def _start_working(self, number: int, allowed: float) -> None:

@@ -23,7 +23,7 @@ class ChoiceResult:
     recall: Interval
     grounded: Interval
     behind: Interval
-    """The difference between the recall of the best choice and its recall."""
+    """Its recall minus the recall of the best choice."""
 
     @property
     def choice(self) -> Choice:

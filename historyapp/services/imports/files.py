@@ -133,7 +133,7 @@ def _import(
                         if on_progress is not None:
                             on_progress(parser.position)
             except (UnreadableTranscript, OSError) as error:
-                failure = error  # the entries before the error are stored_if_empty
+                failure = error  # the entries before the error are kept
             job.finish()
         except DifferentBeginning as other:
             variants.update(_differing_sessions(str(other), job, importer, source, process))

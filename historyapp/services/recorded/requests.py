@@ -179,7 +179,7 @@ def _snapshot(history: History, output: LogRow) -> tuple[Snapshot | None, Source
         snapshot = None
     if snapshot:
         return snapshot, "snapshot"
-    # A snapshot that was created after the output was requested with as_of.
+    # Snapshots that were created after the output belong to requests with as_of.
     earlier = snapshots.filter(position=output.position - 1, created_at__lte=output.created_at)
     if served := earlier.order_by("-pk").first():
         return served, "served"
