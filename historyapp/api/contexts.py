@@ -69,7 +69,7 @@ def read_progress(request: ApiRequest, session_id: SessionId, filter: Query[Prog
     """`list`: a line for each step; `paragraph`: long forms; `compiled`: summaries within a token budget."""
     session = find_session(request, session_id)
 
-    def make() -> TextOut:
+    def make_content() -> TextOut:
         history = History(session, filter.as_of)
         if filter.style == "compiled":
             if filter.start is not None or filter.stop is not None:
@@ -88,7 +88,7 @@ def read_progress(request: ApiRequest, session_id: SessionId, filter: Query[Prog
         episodes = history.episodes(steps.start, steps.stop - 1) if steps else []
         return TextOut(text=_STYLES[filter.style](episodes))
 
-    return response_or_304(request, session, make)
+    return response_or_304(request, session, make_content)
 
 
 @router.get("/sessions/{session_id}/history", response=TextOut, summary="Summaries, then the newest steps")
@@ -111,7 +111,7 @@ def read_messages(
     """The context that the policy `episodic` chooses, independent of any provider's format."""
     session = find_session(request, session_id)
 
-    def make() -> dict[str, Any]:
+    def make_content() -> dict[str, Any]:
         context = episodic_messages(History(session, as_of), _settings(session, max_tokens), count_tokens)
         messages = []
         for message in context.messages:  # each only with the fields of its role
@@ -123,7 +123,7 @@ def read_messages(
             messages.append(fields)
         return {"messages": messages, "manifest": context.manifest.model_dump()}
 
-    return response_or_304(request, session, make)
+    return response_or_304(request, session, make_content)
 
 
 class ContextFilter(BaseModel):

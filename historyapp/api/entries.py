@@ -70,7 +70,7 @@ def list_entries(request: ApiRequest, session_id: SessionId, filter: Query[Entry
     """A page ends after `limit` entries or 8 MB."""
     session = find_session(request, session_id)
 
-    def make() -> str:
+    def make_content() -> str:
         as_of, after, before = filter.as_of, filter.after or 0, filter.before
         if filter.cursor is not None:
             as_of, position = decode_cursor(_LIST, filter.cursor, int, int)
@@ -97,7 +97,7 @@ def list_entries(request: ApiRequest, session_id: SessionId, filter: Query[Entry
             last_position = row.position
         return page.json(cursor)
 
-    return response_or_304(request, session, make)
+    return response_or_304(request, session, make_content)
 
 
 @router.get("/sessions/{session_id}/entries/{position}", response=AnyEntry, summary="Read one entry")
@@ -107,7 +107,7 @@ def read_entry(
     """The entry may be live or in a take."""
     session = find_session(request, session_id)
 
-    def make() -> dict[str, Any]:
+    def make_content() -> dict[str, Any]:
         live = History(session, as_of).lineage
         owner = recorded_lineage(session, as_of).session_at(position)
         if owner is None:
@@ -116,7 +116,7 @@ def read_entry(
         entry = Entry.objects.get(session_id=owner, position=position)
         return entry_json(entry, live=live.contains(owner, position))
 
-    return response_or_304(request, session, make)
+    return response_or_304(request, session, make_content)
 
 
 def recorded_lineage(session: Session, as_of: int | None = None) -> Lineage:

@@ -94,10 +94,10 @@ def list_episodes(request: ApiRequest, session_id: SessionId, filter: Query[Epis
         return response_or_304(
             request, session, lambda: _filtered_page(session, filter, step_filter), state=state
         )
-    return response_or_304(request, session, lambda: _page(session, filter))
+    return response_or_304(request, session, lambda: _unfiltered_page(session, filter))
 
 
-def _page(session: Session, filter: EpisodeFilter) -> Content:
+def _unfiltered_page(session: Session, filter: EpisodeFilter) -> Content:
     as_of, number = filter.as_of, None
     if filter.cursor is not None:
         as_of, number = decode_cursor(_LIST, filter.cursor, int, int)
@@ -165,13 +165,13 @@ def read_episode(
     """Negative numbers count from the end: -1 is the newest step."""
     session = find_session(request, session_id)
 
-    def make() -> dict[str, Any]:
+    def make_content() -> dict[str, Any]:
         history = History(session, as_of)
         resolved = history.resolve(number)
         ((row, episode),) = history.with_bodies([history.row(resolved)])
         return _with_bodies(row, episode)
 
-    return response_or_304(request, session, make)
+    return response_or_304(request, session, make_content)
 
 
 def _with_bodies(row: Episode, episode: core.Episode) -> dict[str, Any]:

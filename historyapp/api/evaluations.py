@@ -86,7 +86,7 @@ def post_evaluation(request: ApiRequest, body: EvaluationIn) -> HttpResponse:
     evaluation_request = EvaluationRequest(body.sessions, body.budgets, body.policies, body.model or "")
     evaluation = start_evaluation(request.auth.project, evaluation_request, actor=actor(request))
     transaction.on_commit(partial(enqueue.wake_evaluation, evaluation.pk), robust=True)
-    return json_response(_evaluation(evaluation_progress(evaluation)), 202)
+    return json_response(_evaluation_out(evaluation_progress(evaluation)), 202)
 
 
 @router.get("/evaluations", response=EvaluationPage, summary="List evaluations")
@@ -106,7 +106,7 @@ def list_evaluations(request: ApiRequest, filter: Query[EvaluationQuery]) -> Htt
 @raises(NotFound)
 def read_evaluation(request: ApiRequest, evaluation_id: EvaluationId) -> HttpResponse:
     evaluation = find_evaluation(request.auth.project, evaluation_id)
-    return json_response(_evaluation(evaluation_progress(evaluation)))
+    return json_response(_evaluation_out(evaluation_progress(evaluation)))
 
 
 @router.post(
@@ -118,10 +118,10 @@ def read_evaluation(request: ApiRequest, evaluation_id: EvaluationId) -> HttpRes
 def post_cancellation(request: ApiRequest, evaluation_id: EvaluationId) -> HttpResponse:
     """The results so far are kept. 409 if the evaluation has ended."""
     evaluation = cancel_evaluation(find_evaluation(request.auth.project, evaluation_id))
-    return json_response(_evaluation(evaluation_progress(evaluation)))
+    return json_response(_evaluation_out(evaluation_progress(evaluation)))
 
 
-def _evaluation(progress: EvaluationProgress) -> EvaluationOut:
+def _evaluation_out(progress: EvaluationProgress) -> EvaluationOut:
     counts = {state.value: progress.counts[state.value] for state in EvaluatedSession.State}
     return fill(
         EvaluationOut,
@@ -129,21 +129,21 @@ def _evaluation(progress: EvaluationProgress) -> EvaluationOut:
         prices_as_of=progress.evaluation.prices_as_of or None,
         total=progress.total,
         progress=progress.share,
-        results=progress.results and _results(progress.results),
-        items=[_session(item) for item in progress.items],
+        results=progress.results and _results_out(progress.results),
+        items=[_evaluated_session_out(item) for item in progress.items],
         **counts,
     )
 
 
-def _results(results: EvaluationResults) -> EvaluationResultsOut:
+def _results_out(results: EvaluationResults) -> EvaluationResultsOut:
     recommended = results.recommended
     choices = [
         ChoiceResultOut(
             **result.choice._asdict(),
-            **_averages(result.averages),
-            recall=_interval(result.recall),
-            grounded=_interval(result.grounded),
-            behind=_interval(result.behind),
+            **_averages_fields(result.averages),
+            recall=_interval_out(result.recall),
+            grounded=_interval_out(result.grounded),
+            behind=_interval_out(result.behind),
         )
         for result in results.choices
     ]
@@ -156,25 +156,25 @@ def _results(results: EvaluationResults) -> EvaluationResultsOut:
     )
 
 
-def _session(item: SessionProgress) -> EvaluatedSessionOut:
+def _evaluated_session_out(item: SessionProgress) -> EvaluatedSessionOut:
     return fill(
         EvaluatedSessionOut,
         item,
-        figures=[_session_figures(choice, averages) for choice, averages in item.figures],
+        figures=[_choice_figures_out(choice, averages) for choice, averages in item.figures],
     )
 
 
-def _session_figures(choice: Choice, figures: Averages) -> ChoiceFiguresOut:
+def _choice_figures_out(choice: Choice, figures: Averages) -> ChoiceFiguresOut:
     return ChoiceFiguresOut(
-        **choice._asdict(), recall=figures.recall, grounded=figures.grounded, **_averages(figures)
+        **choice._asdict(), recall=figures.recall, grounded=figures.grounded, **_averages_fields(figures)
     )
 
 
-def _averages(figures: Averages) -> dict[str, Any]:
+def _averages_fields(figures: Averages) -> dict[str, Any]:
     money = "unknown" if figures.cost is None else round(figures.cost / MICRO, 9)
     names = ("tokens", "cached", "steps", "refused")
     return {**{name: getattr(figures, name) for name in names}, "money": money}
 
 
-def _interval(interval: Interval) -> IntervalOut:
+def _interval_out(interval: Interval) -> IntervalOut:
     return IntervalOut(**interval._asdict())

@@ -74,7 +74,7 @@ def read_figures(request: ApiRequest, span: Query[SpanQuery]) -> HttpResponse:
     first = span.first or date.fromordinal(max(1, last.toordinal() - DAYS + 1))
     query = FiguresQuery(first, last, span.agent, span.model, span.tool, span.take)
     items = [
-        FiguresGroupOut(**_fields(group), name=None if name == SEVERAL_TOOLS else str(name))
+        FiguresGroupOut(**_figure_fields(group), name=None if name == SEVERAL_TOOLS else str(name))
         for name, group in grouped(project, query, span.by).items()
     ]
     total, before = total_in(project, query), total_in(project, query.before)
@@ -83,16 +83,16 @@ def read_figures(request: ApiRequest, span: Query[SpanQuery]) -> HttpResponse:
             first=first,
             last=last,
             by=span.by,
-            total=FiguresOut(**_fields(total)),
-            before=FiguresOut(**_fields(before)),
-            undated=FiguresOut(**_fields(undated(project, query))),
+            total=FiguresOut(**_figure_fields(total)),
+            before=FiguresOut(**_figure_fields(before)),
+            undated=FiguresOut(**_figure_fields(undated(project, query))),
             items=items,
             is_current=is_current(project),
         )
     )
 
 
-def _fields(group: GroupFigures) -> dict[str, Any]:
+def _figure_fields(group: GroupFigures) -> dict[str, Any]:
     figures = group.figures
     response = fill(
         FiguresOut,

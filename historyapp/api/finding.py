@@ -42,10 +42,10 @@ def find_text(request: ApiRequest, session_id: SessionId, query: Query[FindQuery
     part of a long session, and the next one continues there.
     """
     session = find_session(request, session_id)
-    return response_or_304(request, session, lambda: _page(session, query))
+    return response_or_304(request, session, lambda: _find_page(session, query))
 
 
-def _page(session: Session, query: FindQuery) -> dict[str, Any]:
+def _find_page(session: Session, query: FindQuery) -> dict[str, Any]:
     as_of, after = query.as_of, 0
     query_hash = crc32(f"{query.take}{query.q.strip()}".encode()) & 0x7FFFFFFF
     if query.cursor is not None:

@@ -38,7 +38,7 @@ def read_ledger(request: ApiRequest, session_id: SessionId, as_of: AsOf = None) 
     session = find_session(request, session_id)
     caps = [cap_out(cap) for cap in applicable_caps(session, request.auth)]
 
-    def make() -> LedgerOut:
+    def make_content() -> LedgerOut:
         history = History(session, as_of)
         ledger = ledger_of(history)
         totals = ledger.totals
@@ -66,7 +66,7 @@ def read_ledger(request: ApiRequest, session_id: SessionId, as_of: AsOf = None) 
             caps=caps,
         )
 
-    return response_or_304(request, session, make, state=dump_json(json_value(caps)))
+    return response_or_304(request, session, make_content, state=dump_json(json_value(caps)))
 
 
 @router.get(
@@ -76,7 +76,7 @@ def list_step_accounts(request: ApiRequest, session_id: SessionId, filter: Query
     """The usage and cost of each step, oldest first."""
     session = find_session(request, session_id)
 
-    def make() -> dict[str, Any]:
+    def make_content() -> dict[str, Any]:
         as_of, first_step = filter.as_of, 1
         if filter.cursor is not None:
             as_of, first_step = decode_cursor(_STEPS, filter.cursor, int, int)
@@ -85,12 +85,12 @@ def list_step_accounts(request: ApiRequest, session_id: SessionId, filter: Query
         accounts = step_accounts(history, first_step, last_step)
         position = session.head if as_of is None else as_of
         cursor = encode_cursor(_STEPS, position, last_step + 1) if last_step < history.steps else None
-        return {"items": [_step(account) for account in accounts], "next": cursor}
+        return {"items": [_step_ledger_json(account) for account in accounts], "next": cursor}
 
-    return response_or_304(request, session, make)
+    return response_or_304(request, session, make_content)
 
 
-def _step(account: StepAccount) -> dict[str, Any]:
+def _step_ledger_json(account: StepAccount) -> dict[str, Any]:
     usage = account.usage
     return fill_json(
         StepLedgerOut,

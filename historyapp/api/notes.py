@@ -55,11 +55,11 @@ def list_notes(request: ApiRequest, session_id: SessionId, filter: Query[PageQue
     """The bookmarks and notes of live steps, in step order."""
     session = find_session(request, session_id)
 
-    def make() -> NotePage:
+    def make_content() -> NotePage:
         (after,) = decode_cursor(_LIST, filter.cursor, int) if filter.cursor is not None else (0,)
         notes = StepNote.objects.live(session.lineage(filter.as_of))
         rows = [note for note in notes if note.number > after][: filter.limit + 1]
         page, cursor = cut_page(_LIST, rows, filter.limit, lambda note: (note.number,))
         return NotePage(items=[fill(NoteOut, note) for note in page], next=cursor)
 
-    return response_or_304(request, session, make)
+    return response_or_304(request, session, make_content)

@@ -42,15 +42,15 @@ def read_origins(
     number = history.resolve(number)
     state = enqueue.name_index_state(history)
 
-    def make() -> OriginsOut:
+    def make_content() -> OriginsOut:
         origins, name = origins_of(history, number), query.name
-        places = None if name is None else [_place(place) for place in places_of(history, number, name)]
+        places = None if name is None else [_place_out(place) for place in places_of(history, number, name)]
         return OriginsOut(
             number=origins.number,
             complete=origins.is_complete,
             window=origins.window,
             compacted_at=origins.compacted_at,
-            names=[_name(name) for name in origins.names],
+            names=[_name_out(name) for name in origins.names],
             used=[
                 UsedLineOut(
                     result=line.part,
@@ -64,25 +64,25 @@ def read_origins(
             places=None if places is None else [place for place in places if place],
         )
 
-    return response_or_304(request, session, make, state=state)
+    return response_or_304(request, session, make_content, state=state)
 
 
-def _name(name: NameOrigin) -> NameOriginOut:
+def _name_out(name: NameOrigin) -> NameOriginOut:
     return NameOriginOut(
         name=name.name,
         kind=name.kind,
         call=name.call,
         origin=name.origin,
         match=name.match,
-        first=_place(name.first),
-        first_given=_place(name.first_given),
+        first=_place_out(name.first),
+        first_given=_place_out(name.first_given),
         last_position=name.last_position,
         in_view=name.in_view,
         acted_on=name.is_acted_on,
     )
 
 
-def _place(place: NamePlace | None) -> NamePlaceOut | None:
+def _place_out(place: NamePlace | None) -> NamePlaceOut | None:
     if place is None:
         return None
     return NamePlaceOut(

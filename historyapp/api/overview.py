@@ -46,10 +46,10 @@ def read_overview(request: ApiRequest, session_id: SessionId, as_of: AsOf = None
     They are computed on the first read, in parts if the session is long: see `counted_steps`.
     """
     overview = overview_of(History(find_session(request, session_id), as_of))
-    return json_response(_overview(overview))
+    return json_response(_overview_out(overview))
 
 
-def _overview(overview: RunOverview) -> OverviewOut:
+def _overview_out(overview: RunOverview) -> OverviewOut:
     figures, tokens, money = overview.figures, overview.tokens, overview.money
     return OverviewOut(
         steps=overview.counted.steps,
@@ -57,7 +57,7 @@ def _overview(overview: RunOverview) -> OverviewOut:
         ending=EndingOut(
             kind=overview.ending.kind, text=overview.ending.text, steps=list(overview.ending.steps)
         ),
-        time=_time(figures),
+        time=_time_out(figures),
         tokens=TokenFigureOut(**usage_fields(tokens.usage), shown=tokens.shown, source=tokens.source),
         money=MoneyFigureOut(
             amount=None if money.source in ("unknown", "none") else money.micros / MICRO,
@@ -74,16 +74,16 @@ def _overview(overview: RunOverview) -> OverviewOut:
             )
             for finding in overview.findings
         ],
-        names=_names(overview.history),
-        context=_context(overview),
-        tools=[_tool(figures, name, tool) for name, tool in overview.tools],
+        names=_names_out(overview.history),
+        context=_context_out(overview),
+        tools=[_tool_out(figures, name, tool) for name, tool in overview.tools],
         files=[fill(TouchedFileOut, file, path=path, read_again=file.again) for path, file in overview.files],
         commands=[
             fill(CommandOut, totals, command=command, seconds=_seconds(figures, totals.milliseconds))
             for command, totals in overview.commands
         ],
-        subagents=[_subagent(child) for child in overview.subagents],
-        slowest=_slowest(figures),
+        subagents=[_subagent_out(child) for child in overview.subagents],
+        slowest=_slowest_out(figures),
         dearest=[
             ExpensiveStepOut(
                 **usage_fields(step.figure.usage),
@@ -98,7 +98,7 @@ def _overview(overview: RunOverview) -> OverviewOut:
     )
 
 
-def _names(history: History) -> RunNamesOut:
+def _names_out(history: History) -> RunNamesOut:
     names = run_names(history)
     return fill(
         RunNamesOut,
@@ -109,7 +109,7 @@ def _names(history: History) -> RunNamesOut:
     )
 
 
-def _time(figures: RunFigures) -> TimeOut:
+def _time_out(figures: RunFigures) -> TimeOut:
     if not figures.is_dated:
         return TimeOut(started_at=None, ended_at=None, total=None, model=None, tools=None, waiting=None)
     started, ended = figures.started_at or 0, figures.ended_at or 0
@@ -127,7 +127,7 @@ def _seconds(figures: RunFigures, milliseconds: float) -> float | None:
     return round(milliseconds) / 1000 if figures.is_dated else None
 
 
-def _context(overview: RunOverview) -> ContextSizeOut:
+def _context_out(overview: RunOverview) -> ContextSizeOut:
     sizes = overview.figures.sizes
     return ContextSizeOut(
         source="reported" if sizes.reported else "estimated",
@@ -142,18 +142,18 @@ def _context(overview: RunOverview) -> ContextSizeOut:
     )
 
 
-def _tool(figures: RunFigures, name: str, tool: ToolFigures) -> ToolOut:
+def _tool_out(figures: RunFigures, name: str, tool: ToolFigures) -> ToolOut:
     seconds = _seconds(figures, tool.milliseconds)
     return fill(ToolOut, tool, name=name, seconds=seconds, tokens=round(tool.tokens))
 
 
-def _slowest(figures: RunFigures) -> list[SlowStepOut]:
+def _slowest_out(figures: RunFigures) -> list[SlowStepOut]:
     if not figures.is_dated:
         return []
     return [fill(SlowStepOut, step, seconds=step.score / 1000) for step in figures.slowest]
 
 
-def _subagent(child: Subagent) -> SubagentOut:
+def _subagent_out(child: Subagent) -> SubagentOut:
     session, milliseconds = child.session, child.milliseconds
     assert session.spawned_by_id is not None
     return fill(

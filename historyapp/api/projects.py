@@ -47,7 +47,7 @@ class ProjectPatch(RequestBody):
 
 @router.get("/project", response=ProjectOut, summary="Read the key's project")
 def read_project(request: ApiRequest) -> HttpResponse:
-    return json_response(_project(request.auth.project))
+    return json_response(_project_out(request.auth.project))
 
 
 @router.patch("/project", response=ProjectOut, summary="Change the project's settings")
@@ -71,9 +71,9 @@ def patch_project(request: ApiRequest, changes: ProjectPatch) -> HttpResponse:
     with writing():
         set_caps(request.auth.project, limits, actor=actor(request))
         project = change_project(request.auth.project, fields, actor=actor(request))
-    return json_response(_project(project))
+    return json_response(_project_out(project))
 
 
-def _project(project: Project) -> ProjectOut:
+def _project_out(project: Project) -> ProjectOut:
     caps = [cap_out(cap) for cap in project_caps(project)]
     return fill(ProjectOut, project, caps=caps, summary_instruction=project.summary_instruction or None)

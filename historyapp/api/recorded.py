@@ -45,13 +45,13 @@ def read_request(
     """The recorded request that led to the step, its estimated and billed tokens, and its messages."""
     session = find_session(request, session_id)
 
-    def make() -> RecordedRequestOut:
+    def make_content() -> RecordedRequestOut:
         history = History(session, filter.as_of)
         start = decode_cursor(_LIST, filter.cursor, int)[0] if filter.cursor is not None else 0
         recorded = recorded_request(history, history.resolve(number))
         changes = request_changes(recorded)
         total = message_count(recorded)
-        page = _page(messages(recorded, start, filter.limit))
+        page = _message_page(messages(recorded, start, filter.limit))
         after = start + len(page)
         snapshot = recorded.snapshot
         return RecordedRequestOut(
@@ -61,19 +61,19 @@ def read_request(
             model=recorded.model,
             snapshot=snapshot.pk if snapshot else None,
             sha256=snapshot.sha256 if snapshot else None,
-            window=_window(recorded),
-            tokens=_tokens(recorded),
-            changes=_changes(changes) if changes else None,
+            window=_window_out(recorded),
+            tokens=_tokens_out(recorded),
+            changes=_changes_out(changes) if changes else None,
             notes=notes(recorded, changes),
             total=total,
             messages=page,
             next=encode_cursor(_LIST, after) if after < total else None,
         )
 
-    return response_or_304(request, session, make)
+    return response_or_304(request, session, make_content)
 
 
-def _page(messages: list[RequestMessage]) -> list[RequestMessageOut]:
+def _message_page(messages: list[RequestMessage]) -> list[RequestMessageOut]:
     """The first messages, up to and including the one that exceeds ``MAX_PAGE_BYTES`` of JSON."""
     page: list[RequestMessageOut] = []
     size = 0
@@ -85,7 +85,7 @@ def _page(messages: list[RequestMessage]) -> list[RequestMessageOut]:
     return page
 
 
-def _window(recorded: RecordedRequest) -> RequestWindowOut:
+def _window_out(recorded: RecordedRequest) -> RequestWindowOut:
     return fill(
         RequestWindowOut,
         recorded.window,
@@ -95,7 +95,7 @@ def _window(recorded: RecordedRequest) -> RequestWindowOut:
     )
 
 
-def _tokens(recorded: RecordedRequest) -> RequestTokensOut:
+def _tokens_out(recorded: RecordedRequest) -> RequestTokensOut:
     tokens = recorded.tokens
     return RequestTokensOut(
         billed=fill(BilledTokens, tokens.reported) if tokens.reported else None,
@@ -106,7 +106,7 @@ def _tokens(recorded: RecordedRequest) -> RequestTokensOut:
     )
 
 
-def _changes(changes: RequestChanges) -> RequestChangesOut:
+def _changes_out(changes: RequestChanges) -> RequestChangesOut:
     positions = [row.position for row in changes.new]
     return RequestChangesOut(
         place=changes.place,

@@ -86,7 +86,7 @@ def list_rewinds(request: ApiRequest, session_id: SessionId, filter: Query[PageQ
     """Rewinds, newest first, each with the take that it cut off."""
     session = find_session(request, session_id)
 
-    def make() -> RewindPage:
+    def make_content() -> RewindPage:
         session.lineage(filter.as_of)  # refuses a position beyond the head
         up_to = filter.as_of
         if filter.cursor is not None:
@@ -106,7 +106,7 @@ def list_rewinds(request: ApiRequest, session_id: SessionId, filter: Query[PageQ
         ]
         return RewindPage(items=items, next=cursor)
 
-    return response_or_304(request, session, make)
+    return response_or_304(request, session, make_content)
 
 
 def _rewind_response(result: RewindResult) -> HttpResponse:

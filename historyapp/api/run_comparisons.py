@@ -75,13 +75,13 @@ def compare(request: ApiRequest, query: Query[ComparisonQuery]) -> HttpResponse:
     sides = comparison.a.history, comparison.b.history
     return json_response(
         RunComparisonOut(
-            a=_run(comparison.a),
-            b=_run(comparison.b),
+            a=_compared_run_out(comparison.a),
+            b=_compared_run_out(comparison.b),
             common=fill(CommonPartOut, comparison.common),
             counts=PairCountsOut(**comparison.counts._asdict(), complete=comparison.steps.is_complete),
-            first_difference=_place(comparison, comparison.first_difference(pairs)),
-            first_divergence=_place(comparison, comparison.first_divergence(pairs)),
-            pairs=_page(query, sides, pairs, next_place),
+            first_difference=_pair_place_out(comparison, comparison.first_difference(pairs)),
+            first_divergence=_pair_place_out(comparison, comparison.first_divergence(pairs)),
+            pairs=_pair_page(query, sides, pairs, next_place),
         )
     )
 
@@ -107,14 +107,14 @@ def list_pairs(request: ApiRequest, query: Query[PairQuery]) -> HttpResponse:
         if not (1 <= a <= sides[0].steps + 1 and 1 <= b <= sides[1].steps + 1):
             raise NotValid("This cursor does not fit these runs. Start again without a cursor.")
         steps = align_steps(*sides, PairPlace(a, b))
-    return json_response(_page(query, sides, *steps.page(0, query.limit)))
+    return json_response(_pair_page(query, sides, *steps.page(0, query.limit)))
 
 
 def _hash(query: ComparisonQuery) -> int:
     return crc32(f"{query.a} {query.b}".encode()) & 0x7FFFFFFF
 
 
-def _page(
+def _pair_page(
     query: ComparisonQuery,
     sides: tuple[History, History],
     pairs: list[StepPair],
@@ -122,10 +122,10 @@ def _page(
 ) -> StepPairPage:
     positions = [side.session.head if side.as_of is None else side.as_of for side in sides]
     next_cursor = encode_cursor(_LIST, _hash(query), *positions, *next_place) if next_place else None
-    return StepPairPage(items=[_pair(pair) for pair in pairs], next=next_cursor)
+    return StepPairPage(items=[_step_pair_out(pair) for pair in pairs], next=next_cursor)
 
 
-def _run(side: ComparedRun) -> ComparedRunOut:
+def _compared_run_out(side: ComparedRun) -> ComparedRunOut:
     session = side.history.session
     return ComparedRunOut(
         reference=str(side.reference),
@@ -135,12 +135,12 @@ def _run(side: ComparedRun) -> ComparedRunOut:
         agent=session.agent,
         model=session.model,
         head=session.head,
-        totals=_part(side.whole),
-        apart=_part(side.after_common),
+        totals=_run_part_out(side.whole),
+        apart=_run_part_out(side.after_common),
     )
 
 
-def _part(part: RunPart) -> RunPartOut:
+def _run_part_out(part: RunPart) -> RunPartOut:
     return RunPartOut(
         steps=part.steps,
         errors=part.errors,
@@ -151,25 +151,25 @@ def _part(part: RunPart) -> RunPartOut:
     )
 
 
-def _place(comparison: RunComparison, pair: int | None) -> PairPlaceOut | None:
+def _pair_place_out(comparison: RunComparison, pair: int | None) -> PairPlaceOut | None:
     if pair is None:
         return None
     a, b = comparison.steps_at(pair)
     return PairPlaceOut(a=a, b=b)
 
 
-def _pair(pair: StepPair) -> StepPairOut:
+def _step_pair_out(pair: StepPair) -> StepPairOut:
     return StepPairOut(
-        a=_step(pair.a),
-        b=_step(pair.b),
+        a=_compared_step_out(pair.a),
+        b=_compared_step_out(pair.b),
         change=pair.change,
         differs=list(pair.differs),
-        delta=_delta(pair.delta),
+        delta=_pair_delta_out(pair.delta),
         exact=pair.is_exact,
     )
 
 
-def _delta(delta: PairDelta | None) -> PairDeltaOut | None:
+def _pair_delta_out(delta: PairDelta | None) -> PairDeltaOut | None:
     if delta is None:
         return None
     return PairDeltaOut(
@@ -179,7 +179,7 @@ def _delta(delta: PairDelta | None) -> PairDeltaOut | None:
     )
 
 
-def _step(account: StepAccount | None) -> ComparedStepOut | None:
+def _compared_step_out(account: StepAccount | None) -> ComparedStepOut | None:
     if account is None:
         return None
     row, money = account.row, account.money

@@ -56,7 +56,7 @@ def search_steps(request: ApiRequest, filter: Query[StepSearchParameters]) -> Ht
     page = results.page
     return json_response(
         {
-            "items": [_item(hit, snippet) for hit, snippet in results.hits],
+            "items": [_search_item(hit, snippet) for hit, snippet in results.hits],
             "next": None if page.next is None else encode_cursor(_LIST, page.next, query_hash),
             "facets": {
                 name: [{"value": value, "count": count} for value, count in counts.most_common(_MAX_VALUES)]
@@ -83,7 +83,7 @@ def suggest_searches(request: ApiRequest, filter: Query[SuggestionParameters]) -
     return json_response(SuggestionsOut(start=start, items=items))
 
 
-def _item(hit: SearchHit, snippet: Snippet | None) -> dict[str, Any]:
+def _search_item(hit: SearchHit, snippet: Snippet | None) -> dict[str, Any]:
     row = hit.row
     return {
         "session": str(hit.session.pk),

@@ -192,7 +192,7 @@ def list_sessions(request: ApiRequest, filter: Query[SessionListQuery]) -> HttpR
         limit=filter.limit,
     )
     cursor = encode_cursor(_LIST, page.cursor) if page.cursor else None
-    return json_response(SessionPage(items=[_item(row) for row in page.sessions], next=cursor))
+    return json_response(SessionPage(items=[_session_item(row) for row in page.sessions], next=cursor))
 
 
 @router.get("/facets", response=SessionFacets, summary="Count sessions by facet")
@@ -254,22 +254,22 @@ def session_out(history: History) -> SessionOut:
         settings=fill(SettingsOut, load_settings(session.settings)),
         instruction=history.instruction,
         notebook=history.notebook,
-        **_annotation(session),
+        **_annotation_fields(session),
     )
 
 
-def _item(session: Session) -> SessionItem:
+def _session_item(session: Session) -> SessionItem:
     return fill(
         SessionItem,
         session,
         forked_from=session.forked_from_id,
         spawned_by=session.spawned_by_id,
         cost=session.cost / MICRO,
-        **_annotation(session),
+        **_annotation_fields(session),
     )
 
 
-def _annotation(session: Session) -> dict[str, Any]:
+def _annotation_fields(session: Session) -> dict[str, Any]:
     annotation = annotation_of(session)
     names = ("note", "noted_by", "noted_at", "score", "score_name", "scored_by", "scored_at")
     return {name: getattr(annotation, name) for name in names}

@@ -57,12 +57,12 @@ def post_share(request: ApiRequest, session_id: SessionId, share: ShareIn = _DEF
     """A read-only link for people without an account. Anyone who has its `url` can open it."""
     options = ShareOptions(share.as_of, share.takes, share.inputs, share.expires_at)
 
-    def make() -> HttpResponse:
+    def create() -> HttpResponse:
         link = create_share(request.auth.project, session_id, options, actor=actor(request))
-        return json_response(_share(link), 201)
+        return json_response(_share_out(link), 201)
 
     # The response is stored for the Idempotency-Key without the URL, which gives access to the session.
-    response = once_per_key(request, make)
+    response = once_per_key(request, create)
     assert isinstance(response, HttpResponse)
     fields = json.loads(response.content)
     server = settings.PLAYHEAD_BASE_URL or request.build_absolute_uri("/").rstrip("/")
@@ -78,7 +78,7 @@ def list_shares(request: ApiRequest, session_id: SessionId, filter: Query[ShareF
         (last_id,) = decode_cursor(_LIST, filter.cursor, UUID)
         shares = shares.filter(pk__lt=last_id)
     page, cursor = cut_page(_LIST, list(shares[: filter.limit + 1]), filter.limit, lambda row: (row.pk,))
-    return json_response(SharePage(items=[_share(row) for row in page], next=cursor))
+    return json_response(SharePage(items=[_share_out(row) for row in page], next=cursor))
 
 
 @router.delete(
@@ -92,5 +92,5 @@ def delete_share(request: ApiRequest, session_id: SessionId, share_id: ShareId) 
     return HttpResponse(status=204)
 
 
-def _share(row: ShareLink) -> ShareOut:
+def _share_out(row: ShareLink) -> ShareOut:
     return fill(ShareOut, row, takes=row.with_takes, inputs=row.with_inputs)

@@ -40,14 +40,14 @@ def list_snapshots(request: ApiRequest, session_id: SessionId, filter: Query[Pag
     """The contexts that were served, newest first."""
     session = find_session(request, session_id)
 
-    def make() -> SnapshotPage:
+    def make_content() -> SnapshotPage:
         session.lineage(filter.as_of)  # refuses a position beyond the head
         last_id = decode_cursor(_LIST, filter.cursor, UUID)[0] if filter.cursor is not None else None
         snapshots = Snapshot.objects.page(session, filter.limit + 1, before=last_id, as_of=filter.as_of)
         page, cursor = cut_page(_LIST, snapshots, filter.limit, lambda row: (row.pk,))
-        return SnapshotPage(items=[_item(snapshot) for snapshot in page], next=cursor)
+        return SnapshotPage(items=[_snapshot_item(snapshot) for snapshot in page], next=cursor)
 
-    return response_or_304(request, session, make)
+    return response_or_304(request, session, make_content)
 
 
 @router.get("/sessions/{session_id}/snapshots/{snapshot_id}", response=SnapshotOut, summary="Read a snapshot")
@@ -57,14 +57,14 @@ def read_snapshot(
     """Includes the manifest: the parts of the context with their form and tokens, and the parts left out."""
     session = find_session(request, session_id)
 
-    def make() -> dict[str, Any]:
+    def make_content() -> dict[str, Any]:
         snapshot = find_snapshot(session, snapshot_id, as_of)
         # These bodies are stored as JSON values and may be large, so they are not made models.
         manifest = Manifest.model_validate(snapshot.manifest).model_dump()
         bodies = {"settings": snapshot.settings, "tools": snapshot.tools, "manifest": manifest}
-        return {**json_value(_item(snapshot)), **bodies}
+        return {**json_value(_snapshot_item(snapshot)), **bodies}
 
-    return response_or_304(request, session, make)
+    return response_or_304(request, session, make_content)
 
 
 @router.get(
@@ -78,13 +78,13 @@ def read_snapshot_request(
     """Rebuilds the request from the log as of the snapshot's position, and compares the hash of its bytes."""
     session = find_session(request, session_id)
 
-    def make() -> RebuiltRequestOut:
+    def make_content() -> RebuiltRequestOut:
         snapshot = find_snapshot(session, snapshot_id, as_of)
         rebuilt = rebuild_request(session, snapshot)
         note = _SCREEN if snapshot.screen_tokens else None
         return fill(RebuiltRequestOut, rebuilt, served_sha256=snapshot.sha256, note=note)
 
-    return response_or_304(request, session, make)
+    return response_or_304(request, session, make_content)
 
 
 @router.get(
@@ -102,7 +102,7 @@ def read_snapshot_diff(
     """Compares their segments, the bytes that both share, and the effect on a provider's prompt cache."""
     session = find_session(request, session_id)
 
-    def make() -> SnapshotDiffOut:
+    def make_content() -> SnapshotDiffOut:
         snapshots = (find_snapshot(session, id, as_of) for id in (snapshot_id, other))
         diff = diff_snapshots(session, *snapshots)
         segments, cache = diff.segments, diff.cache
@@ -120,9 +120,9 @@ def read_snapshot_diff(
             cache=CacheEffectOut(reusable_tokens=reusable, saved=saved, prices_as_of=price_list().as_of),
         )
 
-    return response_or_304(request, session, make)
+    return response_or_304(request, session, make_content)
 
 
-def _item(snapshot: Snapshot) -> SnapshotItem:
+def _snapshot_item(snapshot: Snapshot) -> SnapshotItem:
     live_screen, tokens = snapshot.screen_tokens > 0, fill(SnapshotTokens, snapshot)
     return fill(SnapshotItem, snapshot, live_screen=live_screen, tokens=tokens)

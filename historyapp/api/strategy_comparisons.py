@@ -63,7 +63,7 @@ def post_comparison(request: ApiRequest, session_id: SessionId, body: Comparison
     )
     for run in runs:
         wake(run)
-    return json_response(_comparison(compare_strategies(runs[0].session, runs)), 202)
+    return json_response(_comparison_out(compare_strategies(runs[0].session, runs)), 202)
 
 
 @router.get(
@@ -75,7 +75,7 @@ def read_comparison(
     """The progress of both sides, their summaries, and which names they keep that later steps needed."""
     session = find_session(request, session_id)
     runs = find_comparison(session, comparison_id, as_of)
-    return etag_by_content(request, session, _comparison(compare_strategies(session, runs, as_of)))
+    return etag_by_content(request, session, _comparison_out(compare_strategies(session, runs, as_of)))
 
 
 @router.get(
@@ -100,15 +100,15 @@ def list_comparison_rows(
     compared = compare_strategies(session, runs, filter.as_of)
     page = compared.page(start, filter.limit)
     next_cursor = encode_cursor(_LIST, comparison_id, page.next_step) if page.next_step else None
-    rows = [_row(row, compared.recall) for row in page.rows]
+    rows = [_strategy_row_out(row, compared.recall) for row in page.rows]
     return etag_by_content(request, session, StrategyRowsOut(items=rows, next=next_cursor))
 
 
-def _comparison(comparison: StrategyComparison) -> ComparisonOut:
+def _comparison_out(comparison: StrategyComparison) -> ComparisonOut:
     first = comparison.runs[0]
     assert first.comparison is not None
     sides = [
-        run_out(SideOut, run, items=[_trial(item) for item in items])
+        run_out(SideOut, run, items=[_trial_out(item) for item in items])
         for run, items in zip(comparison.runs, comparison.items, strict=True)
     ]
     recall = None
@@ -116,7 +116,7 @@ def _comparison(comparison: StrategyComparison) -> ComparisonOut:
         recall = StrategyRecallOut(
             searched_steps=comparison.recall.searched,
             later_steps=comparison.recall.later,
-            names=_names(comparison.recall.names, comparison.recall.sides),
+            names=_needed_names_out(comparison.recall.names, comparison.recall.sides),
             kept=[len(side.kept) for side in comparison.recall.sides],
         )
     return ComparisonOut(
@@ -129,7 +129,7 @@ def _comparison(comparison: StrategyComparison) -> ComparisonOut:
     )
 
 
-def _names(names: Sequence[NeededName], sides: Sequence[SummaryRecall]) -> list[NeededNameOut]:
+def _needed_names_out(names: Sequence[NeededName], sides: Sequence[SummaryRecall]) -> list[NeededNameOut]:
     kept_by_side = [set(side.kept) for side in sides]
     return [
         NeededNameOut(
@@ -142,21 +142,21 @@ def _names(names: Sequence[NeededName], sides: Sequence[SummaryRecall]) -> list[
     ]
 
 
-def _row(row: StrategyRow, recall: StrategyRecall | None) -> StrategyRowOut:
+def _strategy_row_out(row: StrategyRow, recall: StrategyRecall | None) -> StrategyRowOut:
     return StrategyRowOut(
         from_step=row.steps.first,
         to_step=row.steps.last,
         tokens=row.tokens,
         steps=[fill(OriginalStepOut, step.row) for step in row.originals],
         names=len(row.names),
-        needed=_names(row.needed, recall.sides) if recall else [],
-        sides=[_cell(cell) for cell in row.cells],
+        needed=_needed_names_out(row.needed, recall.sides) if recall else [],
+        sides=[_strategy_cell_out(cell) for cell in row.cells],
     )
 
 
-def _cell(cell: SummaryCell) -> StrategyCellOut:
+def _strategy_cell_out(cell: SummaryCell) -> StrategyCellOut:
     return StrategyCellOut(
-        items=[_trial(item) for item in cell.items],
+        items=[_trial_out(item) for item in cell.items],
         tokens_after=cell.tokens,
         money=money(cell.cost),
         names_kept=len(cell.names),
@@ -165,6 +165,6 @@ def _cell(cell: SummaryCell) -> StrategyCellOut:
     )
 
 
-def _trial(item: CompressionItem) -> TrialOut:
+def _trial_out(item: CompressionItem) -> TrialOut:
     fields: dict[str, Any] = {"from_step": item.first_step, "to_step": item.last_step}
     return fill(TrialOut, item, money=money(item.cost), **fields)

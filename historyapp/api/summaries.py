@@ -43,7 +43,7 @@ def write_summary(request: ApiRequest, session_id: SessionId, summary: SummaryIn
     text = SummaryText(summary.text, tuple(summary.key_points))
     steps = (summary.from_step, summary.to_step)
     row = add_summary(request.auth.project, session_id, steps, text, actor=actor(request))
-    return json_response(_summary(row), 201)
+    return json_response(_summary_out(row), 201)
 
 
 @router.get("/sessions/{session_id}/summaries", response=SummaryPage, summary="List summaries")
@@ -51,19 +51,19 @@ def list_summaries(request: ApiRequest, session_id: SessionId, filter: Query[Pag
     """Summaries of live steps, in the order of their last positions."""
     session = find_session(request, session_id)
 
-    def make() -> SummaryPage:
+    def make_content() -> SummaryPage:
         history = History(session, filter.as_of)
         after = tuple(decode_cursor(_LIST, filter.cursor, int, UUID)) if filter.cursor is not None else None
         summaries = Summary.objects.page(
             session, history.lineage, filter.limit + 1, after=after, as_of=filter.as_of
         )
         page, cursor = cut_page(_LIST, summaries, filter.limit, lambda row: (row.last_position, row.pk))
-        return SummaryPage(items=[_summary(row) for row in page], next=cursor)
+        return SummaryPage(items=[_summary_out(row) for row in page], next=cursor)
 
-    return response_or_304(request, session, make)
+    return response_or_304(request, session, make_content)
 
 
-def _summary(summary: Summary) -> SummaryOut:
+def _summary_out(summary: Summary) -> SummaryOut:
     return fill(
         SummaryOut,
         summary,

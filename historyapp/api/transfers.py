@@ -75,7 +75,9 @@ def post_import(
     if all(report.error and not report.sessions for report in reports):
         names = [report.name for report in reports]
         raise UnreadableTranscript(reports[0].error, files=names, formats=list(IMPORTERS))
-    response = json_response(ImportOut(files=[_file(report) for report in reports]), 201 if changed else 200)
+    response = json_response(
+        ImportOut(files=[_file_out(report) for report in reports]), 201 if changed else 200
+    )
     return response if retryable else once_per_key(request, lambda: response)
 
 
@@ -96,7 +98,7 @@ def read_export(
     return StreamingHttpResponse(export.chunks, content_type=export.media_type, headers=disposition)
 
 
-def _file(report: FileReport) -> FileOut:
+def _file_out(report: FileReport) -> FileOut:
     sessions = [
         fill(
             ImportedSessionOut,

@@ -104,7 +104,7 @@ def list_webhooks(request: ApiRequest, filter: Query[WebhookFilter]) -> HttpResp
         webhooks = webhooks.filter(pk__gt=last_id)
     page, cursor = cut_page(_LIST, list(webhooks[: filter.limit + 1]), filter.limit, lambda row: (row.pk,))
     waiting = waiting_counts(page)
-    return json_response(WebhookPage(items=[_webhook(row, waiting) for row in page], next=cursor))
+    return json_response(WebhookPage(items=[_webhook_out(row, waiting) for row in page], next=cursor))
 
 
 @router.post("/webhooks", response={201: NewWebhookOut}, summary="Create a webhook")
@@ -114,7 +114,7 @@ def post_webhook(request: ApiRequest, webhook: WebhookIn) -> HttpResponse:
     """Sends events from now on to a URL. Only this response contains the `secret`."""
     check_scope(request.auth, "admin")
 
-    def make() -> Webhook:
+    def create() -> Webhook:
         return create_webhook(
             request.auth.project,
             webhook.url,
@@ -123,7 +123,7 @@ def post_webhook(request: ApiRequest, webhook: WebhookIn) -> HttpResponse:
             actor=actor(request),
         )
 
-    return _with_secret(request, make)
+    return _with_secret(request, create)
 
 
 @router.get("/webhooks/{webhook_id}", response=WebhookOut, summary="Read a webhook")
@@ -166,7 +166,9 @@ def post_secret(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
 def post_test(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
     """Sends an event `webhook.test`. Read the delivery to see whether it arrived."""
     check_scope(request.auth, "admin")
-    return json_response(_delivery(send_test(request.auth.project, webhook_id, actor=actor(request))), 201)
+    return json_response(
+        _delivery_out(send_test(request.auth.project, webhook_id, actor=actor(request))), 201
+    )
 
 
 @router.get("/webhooks/{webhook_id}/deliveries", response=DeliveryPage, summary="List deliveries")
@@ -181,7 +183,7 @@ def list_deliveries(
     deliveries = deliveries_of(_find_webhook(request, webhook_id), state=filter.state, before=before)
     rows = list(deliveries[: filter.limit + 1])
     page, cursor = cut_page(_DELIVERIES, rows, filter.limit, lambda row: (row.pk,))
-    return json_response(DeliveryPage(items=[_delivery(row) for row in page], next=cursor))
+    return json_response(DeliveryPage(items=[_delivery_out(row) for row in page], next=cursor))
 
 
 @router.get(
@@ -192,7 +194,7 @@ def read_delivery(request: ApiRequest, webhook_id: WebhookId, delivery_id: Deliv
     """The body of a delivery, and the outcome of its newest attempts."""
     row = find_delivery(_find_webhook(request, webhook_id), delivery_id)
     attempts = [AttemptOut.model_validate(entry) for entry in row.log]
-    return json_response(fill(FullDeliveryOut, row, **_fields(row), log=attempts))
+    return json_response(fill(FullDeliveryOut, row, **_delivery_fields(row), log=attempts))
 
 
 @router.post(
@@ -205,7 +207,7 @@ def post_redelivery(request: ApiRequest, webhook_id: WebhookId, delivery_id: Del
     """Sends the same body with the same `webhook-id`. A pending delivery is sent at once."""
     check_scope(request.auth, "admin")
     row = redeliver(request.auth.project, webhook_id, delivery_id, actor=actor(request))
-    return json_response(_delivery(row), 201)
+    return json_response(_delivery_out(row), 201)
 
 
 def _find_webhook(request: ApiRequest, webhook_id: UUID) -> Webhook:
@@ -214,9 +216,9 @@ def _find_webhook(request: ApiRequest, webhook_id: UUID) -> Webhook:
     return find_webhook(request.auth.project, webhook_id)
 
 
-def _with_secret(request: ApiRequest, make: Callable[[], Webhook]) -> HttpResponse:
+def _with_secret(request: ApiRequest, write: Callable[[], Webhook]) -> HttpResponse:
     """The response with the secret. It is stored for the Idempotency-Key without the secret."""
-    response = once_per_key(request, lambda: _webhook_response(make(), 201))
+    response = once_per_key(request, lambda: _webhook_response(write(), 201))
     assert isinstance(response, HttpResponse)
     fields = json.loads(response.content)
     secret = secret_of(UUID(fields["id"]), fields["secret_generation"])
@@ -225,10 +227,10 @@ def _with_secret(request: ApiRequest, make: Callable[[], Webhook]) -> HttpRespon
 
 
 def _webhook_response(row: Webhook, status: int = 200) -> HttpResponse:
-    return json_response(_webhook(row, waiting_counts([row])), status)
+    return json_response(_webhook_out(row, waiting_counts([row])), status)
 
 
-def _webhook(row: Webhook, waiting: Mapping[UUID, int]) -> WebhookOut:
+def _webhook_out(row: Webhook, waiting: Mapping[UUID, int]) -> WebhookOut:
     return fill(
         WebhookOut,
         row,
@@ -238,10 +240,10 @@ def _webhook(row: Webhook, waiting: Mapping[UUID, int]) -> WebhookOut:
     )
 
 
-def _delivery(row: WebhookDelivery) -> DeliveryOut:
-    return fill(DeliveryOut, row, **_fields(row))
+def _delivery_out(row: WebhookDelivery) -> DeliveryOut:
+    return fill(DeliveryOut, row, **_delivery_fields(row))
 
 
-def _fields(row: WebhookDelivery) -> dict[str, Any]:
+def _delivery_fields(row: WebhookDelivery) -> dict[str, Any]:
     last_attempt = AttemptOut.model_validate(row.log[-1]) if row.log else None
     return {"id": row.message, "next_attempt_at": next_attempt(row), "last_attempt": last_attempt}

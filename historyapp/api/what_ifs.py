@@ -52,7 +52,7 @@ def list_what_ifs(request: ApiRequest, filter: Query[WhatIfFilter]) -> HttpRespo
         (last_id,) = decode_cursor(_LIST, filter.cursor, UUID)
         what_ifs = what_ifs.filter(pk__gt=last_id)
     page, cursor = cut_page(_LIST, list(what_ifs[: filter.limit + 1]), filter.limit, lambda row: (row.pk,))
-    return json_response(WhatIfPage(items=[_what_if(row) for row in page], next=cursor))
+    return json_response(WhatIfPage(items=[_what_if_out(row) for row in page], next=cursor))
 
 
 @router.put("/what-ifs", response=WhatIfOut, summary="Save a What if")
@@ -63,7 +63,7 @@ def write_what_if(request: ApiRequest, what_if: WhatIfIn) -> HttpResponse:
         what_if.policy or "", what_if.max_tokens, what_if.format or "", what_if.model or ""
     )
     saved = save_what_if(request.auth.project, what_if.name, options, actor=actor(request))
-    return json_response(_what_if(saved))
+    return json_response(_what_if_out(saved))
 
 
 @router.delete("/what-ifs/{what_if_id}", response={204: None}, summary="Delete a saved What if")
@@ -74,5 +74,5 @@ def remove_what_if(request: ApiRequest, what_if_id: WhatIfId) -> HttpResponse:
     return HttpResponse(status=204)
 
 
-def _what_if(row: WhatIf) -> WhatIfOut:
+def _what_if_out(row: WhatIf) -> WhatIfOut:
     return fill(WhatIfOut, row, policy=row.policy or None, format=row.format or None, model=row.model or None)

@@ -66,7 +66,7 @@ def compare(server: Server, output: Output, options: Namespace) -> int:
 def _print_comparison(
     output: Output, comparison: JsonObject, pairs: list[JsonObject], options: Namespace
 ) -> None:
-    output.table(TOTALS, [_totals("A", comparison["a"]), _totals("B", comparison["b"])])
+    output.table(TOTALS, [_totals_cells("A", comparison["a"]), _totals_cells("B", comparison["b"])])
     output.line()
     shared = comparison["common"]["steps"]
     output.line(f"Shared from the beginning: {shared:,} {'step' if shared == 1 else 'steps'}.")
@@ -89,7 +89,7 @@ def _print_comparison(
     nearby = slice(max(0, first_different - PAIRS_BEFORE), first_different + PAIRS_SHOWN)
     shown = pairs if options.all else pairs[nearby]
     shown = [*shown, *(pair for pair in pairs if pair not in shown and _is_at(pair, divergence))]
-    output.table(PAIRS, [_pair(pair) for pair in shown])
+    output.table(PAIRS, [_pair_cells(pair) for pair in shown])
     if len(shown) < len(pairs) or comparison["pairs"]["next"]:
         note("These are the pairs around the first difference. --all shows the others.")
 
@@ -99,7 +99,7 @@ def _is_at(pair: JsonObject, place: JsonObject) -> bool:
     return any(pair[side] is not None and pair[side]["number"] == place[side] for side in ("a", "b"))
 
 
-def _totals(name: str, side: JsonObject) -> list[str]:
+def _totals_cells(name: str, side: JsonObject) -> list[str]:
     totals = side["totals"]
     figures = [f"{totals[figure]:,}" for figure in ("steps", "errors", "tokens")]
     money = "" if totals["money"] is None else dollars_text(totals["money"])
@@ -108,7 +108,7 @@ def _totals(name: str, side: JsonObject) -> list[str]:
     return [f"{name} {side['session'][:13]}{at}", side["title"], *figures, money, seconds]
 
 
-def _pair(pair: JsonObject) -> list[str]:
+def _pair_cells(pair: JsonObject) -> list[str]:
     numbers = [f"{pair[side]['number']:,}" if pair[side] else "" for side in ("a", "b")]
     change, differs = _CHANGE[pair["change"]], ", ".join(pair["differs"])
     return [*numbers, change, differs, _step_text(pair["a"]), _step_text(pair["b"])]

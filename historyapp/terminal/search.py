@@ -47,12 +47,12 @@ def _marked(snippet: str, marks: list[list[int]]) -> list[str | tuple[str, str]]
     parts: list[str | tuple[str, str]] = []
     end = 0
     for start, after in marks:
-        parts += [_part(snippet[end:start]), (_part(snippet[start:after]), "bold yellow")]
+        parts += [_safe_part(snippet[end:start]), (_safe_part(snippet[start:after]), "bold yellow")]
         end = after
-    return [*parts, _part(snippet[end:])]
+    return [*parts, _safe_part(snippet[end:])]
 
 
-def _part(text: str) -> str:
+def _safe_part(text: str) -> str:
     """Safe text on one line. Keeps spaces at both ends, because they separate it from the other parts."""
     line = safe_line(text)
     if not line:

@@ -34,7 +34,7 @@ class Command(PlayheadCommand):
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("session", metavar="SESSION", type=_session, help="the session's id")
+        parser.add_argument("session", metavar="SESSION", type=_session_id, help="the session's id")
         parser.add_argument("--strategy", help=f"{', '.join(STRATEGIES)} (default: the session's setting)")
         parser.add_argument(
             "--from",
@@ -82,7 +82,7 @@ class Command(PlayheadCommand):
             console.print(run.note)
 
 
-def _session(text: str) -> UUID:
+def _session_id(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError:
