@@ -103,6 +103,13 @@ def light() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module")
+def lighter() -> Iterator[None]:
+    """The same, and these processes estimate tokens: loading a tokenizer takes half a second in each."""
+    with light_processes(estimating=True):
+        yield
+
+
 @pytest.fixture
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """The transaction that a test runs in counts as ended, so that its changes are read."""

@@ -23,6 +23,7 @@ import psycopg
 from psycopg.sql import SQL, Identifier
 
 ROOT = Path(__file__).parents[1]
+LIGHT = ROOT / "tests" / "light"
 
 
 @dataclass
@@ -111,7 +112,8 @@ def copy_migrated(folder: Path) -> Path:
 def migrated() -> Path:
     """A data folder that nobody may change, whose SQLite database has its tables.
 
-    Making the tables takes seconds. It is done once for each state of the code. ``PLAYHEAD_MIGRATED`` names
+    Making the tables takes seconds. It is done once for each state of the code. Checks are skipped: they load
+    all views. ``PLAYHEAD_MIGRATED`` names
     the folder of a copy of this project, to which newer migrations only are added.
     """
     code = b"".join(path.read_bytes() for path in sorted((ROOT / "historyapp").rglob("*.py")))
@@ -127,17 +129,21 @@ def migrated() -> Path:
             if start := os.environ.get("PLAYHEAD_MIGRATED"):
                 shutil.copytree(start, home)
             environment = {**os.environ, "PLAYHEAD_HOME": str(home), "DATABASE_URL": ""}
-            command = [sys.executable, "manage.py", "migrate", "-v0"]
+            command = [sys.executable, "manage.py", "migrate", "-v0", "--skip-checks"]
             subprocess.run(command, cwd=ROOT, env=environment, check=True)
             home.rename(made)
     return made
 
 
 @contextmanager
-def light_processes() -> Iterator[None]:
-    """The processes that start meanwhile have ``tests/light/spacy.py`` instead of spaCy."""
+def light_processes(*, estimating: bool = False) -> Iterator[None]:
+    """The processes that start meanwhile have ``tests/light/spacy.py`` instead of spaCy.
+
+    If ``estimating``, they also have ``tests/light/tokens/toktok`` instead of the tokenizer.
+    """
     before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "tests" / "light"), before]))
+    folders = [LIGHT / "tokens", LIGHT] if estimating else [LIGHT]
+    os.environ["PYTHONPATH"] = os.pathsep.join([*map(str, folders), *filter(None, [before])])
     try:
         yield
     finally:
@@ -157,7 +163,7 @@ def installation(folder: Path, *, migrated: bool = False, **settings: str) -> It
         own = {"PLAYHEAD_HOME": str(folder), "DATABASE_URL": url, "NO_PROXY": "127.0.0.1", **settings}
         made = Installation(folder, {**os.environ, **own})
         if migrated and url:
-            made.manage("migrate", "-v0")
+            made.manage("migrate", "-v0", "--skip-checks")
         try:
             yield made
         finally:

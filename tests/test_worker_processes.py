@@ -15,7 +15,7 @@ import pytest
 from bench.incoming import append_meanwhile
 from tests.installation import Installation, ended, installation
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("light")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("lighter")]
 
 _WORKER = """
 import os, signal, time, django; django.setup()
@@ -85,7 +85,7 @@ def ours_with_runs(ours: Installation, runs_made_once: Path | None) -> Installat
 
 
 @pytest.fixture(scope="module")
-def runs_made_once(light: None, tmp_path_factory: pytest.TempPathFactory) -> Path | None:
+def runs_made_once(lighter: None, tmp_path_factory: pytest.TempPathFactory) -> Path | None:
     """The tables with four runs, made once; None on PostgreSQL, where a copy would take longer."""
     if os.environ.get("DATABASE_URL"):
         return None

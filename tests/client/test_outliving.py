@@ -1,9 +1,12 @@
-"""An agent, as a process of its own, outlives its server: ``kill -9`` in the middle of a run."""
+"""Agents, as processes of their own, outlive their server: ``kill -9`` in the middle of a run."""
 
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 from uuid import UUID, uuid4
 
 import pytest
@@ -69,42 +72,69 @@ blocking() if kind == "blocking" else asyncio.run(awaiting())
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+def server(lighter: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     with ServerProcess(tmp_path_factory.mktemp("server") / "home") as server:
         yield server
 
 
+@dataclass(frozen=True)
+class Running:
+    """An agent's process and its session."""
+
+    process: "subprocess.Popen[str]"
+    session: UUID
+
+    @property
+    def printed(self) -> IO[str]:
+        assert self.process.stdout
+        return self.process.stdout
+
+
+@contextmanager
+def agent(server: ServerProcess, folder: Path, kind: str, on_outage: str) -> Iterator[Running]:
+    folder.mkdir()
+    session = uuid4()
+    command = [sys.executable, "-c", AGENT, kind, on_outage, server.url, KEY, str(session), str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        yield Running(process, session)
+
+
 @pytest.mark.parametrize(
-    ("kind", "on_outage", "kills"),
+    ("kinds", "kills"),
     [
-        ("blocking", "spool", 1),
-        ("awaiting", "wait", 1),
-        *(thorough(kind, how, 3) for kind in ("blocking", "awaiting") for how in ("spool", "wait")),
+        ([("blocking", "spool"), ("awaiting", "wait")], 1),
+        thorough([(kind, how) for kind in ("blocking", "awaiting") for how in ("spool", "wait")], 3),
     ],
 )
 def test_every_step_is_recorded_once_over_restarts(
-    server: ServerProcess, tmp_path: Path, kind: str, on_outage: str, kills: int
+    server: ServerProcess, tmp_path: Path, kinds: list[tuple[str, str]], kills: int
 ) -> None:
-    session = uuid4()
-    command = [sys.executable, "-c", AGENT, kind, on_outage, server.url, KEY, str(session), str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as agent:
-        assert agent.stdout
+    """Several agents at once, each with its session."""
+    with ExitStack() as stack:
+        folders = [tmp_path / "-".join(kind) for kind in kinds]
+        agents = [
+            stack.enter_context(agent(server, folder, *kind))
+            for folder, kind in zip(folders, kinds, strict=True)
+        ]
         for _ in range(kills):
-            after(STEPS_BETWEEN, agent.stdout)
+            after(STEPS_BETWEEN, agents)
             server.kill()
             server.start()
-        after(STEPS_BETWEEN, agent.stdout)
-        (tmp_path / "stop").touch()
-        steps = int(agent.stdout.read().split()[-1])
-        assert agent.wait(60) == 0
-    assert steps > kills * STEPS_BETWEEN
-    check(server, session, steps)
+        after(STEPS_BETWEEN, agents)
+        for folder in folders:
+            (folder / "stop").touch()
+        for one in agents:
+            steps = int(one.printed.read().split()[-1])
+            assert one.process.wait(60) == 0
+            assert steps > kills * STEPS_BETWEEN
+            check(server, one.session, steps)
 
 
-def after(steps: int, printed: Iterator[str]) -> None:
-    """Waits until the agent has recorded a number of further steps."""
-    first = int(next(printed))
-    assert any(int(line) >= first + steps for line in printed)
+def after(steps: int, agents: list[Running]) -> None:
+    """Waits until each agent has recorded a number of further steps."""
+    for one in agents:
+        first = int(next(one.printed))
+        assert any(int(line) >= first + steps for line in one.printed)
 
 
 def check(server: ServerProcess, session: UUID, steps: int) -> None:

@@ -18,7 +18,7 @@ from tests.installation import copy_migrated
 from tests.services.test_faults import PAGE
 from tests.services.test_faults import tiny_disk as tiny_disk
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("lighter")]
 
 
 def api(up: Up) -> httpx.Client:

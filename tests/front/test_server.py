@@ -22,7 +22,7 @@ from tests.installation import copy_migrated
 from tests.llm.loopback.script import Answer
 from tests.llm.loopback.server import Loopback
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("lighter")]
 
 STALL = 3
 LIMITS = {

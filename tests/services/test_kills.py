@@ -11,7 +11,7 @@ from tests.environment import start_postgres, stop_postgres
 from tests.installation import copy_migrated
 from tests.redis import redis_server
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("lighter")]
 
 
 def assert_nothing_went_wrong(seen: Outcome, kills: int) -> None:

@@ -18,7 +18,7 @@ from tests.examples import thorough
 from tests.installation import Installation, installation
 from tests.services.webhooks.receiver import Arrived, Receiver, Told
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("light")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("lighter")]
 
 SECONDS = 90
 SENT = ["session.started", "session.error", "session.ended"]
@@ -44,7 +44,7 @@ class Server(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def server(light: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(lighter: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     settings = {"PLAYHEAD_WEBHOOK_PRIVATE_ADDRESSES": "127.0.0.1", "OPENAI_API_KEY": "sk-test"}
     quick = {"PLAYHEAD_CLAIM_SECONDS": "2", "PLAYHEAD_SWEEP_SECONDS": "1"}
     with installation(
