@@ -2,6 +2,7 @@
 
 To load Playhead takes 0.5 to 1.5 seconds of processor time, for each command of a page of the documentation.
 The web process of ``playhead up`` is a fork too, of its supervisor, and so has all modules from its start.
+Its worker is another such command. It writes summaries itself instead of starting a writer process.
 """
 
 import os
@@ -30,6 +31,8 @@ _LOADED = (
     "historyapp.asgi",
     "historyapp.celery",
     "historyapp.management.commands.import",
+    "historyapp.management.commands.worker",
+    "historyapp.services.compression.run",
     "historyapp.terminal.command_line",
     "historyapp.terminal.local",
     "historyapp.urls",
@@ -48,7 +51,7 @@ def forked_playhead(folder: Path, environment: Mapping[str, str]) -> Iterator[No
         listening.bind(address)
         listening.listen()
         loaded = subprocess.Popen(
-            [sys.executable, "-m", "tests.forking", str(listening.fileno())],
+            [sys.executable, "-m", "tests.forking", str(listening.fileno()), str(program)],
             cwd=ROOT,
             env=environment,
             pass_fds=[listening.fileno()],
@@ -62,15 +65,27 @@ def forked_playhead(folder: Path, environment: Mapping[str, str]) -> Iterator[No
         loaded.wait(timeout=60)
 
 
-def _fork_for_each(listening: socket.socket) -> None:
+def _load(program: str) -> None:
+    """Loads all modules, and makes them start no program that would load them again."""
     for module in _LOADED:
         import_module(module)
+    from historyapp import supervisor
     from historyapp.core.vocabularies import tokenizer
     from historyapp.management.commands import up
-    from historyapp.supervisor import supervise
+    from historyapp.services.compression import writers
+
+    class WorkerProcess(supervisor.WorkerProcess):
+        def __init__(self, worker_id: str) -> None:
+            super().__init__(worker_id)
+            self._command = [program, "worker", "--on-demand", worker_id]
 
     tokenizer("o200k_base")
-    vars(up)["become_supervisor"] = supervise  # without exec, which would drop the modules
+    vars(up)["become_supervisor"] = supervisor.supervise  # without exec
+    vars(supervisor)["WorkerProcess"] = WorkerProcess
+    vars(writers)["WRITER"] = writers.InlineWriter()
+
+
+def _fork_for_each(listening: socket.socket) -> None:
     running: set[int] = set()
     while True:
         program, _ = listening.accept()
@@ -111,4 +126,5 @@ def _run(program: socket.socket) -> int:
 
 if __name__ == "__main__":
     os.environ["DJANGO_SETTINGS_MODULE"] = "historyapp.settings"
+    _load(sys.argv[2])
     _fork_for_each(socket.socket(fileno=int(sys.argv[1])))

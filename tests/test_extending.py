@@ -117,6 +117,12 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def before(copy: Path) -> dict[str, str]:
+    """What the copy holds without an example."""
+    return contents(copy)
+
+
 @contextmanager
 def added(folder: Path, *examples: Example) -> Iterator[None]:
     """The folder with these examples in it."""
@@ -153,9 +159,8 @@ def test_every_addition_of_the_table_has_an_example_and_every_example_a_limit() 
 
 @each
 def test_it_touches_the_files_that_it_lists_and_no_more_than_the_table_says(
-    example: Example, copy: Path
+    example: Example, copy: Path, before: dict[str, str]
 ) -> None:
-    before = contents(copy)
     with added(copy, example):
         after = contents(copy)
     touched = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
@@ -166,8 +171,8 @@ def test_it_touches_the_files_that_it_lists_and_no_more_than_the_table_says(
 
 def contract_tests(argument: str) -> str:
     """The tests in a folder that run for each member of a registry; they take a third of the time of all."""
-    contract = f"{argument}/test_contract.py"
-    return contract if (ROOT / contract).exists() else argument
+    names = ("test_contract.py", f"test_{Path(argument).name}.py")
+    return next((f"{argument}/{name}" for name in names if (ROOT / argument / name).exists()), argument)
 
 
 @pytest.mark.slow
