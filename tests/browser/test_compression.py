@@ -179,6 +179,7 @@ def expect_typing_to_move_nothing(page: Page) -> None:
     expect(page.locator("#step h2").first).to_have_text("Step 3")
 
 
+@pytest.mark.thorough
 def test_two_strategies_are_compared_and_one_is_used(page: Page, session: Session, worker: Worker) -> None:
     page.goto(f"/sessions/{session.pk}/comparisons/new?from_step=1&to_step=2")
     sides = page.locator("fieldset.choices")

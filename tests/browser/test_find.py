@@ -32,15 +32,18 @@ def record(project: Project) -> Session:
 
 def marked(page: Page) -> int:
     """How many matches are marked in the step."""
-    return int(page.evaluate("() => CSS.highlights.get('find')?.size ?? 0"))
+    return int(page.evaluate("CSS.highlights.get('find')?.size ?? 0"))
 
 
 def wait_for_marks(page: Page, minimum: int, maximum: int = 1000) -> None:
-    for _ in range(100):
-        if minimum <= marked(page) <= maximum:
-            return
-        page.wait_for_timeout(50)
-    raise AssertionError(f"{marked(page)} matches are marked, not {minimum} to {maximum}")
+    page.wait_for_function(
+        """([minimum, maximum]) => {
+            const marked = CSS.highlights.get("find")?.size ?? 0;
+            return minimum <= marked && marked <= maximum;
+        }""",
+        arg=[minimum, maximum],
+        polling=50,
+    )
 
 
 def find(page: Page, text: str) -> None:

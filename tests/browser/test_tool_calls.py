@@ -32,7 +32,7 @@ def session(project: Project) -> Session:
     return session
 
 
-def test_a_diff_keeps_its_spaces_is_copied_without_line_numbers_and_stays_side_by_side(
+def test_a_diff_is_copied_and_stays_side_by_side_a_terminal_is_dark_and_an_image_is_drawn(
     page: Page, session: Session
 ) -> None:
     page.goto(page_of(session, "?step=1"))
@@ -50,16 +50,22 @@ def test_a_diff_keeps_its_spaces_is_copied_without_line_numbers_and_stays_side_b
     expect(split).to_be_visible()
     page.get_by_role("link", name="Unified").click()
     expect(split).to_have_count(0)
+    page.keyboard.press("ArrowRight")
+    expect_a_terminal_to_be_dark_in_both_schemes(page)
+    page.keyboard.press("ArrowRight")
+    expect_an_image_to_be_drawn(page)
 
 
-def test_a_terminal_is_dark_in_both_schemes_and_an_image_is_drawn(page: Page, session: Session) -> None:
-    page.goto(page_of(session, "?step=2"))
+def expect_a_terminal_to_be_dark_in_both_schemes(page: Page) -> None:
+    expect(page.locator("#step .screen")).to_be_visible()
     ground = "getComputedStyle(document.querySelector('#step .screen')).backgroundColor"
     page.emulate_media(color_scheme="light")
     light = page.evaluate(ground)
     page.emulate_media(color_scheme="dark")
     assert page.evaluate(ground) == light == "rgb(15, 20, 27)"
-    page.keyboard.press("ArrowRight")
+
+
+def expect_an_image_to_be_drawn(page: Page) -> None:
     image = page.get_by_role("img", name="Image, image/gif, 0.0 KB")
     expect(image).to_be_visible()
     assert image.evaluate("image => image.decode().then(() => image.naturalWidth)") == 1

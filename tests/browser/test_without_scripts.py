@@ -145,6 +145,7 @@ def test_the_list_is_searched_by_its_button(plain: Page, session: Session) -> No
     expect(plain).to_have_url(re.compile(r"\?q=zebra"))
 
 
+@pytest.mark.thorough
 def test_compressing_goes_by_forms(plain: Page, server: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(enqueue, "wake", lambda run: None)
     session = record_session(sign_in(plain.context, server), 4)
