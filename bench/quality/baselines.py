@@ -11,7 +11,7 @@ from historyapp.core.context import Item
 from historyapp.core.conversation import InputMessage, input_messages
 from historyapp.core.entries import text_of
 from historyapp.core.episodes import Episode
-from historyapp.core.evaluation.targets import arguments_of
+from historyapp.core.evaluation.targets import argument_texts
 from historyapp.core.identifiers import identifiers
 from historyapp.core.policies.base import Unit, unit_position
 from historyapp.core.policies.clipping import without_reasoning
@@ -101,7 +101,7 @@ def _names(recorded: Recorded) -> list[tuple[int, list[str], float]]:
     if id(recorded) not in _listed:
         entries = [(entry.position, [text_of(entry.body.content)], 1.0) for entry in recorded.inputs]  # type: ignore[union-attr]
         for episode in recorded.episodes:
-            entries.append((episode.first_position, [*arguments_of(episode.output)], USED))
+            entries.append((episode.first_position, [*argument_texts(episode.output)], USED))
             entries.append((episode.last_position, [*map(returned_text, episode.results)], 1.0))
         named = [
             (at, list(dict.fromkeys(name for text in texts for name in identifiers(text))), score)

@@ -153,16 +153,17 @@ def entry_groups(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
 
 def combine(output: ModelOutput, received: Sequence[PairedResult]) -> ToolResult | None:
     """All answers as one result: the worst status, and each text with the name of its call."""
-    answers = [answered for answered in received if answered.calls]
+    answers = [answer for answer in received if answer.calls]
     if len(answers) <= 1:
         return answers[0].result if answers else None
-    calls = output.tool_calls  # parallel calls often have the same name, so they are numbered
+    calls = output.tool_calls
+    # Numbered, because parallel calls often have the same name. Of two with the same id, the first counts.
     labels = {
         tool_call.id: f"{tool_call.name} ({n} of {len(calls)})"
         for n, tool_call in reversed([*enumerate(calls, 1)])
     }
-    texts = "\n".join(f"{labels[each.calls[0]]}: {result_text(each.result)}" for each in answers)
-    match outcome_of([answered.result.status for answered in answers]):
+    texts = "\n".join(f"{labels[answer.calls[0]]}: {result_text(answer.result)}" for answer in answers)
+    match outcome_of([answer.result.status for answer in answers]):
         case "error":
             return ToolResult(status="error", reason=texts)
         case "interrupted_by_human":

@@ -197,7 +197,7 @@ def _is_identifier(word: str) -> bool:
     return len(word) > 3 and identifiers(word) == [word]
 
 
-def texts_of(body: Body, metadata: Mapping[str, Any] | None = None) -> Iterator[Text]:
+def entry_texts(body: Body, metadata: Mapping[str, Any] | None = None) -> Iterator[Text]:
     """The texts of an entry that a model reads or wrote."""
     match body:
         case ModelOutput():
@@ -208,7 +208,7 @@ def texts_of(body: Body, metadata: Mapping[str, Any] | None = None) -> Iterator[
                 yield Text("action", index, "\n".join(texts_in(tool_call.arguments)))
         case ToolResults():
             for index, result in enumerate(body.results):
-                yield Text("result", index, result_text(result))
+                yield Text("result", index, whole_result_text(result))
             yield Text("result", len(body.results), body.overall or "")
         case ModelInput():
             yield Text("summary" if body.channel == "compaction" else "input", 0, text_of(body.content))
@@ -236,7 +236,7 @@ def calls_of(output: ModelOutput) -> Sequence[ToolCall | UseTool]:
     return output.tool_calls or ((output.use_tool,) if output.use_tool else ())
 
 
-def result_text(result: ToolResult) -> str:
+def whole_result_text(result: ToolResult) -> str:
     """Every text of a result, with real line ends."""
     failure = result.error.message if result.error else None
     texts = [*texts_in(result.outputs), result.reason, result.feedback, failure]
@@ -247,7 +247,7 @@ def mentions_of(body: Body, metadata: Mapping[str, Any] | None = None) -> EntryM
     """The keys of all identifiers in an entry, each at its first place."""
     mentions: dict[tuple[Group, int], Mention] = {}
     characters_left, is_complete = MAX_CHARACTERS, True
-    for role, part, text in texts_of(body, metadata):
+    for role, part, text in entry_texts(body, metadata):
         is_complete = is_complete and len(text) <= characters_left
         lines = _with_slashes(text[:characters_left]).split("\n")
         characters_left -= min(characters_left, len(text))
@@ -349,7 +349,7 @@ def result_names(body: Body) -> list[ResultLine]:
     """
     lines_with_names: list[ResultLine] = []
     names_left = RESULT_NAMES
-    for text in texts_of(body) if isinstance(body, ToolResults) else ():
+    for text in entry_texts(body) if isinstance(body, ToolResults) else ():
         lines = _with_slashes(text.text[:MAX_CHARACTERS]).split("\n")
         for number, (line, names) in enumerate(zip(lines, new_identifiers(lines), strict=True), start=1):
             line_names = [name for name in names if kind_of(name) != "number"][:names_left]

@@ -58,7 +58,7 @@ def targets(
     """
     steps_with_names = []
     for episode in recording.episodes[FIRST_STEP - 1 :]:
-        names = dict.fromkeys(name for text in arguments_of(episode.output) for name in identifiers(text))
+        names = dict.fromkeys(name for text in argument_texts(episode.output) for name in identifiers(text))
         if names:
             steps_with_names.append((episode, list(names)[:max_names]))
     texts = _texts(recording)
@@ -89,7 +89,7 @@ def spread(items: Sequence[T], limit: int) -> list[T]:
     return [items[(2 * number + 1) * len(items) // (2 * count)] for number in range(count)]
 
 
-def arguments_of(output: ModelOutput) -> Iterable[str]:
+def argument_texts(output: ModelOutput) -> Iterable[str]:
     for tool_call in output.tool_calls:
         yield from texts_in(tool_call.arguments)
     if output.use_tool and not output.tool_calls:
@@ -114,7 +114,7 @@ def _texts(recording: RecordedSession) -> list[tuple[int, bool, str]]:
     texts += [(entry.position, False, getattr(entry.body, "text", "")) for entry in recording.fixed]
     for episode in recording.episodes:
         written = "\n".join(
-            [episode.output.thoughts_text, episode.output.text, *arguments_of(episode.output)]
+            [episode.output.thoughts_text, episode.output.text, *argument_texts(episode.output)]
         )
         texts.append((episode.first_position, False, written))
         texts.extend((episode.last_position, True, returned_text(result)) for result in episode.results)

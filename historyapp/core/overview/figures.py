@@ -21,7 +21,7 @@ from historyapp.core.entries import (
 )
 from historyapp.core.overview.repeats import RepeatedWork
 from historyapp.core.overview.sizes import ContextSizes
-from historyapp.core.overview.step_facts import CallFacts, StepFacts, facts_of, milliseconds_of
+from historyapp.core.overview.step_facts import CallFacts, StepFacts, milliseconds_of, step_facts_of
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage
 
@@ -168,7 +168,7 @@ class RunFigures:
         self._add_time(first, "model")
         self.steps += 1
         self.written += first.tokens
-        step = facts_of(self.steps, group)
+        step = step_facts_of(self.steps, group)
         self.sizes.add(step.number, step.usage.input)
         if self.is_new_turn:
             self.is_new_turn = False

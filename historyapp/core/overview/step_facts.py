@@ -75,7 +75,7 @@ def milliseconds_of(moment: datetime) -> int:
     return int(moment.timestamp() * 1000)
 
 
-def facts_of(number: int, entries: Sequence[Entry]) -> StepFacts:
+def step_facts_of(number: int, entries: Sequence[Entry]) -> StepFacts:
     """The facts of a step.
 
     Args:

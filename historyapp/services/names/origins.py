@@ -16,13 +16,13 @@ from historyapp.core.origins import (
     Role,
     best_lookup,
     calls_of,
+    entry_texts,
     files_acted_on,
     kind_of,
     lookups,
     mentions_of,
     names_in,
     result_names,
-    texts_of,
 )
 from historyapp.core.text import preview
 from historyapp.core.windows import Beginning
@@ -368,7 +368,7 @@ def _lines(
     lines: dict[int, dict[KeyGroup, tuple[Role, int, str]]] = {}
     for row in in_spans(Entry.objects.all(), spans) if spans else ():
         entry = row.core()
-        texts = {(text.role, text.part): text.text for text in texts_of(entry.body, entry.metadata)}
+        texts = {(text.role, text.part): text.text for text in entry_texts(entry.body, entry.metadata)}
         for mention in mentions_of(entry.body, entry.metadata).mentions:
             key_group = mention.key, mention.group
             if key_group in groups[entry.position]:
