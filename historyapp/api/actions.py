@@ -1,4 +1,4 @@
-"""Registers actions and results one at a time, or appends whole steps (SEMANTICS A to C)."""
+"""Registers actions and results one at a time, or appends whole steps."""
 
 import sys
 from typing import Annotated, Any, Literal

@@ -1,4 +1,4 @@
-"""The HTTP API under ``/api/v1`` (DESIGN 8). ``api`` is what ``historyapp.urls`` mounts."""
+"""The HTTP API, which ``historyapp.urls`` mounts under ``/api/v1``."""
 
 from django.views.decorators.http import require_GET
 

@@ -1,4 +1,4 @@
-"""Limits for one client: what it may use at once, and for how long."""
+"""Limits for each client: how much it may use at the same time, and for how long."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

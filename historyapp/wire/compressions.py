@@ -165,7 +165,7 @@ class StrategyCellOut(ResponseModel):
     items: list[TrialOut]
     tokens_after: int
     money: float | str = Field(description=MONEY)
-    names_kept: int = Field(description="Names from the row's calls and results that its summaries contain.")
+    names_kept: int = Field(description="The number of the row's names that these summaries contain.")
     kept: list[Text] = Field(description="The row's needed names that any summary of the side contains.")
     lost: list[Text]
 
@@ -178,7 +178,7 @@ class StrategyRowOut(ResponseModel):
     tokens: int
     steps: list[OriginalStepOut]
     names: int = Field(
-        description="The number of different names in the calls and results of the steps that were read."
+        description="The number of different names in the tool calls and results of the steps that were read."
     )
     needed: list[NeededNameOut] = Field(
         description="Names that later steps needed and that these steps returned first."

@@ -127,7 +127,9 @@ class ContextTokens(ResponseModel):
     error: float | None = Field(
         description="Mean error of estimates for this model, as a share of the billed tokens; null: unknown."
     )
-    learned_from: int = Field(description="The number of calls of this model whose usage was reported.")
+    learned_from: int = Field(
+        description="The number of model calls with reported usage from which `factor` is learned."
+    )
 
 
 class ContextOut(ResponseModel):

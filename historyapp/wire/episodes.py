@@ -104,7 +104,7 @@ class EpisodeOut(EpisodeFacts):
     result: ResultOut | None = Field(description="Several results are shown as one.")
     summary: Text | None
     formatted: Text = Field(description="The long form.")
-    short: Text = Field(description="The short form: the call and its result in one sentence.")
+    short: Text = Field(description="The short form: the action and its result in one sentence.")
 
     def format(self) -> str:
         """The long form."""

@@ -187,9 +187,9 @@ class OverviewOut(ResponseModel):
     worth_a_look: list[FindingOut] = Field(description="At most five findings, the most urgent first.")
     names: RunNamesOut
     context: ContextSizeOut
-    tools: list[ToolOut] = Field(description="The most calls first.")
-    files: list[TouchedFileOut] = Field(description="The most edits first.")
-    commands: list[CommandOut] = Field(description="The most runs first.")
+    tools: list[ToolOut] = Field(description="Those with the most tool calls first.")
+    files: list[TouchedFileOut] = Field(description="Those with the most edits first.")
+    commands: list[CommandOut] = Field(description="Those with the most runs first.")
     subagents: list[SubagentOut] = Field(
         description="In the order of a tree: each follows the session that started it."
     )

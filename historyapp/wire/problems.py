@@ -77,7 +77,7 @@ class ModelNotAllowed(Invalid):
 
 
 class CapReached(PlayheadError):
-    """The call of a provider's model might cost more than a spending cap leaves."""
+    """The model call might cost more than a spending cap leaves."""
 
     code = "spending-cap-reached"
 

@@ -85,8 +85,8 @@ class StepPairOut(ResponseModel):
         default=None, description="B compared with A; null if only one run has the step."
     )
     exact: bool = Field(
-        description="False if calls and results were compared only by their first 200 characters, because "
-        "the steps of the page are too large to read. Inputs are always compared in this way."
+        description="False if tool calls and results were compared only by their first 200 characters, "
+        "because the steps of the page are too large to read. Inputs are always compared in this way."
     )
 
 
@@ -105,8 +105,10 @@ class PairCountsOut(ResponseModel):
     """The number of pairs of each kind after the common part, compared by their first 200 characters."""
 
     same: int
-    different_call: int = Field(description="The call or the answer differs.")
-    different_result: int = Field(description="The call is the same; the input, result or status differs.")
+    different_call: int = Field(description="The tool call or the answer differs.")
+    different_result: int = Field(
+        description="The tool call is the same; the input, result or status differs."
+    )
     only_a: int
     only_b: int
     complete: bool = Field(
@@ -128,6 +130,6 @@ class RunComparisonOut(ResponseModel):
         description="The first pair that differs; null if no counted pair does."
     )
     first_divergence: PairPlaceOut | None = Field(
-        description="The first pair whose calls or answers differ, or that only one run has."
+        description="The first pair whose tool calls or answers differ, or that only one run has."
     )
     pairs: StepPairPage = Field(description="The first pairs after the common part.")
