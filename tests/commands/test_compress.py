@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _light_writer(light: None) -> Iterator[None]:
+def _light_writer(lighter: None) -> Iterator[None]:
     WRITER.stop()
     yield
     WRITER.stop()

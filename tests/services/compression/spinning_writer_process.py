@@ -1,8 +1,13 @@
-"""A writer process that does not come back from some steps, for tests of its limit. It loads no spaCy."""
+"""A writer process that does not come back from some steps, for tests of its limit. It loads no spaCy.
 
+It estimates tokens, because each summary that takes too long ends it, and another one starts.
+"""
+
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import repeat
+from pathlib import Path
 
 from historyapp.core.strategies import STRATEGIES, writing
 from historyapp.core.strategies.base import Material, Resources, SummaryDraft
@@ -21,6 +26,7 @@ class _NoLanguage:
 
 
 def main() -> None:
+    sys.path.insert(0, str(Path(__file__).parents[2] / "light" / "tokens"))
     writing.load_language = writers.load_language = lambda name: (_NoLanguage(), "")  # type: ignore
     writers.BASE_SECONDS = 0.4
     for name, strategy in STRATEGIES.items():

@@ -1,4 +1,7 @@
-"""Another process parses as this one does, errors included, and ends with its user."""
+"""Another process parses as this one does, errors included, and ends with its user.
+
+Both estimate tokens: many of these tests start a process, and loading the tokenizer takes longest.
+"""
 
 import errno
 import json
@@ -12,6 +15,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 
@@ -32,13 +36,20 @@ from historyapp.services.imports.parser import (
     RemoteParser,
     open_parser,
 )
+from tests.installation import LIGHT
 
 ODD = "\x00 \ud800 日本"
 PLAYHEAD = IMPORTERS["playhead_jsonl"]
 
 
+@pytest.fixture(autouse=True)
+def _tokens_are_estimated(lighter: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = run_path(str(LIGHT / "tokens" / "toktok" / "_toktok.py"))["Tokenizer"]
+    monkeypatch.setattr("historyapp.core.tokens.tokenizer", lambda encoding: tokenizer(encoding, ""))
+
+
 @pytest.fixture(scope="module")
-def parsers() -> Iterator[ParserProcess]:
+def parsers(lighter: None) -> Iterator[ParserProcess]:
     """One process for all tests that do not end it: a start takes half a second."""
     with ParserProcess() as process:
         yield process
