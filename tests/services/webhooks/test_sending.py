@@ -4,6 +4,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from ipaddress import ip_network
+from ssl import CERT_REQUIRED
 from typing import Any
 
 import pytest
@@ -41,6 +42,16 @@ def test_the_beginning_of_an_answer_is_kept(receiver: Receiver) -> None:
     assert (attempt.status, attempt.succeeded) == (400, False)
     assert attempt.answer.startswith("\ufffdno such hook")
     assert len(attempt.answer) == 1024
+
+
+def test_the_trusted_certificates_are_loaded_once(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    post(receiver)
+    monkeypatch.delattr("ssl.create_default_context")
+    assert post(receiver).succeeded
+    assert sending._certificates().verify_mode == CERT_REQUIRED
+    assert sending._certificates().check_hostname
 
 
 def test_a_redirect_is_not_followed(receiver: Receiver) -> None:
