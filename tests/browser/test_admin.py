@@ -17,6 +17,7 @@ COLOURS: dict[Scheme, tuple[str, str]] = {
     "dark": ("rgb(14, 17, 22)", "rgb(142, 162, 255)"),
 }
 """The dashboard's colours of the page and of its links."""
+OPTIONS = {"resultTypes": ["violations"], "selectors": False, "preload": False}
 RULES: dict[Scheme, dict[str, Any]] = {"light": {}, "dark": {"runOnly": ["color-contrast"]}}
 """Options of axe-core. Only contrast depends on the scheme."""
 
@@ -38,7 +39,7 @@ def look(page: Page, scheme: Scheme, address: str) -> None:
 
 
 def barriers(page: Page, scheme: Scheme) -> list[tuple[str, list[str]]]:
-    found = Axe().run(page, options={"resultTypes": ["violations"], **RULES[scheme]}).response["violations"]
+    found = Axe().run(page, options={**OPTIONS, **RULES[scheme]}).response["violations"]
     return [(barrier["id"], [node["html"][:200] for node in barrier["nodes"]]) for barrier in found]
 
 

@@ -70,7 +70,7 @@ def test_the_choice_stays_while_the_list_grows_and_what_is_done_is_shown(
     page: Page, project: Project
 ) -> None:
     for title in ("old", "other", "older"):
-        record_session(project, 20, title=title)
+        record_session(project, 8, title=title)
     page.goto("/")
     titles, result = page.locator(".sessions .title"), page.locator("#bulk-result")
     bar = page.get_by_role("form", name="Selected sessions")

@@ -158,8 +158,35 @@ def expect_other_layouts_to_have_the_keys_at_their_places(page: Page) -> None:
     finds(page)
 
 
-def test_keys_follow_each_other_and_a_jump_to_nowhere_says_so(page: Page, session: Session) -> None:
+def test_keys_follow_each_other_and_are_turned_off_in_their_list_which_opens_at_its_beginning(
+    page: Page, session: Session
+) -> None:
     page.goto(page_of(session, "?step=1"))
+    expect_quick_keys_to_follow_each_other(page)
+    page.keyboard.press("g")
+    step_is(page, 1)
+    page.keyboard.press(">")
+    page.get_by_label("Pace", exact=True).select_option("turn by turn")
+    expect_the_list_at_its_beginning(page)
+    page.get_by_label("Use single-key shortcuts on this page").uncheck()
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    page.reload()
+    speed_is(page, "×2")  # choices stay
+    expect(page.get_by_label("Pace", exact=True)).to_have_value("turn")
+    page.keyboard.press("e")
+    page.keyboard.press("/")
+    expect(page.locator("[data-search]")).not_to_be_focused()
+    step_is(page, 1)
+    page.locator("[data-help]").click()
+    page.get_by_label("Use single-key shortcuts on this page").check()
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    step_is(page, 2)
+
+
+def expect_quick_keys_to_follow_each_other(page: Page) -> None:
+    """From step 1. A jump to nowhere says so."""
     for key in "eu":
         page.keyboard.press(key)
     step_is(page, 3)
@@ -173,32 +200,12 @@ def test_keys_follow_each_other_and_a_jump_to_nowhere_says_so(page: Page, sessio
     step_is(page, 12)
 
 
-def test_keys_are_turned_off_in_their_list_which_opens_at_its_beginning_and_choices_stay(
-    page: Page, session: Session
-) -> None:
-    page.goto(page_of(session, "?step=6"))
-    page.keyboard.press(">")
-    page.get_by_label("Pace", exact=True).select_option("turn by turn")
+def expect_the_list_at_its_beginning(page: Page) -> None:
     page.set_viewport_size({"width": 360, "height": 600})
     page.keyboard.press("?")
     expect(page.get_by_role("heading", name="Keyboard shortcuts")).to_be_in_viewport()
     assert page.evaluate("document.getElementById('help').scrollTop") == 0
     page.set_viewport_size(VIEWPORT)
-    page.get_by_label("Use single-key shortcuts on this page").uncheck()
-    page.keyboard.press("Escape")
-    page.keyboard.press("j")
-    page.reload()
-    speed_is(page, "×2")
-    expect(page.get_by_label("Pace", exact=True)).to_have_value("turn")
-    page.keyboard.press("e")
-    page.keyboard.press("/")
-    expect(page.locator("[data-search]")).not_to_be_focused()
-    step_is(page, 6)
-    page.locator("[data-help]").click()
-    page.get_by_label("Use single-key shortcuts on this page").check()
-    page.keyboard.press("Escape")
-    page.keyboard.press("j")
-    step_is(page, 7)
 
 
 @pytest.mark.thorough

@@ -1,6 +1,7 @@
 """The page of a session that an agent is recording: it grows by itself, and a playhead at its end follows."""
 
 import re
+from collections.abc import Callable, Iterator
 
 import pytest
 from playwright.sync_api import Page, Request, Route, expect
@@ -38,16 +39,42 @@ def expect_steps(page: Page, number: int) -> None:
     expect(page.locator("#rows [data-step]")).to_have_count(number)
 
 
-def asked(page: Page) -> list[str]:
-    """The requests for changes from now on."""
+HOLD_POLLS = """
+    const { EventSource, setInterval } = window, { now } = Date, polls = [];
+    let later = 0;
+    window.streams = [];
+    window.EventSource = class extends EventSource {
+        constructor(address) { super(address); streams.push(this); }
+    };
+    Date.now = () => now() + later;
+    window.setInterval = (call, wait) => (wait === 3000 ? polls.push(call) : setInterval(call, wait));
+    window.threeSecondsPass = () => { later += 3000; for (const poll of polls) poll(); };
+"""
+
+
+@pytest.fixture
+def pass_three_seconds(page: Page) -> Iterator[Callable[[], None]]:
+    """Polls only when it is called: what a page does not do takes no time to check."""
+    devtools = page.context.new_cdp_session(page)
+    devtools.send("Page.enable")
+    devtools.send("Page.addScriptToEvaluateOnNewDocument", {"source": f"{{{HOLD_POLLS}}}"})
+    yield lambda: page.evaluate("threeSecondsPass()")
+    devtools.detach()
+
+
+def expect_not_to_ask(page: Page, pass_three_seconds: Callable[[], None]) -> None:
+    """For changes, whether by a stream or by a request, when the time for it comes."""
     found: list[str] = []
 
     def note(request: Request) -> None:
-        if "/news?" in request.url:
+        if re.search(r"/(events|news\?.*)$", request.url):
             found.append(request.url)
 
     page.on("request", note)
-    return found
+    pass_three_seconds()
+    page.evaluate("fetch('/healthz').then((response) => response.text())")  # requests come in their order
+    page.remove_listener("request", note)
+    assert found == []
 
 
 def test_a_playhead_at_the_newest_step_follows_except_under_an_open_dialog(
@@ -146,14 +173,13 @@ def test_a_rewind_of_everything_leaves_an_empty_page(page: Page, project: Projec
 
 
 def test_a_hidden_page_does_not_ask_and_what_changed_in_an_outage_is_loaded_after_it(
-    page: Page, project: Project, session: Session
+    page: Page, project: Project, session: Session, pass_three_seconds: Callable[[], None]
 ) -> None:
     page.goto(page_of(session, "?step=6"))
     hide(page, hidden=True)
-    questions = asked(page)
+    assert page.evaluate("streams.map((stream) => stream.readyState)") == [2], "its stream is closed"
     append(project, session.pk, [act("look"), ok()])
-    page.wait_for_timeout(4_000)
-    assert questions == []
+    expect_not_to_ask(page, pass_three_seconds)
     hide(page, hidden=False)
     expect_step(page, 7)
     page.route("**/news?*", lambda route: route.abort())
@@ -165,17 +191,17 @@ def test_a_hidden_page_does_not_ask_and_what_changed_in_an_outage_is_loaded_afte
 
 
 def test_a_page_without_a_stream_asks_every_three_seconds_until_the_session_is_finished(
-    page: Page, project: Project, session: Session
+    page: Page, project: Project, session: Session, pass_three_seconds: Callable[[], None]
 ) -> None:
     page.route("**/events", lambda route: route.fulfill(status=404))
     page.goto(page_of(session, "?step=6"))
     append(project, session.pk, [act("look"), ok()])
+    pass_three_seconds()
     expect_step(page, 7)
     change_session(project, session.pk, {"status": "finished"})
+    pass_three_seconds()
     expect(page.locator("#facts")).to_contain_text("finished")
-    questions = asked(page)
-    page.wait_for_timeout(4_000)
-    assert len(questions) < 2, "one may have been under way"
+    expect_not_to_ask(page, pass_three_seconds)
 
 
 def test_the_overview_grows_except_while_a_part_of_it_is_unfolded(
@@ -189,7 +215,7 @@ def test_the_overview_grows_except_while_a_part_of_it_is_unfolded(
     part = page.locator("#overview details").first
     part.locator("summary").click()
     append(project, session.pk, [act("look"), ok()])
-    page.wait_for_timeout(2_000)
+    expect(page.locator("#overview")).to_have_attribute("data-reload-due", "")
     expect(part).to_have_attribute("open", "")
     expect(page.locator("#facts")).to_contain_text("7 steps")
     part.locator("summary").click()

@@ -5,13 +5,14 @@ from playwright.sync_api import Page, expect
 
 from historyapp.models import Project, Session
 from tests.browser.visits import page_of, record_session, sign_in, step_in_view
+from tests.dashboard.long_sessions import long_session
 
 PANES = {"Steps": ".steps", "Step": "#step", "Context": ".context-pane"}
 
 
 @pytest.fixture
 def session(project: Project) -> Session:
-    return record_session(project, 60)
+    return long_session(project, 60)
 
 
 def open_narrow(page: Page, session: Session, query: str = "") -> None:
