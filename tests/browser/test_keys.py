@@ -121,7 +121,7 @@ def test_every_key_of_the_table_does_what_it_says(page: Page, session: Session) 
     assert page.evaluate(LEAVE_SIX, [key.key for key in leading]) == [LEADS[key.action] for key in leading]
     page.evaluate("send('go', { step: 6 })")
     for key in (key for key in keys if key.action not in LEADS):
-        choose_pace(page, speed="2")
+        choose_pace(page, speed="2", pace="step")
         page.keyboard.press("Space" if key.key == " " else key.key)
         DOES[key.action](page)
         page.keyboard.press("Space" if key.action == "play" else "Escape")

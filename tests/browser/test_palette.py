@@ -38,11 +38,39 @@ def step_is(page: Page, number: int) -> None:
     expect(page.locator("#step h2").first).to_have_text(f"Step {number}")
 
 
-def test_it_opens_and_closes_by_key_and_what_is_typed_in_it_moves_the_playhead(
-    page: Page, session: Session
+def test_it_opens_by_button_and_key_and_opens_a_session_moves_the_playhead_and_posts_a_fork(
+    page: Page, project: Project
 ) -> None:
-    page.goto(page_of(session))
+    session = record_session(project, title=HOSTILE)
+    page.goto("/")
+    page.locator("[data-palette]").click()
+    page.keyboard.insert_text("quoted totals")
+    option = page.get_by_role("option", name=HOSTILE)
+    expect(option).to_be_visible()
+    assert page.locator("#palette img").count() == 0
+    option.click()
+    expect(page).to_have_url(re.compile(str(session.pk)))
     page.evaluate("window.stayed = true")
+    expect_keys_to_open_and_close_it(page)
+    page.keyboard.type("4")
+    page.keyboard.press("Enter")  # before the results have come
+    step_is(page, 4)
+    search(page, "previous error", "Go to the previous error or likely failure")
+    page.keyboard.press("Enter")
+    step_is(page, 3)
+    search(page, "rewind…", "Rewind…")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog", name="Rewind").get_by_label("Continue after step")).to_have_value("3")
+    assert page.evaluate("window.stayed")
+    page.keyboard.press("Escape")
+    search(page, "fork here", "after step 3")
+    page.keyboard.press("Enter")
+    expect(page).not_to_have_url(re.compile(str(session.pk)))
+    expect(page.locator(".facts").first).to_contain_text("after step 3")
+
+
+def expect_keys_to_open_and_close_it(page: Page) -> None:
+    """At step 1. At the end it is open."""
     page.locator("#step").focus()
     dialog = palette(page)
     page.keyboard.type("jeG?")
@@ -53,17 +81,6 @@ def test_it_opens_and_closes_by_key_and_what_is_typed_in_it_moves_the_playhead(
         expect(page.locator("#step")).to_be_focused()
         step_is(page, 1)
         palette(page)
-    page.keyboard.type("4")
-    page.keyboard.press("Enter")  # before the results have come
-    expect(dialog).to_be_hidden()
-    step_is(page, 4)
-    search(page, "previous error", "Go to the previous error or likely failure")
-    page.keyboard.press("Enter")
-    step_is(page, 3)
-    search(page, "rewind…", "Rewind…")
-    page.keyboard.press("Enter")
-    expect(page.get_by_role("dialog", name="Rewind").get_by_label("Continue after step")).to_have_value("3")
-    assert page.evaluate("window.stayed")
 
 
 @pytest.mark.thorough
@@ -73,26 +90,6 @@ def test_a_theme_is_posted(page: Page, session: Session) -> None:
     page.keyboard.press("Enter")
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     expect(page).to_have_url(re.compile(r"step=4"))
-
-
-def test_its_button_opens_it_a_session_is_opened_and_a_fork_is_posted_from_the_step_in_view(
-    page: Page, project: Project
-) -> None:
-    other = record_session(project, 3, title=HOSTILE)
-    page.goto("/")
-    page.locator("[data-palette]").click()
-    page.keyboard.insert_text("quoted totals")
-    option = page.get_by_role("option", name=HOSTILE)
-    expect(option).to_be_visible()
-    assert page.locator("#palette img").count() == 0
-    option.click()
-    expect(page).to_have_url(re.compile(str(other.pk)))
-    page.keyboard.press("G")
-    step_is(page, 3)
-    search(page, "fork here", "after step 3")
-    page.keyboard.press("Enter")
-    expect(page).not_to_have_url(re.compile(str(other.pk)))
-    expect(page.locator(".facts").first).to_contain_text("after step 3")
 
 
 HOLD_RESPONSES = """() => {

@@ -119,7 +119,9 @@ def test_a_replay_does_not_play_twice_and_a_pause_stays_where_it_is(page: Page, 
     expect(page.locator("#context")).to_contain_text(f"Before step {at + 2}")
 
 
-def test_keys_and_clicks_move_the_playhead_as_far_as_there_are_steps(page: Page, session: Session) -> None:
+def test_keys_and_clicks_move_the_playhead_as_far_as_there_are_steps_and_errors_stop_it(
+    page: Page, session: Session
+) -> None:
     with page.expect_response(re.compile("/steps/2")):
         page.goto(page_of(session))
     page.keyboard.press("ArrowRight")
@@ -146,6 +148,28 @@ def test_keys_and_clicks_move_the_playhead_as_far_as_there_are_steps(page: Page,
     for key in ("ArrowRight", "e"):
         page.keyboard.press(key)
         step_is(page, STEPS)
+    expect_errors_to_be_reported_and_to_stop_the_replay(page)
+
+
+def expect_errors_to_be_reported_and_to_stop_the_replay(page: Page) -> None:
+    """Of an unreachable server, and the answers of one that can be reached. The playhead is at the end."""
+    choose_pace(page, speed="8")
+    page.route("**/steps/*", lambda route: route.abort())  # also those that were fetched ahead
+    page.keyboard.press("Space")
+    alert = page.get_by_role("alert")
+    expect(alert).to_contain_text("The server cannot be reached")
+    expect_playing(page, playing=False)
+    page.unroute("**/steps/*")
+    page.keyboard.press("g")
+    expect_step(page, 1)
+    expect(alert).to_be_hidden()
+    page.evaluate("document.querySelector('[data-at]').dataset.steps = 7")
+    page.keyboard.press("G")
+    expect(alert).to_contain_text("There is no step 7.")
+    step_is(page, 1)
+    page.context.clear_cookies()  # signed out in another tab
+    page.keyboard.press("G")
+    expect(page).to_have_url(re.compile(r"/sign-in\?next=/sessions/"))
 
 
 def test_keys_belong_to_the_field_the_dialog_or_the_menu_that_is_used(page: Page, session: Session) -> None:
@@ -166,6 +190,7 @@ def test_keys_belong_to_the_field_the_dialog_or_the_menu_that_is_used(page: Page
     step_is(page, 5)
     page.get_by_label("Position of the playhead").fill("4")
     step_is(page, 4)
+    choose_pace(page, speed="0.5", pace="step")  # it must not end before it is seen to play
     for playing in (True, False):
         page.keyboard.press("Space")
         expect_playing(page, playing=playing)
@@ -191,6 +216,7 @@ def expect_views_keep_arrows_that_reach_them_by_keyboard(page: Page) -> None:
     for key, step in (("ArrowLeft", 5), ("E", 3), ("ArrowRight", 4)):
         page.keyboard.press(key)
         step_is(page, step)
+    choose_pace(page, speed="0.5")
     page.keyboard.press("Space")
     expect_playing(page)
     expect(page.get_by_role("radio", name="Messages")).to_be_checked()
@@ -276,28 +302,3 @@ def test_a_far_jump_brings_the_rows_around_it_and_scrolling_upward_keeps_their_p
     expect(page.locator("#rows [data-step='60']")).to_have_count(1)
     expect(page.locator("#rows [data-step='1']")).to_have_count(0)
     expect(page.locator("#rows [data-step='78']")).to_be_in_viewport()
-
-
-def test_an_unreachable_server_and_its_errors_are_reported_and_stop_the_replay(
-    page: Page, session: Session
-) -> None:
-    page.goto(page_of(session))
-    choose_pace(page, speed="8")
-    page.context.set_offline(True)
-    page.keyboard.press("Space")
-    alert = page.get_by_role("alert")
-    expect(alert).to_contain_text("The server cannot be reached")
-    expect_playing(page, playing=False)
-    at = step_in_view(page)  # a step that was fetched ahead may have been shown
-    assert at < 3
-    page.context.set_offline(False)
-    page.keyboard.press("ArrowRight")
-    expect_step(page, at + 1)
-    expect(alert).to_be_hidden()
-    page.evaluate("document.querySelector('[data-at]').dataset.steps = 7")
-    page.keyboard.press("G")
-    expect(alert).to_contain_text("There is no step 7.")
-    step_is(page, at + 1)
-    page.context.clear_cookies()  # signed out in another tab
-    page.keyboard.press("g")
-    expect(page).to_have_url(re.compile(r"/sign-in\?next=/sessions/"))
