@@ -95,6 +95,10 @@ class SummaryCell:
     def tokens(self) -> int:
         return sum(item.tokens_after for item in self.items)
 
+    @property
+    def is_done(self) -> bool:
+        return bool(self.items) and all(item.state == item.State.DONE for item in self.items)
+
 
 @dataclass(frozen=True, slots=True)
 class StrategyRow:

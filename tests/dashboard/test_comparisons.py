@@ -94,6 +94,7 @@ def test_strategies_are_judged_by_what_later_steps_needed(alice: Client, project
     assert "A keeps 1 (100 %)" in page
     assert "B keeps 0 (0 %)" in page
     assert "Originals" in page
+    assert "keeps 1 of 2 names, 1 of 1 needed" in page
     assert "src/app.py 1 2 kept lost" in page
     assert "Lost: src/app.py needed at step 2" in page
     marked = '<mark class="needed kept">src/app.py<b> A</b></mark>'
