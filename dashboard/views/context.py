@@ -188,7 +188,7 @@ def _context(form: ContextForm) -> dict[str, Any]:
         case "messages":
             shown["parts"] = request_parts(built.request)
         case "json":
-            shown["block"] = request_json(built.request)
+            shown["request_json"] = request_json(built.request)
         case _:
             shown["contents"] = list_contents(built.manifest)
     return shown

@@ -158,6 +158,7 @@ def test_without_scripts_it_is_a_page_with_its_form(alice: Client, session: Sess
     assert "<option selected>masked</option>" in page
     assert 'value="777"' in page
     assert re.search(r'value="json" checked', page)
+    assert "read_file" in page.partition("<pre")[2]
 
 
 def test_a_session_without_steps_has_a_context(alice: Client, project: Project) -> None:

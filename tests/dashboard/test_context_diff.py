@@ -34,6 +34,8 @@ def test_the_diff_shows_what_was_added_and_what_a_cache_can_reuse(alice: Client,
     assert "Input with this cache $0.0" in shown
     assert "That is the end of the previous request: nothing was removed." in shown
     assert "The request continues here" in shown
+    page = reverse("context", args=[session.pk])  # without htmx
+    assert "The request continues here" in text(alice.get(page + "?step=3&policy=live&view=diff"))
 
 
 def test_the_diff_says_where_the_cache_breaks(alice: Client, session: Session) -> None:
