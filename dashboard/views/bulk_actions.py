@@ -50,7 +50,7 @@ def bulk(request: PersonRequest) -> HttpResponse:
     payer = spender(request, project)
     if kind == BulkAction.Kind.COMPRESS:
         bulk_estimate = estimate_compressions(project, bulk_request, payer)
-        shown = {"estimate": bulk_estimate, "request": bulk_request, "strategies": STRATEGIES.values()}
+        shown = {"estimate": bulk_estimate, "bulk_request": bulk_request, "strategies": STRATEGIES.values()}
         if "agreed" not in request.POST or not bulk_estimate.sessions:
             return _respond(request, project, "bulk/_compress.html", shown)
         try:

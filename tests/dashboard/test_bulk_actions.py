@@ -102,8 +102,10 @@ def test_compressing_asks_first_and_shows_what_it_costs(
     with_steps(project, sessions[0])
     with_steps(project, sessions[1])
     change_session(project, sessions[1].pk, {"status": "archived"})
+    alice.cookies["theme"] = "dark"
     asked = post(alice, "compress", sessions, strategy="simple_extract")
     shown = text(asked)
+    assert 'data-theme="dark"' in html(asked)
     assert "Compress 1 session" in shown
     assert "1 session has nothing to compress" in shown
     assert "run 1 : " in shown
