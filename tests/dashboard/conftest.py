@@ -1,7 +1,12 @@
 """Alice owns a project, Bob is in it, Charlie is a stranger with a project of his own."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 from django.contrib.auth.models import User
+from django.template.base import Variable, VariableDoesNotExist
+from django.template.loader_tags import BlockNode
 from django.test import Client
 
 from historyapp.models import Membership, Project, Session
@@ -14,6 +19,29 @@ def signed_in(user: User) -> Client:
     client = Client()
     client.force_login(user)
     return client
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _templates_use_only_attributes_that_exist() -> Iterator[None]:
+    """Django shows nothing for an attribute that an object does not have, so a renamed one goes unnoticed.
+
+    Variables that are missing from the context are optional. None and dictionaries may lack anything.
+    """
+    resolve = Variable._resolve_lookup  # type: ignore[attr-defined]
+
+    def resolve_or_fail(variable: Variable, context: Any) -> Any:
+        try:
+            return resolve(variable, context)
+        except VariableDoesNotExist as error:
+            name, owner = error.params[0], type(error.params[1])
+            ours = owner.__module__.startswith(("historyapp.", "dashboard."))
+            if ours or owner is BlockNode:
+                raise AssertionError(f"{variable.var}: {owner.__name__} has no {name}") from error
+            raise
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Variable, "_resolve_lookup", resolve_or_fail)
+        yield
 
 
 @pytest.fixture
