@@ -15,7 +15,8 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db.models import Q
+from django.db import connection
+from django.db.models import BooleanField, Q
 from django.db.models.expressions import RawSQL
 
 from historyapp.core.call_subjects import Kind
@@ -378,12 +379,17 @@ class StepSearch:
 def _any_of(queries: Sequence[Any], session: str) -> Any:
     """The rows of a session that any of the queries finds, in one query.
 
-    With OR the database would sort all rows. Each of these queries stops after its first rows.
+    With OR the database would sort all rows. Each of these queries stops after its first rows. PostgreSQL
+    collects the anchors in an array: it runs the queries again for each row of an IN where its statistics
+    say that the table is empty, as they do for some minutes after a first import.
     """
     statements, values = list[str](), list[Any]()
     for number, query in enumerate(queries):
         statement, own = query.values("anchor").query.sql_with_params()
         statements.append(f"SELECT anchor FROM ({statement}) AS part_{number}")  # noqa: S608 made by Django
         values += own
-    anchors = RawSQL(" UNION ALL ".join(statements), values)  # noqa: S611 made by Django
-    return Episode.objects.filter(session_id=UUID(session), anchor__in=anchors)
+    anchors = " UNION ALL ".join(statements)
+    collected = f"= ANY(ARRAY({anchors}))" if connection.vendor == "postgresql" else f"IN ({anchors})"
+    column = f"{connection.ops.quote_name(Episode._meta.db_table)}.anchor"
+    is_found = RawSQL(f"{column} {collected}", values, output_field=BooleanField())  # noqa: S611 made by Django
+    return Episode.objects.filter(is_found, session_id=UUID(session))

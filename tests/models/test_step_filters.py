@@ -197,6 +197,23 @@ def test_every_filter_uses_its_index(project: Project) -> None:
         assert any(name.startswith(index) for name in used), (step_filter, plans)
 
 
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite reads the rows of an IN once")
+def test_a_search_by_two_indexes_reads_each_once_where_the_statistics_say_that_the_table_is_empty(
+    project: Project,
+) -> None:
+    session = long_session(project, 100)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE pg_class SET reltuples = 0, relpages = 0 WHERE relname LIKE 'historyapp_episode%'"
+        )
+    with CaptureQueriesContext(connection) as queries:
+        StepSearch(History(session), StepFilter(tool="no such tool"), range(1, 101)).find(50)
+    plans = [plan for query in queries if "part_1" in (plan := _plan(query["sql"]))]
+    assert len(plans) == 1
+    assert "InitPlan" in plans[0]
+    assert "Nested Loop" not in plans[0]
+
+
 def _plan(statement: str) -> str:
     """The query plan of a statement."""
     with connection.cursor() as cursor:
