@@ -119,3 +119,11 @@ def test_only_a_session_of_the_project_is_compressed(run: Run, six: UUID) -> Non
     Project.objects.create(name="other")
     assert "There is no session" in run("compress", six, "--project", "other").error
     assert "is not the id of a session" in run("compress", "mine").error
+
+
+def test_a_session_is_named_by_the_beginning_of_its_id_or_as_the_last_one(run: Run, six: UUID) -> None:
+    assert "steps 1 to 2" in run("compress", str(six)[:8], "--to", 2, "--strategy", "simple_extract").out
+    assert "steps 3 to 4" in run("compress", "last", "--from", 3, "--to", 4).out
+    assert "No session begins with 0000" in run("compress", "0000").error
+    create_session(default_project(), id=UUID(f"{str(six)[:-4]}0000"))
+    assert f"Several sessions begin with {str(six)[:8]}" in run("compress", str(six)[:8]).error

@@ -1,6 +1,7 @@
 """``playhead compress``: summarises a session's steps, here or in the workers."""
 
 import argparse
+import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
@@ -16,13 +17,16 @@ from historyapp.core.strategies import STRATEGIES
 from historyapp.enqueue import wake
 from historyapp.management.command_line import ACTOR, PlayheadCommand, chosen_project, plural
 from historyapp.management.exit_codes import INTERRUPTED
-from historyapp.models import CompressionRun, Worker
+from historyapp.models import CompressionRun, Project, Session, Worker
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import process_run
 from historyapp.services.compression.start import RunStart, start_run
 from historyapp.services.compression.writers import WRITER
 from historyapp.services.prices import money_text
 
+LAST = "last"
+"""Stands for the session with the newest entry."""
+_ID_OR_PREFIX = re.compile("[0-9a-f]{4}[0-9a-f-]{0,32}")
 REFRESH_SECONDS = 0.2
 """Seconds between two reads of the run's progress."""
 
@@ -34,7 +38,9 @@ class Command(PlayheadCommand):
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("session", metavar="SESSION", type=_session_id, help="the session's id")
+        parser.add_argument(
+            "session", metavar="SESSION", type=_session_name, help="an id, its beginning, or last"
+        )
         parser.add_argument("--strategy", help=f"{', '.join(STRATEGIES)} (default: the session's setting)")
         parser.add_argument(
             "--from",
@@ -55,12 +61,12 @@ class Command(PlayheadCommand):
         )
         super().add_arguments(parser)
 
-    def handle(self, *, session: UUID, wait: bool | None, **options: Any) -> None:
+    def handle(self, *, session: str, wait: bool | None, **options: Any) -> None:
         console = self.console()
         names = ("strategy", "from_step", "to_step", "model", "again")
         request = RunRequest(**{name: options[name] for name in names})
         project = chosen_project(options["project"])
-        started = start_run(project, session, request, actor=ACTOR)
+        started = start_run(project, _session_id(project, session), request, actor=ACTOR)
         console.print(_description(started))
         if wait is None:
             wait = not Worker.objects.alive().exists()
@@ -82,11 +88,31 @@ class Command(PlayheadCommand):
             console.print(run.note)
 
 
-def _session_id(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not the id of a session") from None
+def _session_name(text: str) -> str:
+    name = text.lower()
+    if name != LAST and not _ID_OR_PREFIX.fullmatch(name):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not the id of a session, at least the first four characters of it, or {LAST}"
+        )
+    return name
+
+
+def _session_id(project: Project, name: str) -> UUID:
+    """The id of the session that ``SESSION`` refers to, as in ``playhead show SESSION``."""
+    if len(name.replace("-", "")) == 32:
+        return UUID(name)
+    sessions = Session.objects.filter(project=project).newest_first()
+    if name == LAST:
+        ids = list(sessions.values_list("pk", flat=True)[:1])
+    else:
+        ids = list(sessions.with_prefix(name).values_list("pk", flat=True)[:2])
+    if not ids:
+        raise CommandError(
+            "There are no sessions yet." if name == LAST else f"No session begins with {name}."
+        )
+    if len(ids) > 1:
+        raise CommandError(f"Several sessions begin with {name}. Give more of the id.")
+    return ids[0]
 
 
 def _description(started: RunStart) -> str:
