@@ -16,7 +16,7 @@ def test_a_session_is_shown_with_its_steps(playhead: Playhead, session_id: UUID)
     lines = playhead("show", session_id).out.splitlines()
     assert lines[0] == TITLE
     assert lines[1] == f"{session_id}  fixer"
-    assert lines[2].startswith("live  3 steps, 1 errors, ")
+    assert lines[2].startswith("live  3 steps, 1 error, ")
     table = lines[-3:]
     assert [line.split()[:2] for line in table] == [["1", "success"], ["2", "error"], ["3", "success"]]
     assert "go test ./..." in table[1]
