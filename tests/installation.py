@@ -98,7 +98,7 @@ class Installation:
 def ended(process: "subprocess.Popen[str]") -> str:
     """Terminates a process, checks that its exit code is 0, and returns its log."""
     process.send_signal(signal.SIGTERM)
-    _, log = process.communicate(timeout=30)
+    _, log = process.communicate(timeout=120)
     assert process.returncode == 0
     return log
 

@@ -201,7 +201,7 @@ def _counting(ours: Installation) -> "Popen[str]":
 def _stopped(worker: "Popen[str]") -> tuple[list[str], str]:
     """Stops a worker. Returns what it printed, split at blanks, and its log."""
     worker.terminate()
-    printed, log = worker.communicate(timeout=30)
+    printed, log = worker.communicate(timeout=120)
     assert worker.returncode == 0, log
     return printed.split(), log
 

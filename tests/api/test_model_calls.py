@@ -220,7 +220,7 @@ def test_closing_the_connection_cancels_the_call(ready: Agent, loopback: Loopbac
     response, events = stream(ready, {"model": "claude-opus-4-5"})
     assert next(events).startswith(b"event: delta")
     response.close()
-    assert loopback.requests[0].left.wait(10)
+    assert loopback.requests[0].left.wait(60)
     assert ready.get("")["head"] == 2
 
 
@@ -234,7 +234,7 @@ def test_closing_the_connection_cancels_a_call_whose_model_is_silent(
     response, events = stream(ready, {"model": "claude-opus-4-5"})
     assert SILENCE.encode() in events
     response.close()
-    assert loopback.requests[0].left.wait(10)
+    assert loopback.requests[0].left.wait(60)
     assert ready.get("")["head"] == 2
 
 

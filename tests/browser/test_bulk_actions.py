@@ -3,8 +3,10 @@
 import json
 import zipfile
 
+import pytest
 from playwright.sync_api import Page, expect
 
+from dashboard.views import bulk_actions
 from historyapp.models import BulkAction, Project, Session
 from historyapp.services.append import append
 from historyapp.services.rewinds import fork
@@ -18,6 +20,11 @@ NOTE_CHOICE_AT_SWAP = """
       window.chosenAtSwap.push(document.querySelectorAll("input[name=session]:checked").length);
     });
 """
+
+
+@pytest.fixture(autouse=True)
+def _a_slow_machine_leaves_nothing_to_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk_actions, "AT_ONCE_SECONDS", 60)
 
 
 def boxes(page: Page) -> list[bool]:

@@ -47,8 +47,10 @@ def test_a_click_jumps_dragging_zooms_in_and_the_playhead_stands_over_its_bar_or
     expect(page.locator("[data-bars] > a")).to_have_count(60)
     assert step_in_view(page) == 60
     axes = page.get_by_role("group", name="Timeline by")
+    place = page.locator("[data-cursor]").get_attribute("x") or ""
     axes.get_by_role("link", name="time").click()
     expect(axes.locator("[aria-current]")).to_have_text("time")
+    expect(page.locator("[data-cursor]")).not_to_have_attribute("x", place)  # drawn and settled
     expect_the_playhead_over_its_bar(page, 60)
 
 

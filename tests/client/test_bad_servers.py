@@ -132,7 +132,7 @@ def test_every_address_of_a_host_is_tried(monkeypatch: pytest.MonkeyPatch) -> No
             "socket.getaddrinfo",
             lambda host, *a, **k: found if host == "two.example" else real(host, *a, **k),
         )
-        blocking_append(f"http://two.example:{port}", 2.0, Raise(1))
+        blocking_append(f"http://two.example:{port}", 30.0, Raise(1))
         assert server.requests == 1
 
 
@@ -140,7 +140,7 @@ def test_every_address_of_a_host_is_tried(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_broken_response_is_retried(ask: Ask) -> None:
     with BadServer(resetting) as server:
         with pytest.raises(ServerUnavailable):
-            ask(server.url, 2.0, Raise(2))
+            ask(server.url, 30.0, Raise(2))
         assert server.requests == (1 if ask is blocking_export else 2)
 
 
@@ -164,7 +164,7 @@ def test_a_broken_response_is_retried(ask: Ask) -> None:
 def test_another_server_is_recognised(ask: Ask, behaviour: Behaviour, words: str) -> None:
     with BadServer(behaviour) as server:
         with pytest.raises(NotPlayhead) as caught:
-            ask(server.url, 2.0, Wait(5))
+            ask(server.url, 30.0, Wait(5))
         assert words in str(caught.value)
         assert server.url in str(caught.value)
         assert "Check the address" in str(caught.value) or "does not follow redirects" in str(caught.value)
@@ -173,7 +173,7 @@ def test_another_server_is_recognised(ask: Ask, behaviour: Behaviour, words: str
 
 def test_a_page_instead_of_an_export_is_recognised() -> None:
     with BadServer(page(b"200 OK", b"text/html", HTML)) as server, pytest.raises(NotPlayhead):
-        blocking_export(server.url, 2.0, Raise())
+        blocking_export(server.url, 30.0, Raise())
 
 
 @BOTH
@@ -181,7 +181,7 @@ def test_a_page_instead_of_an_export_is_recognised() -> None:
 def test_a_proxy_without_its_playhead_is_an_outage(ask: Ask, status: bytes) -> None:
     with BadServer(page(status, b"text/html", b"<title>Bad Gateway</title>")) as server:
         with pytest.raises(ServerUnavailable, match="Playhead behind it did not"):
-            ask(server.url, 2.0, Raise(2))
+            ask(server.url, 30.0, Raise(2))
         assert server.requests == 2
 
 
@@ -198,7 +198,7 @@ def test_a_proxy_without_its_playhead_is_an_outage(ask: Ask, status: bytes) -> N
 def test_an_error_of_a_proxy_names_the_proxy(ask: Ask, status: bytes, kind: type[PlayheadError]) -> None:
     with BadServer(page(status, b"text/html", b"<h1>gateway</h1>")) as server:
         with pytest.raises(PlayheadError, match="gateway") as caught:
-            ask(server.url, 2.0, Raise(1))
+            ask(server.url, 30.0, Raise(1))
         assert type(caught.value) is kind
         assert caught.value.status == int(status[:3])
 

@@ -18,6 +18,11 @@ from tests.dashboard.pages import html, text
 from tests.services.drafts import act, ask, ok
 
 
+@pytest.fixture(autouse=True)
+def _a_slow_machine_leaves_nothing_to_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk_actions, "AT_ONCE_SECONDS", 60)
+
+
 @pytest.fixture
 def sessions(project: Project) -> list[Session]:
     return [create_session(project, names={"title": f"run {number}"}) for number in range(3)]

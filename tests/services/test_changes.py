@@ -142,12 +142,12 @@ def test_a_transaction_that_commits_late_is_not_skipped() -> None:
         with transaction.atomic():
             append(project, late.pk, [ask("late")])
             started.set()
-            assert may_commit.wait(10)
+            assert may_commit.wait(60)
         connection.close()
 
     writer = threading.Thread(target=write_late)
     writer.start()
-    assert started.wait(10)
+    assert started.wait(60)
     append(project, early.pk, [ask("early")])
     assert changes_since(project.pk, before).changes == []
     assert newest_cursor(project.pk) == before

@@ -40,7 +40,7 @@ def test_queued_model_calls_are_not_made_once_their_run_is_cancelled(
     workers = [threading.Thread(target=work) for _ in range(4)]
     for worker in workers:
         worker.start()
-    assert started.wait(20)
+    assert started.wait(60)
     cancel_run(run)
     for worker in workers:
         worker.join(30)
@@ -73,7 +73,7 @@ def test_a_run_without_a_model_does_not_wait_for_a_provider_that_is_silent(
     loopback.default = answer
     worker = threading.Thread(target=work, args=(silent,))
     worker.start()
-    assert all(asked.acquire(timeout=20) for _ in range(settings.PLAYHEAD_CONCURRENCY))
+    assert all(asked.acquire(timeout=60) for _ in range(settings.PLAYHEAD_CONCURRENCY))
     run = start_run(project, record(6).pk, RunRequest(strategy="simple_extract")).run
     extracting = threading.Thread(target=work, args=(run,))
     extracting.start()

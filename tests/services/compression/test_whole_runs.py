@@ -265,7 +265,7 @@ def test_cancelling_keeps_paid_summaries_and_begins_no_more(
     loopback.default = answer
     worker = threading.Thread(target=_closing(lambda: process_run(run.pk)))
     worker.start()
-    assert started.wait(20)
+    assert started.wait(60)
     cancel_run(run)
     asked = len(loopback.requests)
     worker.join(20)

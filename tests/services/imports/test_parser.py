@@ -232,13 +232,13 @@ def test_what_is_unsent_waits_up_to_a_bound(sender: tuple[BatchSender, Connectio
 
     with ThreadPoolExecutor(max_workers=1) as agent:
         try:
-            assert agent.submit(send, 3).result(timeout=10) is None
+            assert agent.submit(send, 3).result(timeout=60) is None
             more = agent.submit(send, 3)
             with pytest.raises(TimeoutError):
                 more.result(timeout=0.5)
             for _ in range(6):
                 assert len(sender[1].recv_bytes()) > MAX_UNSENT_BYTES // 4
-            more.result(timeout=10)
+            more.result(timeout=60)
         finally:
             sender[1].close()  # else an agent that waits for ever is waited for
 

@@ -57,7 +57,7 @@ def server(lighter: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         with Playhead(address[0], key[1]) as playhead:
             yield Server(ours, psutil.Process(process.pid), playhead)
         process.terminate()
-        process.communicate(timeout=30)
+        process.communicate(timeout=120)
 
 
 def wait_for(receiver: Receiver, types: set[str]) -> None:
