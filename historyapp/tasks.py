@@ -28,6 +28,7 @@ from historyapp.enqueue import (
     wake_evaluation,
 )
 from historyapp.models import BulkAction, Evaluation, Session, Webhook, Worker
+from historyapp.services import outcomes
 from historyapp.services.bulk.start import prune_bulk_actions
 from historyapp.services.bulk.work import process_bulk_action
 from historyapp.services.changes import prune_changes
@@ -36,8 +37,6 @@ from historyapp.services.evaluations.start import prune_evaluations
 from historyapp.services.evaluations.work import process_evaluation
 from historyapp.services.figures.run_figures import count_ahead, sessions_to_count
 from historyapp.services.names.index import catch_up
-from historyapp.services.outcomes import compute_outcomes as work_out
-from historyapp.services.outcomes import has_stale_sessions
 from historyapp.services.reservations import short_connection
 from historyapp.services.search.index import catch_up as index_steps
 from historyapp.services.search.index import projects_to_index
@@ -208,12 +207,12 @@ def _should_yield() -> bool:
     return stopping.is_set() or runs_waiting.is_set()
 
 
-@app.task(name="compute_outcomes")
+@app.task(name="work_out_outcomes")  # as in earlier versions: during an update, both read the queue
 def compute_outcomes() -> None:
     """Computes outcomes of steps that an earlier version recorded."""
     with _only_once("outcomes") as is_first:
         if is_first:
-            work_out(_should_yield)
+            outcomes.compute_outcomes(_should_yield)
 
 
 @app.task(name="count_figures")
@@ -246,7 +245,7 @@ def sweep() -> None:
     for run in unclaimed_runs():
         wake(run)
     try:
-        if has_stale_sessions():
+        if outcomes.has_stale_sessions():
             compute_outcomes.delay()
         if sessions_to_count():
             count_figures.delay()

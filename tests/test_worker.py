@@ -11,6 +11,7 @@ from django.conf import settings
 
 from historyapp import enqueue, tasks, worker
 from historyapp.models import CompressionRun, Episode, FiguresCheckpoint, Project, StaleOutcomes
+from historyapp.services import outcomes
 from historyapp.services.append import append
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import claim, plan
@@ -101,7 +102,7 @@ def test_a_session_whose_figures_cannot_be_counted_keeps_no_other_waiting(
 
 
 def test_a_chore_is_done_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "work_out", lambda stop: pytest.fail("another thread is at it"))
+    monkeypatch.setattr(outcomes, "compute_outcomes", lambda stop: pytest.fail("another thread is at it"))
     monkeypatch.setattr(tasks, "_chores", {"outcomes"})
     assert tasks.is_busy()
     tasks.compute_outcomes()
