@@ -35,7 +35,7 @@ COUNT_SECONDS = 15.0
 FOLLOW_SECONDS = 0.1
 """Seconds of processor time for one update of projects' figures. A worker does the remaining work."""
 REQUEST_SECONDS = 300.0
-"""Seconds between two requests of a worker for the same session: a damaged session stays uncounted."""
+"""Seconds between two requests of a worker for the same session, because one that fails stays uncounted."""
 
 
 def run_clock(worker_id: UUID, look: Callable[[], None], stopping: threading.Event) -> None:

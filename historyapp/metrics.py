@@ -87,7 +87,7 @@ def _work() -> Iterator[Metric]:
         yield _gauge("queue_messages", "Messages that wait for a worker.", messages)
     ages = (
         ("queue_oldest_seconds", "Age of the oldest message in the database's queue.", oldest_message_age()),
-        ("compression_lag_seconds", "Age of the oldest run that has no worker.", oldest_queued_run_age()),
+        ("compression_lag_seconds", "Age of the oldest queued run.", oldest_queued_run_age()),
     )
     for name, help, age in ages:
         yield _gauge(name, help, age)

@@ -24,13 +24,10 @@ def fits(tool_call: RecordedCall) -> bool:
 
 
 def draw(tool_call: RecordedCall, make: CallBlocks) -> Card:
-    tasks, shown = (
-        _tasks(tool_call),
-        tuple(name for name in _LISTS if isinstance(tool_call.fields.get(name), list)),
-    )
-    card = Card(
-        title=preview(tool_call.subject.target) if tasks else ""
-    )  # a plan begins with its own heading
+    tasks = _tasks(tool_call)
+    shown = tuple(name for name in _LISTS if isinstance(tool_call.fields.get(name), list))
+    # A plan begins with its own heading.
+    card = Card(title=preview(tool_call.subject.target) if tasks else "")
     card.request = [make.request("tasks", "\n".join(tasks), TASKS)] if tasks else []
     for name in _TEXTS:
         if text := tool_call.text_of(name):

@@ -67,8 +67,7 @@ def _first_number(text: str) -> int | None:
 
 
 def _last_number(text: str) -> int | None:
-    lines = f"\n{text}"[-_END_LENGTH:].rsplit("\n", _MAX_AFTER)[
-        1:
-    ]  # the first part may be an incomplete line
+    # The first part may be an incomplete line.
+    lines = f"\n{text}"[-_END_LENGTH:].rsplit("\n", _MAX_AFTER)[1:]
     numbers = map(_NUMBER.match, reversed(lines))
     return next((int(match[1]) for match in numbers if match), None)

@@ -55,7 +55,7 @@ class Pool:
         keeps_thread: whether one idle thread is kept, so that a request after a pause need not connect to
             the database.
         on_idle: called by the kept thread after it has been idle for a minute.
-        spare: the number of threads beyond ``threads``, for projects that have no thread.
+        spare: the number of threads beyond ``threads``. A project gets one of them only if it has no thread.
         spacing: seconds between the starts of two jobs. Python runs one thread at a time, so many jobs that
             start together would slow each other.
     """

@@ -110,8 +110,8 @@ class Connection:
             return
         first_bytes = next(response.iter_bytes(2048), b"")
         message = without_keys(first_bytes.decode("utf-8", "replace"), self._sdk.key)
-        fault = f"sent {media_type[:100] or 'a response without a type'!r} instead of an event stream"
-        raise self._response_broken(fault, message)
+        sent = repr(media_type[:100]) if media_type else "a response without a content type"
+        raise self._response_broken(f"sent {sent} instead of an event stream", message)
 
     def _bounded(self, stream: Any) -> Any:
         """Limits the size and the time of a response. Pings do not extend the time."""

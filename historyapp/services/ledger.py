@@ -64,9 +64,8 @@ def ledger_of(history: History) -> SessionLedger:
     """The ledger of the live history."""
     prices = price_list()
     by_model = dict(history.tail.totals.models)
-    if unnamed := by_model.pop(
-        "", None
-    ):  # model calls without a model name are priced as the session's model
+    # Model calls without a model name are priced as the session's model.
+    if unnamed := by_model.pop("", None):
         named = by_model.get(history.session.model, ModelTotals())
         by_model[history.session.model] = ModelTotals(*map(sum, zip(named, unnamed, strict=True)))
     models = [

@@ -150,9 +150,7 @@ def _signed_id(token: str) -> UUID | None:
         raw = base64.b64decode(token, altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
         raw = b""
-    if (
-        len(raw) != _ID_BYTES + _SIGNATURE_BYTES
-    ):  # replaced by a digest, so that the comparison below refuses it
-        raw = hashlib.sha384(raw).digest()
+    if len(raw) != _ID_BYTES + _SIGNATURE_BYTES:
+        raw = hashlib.sha384(raw).digest()  # has the right length, and the comparison below refuses it
     share_id = UUID(bytes=raw[:_ID_BYTES])
     return share_id if hmac.compare_digest(raw[_ID_BYTES:], _sign(share_id)) else None

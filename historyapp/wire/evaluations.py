@@ -86,7 +86,7 @@ class EvaluatedSessionOut(ResponseModel):
     reason: str = Field(description="Why it was skipped or failed, or what the figures leave out.")
     model: str = Field(description="The model whose prices were used; empty if its price is unknown.")
     steps: int = Field(
-        description="The number of steps to measure, at most 16; 0 until the session is started."
+        description="The number of steps to measure, at most 16; 0 until measuring the session starts."
     )
     measured: int
     figures: list[ChoiceFiguresOut] = Field(description="Empty until a step is measured.")

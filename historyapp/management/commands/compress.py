@@ -143,7 +143,7 @@ def _finish(console: Console, run: CompressionRun) -> CompressionRun:
         except KeyboardInterrupt:
             stop.set()
             raise CommandError(
-                "Stopped. Finished summaries are kept. A worker creates the others, or run it again.",
+                "Stopped. Finished summaries are kept. A worker makes the others, or run this command again.",
                 returncode=INTERRUPTED,
             ) from None
         future.result()

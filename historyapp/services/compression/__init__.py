@@ -1,5 +1,5 @@
 """Compression runs; see docs/compression.md.
 
 ``request`` resolves a request, and ``start`` creates the run. A worker's task calls ``run``, which claims
-items. ``summarise`` makes their summaries through ``writers``, and ``store`` saves them.
+items. ``summarise`` makes their summaries through ``writers``, and ``store`` stores them.
 """

@@ -23,9 +23,8 @@ class ParserPool:
     def acquire(self) -> Iterator[ParserProcess]:
         with self._free:
             try:
-                parser = (
-                    self._idle.pop()
-                )  # the most recently used one, so that the others become idle and end
+                # The most recently used one, so that the others become idle and end.
+                parser = self._idle.pop()
             except IndexError:
                 parser = ParserProcess(settings.PLAYHEAD_IDLE_SECONDS)
             try:
