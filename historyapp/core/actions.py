@@ -1,4 +1,4 @@
-"""Actions and their results as agents register them (SEMANTICS B). Results as text are in ``results``."""
+"""Actions and their results as agents register them. Results as text are in ``results``."""
 
 from typing import Annotated, Any, Literal
 

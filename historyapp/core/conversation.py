@@ -234,7 +234,7 @@ def texts_of(part: ConversationPart) -> Iterator[str]:
 
 
 def call_text(name: str, arguments: Any) -> str:
-    """``name(k=repr(v), …)``; arguments that are not an object are shown as one ``repr`` (SEMANTICS A)."""
+    """``name(k=repr(v), …)``; arguments that are not an object are shown as one ``repr``."""
     if not isinstance(arguments, dict):
         return f"{name}({arguments!r})"
     return f"{name}({', '.join([f'{key}={value!r}' for key, value in arguments.items()])})"

@@ -1,4 +1,4 @@
-"""The kinds of entry in the log: one frozen model for each, distinguished by ``kind`` (DESIGN 3)."""
+"""The kinds of entry in the log: one frozen model for each, distinguished by ``kind``."""
 
 from collections.abc import Mapping
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""The lineage of a session: its live entries, as a list of spans (DESIGN 3).
+"""The lineage of a session: its live entries, as a list of spans.
 
 Positions are shared along a lineage: a fork keeps its parent's positions up to the fork point and continues
 them. So a position names at most one live entry, spans are disjoint and ascending, and the entries before a

@@ -1,4 +1,4 @@
-"""The episodic history as neutral messages, exactly as the earlier systems wrote it (SEMANTICS A).
+"""The episodic history as neutral messages, exactly as the earlier systems wrote it.
 
 The newest steps are messages, older ones are in one progress message. Filling stops at the first older
 step that does not fit. The newest steps are never dropped. If they alone exceed the budget, the manifest

@@ -1,4 +1,4 @@
-"""Older steps in one text: the progress message, and the history compiled within a budget (SEMANTICS A)."""
+"""Older steps in one text: the progress message, and the history compiled within a budget."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol

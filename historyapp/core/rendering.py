@@ -1,4 +1,4 @@
-"""Episodes as text, exactly as the earlier episodic histories wrote it (SEMANTICS A)."""
+"""Episodes as text, exactly as the earlier episodic histories wrote it."""
 
 from collections.abc import Iterable, Iterator
 
@@ -49,7 +49,7 @@ def _block(text: str) -> str:
 
 
 def detailed_form(episode: Episode) -> str:
-    """A judged step as analysis, execution and supervision (SEMANTICS C); any other step in its long form."""
+    """A reviewed step as analysis, execution and supervision; any other step in its long form."""
     review = episode.reviews[-1] if episode.reviews else None
     action, result = episode.action, episode.result
     if review is None or result is None or action is None or action.name != JUDGED_STEP:

@@ -1,4 +1,4 @@
-"""Results as text, for people and models (SEMANTICS A)."""
+"""Results as text, for people and models."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The settings of a session, with the defaults of the earlier systems (DESIGN 4)."""
+"""The settings of a session, with the defaults of the earlier systems."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal

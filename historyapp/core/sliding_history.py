@@ -1,4 +1,4 @@
-"""The sliding-window history as text (SEMANTICS C): summaries, a blank line, the newest steps in detail.
+"""The sliding-window history as text: summaries, a blank line, the newest steps in detail.
 
 An older step without a summary is shown in one line, or listed with its number: nothing is cut silently.
 It is read from the newest end, so its time does not depend on the session's length.

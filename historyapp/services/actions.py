@@ -1,4 +1,4 @@
-"""Records one action at a time: a proposal before it runs, then its result (SEMANTICS A)."""
+"""Records one action at a time: a proposal before it runs, then its result."""
 
 from uuid import UUID
 

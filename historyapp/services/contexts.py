@@ -1,4 +1,4 @@
-"""Builds the context for an agent's next model call (DESIGN 6 to 8)."""
+"""Builds the context for an agent's next model call."""
 
 import hashlib
 from collections.abc import Mapping, Sequence

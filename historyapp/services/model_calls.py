@@ -1,4 +1,4 @@
-"""Calls a model with a new context and appends the response to the session (DESIGN 9)."""
+"""Calls a model with a new context and appends the response to the session."""
 
 import time
 from collections.abc import Callable, Generator, Mapping

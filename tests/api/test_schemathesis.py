@@ -50,9 +50,8 @@ EDGES_OR_RANDOM_REQUESTS = [
 Examples and sequences it tries for all of them.
 """
 KEEPING = re.compile(r"DELETE /api/v1/sessions/[^/]+(/compressions/[^/]+)?")
-"""The DELETEs that delete nothing: by contract an archived session stays readable and can be set to live
-again (DESIGN 1 and 8), and a cancelled compression tells what it has made. Whatever else is deleted has to
-answer 404 from then on."""
+"""The DELETEs that delete nothing: an archived session stays readable and can be set to live again, and a
+cancelled compression still shows its summaries. All other deleted things must return 404 from then on."""
 
 
 @schemathesis.check

@@ -1,4 +1,4 @@
-"""What a page costs does not depend on how long the session is (DESIGN 1, issue 2: Measures)."""
+"""What a page costs does not depend on how long the session is."""
 
 import gzip
 import random

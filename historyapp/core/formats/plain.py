@@ -21,7 +21,7 @@ fmt_paragraph = as_paragraphs
 
 
 def get_history(summaries: Iterable[str], episodes: Iterable[Episode]) -> str:
-    """Summaries, a blank line, then the detailed steps (SEMANTICS C)."""
+    """Summaries, a blank line, then the detailed steps."""
     lines = "\n".join(text for text in summaries if text.strip())
     return "\n\n".join(part for part in (lines, as_paragraphs(episodes)) if part)
 

@@ -1,4 +1,4 @@
-"""The newest steps in full, and summaries of ranges before them (SEMANTICS C).
+"""The newest steps in full, and summaries of ranges before them.
 
 A step that is neither in the window nor summarised is shown in full if the budget allows it, and listed as
 left out otherwise. So no step is lost between the summaries and the window.

@@ -1,4 +1,4 @@
-"""One line for each step, written by the model (SEMANTICS A, "Compression instruction")."""
+"""One line for each step, which the model writes: it keeps the specific facts that the action gathered."""
 
 from dataclasses import replace
 

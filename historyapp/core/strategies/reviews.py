@@ -1,4 +1,4 @@
-"""Fields in the three texts of a reviewed step: analysis, execution and supervision (SEMANTICS C)."""
+"""Fields in the three texts of a reviewed step: analysis, execution and supervision."""
 
 import json
 import re

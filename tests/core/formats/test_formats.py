@@ -1,4 +1,4 @@
-"""Rules for every format, with any output of a policy (DESIGN 7)."""
+"""Rules for every format, with any output of a policy."""
 
 import json
 import re

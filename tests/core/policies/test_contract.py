@@ -1,4 +1,4 @@
-"""Rules that every registered policy keeps for any session, budget and format (DESIGN 6)."""
+"""Rules that every registered policy keeps for any session, budget and format."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
 """Every live input, every output, every part of every result, and the current instruction and notebook stand
 in the context, or are masked, clipped, summarised, or left out with a reason; nothing stands there twice or
-under another call (DESIGN 6, 7)."""
+under another call."""
 
 import json
 import os
