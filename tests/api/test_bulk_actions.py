@@ -190,9 +190,9 @@ def test_no_money_is_spent_without_a_request(
     assert refused["money"] == cost
     assert_problem(alice.post("/bulk-actions", {"action": "compress", "max_cost": cost / 2, **body}), 409)
     poor = Agent(key_for(project, "poor", ("read", "write")))
-    told = poor.post("/bulk-actions/estimate", body)
-    assert (told["sessions"], told["calls"]) == (0, 0)
-    assert "lacks the scope spend" in told["refused"][0]["reason"]
+    reported = poor.post("/bulk-actions/estimate", body)
+    assert (reported["sessions"], reported["calls"]) == (0, 0)
+    assert "lacks the scope spend" in reported["refused"][0]["reason"]
     assert not BulkAction.objects.exists()
     assert alice.post("/bulk-actions", {"action": "compress", "max_cost": cost, **body}).status == 202
     # What the action asks for later is checked again: the key may have lost the scope.

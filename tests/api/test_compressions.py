@@ -24,8 +24,8 @@ def six(run: Agent) -> Agent:
     return run
 
 
-def compress(agent: Agent, **wish: Any) -> dict[str, Any]:
-    started = agent.post("/compressions", {**LOCAL, **wish})
+def compress(agent: Agent, **fields: Any) -> dict[str, Any]:
+    started = agent.post("/compressions", {**LOCAL, **fields})
     assert started.status == 202, started.body
     return dict(started.body)
 
@@ -47,8 +47,8 @@ def test_a_run_covers_all_but_the_newest_steps_and_reports_progress(six: Agent) 
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_every_strategy_is_documented_and_can_be_requested(six: Agent, name: str) -> None:
-    wish = api.get_openapi_schema()["components"]["schemas"]["CompressionIn"]["properties"]["strategy"]
-    assert f"`{name}`" in wish["description"]
+    field = api.get_openapi_schema()["components"]["schemas"]["CompressionIn"]["properties"]["strategy"]
+    assert f"`{name}`" in field["description"]
     assert six.post("/compressions", {"strategy": name})["strategy"] == name
 
 
@@ -112,7 +112,7 @@ def test_a_session_without_steps_has_nothing_to_compress(run: Agent) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "words"),
+    ("fields", "words"),
     [
         ({"strategy": "magic"}, "There is no strategy `magic`. Use one of `episode_summary`"),
         ({"strategy": "manual"}, "There is no strategy `manual`"),
@@ -126,13 +126,13 @@ def test_a_session_without_steps_has_nothing_to_compress(run: Agent) -> None:
 )
 @pytest.mark.parametrize("call", ["compressions", "estimate"])
 def test_an_invalid_compression_is_refused(
-    six: Agent, monkeypatch: pytest.MonkeyPatch, wish: dict[str, Any], words: str, call: str
+    six: Agent, monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any], words: str, call: str
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     if call == "compressions":
-        answer = six.post("/compressions", wish)
+        answer = six.post("/compressions", fields)
     else:
-        query = {**wish, "options": '{"nope": 1}'} if "options" in wish else wish
+        query = {**fields, "options": '{"nope": 1}'} if "options" in fields else fields
         answer = six.get("/compressions/estimate?" + "&".join(f"{k}={v}" for k, v in query.items()))
     assert_problem(answer, 422, words)
     assert not CompressionRun.objects.exists()
@@ -222,10 +222,11 @@ def test_a_run_of_another_session_is_a_404(alice: Agent, six: Agent, path: str) 
 
 
 def test_an_estimate_describes_a_run(six: Agent) -> None:
-    told = six.get("/compressions/estimate?strategy=simple_extract")
-    assert (told["from_step"], told["to_step"], told["steps"], told["summaries"]) == (1, 2, 2, 2)
-    assert (told["calls"], told["tokens_in"], told["money"]) == (0, 0, 0.0)
-    assert told["tokens_before"] == sum(six.get(f"/episodes/{number}")["tokens"] for number in (1, 2))
+    response = six.get("/compressions/estimate?strategy=simple_extract")
+    assert (response["from_step"], response["to_step"]) == (1, 2)
+    assert (response["steps"], response["summaries"]) == (2, 2)
+    assert (response["calls"], response["tokens_in"], response["money"]) == (0, 0, 0.0)
+    assert response["tokens_before"] == sum(six.get(f"/episodes/{number}")["tokens"] for number in (1, 2))
     assert six.get("/compressions/estimate?strategy=simple_extract&as_of=10")["to_step"] == 1
     assert not CompressionRun.objects.exists()
 
@@ -233,11 +234,11 @@ def test_an_estimate_describes_a_run(six: Agent) -> None:
 def test_an_estimate_of_a_model_tells_tokens_and_money(six: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     path = "/compressions/estimate?strategy=ai_summary&from_step=1&to_step=6&model="
-    told = six.get(f"{path}gpt-5-mini")
-    assert (told["summaries"], told["calls"]) == (2, 2)
-    assert told["tokens_in"] > told["tokens_before"]
-    assert told["money"] > 0
-    assert told["prices_as_of"] == load_prices().as_of
+    response = six.get(f"{path}gpt-5-mini")
+    assert (response["summaries"], response["calls"]) == (2, 2)
+    assert response["tokens_in"] > response["tokens_before"]
+    assert response["money"] > 0
+    assert response["prices_as_of"] == load_prices().as_of
     assert six.get(f"{path}openai:my-own")["money"] == "unknown"
 
 
@@ -251,9 +252,9 @@ def test_a_comparison_stores_no_summaries_of_the_steps(six: Agent) -> None:
     )
     for side in made["sides"]:
         carry_out(side["id"])
-    told = six.get(f"/comparisons/{made['id']}")
-    assert told["ended"] is True
-    extracted, structured = told["sides"]
+    response = six.get(f"/comparisons/{made['id']}")
+    assert response["ended"] is True
+    extracted, structured = response["sides"]
     assert [item["text"] for item in extracted["items"]] == [f"did step {number}" for number in range(1, 5)]
     assert {item["tokens_after"] for item in extracted["items"]} == {3}
     assert structured["items"][-1]["to_step"] == 4
@@ -271,8 +272,8 @@ def test_a_comparison_has_a_limit_of_steps(run: Agent, monkeypatch: pytest.Monke
     monkeypatch.setattr("historyapp.services.strategy_comparisons.MAX_COMPARED", 2)
     for _ in range(3):
         run.step()
-    wish = {"from_step": 1, "to_step": 3, "sides": [LOCAL, LOCAL]}
-    assert_problem(run.post("/comparisons", wish), 422, "at most 2 steps; this one has 3")
+    fields = {"from_step": 1, "to_step": 3, "sides": [LOCAL, LOCAL]}
+    assert_problem(run.post("/comparisons", fields), 422, "at most 2 steps; this one has 3")
 
 
 def compared(agent: Agent, last: int) -> str:

@@ -106,8 +106,8 @@ def test_concurrent_compression_requests_share_one_run(run: Agent, monkeypatch: 
     monkeypatch.setattr("historyapp.enqueue.wake", lambda run: None)
     for _ in range(6):
         run.step()
-    wish = {"strategy": "simple_extract"}
-    answers = at_once(*[lambda: run.post("/compressions", wish)] * 8)
+    request = {"strategy": "simple_extract"}
+    answers = at_once(*[lambda: run.post("/compressions", request)] * 8)
     assert [answer.status for answer in answers] == [202] * 8
     assert sorted(answer["joined"] for answer in answers) == [False] + [True] * 7
     assert len({answer["id"] for answer in answers}) == 1

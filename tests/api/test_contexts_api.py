@@ -25,8 +25,8 @@ def three(run: Agent) -> Agent:
     return run
 
 
-def context(run: Agent, **wish: Any) -> Any:
-    answer = run.post("/contexts", {"max_tokens": 5000, **wish})
+def context(run: Agent, **fields: Any) -> Any:
+    answer = run.post("/contexts", {"max_tokens": 5000, **fields})
     assert answer.status == 201, answer.body
     return answer.body
 
@@ -62,8 +62,13 @@ def test_a_dry_run_serves_the_same_and_records_nothing(three: Agent) -> None:
     assert dry.status == 200
     assert dry["snapshot"] is None
     assert not Snapshot.objects.exists()
-    wish = {"policy": "live", "format": "anthropic_messages", "model": "claude-opus-4-5", "max_tokens": 3000}
-    recorded = context(three, **wish)
+    fields = {
+        "policy": "live",
+        "format": "anthropic_messages",
+        "model": "claude-opus-4-5",
+        "max_tokens": 3000,
+    }
+    recorded = context(three, **fields)
     assert recorded["sha256"] == dry["sha256"]
     assert recorded["request"] == dry["request"]
     assert Snapshot.objects.get().pk.hex == recorded["snapshot"].replace("-", "")
@@ -120,15 +125,15 @@ def test_a_live_screen_may_be_all_that_there_is(run: Agent, format: str) -> None
 
 def test_a_budget_that_is_too_small_names_one_that_works(three: Agent) -> None:
     for screen in ("", "a screen " * 50):
-        wish = {"policy": "live", "max_tokens": 20, "live_screen": screen}
-        refused = three.post("/contexts", wish)
+        fields = {"policy": "live", "max_tokens": 20, "live_screen": screen}
+        refused = three.post("/contexts", fields)
         assert_problem(refused, 422, "too small")
-        assert three.post("/contexts", {**wish, "max_tokens": refused["smallest"]}).status == 201
-        assert three.post("/contexts", {**wish, "max_tokens": refused["smallest"] - 1}).status == 422
+        assert three.post("/contexts", {**fields, "max_tokens": refused["smallest"]}).status == 201
+        assert three.post("/contexts", {**fields, "max_tokens": refused["smallest"] - 1}).status == 422
 
 
 @pytest.mark.parametrize(
-    ("wish", "words"),
+    ("fields", "words"),
     [
         ({"policy": "telepathic"}, "Use one of budgeted, episodic, "),
         ({"format": "morse"}, f"Use one of {', '.join(FORMATS)}"),
@@ -152,8 +157,8 @@ def test_a_budget_that_is_too_small_names_one_that_works(three: Agent) -> None:
         ({"count": True, "model": "claude-opus-4-5", "format": "openai_responses"}, "another format"),
     ],
 )
-def test_invalid_options_are_refused_with_a_reason(three: Agent, wish: dict[str, Any], words: str) -> None:
-    assert_problem(three.post("/contexts", wish), 422, words)
+def test_invalid_options_are_refused_with_a_reason(three: Agent, fields: dict[str, Any], words: str) -> None:
+    assert_problem(three.post("/contexts", fields), 422, words)
     assert not Snapshot.objects.exists()
 
 

@@ -54,8 +54,8 @@ def events_of(answer: Any) -> list[Event]:
     return found
 
 
-def call(run: Agent, model: str = "gpt-5", **wish: Any) -> list[Event]:
-    return events_of(run.post("/calls", {"model": model, "policy": "live", "max_tokens": 5000, **wish}))
+def call(run: Agent, model: str = "gpt-5", **fields: Any) -> list[Event]:
+    return events_of(run.post("/calls", {"model": model, "policy": "live", "max_tokens": 5000, **fields}))
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -153,8 +153,10 @@ def test_a_failed_call_is_in_the_servers_log_with_its_cause(
     cause = "OpenAI could not process the request (502)."
     cause += f" Model gpt-5 at {address}, 4 attempts. Provider message: Bad Gateway"
     assert answer["detail"] == cause
-    (told,) = [record.getMessage() for record in caplog.records if record.name == "historyapp.api.problems"]
-    assert told.endswith(f"/calls: {cause}")
+    (message,) = [
+        record.getMessage() for record in caplog.records if record.name == "historyapp.api.problems"
+    ]
+    assert message.endswith(f"/calls: {cause}")
     assert [entry["message"] for entry in ready.get("/entries?after=2")["items"]] == [cause]
 
 
@@ -191,9 +193,9 @@ def test_restarts_are_reported(ready: Agent, loopback: Loopback) -> None:
     assert ready.get("/entries/3")["text"] == "All of it."
 
 
-def stream(run: Agent, wish: dict[str, Any]) -> tuple[StreamingHttpResponse, Iterator[bytes]]:
+def stream(run: Agent, fields: dict[str, Any]) -> tuple[StreamingHttpResponse, Iterator[bytes]]:
     client: Client = run._client
-    response = client.post(f"{run._base}/calls", wish, "application/json")
+    response = client.post(f"{run._base}/calls", fields, "application/json")
     assert isinstance(response, StreamingHttpResponse)
     return response, iter(response)
 
@@ -256,9 +258,9 @@ def test_of_two_calls_at_once_the_second_is_a_conflict(ready: Agent, loopback: L
     _, first = stream(ready, {"model": "gpt-5"})
     _, second = stream(ready, {"model": "gpt-5"})
     assert b"event: appended" in b"".join(first)
-    told = b"".join(second)
-    assert b"event: error" in told
-    assert b'"status":409' in told
+    output = b"".join(second)
+    assert b"event: error" in output
+    assert b'"status":409' in output
     assert [entry["kind"] for entry in ready.get("/entries?after=2")["items"]] == [
         "model_output",
         "debug_log",
@@ -266,7 +268,7 @@ def test_of_two_calls_at_once_the_second_is_a_conflict(ready: Agent, loopback: L
 
 
 @pytest.mark.parametrize(
-    ("wish", "status", "words"),
+    ("fields", "status", "words"),
     [
         ({"model": "llama-9"}, 422, "No provider is known for the model 'llama-9'"),
         ({"model": "local:extract"}, 422, "cannot be called"),
@@ -282,9 +284,9 @@ def test_of_two_calls_at_once_the_second_is_a_conflict(ready: Agent, loopback: L
     ],
 )
 def test_an_invalid_model_call_is_refused_before_it_begins(
-    ready: Agent, loopback: Loopback, wish: dict[str, Any], status: int, words: str
+    ready: Agent, loopback: Loopback, fields: dict[str, Any], status: int, words: str
 ) -> None:
-    assert_problem(ready.post("/calls", wish), status, words)
+    assert_problem(ready.post("/calls", fields), status, words)
     assert (loopback.requests, ready.get("")["head"], Snapshot.objects.count()) == ([], 2, 0)
 
 
@@ -306,8 +308,8 @@ def test_a_wrong_key_is_a_502_that_does_not_repeat_it(
 
 def test_a_call_with_its_key_is_made_once(ready: Agent, loopback: Loopback) -> None:
     key = {"Idempotency-Key": "call-1"}
-    wish = {"model": "gpt-5", "policy": "live"}
-    first, again = ready.post("/calls", wish, key), ready.post("/calls", wish, key)
+    fields = {"model": "gpt-5", "policy": "live"}
+    first, again = ready.post("/calls", fields, key), ready.post("/calls", fields, key)
     assert events_of(again) == events_of(first)[-1:]
     assert again.headers["Idempotency-Replayed"] == "true"
     assert (len(loopback.requests), Session.objects.get().head) == (1, 3)
@@ -316,10 +318,10 @@ def test_a_call_with_its_key_is_made_once(ready: Agent, loopback: Loopback) -> N
 
 def test_a_call_that_failed_may_be_made_again_with_its_key(ready: Agent, loopback: Loopback) -> None:
     key = {"Idempotency-Key": "call-1"}
-    wish = {"model": "gpt-5", "policy": "live"}
+    fields = {"model": "gpt-5", "policy": "live"}
     loopback.steps.append(Refusal(400, "no", "invalid_request_error"))
-    assert_problem(ready.post("/calls", wish, key), 502)
-    assert events_of(ready.post("/calls", wish, key))[-1][0] == "appended"
+    assert_problem(ready.post("/calls", fields, key), 502)
+    assert events_of(ready.post("/calls", fields, key))[-1][0] == "appended"
 
 
 def test_a_live_screen_is_sent_and_not_stored(ready: Agent, loopback: Loopback) -> None:

@@ -1,4 +1,4 @@
-"""Agents' mistakes in what they record: nothing is lost, repeated or misassigned, and the agent is told."""
+"""Agents' mistakes in what they record: nothing is lost, repeated or misassigned, and agents get a report."""
 
 from typing import Any
 

@@ -33,17 +33,17 @@ def test_a_model_call_needs_the_scope(recorder: Agent, loopback: Loopback) -> No
     assert recorder.get("")["head"] == head
 
 
-@pytest.mark.parametrize("wish", [{}, {"model": "gpt-5"}, {"strategy": "ai_summary"}])
-def test_a_compression_by_a_paid_model_needs_the_scope(recorder: Agent, wish: dict[str, str]) -> None:
-    assert_refused(recorder.post("/compressions", wish))
-    sides = [{"strategy": "simple_extract"}, {"strategy": "episode_summary", **wish}]
+@pytest.mark.parametrize("fields", [{}, {"model": "gpt-5"}, {"strategy": "ai_summary"}])
+def test_a_compression_by_a_paid_model_needs_the_scope(recorder: Agent, fields: dict[str, str]) -> None:
+    assert_refused(recorder.post("/compressions", fields))
+    sides = [{"strategy": "simple_extract"}, {"strategy": "episode_summary", **fields}]
     assert_refused(recorder.post("/comparisons", {"from_step": 1, "to_step": 2, "sides": sides}))
     assert not CompressionRun.objects.exists()
 
 
-@pytest.mark.parametrize("wish", [{"model": "local"}, {"strategy": "simple_extract"}])
-def test_a_compression_without_a_paid_model_needs_no_scope(recorder: Agent, wish: dict[str, str]) -> None:
-    assert recorder.post("/compressions", wish).status == 202
+@pytest.mark.parametrize("fields", [{"model": "local"}, {"strategy": "simple_extract"}])
+def test_a_compression_without_a_paid_model_needs_no_scope(recorder: Agent, fields: dict[str, str]) -> None:
+    assert recorder.post("/compressions", fields).status == 202
 
 
 def test_an_estimate_needs_no_scope(recorder: Agent) -> None:
@@ -110,11 +110,11 @@ def test_a_key_without_the_scope_cannot_raise_a_cap(project: Project, db: None) 
 
 
 def test_a_count_by_the_provider_needs_the_scope(recorder: Agent, run: Agent, loopback: Loopback) -> None:
-    wish = {"model": "claude-sonnet-4-5", "record": False, "count": True}
-    assert_refused(recorder.post("/contexts", wish))
+    fields = {"model": "claude-sonnet-4-5", "record": False, "count": True}
+    assert_refused(recorder.post("/contexts", fields))
     assert loopback.requests == []
-    assert recorder.post("/contexts", {**wish, "count": False}).status == 200
-    assert run.post("/contexts", wish)["tokens"]["counted"] > 0
+    assert recorder.post("/contexts", {**fields, "count": False}).status == 200
+    assert run.post("/contexts", fields)["tokens"]["counted"] > 0
 
 
 def test_a_model_that_is_not_listed_is_refused_and_nothing_is_sent(

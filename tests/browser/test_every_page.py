@@ -172,12 +172,12 @@ def _other_states(session: Session, odd: Session, empty: Session) -> list[str]:
 
 def _compressions(project: Project, session: Session) -> list[CompressionRun]:
     """A run of which something failed with a long word, the sides of a comparison, and one under way."""
-    wish = RunRequest("simple_extract", 1, 9)
-    run = start_run(project, session.pk, wish).run
+    run_request = RunRequest("simple_extract", 1, 9)
+    run = start_run(project, session.pk, run_request).run
     carry_out(run.pk, failing=(2, 3))
     CompressionItem.objects.filter(run=run, number=2).update(error="e" * 300)
     CompressionRun.objects.filter(pk=run.pk).update(note="n" * 300, model="m" * 100, actor="a" * 200)
-    sides = start_comparison(project, session.pk, [wish, RunRequest("structured", 1, 9)])
+    sides = start_comparison(project, session.pk, [run_request, RunRequest("structured", 1, 9)])
     carry_out(sides[0].pk)
     CompressionItem.objects.filter(run=sides[0], number=1).update(text="t" * 10_000)
     return [run, *sides, start_run(project, session.pk, RunRequest("structured")).run]

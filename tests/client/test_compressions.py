@@ -85,8 +85,8 @@ def test_the_client_that_awaits_waits_too(
 
 
 def test_options_and_terms_go_out_as_they_are(playhead: Playhead, six: UUID) -> None:
-    told = playhead.estimate_compression(six, strategy="structured", from_step=1, to_step=-1, again=True)
-    assert (told.steps, told.summaries, told.money) == (6, 2, 0.0)
+    response = playhead.estimate_compression(six, strategy="structured", from_step=1, to_step=-1, again=True)
+    assert (response.steps, response.summaries, response.money) == (6, 2, 0.0)
     for wrong in (playhead.estimate_compression, playhead.compress):
         with pytest.raises(Invalid, match="nope"):
             wrong(six, strategy="structured", options={"nope": 1})
@@ -97,11 +97,11 @@ def test_two_strategies_are_compared(playhead: Playhead, six: UUID) -> None:
     made = playhead.compare(six, 1, 2, sides)
     for side in made.sides:
         carry_out(side.id)
-    told = playhead.comparison(six, made.id)
-    assert told.ended
-    assert [item.text for item in told.sides[0].items] == ["did step 1", "did step 2"]
-    assert told.recall is not None
-    assert told.recall.searched_steps == 2
+    response = playhead.comparison(six, made.id)
+    assert response.ended
+    assert [item.text for item in response.sides[0].items] == ["did step 1", "did step 2"]
+    assert response.recall is not None
+    assert response.recall.searched_steps == 2
     rows = list(playhead.comparison_rows(six, made.id, limit=1))
     assert [(row.from_step, row.to_step, len(row.sides)) for row in rows] == [(1, 2, 2)]
     assert list(playhead.compressions(six)) == []

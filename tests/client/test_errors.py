@@ -102,8 +102,8 @@ def test_the_key_is_in_no_text(api_key: str, caplog: pytest.LogCaptureFixture) -
     client = Playhead("http://somebody:secret@127.0.0.1:9", api_key, on_outage=Raise(2))
     with pytest.raises(ServerUnavailable) as caught:
         list(client.sessions())
-    told = [repr(client), repr(caught.value), caplog.text, "".join(traceback.format_exception(caught.value))]
-    assert all(api_key not in text and "secret" not in text for text in told)
+    texts = [repr(client), repr(caught.value), caplog.text, "".join(traceback.format_exception(caught.value))]
+    assert all(api_key not in text and "secret" not in text for text in texts)
     assert "retrying in" in caplog.text
 
 

@@ -166,7 +166,7 @@ def test_a_killed_process_leaves_a_valid_file_with_all_confirmed_writes(spool: S
             if int(line) == 25:
                 break
         os.kill(process.pid, signal.SIGKILL)
-        told = 26 + len(process.stdout.read().splitlines())
+        count = 26 + len(process.stdout.read().splitlines())
     keys = emptied(spool)
     assert keys == [f"a-{number}" for number in range(len(keys))]
-    assert len(keys) in (told, told + 1)
+    assert len(keys) in (count, count + 1)

@@ -42,9 +42,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_every_exit_code_is_documented_and_no_other() -> None:
     text = (ROOT / "docs" / "commands.md").read_text()
-    told = re.findall(r"^\| `(\d+)` \|", text, flags=re.MULTILINE)
+    listed = re.findall(r"^\| `(\d+)` \|", text, flags=re.MULTILINE)
     codes = {value for name, value in vars(exit_codes).items() if name.isupper()}
-    assert [int(code) for code in told] == sorted(codes)
+    assert [int(code) for code in listed] == sorted(codes)
 
 
 ENDS = pytest.mark.parametrize(
@@ -172,6 +172,6 @@ def test_an_option_without_its_folder_is_refused(
     ("error", "code"), [(NotFound("x"), 1), (Conflict("x"), 1), (Invalid("x"), 2)], ids=name_of
 )
 def test_what_can_never_work_is_wrong_usage_and_the_rest_a_failure(error: Exception, code: int) -> None:
-    with pytest.raises(CommandError) as told, plain_errors():
+    with pytest.raises(CommandError) as raised, plain_errors():
         raise error
-    assert told.value.returncode == code
+    assert raised.value.returncode == code

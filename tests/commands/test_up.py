@@ -365,9 +365,9 @@ def test_a_taken_port_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         reason = f"Cannot listen on 127.0.0.1:{port}: another program listens there."
-        with pytest.raises(CommandError) as told:
+        with pytest.raises(CommandError) as raised:
             call_command("up", "--port", str(port))
-    assert str(told.value) == f"{reason} Choose another with --port (make up PORT=9000)."
+    assert str(raised.value) == f"{reason} Choose another with --port (make up PORT=9000)."
 
 
 @pytest.mark.django_db
@@ -378,11 +378,11 @@ def test_an_address_that_is_not_this_machines_is_refused(host: str) -> None:
 
 
 def test_a_database_that_stays_unreachable_is_reported_without_the_password(tmp_path: Path) -> None:
-    told = refused(tmp_path, DATABASE_URL="postgresql://alice:secret@127.0.0.1:1/history")
-    waiting, reason = told.splitlines()
+    output = refused(tmp_path, DATABASE_URL="postgresql://alice:secret@127.0.0.1:1/history")
+    waiting, reason = output.splitlines()
     assert waiting.startswith("Waiting up to 10 s for the database: connection failed: ")
     assert reason.startswith("CommandError: The database cannot be used: ")
-    assert "secret" not in told
+    assert "secret" not in output
 
 
 @pytest.mark.parametrize("options", [("--threads", "0"), ("--port", "70000"), ("--port", "http")])

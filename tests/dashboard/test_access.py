@@ -94,9 +94,9 @@ def ask(client: Client, name: str, address: str) -> int:
 @pytest.fixture
 def rewound(project: Project, session: Session) -> Session:
     rewind(project, session.pk, Target(to_step=4))
-    wish = RunRequest("simple_extract", 1, 2)
-    start_run(project, session.pk, wish)
-    start_comparison(project, session.pk, [wish, wish])
+    run_request = RunRequest("simple_extract", 1, 2)
+    start_run(project, session.pk, run_request)
+    start_comparison(project, session.pk, [run_request] * 2)
     return session
 
 

@@ -15,11 +15,11 @@ from tests.dashboard.long_sessions import long_session
 from tests.dashboard.pages import fragment, html, text
 from tests.services.drafts import act, ok
 
-WISHES = [RunRequest("simple_extract", 1, 4, options={"max_tokens": 50}), RunRequest("structured", 1, 4)]
+REQUESTS = [RunRequest("simple_extract", 1, 4, options={"max_tokens": 50}), RunRequest("structured", 1, 4)]
 
 
 def compared(session: Session) -> list[CompressionRun]:
-    runs = start_comparison(session.project, session.pk, WISHES)
+    runs = start_comparison(session.project, session.pk, REQUESTS)
     for run in runs:
         carry_out(run.pk)
     return list(CompressionRun.objects.filter(comparison=runs[0].comparison).order_by("pk"))
@@ -128,7 +128,7 @@ def test_rows_come_in_pages(alice: Client, session: Session) -> None:
 
 
 def test_the_page_waits_while_one_is_under_way(alice: Client, session: Session) -> None:
-    runs = start_comparison(session.project, session.pk, WISHES)
+    runs = start_comparison(session.project, session.pk, REQUESTS)
     carry_out(runs[0].pk)
     page = html(alice.get(page_of(runs)))
     assert f"/compressions/progress?run={runs[1].pk}" in page

@@ -21,8 +21,8 @@ from tests.dashboard.pages import fragment, html, text
 EXTRACT = RunRequest("simple_extract", 1, 5, again=True)
 
 
-def run_of(session: Session, wish: RunRequest = EXTRACT) -> CompressionRun:
-    return start_run(session.project, session.pk, wish, actor="user:bob").run
+def run_of(session: Session, run_request: RunRequest = EXTRACT) -> CompressionRun:
+    return start_run(session.project, session.pk, run_request, actor="user:bob").run
 
 
 def ended(session: Session, failing: tuple[int, ...] = ()) -> CompressionRun:

@@ -273,9 +273,9 @@ def test_news_hold_all_that_changed_on_the_page(alice: Client, project: Project,
     append(project, session.pk, [failed(), ask("go on"), act(), ok()])
     session.refresh_from_db()
     page = html(fragment(alice, reverse("news", args=[session.pk]) + known))
-    told = page[page.index("<template>") : page.index("</template>")]
-    assert re.findall(r'data-step="(\d+)"', told) == ["6", "7"]
-    assert "go on" in told
+    template = page[page.index("<template>") : page.index("</template>")]
+    assert re.findall(r'data-step="(\d+)"', template) == ["6", "7"]
+    assert "go on" in template
     assert f'data-revision="{session.revision}" data-head="{session.head}"' in page
     assert set(re.findall(r'id="(\w+)" hx-swap-oob', page)) == {"bars", "chips", "facts", "timeline"}
 

@@ -137,8 +137,8 @@ def test_a_session_without_a_title_is_called_the_same_everywhere(alice: Client, 
     child = fork(project, parent.pk, at_step=1, title="another way")
     Session.objects.filter(pk=helper.pk).update(spawned_by=parent)
     assert text(alice.get("/?status=live")).count("Untitled session") == 3
-    told = {"session": (parent, child, helper), "rewind": (parent,), "compress": (parent,)}
-    for page, sessions in told.items():
+    sessions_of_page = {"session": (parent, child, helper), "rewind": (parent,), "compress": (parent,)}
+    for page, sessions in sessions_of_page.items():
         for session in sessions:
             shown = text(alice.get(reverse(page, args=[session.pk])))
             assert "Untitled session" in shown

@@ -65,12 +65,12 @@ WIRES = {
 def read(provider: str, events: Iterable[Json]) -> list[ModelOutputDelta]:
     """The deltas that a provider's reader makes of events."""
     reader: ResponseReader = PROVIDERS[provider].reader()
-    told = [delta for event in events for delta in reader.read(event)]
+    deltas = [delta for event in events for delta in reader.read(event)]
     last = reader.finish()
-    return [*told, last] if last else told
+    return [*deltas, last] if last else deltas
 
 
-def told(provider: str, answer: Answer) -> list[ModelOutputDelta]:
+def streamed(provider: str, answer: Answer) -> list[ModelOutputDelta]:
     """The deltas of a response that is streamed without faults."""
     # The SDKs drop pings.
     events = [data for name, data in WIRES[provider].events(answer, 1, "model", 100) if name != "ping"]
@@ -78,7 +78,7 @@ def told(provider: str, answer: Answer) -> list[ModelOutputDelta]:
 
 
 def collected(provider: str, answer: Answer) -> Completion:
-    return collect(told(provider, answer))
+    return collect(streamed(provider, answer))
 
 
 def whole(provider: str, answer: Answer) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from historyapp.llm.completions import Completion, collect
 from historyapp.llm.deltas import UsageDelta
 from historyapp.llm.request import ModelRequest
 from historyapp.llm.router import PROVIDERS
-from tests.llm.answers import answers, collected, read, told, whole
+from tests.llm.answers import answers, collected, read, streamed, whole
 from tests.llm.conftest import APIS, Caller
 from tests.llm.loopback import Answer, Call, Loopback
 
@@ -112,9 +112,8 @@ def test_later_counts_overwrite_and_the_others_stay() -> None:
     found = of()
     assert found.usage is not None
     assert found.usage.raw == {"input_tokens": 3, "output_tokens": 5}
-    usages = [
-        delta.usage.input for delta in told("anthropic", Answer(cached=9)) if isinstance(delta, UsageDelta)
-    ]
+    deltas = streamed("anthropic", Answer(cached=9))
+    usages = [delta.usage.input for delta in deltas if isinstance(delta, UsageDelta)]
     assert usages == [109, 109]
 
 

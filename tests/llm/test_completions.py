@@ -18,7 +18,7 @@ from historyapp.llm.deltas import (
     TextDelta,
     ToolCallDelta,
 )
-from tests.llm.answers import WIRES, answers, collected, resized, told
+from tests.llm.answers import WIRES, answers, collected, resized, streamed
 from tests.llm.loopback import Answer
 
 DELTA: TypeAdapter[ModelOutputDelta] = TypeAdapter(ModelOutputDelta)
@@ -57,7 +57,7 @@ def test_text_thoughts_and_calls_are_those_of_the_answer(provider: str, answer: 
 @each_api
 @given(answers())
 def test_deltas_survive_json(provider: str, answer: Answer) -> None:
-    for delta in told(provider, answer):
+    for delta in streamed(provider, answer):
         assert DELTA.validate_python(delta.model_dump()) == delta
 
 
@@ -65,10 +65,10 @@ def test_deltas_survive_json(provider: str, answer: Answer) -> None:
 @given(st.data())
 def test_deltas_before_a_restart_are_dropped(provider: str, data: st.DataObject) -> None:
     first, second = data.draw(answers()), data.draw(answers())
-    deltas = told(provider, first)
+    deltas = streamed(provider, first)
     broken = deltas[: data.draw(st.integers(0, len(deltas)))]
     again = RestartedDelta(attempt=2, reason="cut")
-    assert collect([*broken, again, *told(provider, second)]) == collected(provider, second)
+    assert collect([*broken, again, *streamed(provider, second)]) == collected(provider, second)
 
 
 @pytest.mark.parametrize("deltas", [[], [STARTED], [FINISHED], [STARTED, TextDelta(text="a")]])

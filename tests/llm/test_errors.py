@@ -123,9 +123,9 @@ def test_retry_after_is_read_in_every_form(headers: dict[str, str], seconds: flo
     assert retry_after(headers, now=lambda: NOON) == seconds
 
 
-@pytest.mark.parametrize(("wish", "retryable"), [("true", True), ("false", False), ("perhaps", True)])
-def test_should_retry_overrides_the_status(wish: str, retryable: bool) -> None:
-    error = error_from({}, provider="P", status=500, headers={"x-should-retry": wish, "retry-after": "4"})
+@pytest.mark.parametrize(("value", "retryable"), [("true", True), ("false", False), ("perhaps", True)])
+def test_should_retry_overrides_the_status(value: str, retryable: bool) -> None:
+    error = error_from({}, provider="P", status=500, headers={"x-should-retry": value, "retry-after": "4"})
     assert (error.retryable, error.fields["retryable"], error.retry_after) == (retryable, retryable, 4)
 
 

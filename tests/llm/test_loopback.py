@@ -185,8 +185,8 @@ def test_it_can_be_started_alone() -> None:
         assert process.stdout is not None
         try:
             lines = [process.stdout.readline() for _ in range(4)]
-            told = dict(line.removeprefix("export ").strip().split("=", 1) for line in lines)
+            variables = dict(line.removeprefix("export ").strip().split("=", 1) for line in lines)
             body = {"model": "m", "messages": [HI]}
-            assert post(told["ANTHROPIC_BASE_URL"], "/v1/chat/completions", body)[0] == 200
+            assert post(variables["ANTHROPIC_BASE_URL"], "/v1/chat/completions", body)[0] == 200
         finally:
             process.terminate()

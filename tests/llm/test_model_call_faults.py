@@ -100,11 +100,11 @@ def test_a_refused_request_is_not_retried(
 @pytest.mark.parametrize("how", ["cut", "end", "garbage", "error"])
 def test_a_response_that_breaks_is_retried(loopback: Loopback, api: Api, caller: Caller, how: str) -> None:
     loopback.steps.extend([Broken(how, after=api.half_way), Answer(text="Whole.")])  # type: ignore[arg-type]
-    told = caller.deltas(api.request())
-    place = next(place for place, delta in enumerate(told) if isinstance(delta, RestartedDelta))
-    assert any(isinstance(delta, TextDelta) for delta in told[:place])
-    assert isinstance(told[place + 1], StartedDelta)
-    assert "".join(delta.text for delta in told[place:] if isinstance(delta, TextDelta)) == "Whole."
+    deltas = caller.deltas(api.request())
+    place = next(place for place, delta in enumerate(deltas) if isinstance(delta, RestartedDelta))
+    assert any(isinstance(delta, TextDelta) for delta in deltas[:place])
+    assert isinstance(deltas[place + 1], StartedDelta)
+    assert "".join(delta.text for delta in deltas[place:] if isinstance(delta, TextDelta)) == "Whole."
 
 
 @pytest.mark.parametrize(
@@ -138,9 +138,9 @@ def test_a_stream_that_fails_before_its_first_word_is_retried_without_a_restart(
     loopback: Loopback, api: Api, caller: Caller
 ) -> None:
     loopback.steps.append(Broken("error", after=0))
-    told = caller.deltas(api.request(), restarts=0)
-    assert not any(isinstance(delta, RestartedDelta) for delta in told)
-    assert isinstance(told[-1], FinishedDelta)
+    deltas = caller.deltas(api.request(), restarts=0)
+    assert not any(isinstance(delta, RestartedDelta) for delta in deltas)
+    assert isinstance(deltas[-1], FinishedDelta)
 
 
 def test_a_silent_provider_times_out(loopback: Loopback, api: Api, caller: Caller) -> None:

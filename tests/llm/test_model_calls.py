@@ -44,10 +44,10 @@ def test_a_complete_response_becomes_one_output(loopback: Loopback, api: Api, ca
 
 def test_the_text_is_streamed(loopback: Loopback, api: Api, caller: Caller) -> None:
     loopback.steps.append(Answer(text="abcdefghij", sizes=(4,)))
-    told = caller.deltas(api.request())
-    assert [delta.text for delta in told if isinstance(delta, TextDelta)] == ["abcd", "efgh", "ij"]
-    assert isinstance(told[0], StartedDelta)
-    assert isinstance(told[-1], FinishedDelta)
+    deltas = caller.deltas(api.request())
+    assert [delta.text for delta in deltas if isinstance(delta, TextDelta)] == ["abcd", "efgh", "ij"]
+    assert isinstance(deltas[0], StartedDelta)
+    assert isinstance(deltas[-1], FinishedDelta)
 
 
 def test_the_request_carries_context_limit_tools_and_options(

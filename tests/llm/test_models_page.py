@@ -37,10 +37,10 @@ def test_every_provider_is_there_with_its_format() -> None:
 @pytest.mark.parametrize("delta", DELTAS, ids=lambda delta: delta.__name__)
 def test_every_delta_is_there_with_its_fields(delta: type[ModelOutputDelta]) -> None:
     kind = delta.model_fields["kind"].default
-    (told,) = re.findall(rf"^\| `{kind}` \| (.*) \|$", section("What comes back"), re.MULTILINE)
+    (cell,) = re.findall(rf"^\| `{kind}` \| (.*) \|$", section("What comes back"), re.MULTILINE)
     unsaid = set(delta.model_fields) - {"kind", "attempt", "usage"}
     if kind in ("started", "thought", "tool_call", "finished"):
-        assert {name for name in unsaid if f"`{name}`" not in told} == set()
+        assert {name for name in unsaid if f"`{name}`" not in cell} == set()
 
 
 def test_no_other_delta_is_documented() -> None:

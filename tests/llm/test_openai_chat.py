@@ -14,8 +14,8 @@ from tests.llm.loopback import Answer, Call, Loopback
 
 def chunks(*deltas: dict[str, Any], reason: str | None = "stop") -> list[dict[str, Any]]:
     head = {"id": "c1", "model": "m", "object": "chat.completion.chunk"}
-    told = [{**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
-    return [*told, {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}]
+    events = [{**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+    return [*events, {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}]
 
 
 def of(*deltas: dict[str, Any], reason: str = "stop") -> Completion:
@@ -43,9 +43,9 @@ def test_the_official_client_reads_the_same_message(loopback: Loopback) -> None:
 
 
 def test_only_the_first_choice_counts() -> None:
-    told = chunks({"content": "a"})
-    told.insert(1, {"choices": [{"index": 1, "delta": {"content": "b"}, "finish_reason": "length"}]})
-    found = collect(read("openai", told))
+    events = chunks({"content": "a"})
+    events.insert(1, {"choices": [{"index": 1, "delta": {"content": "b"}, "finish_reason": "length"}]})
+    found = collect(read("openai", events))
     assert (found.output.text, found.finished.provider_reason) == ("a", "stop")
 
 

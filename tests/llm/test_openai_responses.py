@@ -114,13 +114,13 @@ def test_reasoning_that_led_to_a_search_of_openais_stays_in_the_raw_message() ->
 
 
 def test_commentary_and_answer_are_two_paragraphs() -> None:
-    told: list[dict[str, Any]] = []
+    events: list[dict[str, Any]] = []
     for index, text in enumerate(("First I look.", "Done.")):
         message = item("message", content=[{"type": "output_text", "text": text}])
-        told.append({"type": "response.output_item.added", "output_index": index, "item": message})
-        told.append({"type": "response.output_text.delta", "output_index": index, "delta": text})
-        told.append({"type": "response.output_item.done", "output_index": index, "item": message})
-    assert of(*told, completed()).output.text == "First I look.\n\nDone."
+        events.append({"type": "response.output_item.added", "output_index": index, "item": message})
+        events.append({"type": "response.output_text.delta", "output_index": index, "delta": text})
+        events.append({"type": "response.output_item.done", "output_index": index, "item": message})
+    assert of(*events, completed()).output.text == "First I look.\n\nDone."
 
 
 def test_parts_of_a_reasoning_summary_are_paragraphs() -> None:

@@ -108,8 +108,8 @@ def test_a_summary_of_one_step_is_included(project: Project, session: Session) -
     append(project, session.pk, [act(), ok(), act(), ok(), act(), ok()])
     add_summary(project, session.pk, (1, 1), SummaryText("listed src/parser.py"))
     add_summary(project, session.pk, (2, 3), SummaryText("a range stands for no single step"))
-    told = [step.summary.text if step.summary else None for step in outline(session)]
-    assert told == ["listed src/parser.py", None, None]
+    texts = [step.summary.text if step.summary else None for step in outline(session)]
+    assert texts == ["listed src/parser.py", None, None]
 
 
 def test_the_cache_has_a_size_limit(

@@ -237,9 +237,9 @@ def test_the_migration_sets_the_tool_of_older_rows(project: Project) -> None:
     session = create_session(project)
     several = EntryDraft(ModelOutput(tool_calls=(ToolCall(id="a", name="ls"), ToolCall(id="b", name="cat"))))
     append(project, session.pk, [act("ls"), call("a", "b"), answer(), several])
-    told = list(Episode.objects.order_by("number").values_list("tool", flat=True))
-    assert told == ["ls", "read", "", "\n"]
+    tools = list(Episode.objects.order_by("number").values_list("tool", flat=True))
+    assert tools == ["ls", "read", "", "\n"]
     Episode.objects.update(tool="")
     migration = import_module("historyapp.migrations.0010_step_filters")
     migration.fill(None, SimpleNamespace(connection=connection))
-    assert list(Episode.objects.order_by("number").values_list("tool", flat=True)) == told
+    assert list(Episode.objects.order_by("number").values_list("tool", flat=True)) == tools

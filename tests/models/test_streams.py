@@ -109,8 +109,8 @@ def test_inputs_come_newest_first_from_all_that_is_live(project: Project) -> Non
     rewind(project, session.pk, Target(to_step=30))
     child = fork(project, session.pk)
     append(project, child.pk, [ask("and in the fork?")])
-    told = [aside.content for aside in History(Session.objects.get(pk=child.pk)).inputs_newest_first()]
-    assert told == ["and in the fork?", *(f"and {n}?" for n in range(29, -1, -1))]
+    listed = [aside.content for aside in History(Session.objects.get(pk=child.pk)).inputs_newest_first()]
+    assert listed == ["and in the fork?", *(f"and {n}?" for n in range(29, -1, -1))]
     first = History(session).first_input
     assert first is not None
     assert first.position == 1
@@ -122,8 +122,8 @@ def test_summaries_come_by_their_ends_the_latest_and_highest_first(project: Proj
         add_summary(project, session.pk, steps, SummaryText(f"{steps}"))
     rewind(project, session.pk, Target(to_step=20))
     past = History(Session.objects.get(pk=session.pk))
-    told = [(s.first_step, s.last_step) for s in past.summaries_newest_first(past.lineage.last + 1)]
-    assert told == [(3, 4), (4, 4), (1, 2)]
+    listed = [(s.first_step, s.last_step) for s in past.summaries_newest_first(past.lineage.last + 1)]
+    assert listed == [(3, 4), (4, 4), (1, 2)]
     assert [s.last_step for s in past.summaries_newest_first(past.row(4).last_position)] == [2]
     assert list(History(Session.objects.get(pk=session.pk), 119).summaries_newest_first(100)) == []
 

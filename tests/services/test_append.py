@@ -121,8 +121,8 @@ def test_why_a_result_answers_nothing_is_found_among_the_newest_steps(
 ) -> None:
     append(project, session.pk, [call("old"), *[call(str(number)) for number in range(2000)]])
     with django_assert_max_num_queries(4 + 2 + 3 + MAX_STEPS):
-        told = append(project, session.pk, [ok("1995"), ok("old")]).unpaired
-    assert [(one.reason, one.step) for one in told] == [("abandoned", 1997), ("unknown", None)]
+        reported = append(project, session.pk, [ok("1995"), ok("old")]).unpaired
+    assert [(one.reason, one.step) for one in reported] == [("abandoned", 1997), ("unknown", None)]
 
 
 def test_a_transcript_may_hold_results_of_unknown_calls(project: Project, session: Session) -> None:
@@ -245,8 +245,8 @@ def test_fifty_concurrent_writers_leave_no_gap() -> None:
 
 def test_results_of_one_entry_are_checked_one_after_another(project: Project, session: Session) -> None:
     twice = ToolResults(results=(ToolResult(tool_call_id="a", status="success"),) * 2)
-    told = append(project, session.pk, [call("a", "b"), draft(twice)]).unpaired
-    assert told == [UnpairedReason(2, 1, "a", "answered", 1)]
+    reported = append(project, session.pk, [call("a", "b"), draft(twice)]).unpaired
+    assert reported == [UnpairedReason(2, 1, "a", "answered", 1)]
 
 
 def session_again(session: Session) -> Session:

@@ -33,7 +33,7 @@ ODD = "\x00 \ud800 日本 🚀"
 
 
 @pytest.fixture
-def told(project: Project) -> Session:
+def recorded(project: Project) -> Session:
     """A session with takes, forks of forks and summaries."""
     session = create_session(project, names={"title": "A  long run", "agent": "coder"}, tags=["a", "b c"])
     append(project, session.pk, [draft(SystemInstruction(text=ODD)), ask("go"), act(path=ODD), failed()])
@@ -76,10 +76,10 @@ def contents(session: Session) -> dict[str, object]:
     }
 
 
-def test_a_session_comes_back_equal_with_its_takes_and_forks(told: Session) -> None:
+def test_a_session_comes_back_equal_with_its_takes_and_forks(recorded: Session) -> None:
     elsewhere = Project.objects.create(name="Bob's")
-    copies = imported(elsewhere, exported(told))
-    originals = [told, told.forks.get(), told.forks.get().forks.get()]
+    copies = imported(elsewhere, exported(recorded))
+    originals = [recorded, recorded.forks.get(), recorded.forks.get().forks.get()]
     assert [contents(copy) for copy in copies] == [contents(original) for original in originals]
     assert copies[1].forked_from == copies[0]
     for session in parents_first():
@@ -87,32 +87,32 @@ def test_a_session_comes_back_equal_with_its_takes_and_forks(told: Session) -> N
 
 
 @pytest.fixture
-def sub_agent(told: Session) -> Session:
-    child = create_session(told.project, names={"title": "a sub-agent"})
-    append(told.project, child.pk, [answer("done")])
-    Session.objects.filter(pk=child.pk).update(spawned_by=told)
+def sub_agent(recorded: Session) -> Session:
+    child = create_session(recorded.project, names={"title": "a sub-agent"})
+    append(recorded.project, child.pk, [answer("done")])
+    Session.objects.filter(pk=child.pk).update(spawned_by=recorded)
     return Session.objects.get(pk=child.pk)
 
 
 @pytest.mark.parametrize("parent_first", [True, False])
 def test_a_sub_agent_comes_back_as_one_whichever_export_is_imported_first(
-    told: Session, sub_agent: Session, parent_first: bool
+    recorded: Session, sub_agent: Session, parent_first: bool
 ) -> None:
     elsewhere = Project.objects.create(name="Bob's")
-    files = [exported(told), exported(sub_agent)]
+    files = [exported(recorded), exported(sub_agent)]
     for text in files if parent_first else files[::-1]:
         imported(elsewhere, text)
     copy = Session.objects.get(project=elsewhere, title="a sub-agent")
-    assert copy.spawned_by == Session.objects.get(project=elsewhere, title=told.title, forked_from=None)
+    assert copy.spawned_by == Session.objects.get(project=elsewhere, title=recorded.title, forked_from=None)
     assert exported(copy).count(str(copy.spawned_by_id)) == 1
 
 
 def test_a_copy_of_a_sub_agent_beside_the_original_has_the_same_parent(
-    told: Session, sub_agent: Session
+    recorded: Session, sub_agent: Session
 ) -> None:
-    (copy,) = imported(told.project, exported(sub_agent))
+    (copy,) = imported(recorded.project, exported(sub_agent))
     assert copy.pk != sub_agent.pk
-    assert copy.spawned_by == told
+    assert copy.spawned_by == recorded
 
 
 def test_an_export_cannot_tie_a_session_to_one_of_another_project(sub_agent: Session) -> None:
@@ -126,24 +126,24 @@ def summaries_over_time(session: Session) -> list[list[str]]:
     return [[s.text for s in History(session, head).summaries()] for head in heads]
 
 
-def test_summaries_come_back_as_old_as_they_were(told: Session) -> None:
-    originals = [told, told.forks.get(), told.forks.get().forks.get()]
-    add_summary(told.project, told.pk, (1, 2), SummaryText("made later"))
-    told.refresh_from_db()
-    copies = imported(Project.objects.create(name="Bob's"), exported(told))
+def test_summaries_come_back_as_old_as_they_were(recorded: Session) -> None:
+    originals = [recorded, recorded.forks.get(), recorded.forks.get().forks.get()]
+    add_summary(recorded.project, recorded.pk, (1, 2), SummaryText("made later"))
+    recorded.refresh_from_db()
+    copies = imported(Project.objects.create(name="Bob's"), exported(recorded))
     assert list(map(summaries_over_time, copies)) == list(map(summaries_over_time, originals))
     of_copy = imported(Project.objects.create(name="Carol's"), exported(copies[2]))[-1]
     assert summaries_over_time(of_copy) == summaries_over_time(originals[2])
 
 
-def test_a_note_and_a_score_of_the_session_come_back(told: Session) -> None:
+def test_a_note_and_a_score_of_the_session_come_back(recorded: Session) -> None:
     change_session(
-        told.project, told.pk, {"note": "Kept it.", "score": 0.5, "score_name": "speed"}, actor="a"
+        recorded.project, recorded.pk, {"note": "Kept it.", "score": 0.5, "score_name": "speed"}, actor="a"
     )
-    told.refresh_from_db()
-    copy, child, *_ = imported(Project.objects.create(name="Bob's"), exported(told))
+    recorded.refresh_from_db()
+    copy, child, *_ = imported(Project.objects.create(name="Bob's"), exported(recorded))
     fields = ("note", "noted_by", "noted_at", "score", "score_name", "scored_by", "scored_at")
-    of_each = [Annotation.objects.filter(session=one).values_list(*fields) for one in (told, copy)]
+    of_each = [Annotation.objects.filter(session=one).values_list(*fields) for one in (recorded, copy)]
     assert list(of_each[0]) == list(of_each[1])
     assert len(of_each[1]) == 1
     assert not Annotation.objects.filter(session=child).exists()
@@ -160,9 +160,9 @@ def test_a_note_and_a_score_of_the_session_come_back(told: Session) -> None:
     ],
 )
 def test_what_a_file_says_of_the_session_is_stored_as_far_as_it_is_valid(
-    told: Session, written: object, stored: object
+    recorded: Session, written: object, stored: object
 ) -> None:
-    header, _, rest = exported(told).partition("\n")
+    header, _, rest = exported(recorded).partition("\n")
     text = f"{json.dumps({**json.loads(header), 'annotation': written})}\n{rest}"
     copy, *_ = imported(Project.objects.create(name="Bob's"), text)
     assert (
@@ -175,27 +175,27 @@ def notes_of(session: Session) -> list[tuple[object, ...]]:
     return list(StepNote.objects.filter(session=session).order_by("position").values_list(*fields))
 
 
-def test_notes_come_back_also_in_takes_and_forks(told: Session) -> None:
-    child = told.forks.get()
-    put_note(told.project, told.pk, 1, "seen", actor="alice")
-    put_note(told.project, told.pk, 2, as_of=7)
-    put_note(told.project, child.pk, 2, "in the fork")
-    copies = imported(Project.objects.create(name="Bob's"), exported(told))
+def test_notes_come_back_also_in_takes_and_forks(recorded: Session) -> None:
+    child = recorded.forks.get()
+    put_note(recorded.project, recorded.pk, 1, "seen", actor="alice")
+    put_note(recorded.project, recorded.pk, 2, as_of=7)
+    put_note(recorded.project, child.pk, 2, "in the fork")
+    copies = imported(Project.objects.create(name="Bob's"), exported(recorded))
     assert [len(notes_of(session)) for session in copies] == [2, 1, 0]
-    assert [notes_of(session) for session in copies[:2]] == [notes_of(told), notes_of(child)]
+    assert [notes_of(session) for session in copies[:2]] == [notes_of(recorded), notes_of(child)]
 
 
-def test_an_export_of_a_position_has_the_notes_up_to_it(told: Session) -> None:
-    put_note(told.project, told.pk, 1, "early")
-    put_note(told.project, told.pk, 2, "late")
-    text = "".join(export_session(told, "playhead_jsonl", as_of=4).chunks)
+def test_an_export_of_a_position_has_the_notes_up_to_it(recorded: Session) -> None:
+    put_note(recorded.project, recorded.pk, 1, "early")
+    put_note(recorded.project, recorded.pk, 2, "late")
+    text = "".join(export_session(recorded, "playhead_jsonl", as_of=4).chunks)
     copy = imported(Project.objects.create(name="Bob's"), text)[0]
     assert [note[2] for note in notes_of(copy)] == ["early"]
 
 
-def test_a_note_at_a_place_without_a_step_is_left_out(told: Session) -> None:
-    put_note(told.project, told.pk, 1, "here")
-    lines = [json.loads(line) for line in exported(told).splitlines()]
+def test_a_note_at_a_place_without_a_step_is_left_out(recorded: Session) -> None:
+    put_note(recorded.project, recorded.pk, 1, "here")
+    lines = [json.loads(line) for line in exported(recorded).splitlines()]
     for line in lines:
         if line["kind"] == "note":
             line["position"] = 1
@@ -203,9 +203,9 @@ def test_a_note_at_a_place_without_a_step_is_left_out(told: Session) -> None:
     assert notes_of(copy) == []
 
 
-def test_importing_an_export_again_keeps_a_note_that_was_changed(told: Session) -> None:
-    put_note(told.project, told.pk, 1, "before")
-    elsewhere, text = Project.objects.create(name="Bob's"), exported(told)
+def test_importing_an_export_again_keeps_a_note_that_was_changed(recorded: Session) -> None:
+    put_note(recorded.project, recorded.pk, 1, "before")
+    elsewhere, text = Project.objects.create(name="Bob's"), exported(recorded)
     copy = imported(elsewhere, text)[0]
     put_note(elsewhere, copy.pk, 1, "changed")
     imported(elsewhere, text)
@@ -213,8 +213,8 @@ def test_importing_an_export_again_keeps_a_note_that_was_changed(told: Session) 
 
 
 @pytest.mark.parametrize("as_of", [3, 4, 8, 99])
-def test_a_fork_is_exported_as_it_stood_before_it_was_one(told: Session, as_of: int) -> None:
-    fork = told.forks.get()
+def test_a_fork_is_exported_as_it_stood_before_it_was_one(recorded: Session, as_of: int) -> None:
+    fork = recorded.forks.get()
     as_of = min(as_of, fork.head)
     text = "".join(export_session(fork, "playhead_jsonl", as_of=as_of).chunks)
     copy = imported(Project.objects.create(name="Bob's"), text)[-1]
@@ -224,56 +224,56 @@ def test_a_fork_is_exported_as_it_stood_before_it_was_one(told: Session, as_of: 
     assert copy.head == as_of
 
 
-def test_the_summary_that_won_wins_in_the_copy_too(told: Session) -> None:
-    add_summary(told.project, told.pk, (1, 1), SummaryText("written first"))
-    last = add_summary(told.project, told.pk, (1, 1), SummaryText("written last"))
-    Summary.objects.filter(pk=last.pk).update(created_at=told.created_at)
-    copy = imported(Project.objects.create(name="Bob's"), exported(told))[0]
-    assert [History(s).episodes(1, 1)[0].summary for s in (told, copy)] == ["written last"] * 2
+def test_the_summary_that_won_wins_in_the_copy_too(recorded: Session) -> None:
+    add_summary(recorded.project, recorded.pk, (1, 1), SummaryText("written first"))
+    last = add_summary(recorded.project, recorded.pk, (1, 1), SummaryText("written last"))
+    Summary.objects.filter(pk=last.pk).update(created_at=recorded.created_at)
+    copy = imported(Project.objects.create(name="Bob's"), exported(recorded))[0]
+    assert [History(s).episodes(1, 1)[0].summary for s in (recorded, copy)] == ["written last"] * 2
 
 
-def test_an_archived_session_comes_back_archived(told: Session) -> None:
-    change_session(told.project, told.pk, {"status": "archived"})
-    told.refresh_from_db()
-    copy = imported(Project.objects.create(name="Bob's"), exported(told))[0]
+def test_an_archived_session_comes_back_archived(recorded: Session) -> None:
+    change_session(recorded.project, recorded.pk, {"status": "archived"})
+    recorded.refresh_from_db()
+    copy = imported(Project.objects.create(name="Bob's"), exported(recorded))[0]
     assert copy.status == "archived"
-    assert contents(copy) == contents(told)
+    assert contents(copy) == contents(recorded)
 
 
-def test_importing_an_export_twice_adds_nothing(told: Session) -> None:
+def test_importing_an_export_twice_adds_nothing(recorded: Session) -> None:
     elsewhere = Project.objects.create(name="Bob's")
-    first = imported(elsewhere, exported(told))
-    assert imported(elsewhere, exported(told)) == first
+    first = imported(elsewhere, exported(recorded))
+    assert imported(elsewhere, exported(recorded)) == first
     assert elsewhere.sessions.count() == 3
 
 
-def test_a_fork_takes_along_what_it_shares_and_no_more(told: Session) -> None:
+def test_a_fork_takes_along_what_it_shares_and_no_more(recorded: Session) -> None:
     elsewhere = Project.objects.create(name="Bob's")
-    grandchild = told.forks.get().forks.get()
+    grandchild = recorded.forks.get().forks.get()
     copies = imported(elsewhere, exported(grandchild))
     assert contents(copies[-1]) == contents(grandchild)
-    assert copies[0].head == told.forks.get().fork_position
+    assert copies[0].head == recorded.forks.get().fork_position
 
 
-def test_an_export_ends_at_the_given_position(told: Session) -> None:
-    text = "".join(export_session(told, "markdown", as_of=4).chunks)
+def test_an_export_ends_at_the_given_position(recorded: Session) -> None:
+    text = "".join(export_session(recorded, "markdown", as_of=4).chunks)
     assert "no such file" in text
     assert "grep" not in text
     with pytest.raises(Invalid, match="head"):
-        export_session(told, "markdown", as_of=10_000)
+        export_session(recorded, "markdown", as_of=10_000)
 
 
 @pytest.mark.parametrize("format", EXPORTERS)
-def test_every_format_can_be_written_and_sent(told: Session, format: str) -> None:
-    export = export_session(told, format, actor="user:alice")
+def test_every_format_can_be_written_and_sent(recorded: Session, format: str) -> None:
+    export = export_session(recorded, format, actor="user:alice")
     assert "".join(export.chunks).encode("utf-8")
     assert export.name.startswith("a-long-run-")
     assert AuditRecord.objects.get(action="export").actor == "user:alice"
 
 
-def test_an_unknown_format_names_those_there_are(told: Session) -> None:
+def test_an_unknown_format_names_those_there_are(recorded: Session) -> None:
     with pytest.raises(Invalid, match="playhead_jsonl, openai_messages"):
-        export_session(told, "pdf")
+        export_session(recorded, "pdf")
 
 
 moves = st.lists(

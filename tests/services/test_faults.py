@@ -356,8 +356,8 @@ def test_a_database_without_a_migration_is_named_as_that() -> None:
 def test_a_damaged_data_folder_is_not_served(tmp_path: Path) -> None:
     home = copy_migrated(tmp_path / "home")
     truncate(home / "playhead.sqlite3")
-    told = refused(home, "--port", "0", DATABASE_URL="")
-    assert f"CommandError: The database {home / 'playhead.sqlite3'} is damaged: " in told
+    output = refused(home, "--port", "0", DATABASE_URL="")
+    assert f"CommandError: The database {home / 'playhead.sqlite3'} is damaged: " in output
 
 
 def test_a_start_on_a_full_disk_says_so(

@@ -250,7 +250,7 @@ def test_a_server_that_is_away_is_said_everywhere(
 
 def test_a_start_waits_for_a_server_that_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
     usual = MigrationRecorder.applied_migrations
-    attempts, started, told = list[str](), list[ServerPlan](), io.StringIO()
+    attempts, started, output = list[str](), list[ServerPlan](), io.StringIO()
 
     def applied(recorder: MigrationRecorder) -> object:
         attempts.append("")
@@ -260,7 +260,7 @@ def test_a_start_waits_for_a_server_that_restarts(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(MigrationRecorder, "applied_migrations", applied)
     monkeypatch.setattr("historyapp.management.commands.up.become_supervisor", started.append)
-    call_command("up", "--port", "0", "--no-demo", stderr=told)
+    call_command("up", "--port", "0", "--no-demo", stderr=output)
     assert len(attempts) == 3
     assert [plan.ip for plan in started] == ["127.0.0.1"]
-    assert told.getvalue().count("Waiting up to 10 s for the database: ") == 1
+    assert output.getvalue().count("Waiting up to 10 s for the database: ") == 1

@@ -6,7 +6,7 @@ from historyapp.services.prices import money_text
 
 
 @pytest.mark.parametrize(
-    ("micros", "as_of", "told"),
+    ("micros", "as_of", "printed"),
     [
         (2_100, "2025-11-30", "for $0.0021 at the prices of 2025-11-30"),
         (0, "2025-11-30", "for $0.0000 at the prices of 2025-11-30"),
@@ -15,5 +15,5 @@ from historyapp.services.prices import money_text
         (None, "", "at an unknown price"),
     ],
 )
-def test_money_is_printed_with_the_date_of_the_prices(micros: int | None, as_of: str, told: str) -> None:
-    assert money_text(micros, as_of) == told
+def test_money_is_printed_with_the_date_of_the_prices(micros: int | None, as_of: str, printed: str) -> None:
+    assert money_text(micros, as_of) == printed

@@ -15,7 +15,7 @@ from tests.services.drafts import act, answer, ask, call, draft, failed, ok
 
 
 @pytest.fixture
-def told(project: Project, session: Session) -> Session:
+def recorded(project: Project, session: Session) -> Session:
     """Three finished steps and one in flight: positions 1 to 9."""
     steps = [
         ask("go"),
@@ -53,62 +53,62 @@ def calls(session: Session) -> list[str]:
     ],
 )
 def test_a_rewind_leaves_what_its_target_says(
-    project: Project, told: Session, target: Target, left: list[str]
+    project: Project, recorded: Session, target: Target, left: list[str]
 ) -> None:
-    rewind(project, told.pk, target)
-    assert calls(told) == left
+    rewind(project, recorded.pk, target)
+    assert calls(recorded) == left
 
 
-def test_dropping_episodes_keeps_what_was_said_before_them(project: Project, told: Session) -> None:
-    rewind(project, told.pk, Target(episodes=1))
+def test_dropping_episodes_keeps_what_was_said_before_them(project: Project, recorded: Session) -> None:
+    rewind(project, recorded.pk, Target(episodes=1))
     live = [
         entry.body.get("content") for entry in History(Session.objects.get()).entries(kinds=["model_input"])
     ]
     assert live == ["go", "again"]
 
 
-def test_a_preview_says_what_would_be_cut_off_and_changes_nothing(told: Session) -> None:
-    to_position, cut_off, steps = preview_rewind(History(told), Target(to_step=1))
-    assert (to_position, cut_off.rows(), steps) == (3, [(str(told.pk), 4, 9)], 3)
+def test_a_preview_says_what_would_be_cut_off_and_changes_nothing(recorded: Session) -> None:
+    to_position, cut_off, steps = preview_rewind(History(recorded), Target(to_step=1))
+    assert (to_position, cut_off.rows(), steps) == (3, [(str(recorded.pk), 4, 9)], 3)
     assert Session.objects.get().head == 9
 
 
 @pytest.mark.parametrize("target", [Target(to_step=5), Target(to_position=10), Target(to_step=-9)])
-def test_a_target_that_does_not_exist_is_named(project: Project, told: Session, target: Target) -> None:
+def test_a_target_that_does_not_exist_is_named(project: Project, recorded: Session, target: Target) -> None:
     with pytest.raises(Invalid, match=r"1 to 4|head, 9"):
-        rewind(project, told.pk, target)
+        rewind(project, recorded.pk, target)
     assert Session.objects.get().head == 9
 
 
-def test_two_targets_are_one_too_many(project: Project, told: Session) -> None:
+def test_two_targets_are_one_too_many(project: Project, recorded: Session) -> None:
     with pytest.raises(Invalid, match="episodes and to_step"):
-        rewind(project, told.pk, Target(episodes=1, to_step=1))
+        rewind(project, recorded.pk, Target(episodes=1, to_step=1))
 
 
-def test_undo_brings_back_what_was_cut_off(project: Project, told: Session) -> None:
-    cut = rewind(project, told.pk, Target(to_step=1), reason="wrong way", actor="user:alice")
-    append(project, told.pk, [act("other")])
-    undo_rewind(project, told.pk, cut.position, actor="user:alice")
-    assert calls(told) == ["one()", "two()", "three()", "four()"]
-    append(project, told.pk, [ok()])
+def test_undo_brings_back_what_was_cut_off(project: Project, recorded: Session) -> None:
+    cut = rewind(project, recorded.pk, Target(to_step=1), reason="wrong way", actor="user:alice")
+    append(project, recorded.pk, [act("other")])
+    undo_rewind(project, recorded.pk, cut.position, actor="user:alice")
+    assert calls(recorded) == ["one()", "two()", "three()", "four()"]
+    append(project, recorded.pk, [ok()])
     assert History(Session.objects.get()).row(4).status == "success"
-    assert [one.reason for one in append(project, told.pk, [ok()]).unpaired] == ["no_open_call"]
+    assert [one.reason for one in append(project, recorded.pk, [ok()]).unpaired] == ["no_open_call"]
 
 
-def test_what_is_undone_cannot_be_undone_again(project: Project, told: Session) -> None:
-    cut = rewind(project, told.pk, Target(to_step=1))
-    undo_rewind(project, told.pk, cut.position)
+def test_what_is_undone_cannot_be_undone_again(project: Project, recorded: Session) -> None:
+    cut = rewind(project, recorded.pk, Target(to_step=1))
+    undo_rewind(project, recorded.pk, cut.position)
     with pytest.raises(Conflict, match="already undone"):
-        undo_rewind(project, told.pk, cut.position)
+        undo_rewind(project, recorded.pk, cut.position)
     with pytest.raises(NotFound, match="no rewind at position 4"):
-        undo_rewind(project, told.pk, 4)
+        undo_rewind(project, recorded.pk, 4)
 
 
-def test_going_back_to_a_take_makes_it_live(project: Project, told: Session) -> None:
-    rewind(project, told.pk, Target(to_step=1))
-    append(project, told.pk, [act("other"), ok()])
-    rewind(project, told.pk, Target(to_position=8))
-    assert calls(told) == ["one()", "two()", "three()"]
+def test_going_back_to_a_take_makes_it_live(project: Project, recorded: Session) -> None:
+    rewind(project, recorded.pk, Target(to_step=1))
+    append(project, recorded.pk, [act("other"), ok()])
+    rewind(project, recorded.pk, Target(to_position=8))
+    assert calls(recorded) == ["one()", "two()", "three()"]
 
 
 def test_a_rewind_into_a_step_reopens_it_and_the_take_keeps_its_outcome(
@@ -124,13 +124,13 @@ def test_a_rewind_into_a_step_reopens_it_and_the_take_keeps_its_outcome(
     assert History(Session.objects.get(), as_of=3).row(1).status == "error"
 
 
-def test_counters_follow_a_rewind_and_its_undo(project: Project, told: Session) -> None:
-    before = (told.steps, told.errors, told.tokens)
-    cut = rewind(project, told.pk, Target(to_step=1))
+def test_counters_follow_a_rewind_and_its_undo(project: Project, recorded: Session) -> None:
+    before = (recorded.steps, recorded.errors, recorded.tokens)
+    cut = rewind(project, recorded.pk, Target(to_step=1))
     again = Session.objects.get()
     assert (again.steps, again.errors) == (1, 0)
-    assert again.tokens < told.tokens
-    undo_rewind(project, told.pk, cut.position)
+    assert again.tokens < recorded.tokens
+    undo_rewind(project, recorded.pk, cut.position)
     again = Session.objects.get()
     assert (again.steps, again.errors, again.tokens) == before
 
@@ -144,69 +144,69 @@ def test_the_instruction_is_that_of_the_live_history(project: Project, session: 
     assert History(Session.objects.get(), as_of=6).instruction == "new"
 
 
-def test_a_fork_shares_without_copying_and_goes_its_own_way(project: Project, told: Session) -> None:
-    child = fork(project, told.pk, at_step=2, actor="user:alice")
+def test_a_fork_shares_without_copying_and_goes_its_own_way(project: Project, recorded: Session) -> None:
+    child = fork(project, recorded.pk, at_step=2, actor="user:alice")
     assert Entry.objects.filter(session=child).count() == 0
     append(project, child.pk, [act("elsewhere"), ok()])
-    append(project, told.pk, [ok()])
+    append(project, recorded.pk, [ok()])
     assert calls(child) == ["one()", "two()", "elsewhere()"]
-    assert calls(told) == ["one()", "two()", "three()", "four()"]
+    assert calls(recorded) == ["one()", "two()", "three()", "four()"]
     assert Entry.objects.filter(session=child).order_by("position").first().position == 6  # type: ignore[union-attr]
 
 
-def test_a_fork_of_a_step_in_flight_continues_the_step(project: Project, told: Session) -> None:
-    child = fork(project, told.pk)
+def test_a_fork_of_a_step_in_flight_continues_the_step(project: Project, recorded: Session) -> None:
+    child = fork(project, recorded.pk)
     append(project, child.pk, [failed()])
-    append(project, told.pk, [ok()])
+    append(project, recorded.pk, [ok()])
     assert History(Session.objects.get(pk=child.pk)).row(4).status == "error"
-    assert History(Session.objects.get(pk=told.pk)).row(4).status == "success"
+    assert History(Session.objects.get(pk=recorded.pk)).row(4).status == "success"
 
 
-def test_a_review_in_a_fork_does_not_reach_the_parent(project: Project, told: Session) -> None:
-    child = fork(project, told.pk, at_step=3)
+def test_a_review_in_a_fork_does_not_reach_the_parent(project: Project, recorded: Session) -> None:
+    child = fork(project, recorded.pk, at_step=3)
     append(project, child.pk, [draft(Review(score=0.5)), answer()])
     assert History(Session.objects.get(pk=child.pk)).row(3).last_position == 9
-    assert History(Session.objects.get(pk=told.pk)).row(3).last_position == 8
+    assert History(Session.objects.get(pk=recorded.pk)).row(3).last_position == 8
 
 
-def test_a_fork_can_rewind_into_what_it_shares(project: Project, told: Session) -> None:
-    child = fork(project, told.pk, at_step=3)
+def test_a_fork_can_rewind_into_what_it_shares(project: Project, recorded: Session) -> None:
+    child = fork(project, recorded.pk, at_step=3)
     rewind(project, child.pk, Target(to_step=1))
     append(project, child.pk, [act("anew")])
     assert calls(child) == ["one()", "anew()"]
-    assert calls(told) == ["one()", "two()", "three()", "four()"]
+    assert calls(recorded) == ["one()", "two()", "three()", "four()"]
 
 
-def test_a_fork_is_named_after_its_parent_and_recorded(project: Project, told: Session) -> None:
-    assert fork(project, told.pk, at_step=1, actor="key:ph_1").title == "a run (fork)"
-    assert fork(project, told.pk, at_position=4, title="another try").title == "another try"
+def test_a_fork_is_named_after_its_parent_and_recorded(project: Project, recorded: Session) -> None:
+    assert fork(project, recorded.pk, at_step=1, actor="key:ph_1").title == "a run (fork)"
+    assert fork(project, recorded.pk, at_position=4, title="another try").title == "another try"
     with pytest.raises(Invalid, match="at_step or at_position"):
-        fork(project, told.pk, at_step=1, at_position=2)
+        fork(project, recorded.pk, at_step=1, at_position=2)
     assert set(AuditRecord.objects.values_list("action", "actor")) == {("fork", "key:ph_1"), ("fork", "")}
 
 
-def test_strangers_and_archives_are_left_alone(project: Project, told: Session) -> None:
+def test_strangers_and_archives_are_left_alone(project: Project, recorded: Session) -> None:
     stranger = Project.objects.create(name="Charlie's")
     for attempt in (rewind, undo_rewind):
         with pytest.raises(NotFound, match="no session"):
-            attempt(stranger, told.pk, Target() if attempt is rewind else 1)  # type: ignore[arg-type]
+            attempt(stranger, recorded.pk, Target() if attempt is rewind else 1)  # type: ignore[arg-type]
     with pytest.raises(NotFound, match="no session"):
-        fork(stranger, told.pk)
-    change_session(project, told.pk, {"status": "archived"})
+        fork(stranger, recorded.pk)
+    change_session(project, recorded.pk, {"status": "archived"})
     with pytest.raises(Conflict, match="archived"):
-        rewind(project, told.pk, Target(to_step=1))
+        rewind(project, recorded.pk, Target(to_step=1))
 
 
-def test_a_moved_head_stops_a_rewind(project: Project, told: Session) -> None:
+def test_a_moved_head_stops_a_rewind(project: Project, recorded: Session) -> None:
     with pytest.raises(Conflict, match="head is 9"):
-        rewind(project, told.pk, Target(to_step=1), expected_position=8)
+        rewind(project, recorded.pk, Target(to_step=1), expected_position=8)
 
 
-def test_nothing_is_ever_deleted(project: Project, told: Session) -> None:
+def test_nothing_is_ever_deleted(project: Project, recorded: Session) -> None:
     before = set(Entry.objects.values_list("position", flat=True))
-    rewind(project, told.pk, Target(episodes=99))
+    rewind(project, recorded.pk, Target(episodes=99))
     assert before < set(Entry.objects.values_list("position", flat=True))
-    assert Episode.objects.filter(session=told, number=4).exists()
+    assert Episode.objects.filter(session=recorded, number=4).exists()
 
 
 def test_many_rewinds_store_few_spans_each_and_read_as_a_list_of_all(

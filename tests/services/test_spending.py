@@ -75,14 +75,14 @@ def test_a_list_is_read_without_blanks_repetitions_and_local() -> None:
 def test_a_model_that_is_not_listed_is_refused_for_estimates_runs_and_comparisons(
     project: Project, record: Record, loopback: Loopback
 ) -> None:
-    session, wish = record(6), RunRequest(model="gpt-5-mini")
-    started = start_run(project, session.pk, wish).run
+    session, run_request = record(6), RunRequest(model="gpt-5-mini")
+    started = start_run(project, session.pk, run_request).run
     cancel_run(started)
     project, session = change_project(project, ONLY_HAIKU), Session.objects.get(pk=session.pk)
     local = RunRequest(from_step=1, to_step=2, model="local")
     refused: list[Callable[[], object]] = [
-        lambda: estimate(session, wish),
-        lambda: start_run(project, session.pk, wish),
+        lambda: estimate(session, run_request),
+        lambda: start_run(project, session.pk, run_request),
         lambda: start_run(project, session.pk, RunRequest()),
         lambda: start_comparison(project, session.pk, [local, RunRequest(from_step=1, to_step=2)]),
         lambda: retry_run(started),

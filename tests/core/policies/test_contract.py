@@ -86,10 +86,10 @@ def test_every_step_is_in_the_manifest_and_what_is_left_out_has_its_reason(
         manifest = choose(name, past, budget, window_size=3, full_message_count=2).manifest
     except Invalid:
         return
-    told = {n for s in manifest.segments if s.step for n in range(s.step, (s.last_step or s.step) + 1)}
+    listed = {n for s in manifest.segments if s.step for n in range(s.step, (s.last_step or s.step) + 1)}
     spans = [(out.first_step, out.last_step) for out in manifest.left_out if out.first_step]
     left = {n for first, last in spans if first and last for n in range(first, last + 1)}
-    assert told | left == set(range(1, past.steps + 1))
+    assert listed | left == set(range(1, past.steps + 1))
     # What stands for several steps, as notes do, may tell of some of them only.
     shown = {segment.step for segment in manifest.segments if segment.last_step is None}
     assert not shown & left
@@ -152,8 +152,8 @@ def test_a_late_result_is_text(name: str, format: str) -> None:
     )  # fmt: skip
     context = choose(name, MemoryPast(entries), format=format, full_message_count=1, window_size=3)
     text = render_bytes(request_of(context, format)).decode()
-    for told in ("x_y", "z_z", "b_b"):
-        assert text.count(told) == 1
+    for listed in ("x_y", "z_z", "b_b"):
+        assert text.count(listed) == 1
     assert text.count("fine") == 1
 
 

@@ -15,9 +15,9 @@ WORDS = st.lists((TEXT | st.sampled_from(['a"b', "x\n```\ny", 'The user said: "z
 
 @given(WORDS, TEXT)
 def test_quoted_words_are_split_off_again(words: list[str], body: str) -> None:
-    told = [text for text in words if text]
-    found, rest = split_words(quote_words(told, 100_000) + "\n-" + body if told else "-" + body)
-    assert (found, rest) == (told, "-" + body)
+    listed = [text for text in words if text]
+    found, rest = split_words(quote_words(listed, 100_000) + "\n-" + body if listed else "-" + body)
+    assert (found, rest) == (listed, "-" + body)
 
 
 def test_blank_words_are_left_out_and_repeated_ones_quoted_once() -> None:
@@ -25,8 +25,8 @@ def test_blank_words_are_left_out_and_repeated_ones_quoted_once() -> None:
 
 
 def test_feedback_of_an_interruption_is_quoted_and_an_error_is_not() -> None:
-    told = steps(called("Stop it", status="interrupted_by_human"), called("It failed", status="error"))
-    assert user_words(Material(told)) == ["Stop it"]
+    listed = steps(called("Stop it", status="interrupted_by_human"), called("It failed", status="error"))
+    assert user_words(Material(listed)) == ["Stop it"]
 
 
 def test_only_the_longest_is_clipped_with_its_length() -> None:

@@ -1,7 +1,7 @@
 """A server on this machine that speaks OpenAI's and Anthropic's wire formats, faults included.
 
-It refuses what the providers would refuse (``chat_rules``, ``responses_rules``, ``messages_rules``), answers
-what it is told to (``script``) and remembers what it was asked. ``python -m tests.llm.loopback --port 8555``
+It refuses what the providers would refuse (``chat_rules``, ``responses_rules``, ``messages_rules``), returns
+the given responses (``script``) and stores the requests. ``python -m tests.llm.loopback --port 8555``
 serves it to anything else, say the examples of the docs.
 """
 

@@ -67,14 +67,14 @@ def events(answer: Answer, number: int, model: str, sent: int) -> Iterator[Event
     """Numbered events: created, each item piece by piece, completed or incomplete."""
     final = whole(answer, number, model, sent)
     initial = {**final, "status": "in_progress", "incomplete_details": None, "output": [], "usage": None}
-    told: list[Json] = [
+    events: list[Json] = [
         {"type": "response.created", "response": initial},
         {"type": "response.in_progress", "response": initial},
     ]
     for index, item in enumerate(final["output"]):
-        told += _item_events(answer, index, item)
-    told.append({"type": f"response.{final['status']}", "response": final})
-    for place, event in enumerate(told):
+        events += _item_events(answer, index, item)
+    events.append({"type": f"response.{final['status']}", "response": final})
+    for place, event in enumerate(events):
         yield event["type"], {**event, "sequence_number": place}
 
 
@@ -121,14 +121,14 @@ def _message_events(answer: Answer, place: Json, item: Json) -> list[Json]:
 
 
 def _reasoning_events(answer: Answer, place: Json, item: Json) -> list[Json]:
-    told: list[Json] = []
+    events: list[Json] = []
     for number, part in enumerate(item["summary"]):
         at = {**place, "summary_index": number}
         kind = "response.reasoning_summary"
-        told += [
+        events += [
             {"type": f"{kind}_part.added", **at, "part": {**part, "text": ""}},
             *({"type": f"{kind}_text.delta", **at, "delta": piece} for piece in answer.pieces(part["text"])),
             {"type": f"{kind}_text.done", **at, "text": part["text"]},
             {"type": f"{kind}_part.done", **at, "part": part},
         ]
-    return told
+    return events

@@ -183,8 +183,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self._begin_stream()
         events = list(dialect.events(*facts))
-        wishes = request.body.get("stream_options") or {}
-        if request.path == "/v1/chat/completions" and not wishes.get("include_usage"):
+        options = request.body.get("stream_options") or {}
+        if request.path == "/v1/chat/completions" and not options.get("include_usage"):
             events.pop()  # usage comes on demand
         for event in events[: step.after] if isinstance(step, Broken) else events:
             if answer.pause:

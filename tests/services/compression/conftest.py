@@ -46,9 +46,9 @@ def record(project: Project) -> Record:
 def compress(project: Project) -> Compress:
     """A whole run, carried out in the test."""
 
-    def compress(session: Session, **wish: Any) -> CompressionRun:
-        asked = RunRequest(**{"strategy": "episode_summary", "model": "gpt-5-mini", **wish})
-        run = start_run(project, session.pk, asked).run
+    def compress(session: Session, **options: Any) -> CompressionRun:
+        run_request = RunRequest(**{"strategy": "episode_summary", "model": "gpt-5-mini", **options})
+        run = start_run(project, session.pk, run_request).run
         process_run(run.pk)
         return CompressionRun.objects.get(pk=run.pk)
 

@@ -22,8 +22,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def test_queued_model_calls_are_not_made_once_their_run_is_cancelled(
     record: Record, project: Project, loopback: Loopback
 ) -> None:
-    wish = RunRequest(strategy="episode_summary", model="gpt-5-mini")
-    run = start_run(project, record(64).pk, wish).run
+    request = RunRequest(strategy="episode_summary", model="gpt-5-mini")
+    run = start_run(project, record(64).pk, request).run
     started = threading.Event()
 
     def answer(_: object) -> Answer:

@@ -168,12 +168,12 @@ def test_a_session_without_steps_has_nothing_to_compress(project: Project) -> No
 
 def test_a_second_request_joins_the_run_under_way(record: Record, project: Project) -> None:
     session = record(6)
-    wish = RunRequest(strategy="simple_extract")
-    first, second = (start_run(project, session.pk, wish) for _ in range(2))
+    run_request = RunRequest(strategy="simple_extract")
+    first, second = (start_run(project, session.pk, run_request) for _ in range(2))
     assert (first.joined, second.joined) == (False, True)
     assert second.run.pk == first.run.pk
     process_run(first.run.pk)
-    assert not start_run(project, session.pk, wish).joined
+    assert not start_run(project, session.pk, run_request).joined
 
 
 def test_two_workers_at_once_pay_for_no_step_twice(
@@ -293,8 +293,8 @@ def test_a_step_rewound_during_the_run_has_its_summary_in_the_take(
 
 def test_a_comparison_stores_no_summary(record: Record, project: Project) -> None:
     session = record(6)
-    wishes = [RunRequest(name, from_step=1, to_step=4) for name in ("simple_extract", "structured")]
-    runs = start_comparison(project, session.pk, wishes)
+    run_requests = [RunRequest(name, from_step=1, to_step=4) for name in ("simple_extract", "structured")]
+    runs = start_comparison(project, session.pk, run_requests)
     for run in runs:
         process_run(run.pk)
     assert not Summary.objects.exists()
@@ -345,12 +345,12 @@ def test_planning_many_steps_takes_as_many_queries_as_few(record: Record, projec
 
 def test_a_run_never_exceeds_its_estimate(record: Record, compress: Compress, loopback: Loopback) -> None:
     session = record(10)
-    told = estimate(session, MODEL)
-    assert (told.steps, told.summaries, told.calls) == (6, 6, 6)
-    assert told.cost
+    predicted = estimate(session, MODEL)
+    assert (predicted.steps, predicted.summaries, predicted.calls) == (6, 6, 6)
+    assert predicted.cost
     run = compress(session)
-    assert run.total == told.summaries
-    assert run.tokens_before == told.tokens_before
+    assert run.total == predicted.summaries
+    assert run.tokens_before == predicted.tokens_before
 
 
 @pytest.mark.parametrize("window", [1_000, 100_000])

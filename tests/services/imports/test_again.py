@@ -42,11 +42,11 @@ SUB = of_agent(user(11, None, "find it"), assistant(12, 11, call("u")), answer(1
 
 def echoes(*lines: dict[str, Any]) -> list[dict[str, Any]]:
     """The main file's records of a sub-agent, without the content of results."""
-    told = []
+    records_of_task = []
     for number, line in enumerate(lines, start=30):
         data = {"type": "agent_progress", "agentId": "a1", "message": line}
-        told.append(record("progress", number, None, data=data, parentToolUseID="task"))
-    return told
+        records_of_task.append(record("progress", number, None, data=data, parentToolUseID="task"))
+    return records_of_task
 
 
 PARTIAL = echoes(user(11, None, "find it"), assistant(12, 11, call("u")), answer(13, 12, "u", "f…"))

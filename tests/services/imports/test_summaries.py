@@ -96,14 +96,14 @@ def test_many_summaries_are_written_as_they_come(
     monkeypatch.setattr(writer, "BATCH_ENTRIES", 3)
     there: list[int] = []
 
-    def told() -> Iterator[Operation]:
+    def changed_operations() -> Iterator[Operation]:
         yield from (SessionStart("s"), Append("s", act()), Append("s", ok()))
         for number in range(8):
             yield AddSummary("s", 1, 2, f"summary {number}")
             there.append(Summary.objects.count())
 
     for expected in ([0, 0, 3, 3, 3, 6, 6, 6], [8] * 8):
-        script.operations = told()
+        script.operations = changed_operations()
         there.clear()
         import_file(project, SOURCE, format="script")
         assert there == expected

@@ -72,17 +72,17 @@ class _Handler(BaseHTTPRequestHandler):
         text = self.rfile.read(int(self.headers["content-length"])).decode()
         headers = {name.lower(): value for name, value in self.headers.items()}
         request = Arrived(headers["webhook-id"], headers, text)
-        told = self.server.answer(request)
+        response = self.server.answer(request)
         self.server.arrived.append(request)
-        self.send_response(told.status)
-        for name, value in told.headers.items():
+        self.send_response(response.status)
+        for name, value in response.headers.items():
             self.send_header(name, value)
-        if not told.endless:
-            self.send_header("content-length", str(len(told.body)))
+        if not response.endless:
+            self.send_header("content-length", str(len(response.body)))
         self.end_headers()
         with suppress(OSError):
-            self.wfile.write(told.body)
-            while told.endless:
+            self.wfile.write(response.body)
+            while response.endless:
                 self.server.sent += self.connection.send(b"x" * 65536)
 
     def log_message(self, *_: object) -> None:
