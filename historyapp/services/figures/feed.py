@@ -42,7 +42,7 @@ def follow_changes(should_stop: Callable[[], bool]) -> bool:
     """
     for (id,) in fetch_all(_PROJECTS_TO_COUNT, []):
         project = as_uuid(id)
-        progress = FiguresProgress.objects.filter(project=project).first() or _start_progress(project)
+        progress = FiguresProgress.objects.filter(project=project).first() or _create_progress(project)
         while not should_stop():
             if not _count_next(progress, should_stop):
                 break
@@ -57,12 +57,17 @@ def cpu_time_limit(seconds: float) -> Callable[[], bool]:
     return lambda: time.thread_time() > end
 
 
-def _start_progress(project: UUID) -> FiguresProgress:
-    """Stores the end of the feed as the cursor, before the existing sessions are counted."""
+def _create_progress(project: UUID) -> FiguresProgress:
+    """Stores the progress of a project that has none. Another worker may do so at the same time."""
+    with writing():
+        FiguresProgress.objects.bulk_create([_at_the_end(project)], ignore_conflicts=True)
+    return FiguresProgress.objects.get(project=project)
+
+
+def _at_the_end(project: UUID) -> FiguresProgress:
+    """A progress with the end of the feed as its cursor, before the existing sessions are counted."""
     cursor = newest_cursor(project)
-    progress = FiguresProgress(project_id=project, transaction_id=cursor.transaction_id, change_id=cursor.id)
-    _save(progress)
-    return progress
+    return FiguresProgress(project_id=project, transaction_id=cursor.transaction_id, change_id=cursor.id)
 
 
 def _count_next(progress: FiguresProgress, should_stop: Callable[[], bool]) -> bool:
@@ -73,7 +78,8 @@ def _count_next(progress: FiguresProgress, should_stop: Callable[[], bool]) -> b
     try:
         page = changes_since(project, cursor)
     except CursorExpired:
-        progress.__dict__.update(_start_progress(project).__dict__)
+        progress.__dict__.update(_at_the_end(project).__dict__)
+        _save(progress)
         return True
     # A new session may have the id of a deleted one.
     deleted = {change.session for change in page.changes if change.kind == ChangeKind.SESSION_DELETED}

@@ -3,13 +3,14 @@
 from datetime import timedelta
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.db import connection
 from django.utils import timezone
 
 from historyapp.models import Change, CountedSession, FiguresProgress, Project, ProjectDay, Session
-from historyapp.models.changes import next_transaction
+from historyapp.models.changes import Cursor, newest_cursor, next_transaction
 from historyapp.services.append import append
 from historyapp.services.changes import prune_changes, reset_transaction_ids
 from historyapp.services.figures import day_figures, feed
@@ -41,6 +42,18 @@ def test_sessions_that_were_there_before_are_counted_and_then_what_changes(
     follow()
     assert steps(project) == 2
     assert CountedSession.objects.count() == 2
+
+
+def test_a_project_that_another_worker_starts_at_the_same_time_is_counted(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def let_the_other_be_first(project_id: UUID) -> Cursor:
+        FiguresProgress.objects.create(project=project)
+        return newest_cursor(project_id)
+
+    monkeypatch.setattr(feed, "newest_cursor", let_the_other_be_first)
+    follow()
+    assert CountedSession.objects.get().pk == session.pk
 
 
 def test_nothing_is_read_of_projects_without_changes(
