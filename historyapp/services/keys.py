@@ -126,7 +126,8 @@ def usable_key(project: Project, name: str, verb: str = "Name") -> ApiKey:
         raise Conflict(f"{len(keys)} keys begin with {name}. {verb} one by its id: {ids}.")
     if not keys:
         raise NotFound(
-            f"No usable key begins with {name} or has it as its id. `playhead keys list` shows the keys."
+            f"No usable key has {name} as its first {_PREFIX_LENGTH} characters or as its id. "
+            "`playhead keys list` shows the keys."
         )
     return keys[0]
 

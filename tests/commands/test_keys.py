@@ -76,7 +76,7 @@ def test_a_revoked_key_works_no_longer(run: Run) -> None:
     assert run("keys", "revoke", prefix).out == f"agent ({prefix}…) is revoked.\n"
     assert not ApiKey.objects.usable(timezone.now()).exists()
     refused = run("keys", "revoke", prefix).error
-    assert refused.startswith(f"No usable key begins with {prefix} or has it as its id.")
+    assert refused.startswith(f"No usable key has {prefix} as its first 10 characters or as its id.")
 
 
 def test_keys_that_begin_alike_are_revoked_by_id(run: Run) -> None:
@@ -125,4 +125,6 @@ def test_granting_names_what_is_wrong(run: Run) -> None:
     run("keys", "create", "agent")
     prefix = ApiKey.objects.get().prefix
     assert run("keys", "grant", prefix, "--scopes", "root").error.startswith("There is no scope root.")
-    assert run("keys", "grant", "ph_nobody").error.startswith("No usable key begins with ph_nobody")
+    assert run("keys", "grant", "ph_nobody").error.startswith(
+        "No usable key has ph_nobody as its first 10 characters"
+    )
