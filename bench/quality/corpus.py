@@ -84,12 +84,17 @@ class _Log:
         return found[::-1]
 
 
-def load(folder: Path, cache: Path | None = None) -> list[Recorded]:
-    """The sessions of all files in the folder that can be imported, or those of the cache if it exists."""
+def load(folder: Path, cache: Path | None = None, *, every: int = 1) -> list[Recorded]:
+    """The sessions of the folder's files that can be imported, or those of the cache if it exists.
+
+    Args:
+        every: 5 reads every fifth file.
+    """
     if cache and cache.exists():
         found: list[Recorded] = pickle.loads(cache.read_bytes())
         return found
-    sessions = [s for path in sorted(folder.rglob("*")) if path.is_file() for s in _read(path, folder)]
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()][::every]
+    sessions = [session for path in files for session in _read(path, folder)]
     if cache:
         cache.write_bytes(pickle.dumps(sessions))
     return sessions

@@ -19,6 +19,7 @@ from historyapp.services.imports.parser import ParserProcess
 from historyapp.services.imports.sessions import ImportJob
 from tests.api.agent import Agent, ask
 from tests.api.test_problems import assert_problem
+from tests.examples import thorough
 from tests.services.imports import spinning_process
 from tests.services.imports.spinning_process import PYTHON, C
 
@@ -62,7 +63,7 @@ def test_several_files_are_reported_one_by_one(alice: Agent) -> None:
     assert "b.txt is in no format" in bad["error"]
 
 
-@pytest.mark.parametrize("text", [PYTHON, C])
+@pytest.mark.parametrize("text", [thorough(PYTHON), C])
 def test_a_file_that_takes_too_long_is_named_and_the_others_imported(
     alice: Agent, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, text: str
 ) -> None:

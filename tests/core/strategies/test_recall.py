@@ -14,9 +14,8 @@ TOKENS = 100
 @needs("corpus")
 @pytest.mark.parametrize("every", [5, thorough(1)])
 def test_extracts_recall_15_points_more_than_the_beginning_of_each_step(every: int) -> None:
-    sessions = [session for session in load(SHARED / "corpus") if len(session.episodes) >= FIRST_STEP][
-        ::every
-    ]
+    recorded = load(SHARED / "corpus", every=every)
+    sessions = [session for session in recorded if len(session.episodes) >= FIRST_STEP]
     cases = [(session, targets(session)) for session in sessions]
     kept, cut = (recall(cases, write, TOKENS)[0] for write in (extracted, beginning))
     assert kept.wanted == cut.wanted > 5_000 / every
