@@ -19,6 +19,7 @@ const [list, listed, panel, panes] = [one("[data-list]"), one("[data-rows]"), on
 const [slider, number, play, chart] = [one("[data-slider]"), one("[data-number]"), one("[data-play]"), one("[data-chart]")];
 const items = new Map(); // the rows that are in the list, by step
 let at = 0;
+let written = 0; // the step that this script wrote into the address
 let timer = 0;
 
 /** An element with a class and children; texts become text nodes. */
@@ -240,7 +241,10 @@ function show(step) {
   one('[data-go="failure-before"]').disabled = !before;
   one('[data-go="failure"]').disabled = !after;
   clearTimeout(show.address);
-  show.address = setTimeout(() => location.replace(`#step-${at}`), 300);
+  show.address = setTimeout(() => {
+    written = at;
+    location.replace(`#step-${at}`);
+  }, 300);
 }
 
 /** The next step in a direction that failed or likely failed; 0 where there is none. */
@@ -338,7 +342,8 @@ if (steps) {
     showRows();
     movePlayhead();
   });
-  addEventListener("hashchange", () => show(stepInAddress()));
+  // The event of what this script wrote may come after a further move.
+  addEventListener("hashchange", () => stepInAddress() === written || show(stepInAddress()));
   addEventListener("keydown", onKey);
   slider.addEventListener("input", () => {
     stop();
