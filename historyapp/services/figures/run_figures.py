@@ -19,6 +19,7 @@ from django.utils import timezone
 
 from historyapp.core.entries import Entry as CoreEntry
 from historyapp.core.entries import ModelOutput
+from historyapp.core.episodes import entry_groups
 from historyapp.core.lineage import Lineage
 from historyapp.core.overview.figures import VERSION, RunFigures, dump_figures, load_figures
 from historyapp.models import Entry, FiguresCheckpoint, Project, Session
@@ -149,7 +150,7 @@ def _count(history: History, seconds: float | None) -> _CountState:
     figures = load_figures(checkpoint.state) if checkpoint else RunFigures()
     state = _CountState(figures, history.lineage, figures.steps)
     end = None if seconds is None else time.thread_time() + seconds
-    for group in _groups(history.lineage, checkpoint.position - 1 if checkpoint else 0):
+    for group in entry_groups(_entries(history.lineage, checkpoint.position - 1 if checkpoint else 0)):
         is_output = isinstance(group[0].body, ModelOutput)
         done = figures.steps - state.stored_at
         is_late = end is not None and done % STEPS_BETWEEN_CHECKS == 1 and time.thread_time() > end
@@ -159,18 +160,6 @@ def _count(history: History, seconds: float | None) -> _CountState:
             break
         figures.add_group(group)
     return state
-
-
-def _groups(lineage: Lineage, after: int) -> Iterator[list[CoreEntry]]:
-    """The entries before the first output, then each output with the entries after it."""
-    group: list[CoreEntry] = []
-    for entry in _entries(lineage, after):
-        if isinstance(entry.body, ModelOutput) and group:
-            yield group
-            group = []
-        group.append(entry)
-    if group:
-        yield group
 
 
 def _entries(lineage: Lineage, after: int) -> Iterator[CoreEntry]:
@@ -211,7 +200,7 @@ def _checkpoint_at(session: Session, position: int) -> FiguresCheckpoint | None:
     checkpoint = FiguresCheckpoint.objects.newest_in(history.lineage, history.steps)
     figures = load_figures(checkpoint.state) if checkpoint else RunFigures()
     state = _CountState(figures, history.lineage, figures.steps)
-    for group in _groups(history.lineage, checkpoint.position - 1 if checkpoint else 0):
+    for group in entry_groups(_entries(history.lineage, checkpoint.position - 1 if checkpoint else 0)):
         if group[0].position == position and isinstance(group[0].body, ModelOutput):
             state.add_checkpoint(group[0])
             return state.checkpoints[-1]
