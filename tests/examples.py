@@ -20,14 +20,14 @@ def register_profiles() -> None:
     settings.register_profile("few", settings.get_profile("all"), max_examples=_PART)
 
 
-def all_are_tried() -> bool:
-    """Whether this run is that of ``make test-all``."""
+def runs_all_examples() -> bool:
+    """Whether ``make test-all`` started this run."""
     return settings.get_current_profile_name() == "all"
 
 
 def examples(maximum: int, *, minimum: int = _PART, part: int = _PART) -> int:
     """The number of examples for the loaded profile: all of them, one in ``part``, or the minimum."""
-    if all_are_tried():
+    if runs_all_examples():
         return maximum
     if settings.get_current_profile_name() == "few":
         return min(maximum, minimum)

@@ -51,7 +51,7 @@ class Agent:
     def send(
         self, method: str, path: str, body: bytes = b"", *, type: str = JSON, headers: Headers = None
     ) -> Received:
-        """Any bytes. What comes back must be declared in the OpenAPI document."""
+        """Sends any bytes as the body. The OpenAPI document must declare the response."""
         url = f"{self._base}{path}"
         answer = parse_response(self._client.generic(method, url, body, type, headers=headers))
         assert_declared(method, url, answer)
@@ -79,7 +79,7 @@ class Agent:
         return answer
 
     def append(self, *entries: dict[str, Any]) -> list[int]:
-        """Positions of entries that must be accepted."""
+        """Appends entries, which must be accepted. Returns their positions."""
         appended = self.post("/entries", {"entries": list(entries)})
         assert appended.status == 201, appended.body
         return list(appended["positions"])

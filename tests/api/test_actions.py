@@ -50,7 +50,7 @@ def test_a_result_without_an_action_is_refused(run: Agent, before: list[str]) ->
     assert run.get()["head"] == 2 * len(before)
 
 
-def test_calls_of_the_raw_message_are_taken_over_and_answered_together(run: Agent) -> None:
+def test_calls_of_the_raw_message_are_used_and_answered_together(run: Agent) -> None:
     assert run.post("/actions", {"use_tool": {"name": "ls"}, "raw_message": RAW}).status == 201
     entry = run.get("/entries/1")
     assert entry["raw_message"] == RAW
@@ -63,7 +63,7 @@ def test_calls_of_the_raw_message_are_taken_over_and_answered_together(run: Agen
     ]
 
 
-def test_an_action_whose_calls_are_answered_in_part_is_in_flight(run: Agent) -> None:
+def test_an_action_with_an_unanswered_call_is_in_flight(run: Agent) -> None:
     run.append(called("a", "b"), returned("a"))
     assert run.act()["detail"] == IN_FLIGHT
     assert run.succeed().status == 201
@@ -88,7 +88,7 @@ def test_an_action_whose_calls_are_answered_in_part_is_in_flight(run: Agent) -> 
         ({"status": "interrupted_by_human", "feedback": "stop"}, "interrupted_by_human"),
     ],
 )
-def test_each_result_gives_its_status(run: Agent, result: dict[str, Any], status: str) -> None:
+def test_each_result_sets_the_status_of_the_step(run: Agent, result: dict[str, Any], status: str) -> None:
     run.act()
     assert run.post("/results", result).status == 201
     step = run.get("/episodes/1")
@@ -121,7 +121,7 @@ def test_a_wrong_result_is_refused(run: Agent, wrong: dict[str, Any]) -> None:
     assert run.get("/episodes/1")["status"] == "in_flight"
 
 
-def test_a_wrong_thought_is_named_without_names_that_only_the_code_has(run: Agent) -> None:
+def test_the_error_of_an_invalid_thought_has_no_internal_names(run: Agent) -> None:
     answer = run.post("/actions", {"use_tool": {"name": "ls"}, "thoughts": 5})
     assert answer.status == 422
     assert [wrong["loc"] for wrong in answer["errors"]] == [
@@ -232,7 +232,7 @@ def test_a_complete_step_is_appended_in_one_request(run: Agent) -> None:
         ([1], None, None),
     ],
 )
-def test_score_and_verdict_are_taken_over_where_they_are_such(
+def test_only_a_valid_score_and_verdict_are_stored(
     run: Agent, supervision: Any, score: float | None, passed: bool | None
 ) -> None:
     body = {"analysis_result": None, "execution_result": None, "supervision_result": supervision}

@@ -29,7 +29,7 @@ def test_tags_a_note_and_a_score_are_set_and_read(alice: Agent, run: Agent) -> N
     }
 
 
-def test_missing_fields_stay_and_empty_values_remove(run: Agent) -> None:
+def test_missing_fields_stay_unchanged_and_empty_values_clear_them(run: Agent) -> None:
     run.patch("", {"note": "n", "score": 0.5, "score_name": "speed"})
     assert run.patch("", {"score": -1})["score_name"] == "speed"
     without_note = run.patch("", {"note": ""})
@@ -83,7 +83,7 @@ def test_invalid_annotations_are_refused(run: Agent, wrong: dict[str, object], d
     assert run.get()["tags"] == ["a"]
 
 
-def test_a_score_that_json_has_no_number_for_is_refused(run: Agent) -> None:
+def test_a_score_not_representable_in_json_is_refused(run: Agent) -> None:
     assert run.send("PATCH", "", b'{"score": NaN}').status in (400, 422)
     assert run.send("PATCH", "", b'{"score": 1e999}').status in (400, 422)
 

@@ -15,7 +15,7 @@ from tests.api.agent import Agent
 from tests.api.conftest import key_for
 
 
-def test_without_a_key_nobody_gets_in(db: None) -> None:
+def test_a_request_without_a_key_is_refused(db: None) -> None:
     refused = Agent(None).get("/sessions")
     assert refused.status == 401
     assert refused.headers["WWW-Authenticate"] == 'Bearer realm="playhead"'
@@ -76,7 +76,7 @@ def test_each_method_needs_its_scope(
     assert all(answer["scope"] in answer["detail"] for answer in refused)
 
 
-def test_a_signed_in_browser_is_nobody_here(project: Project) -> None:
+def test_the_cookie_of_a_signed_in_browser_is_ignored(project: Project) -> None:
     user = User.objects.create_user("alice")
     Membership.objects.create(project=project, user=user, is_owner=True)
     browser = Client()
@@ -85,7 +85,7 @@ def test_a_signed_in_browser_is_nobody_here(project: Project) -> None:
     assert browser.post("/api/v1/sessions", "{}", "application/json").status_code == 401
 
 
-def test_the_use_of_a_key_is_noted_to_the_minute(project: Project) -> None:
+def test_the_last_use_of_a_key_is_stored_to_the_minute(project: Project) -> None:
     key, text = create_key(project, "fresh")
     assert key.last_used_at is None
     Agent(text).get("/sessions")
@@ -97,7 +97,7 @@ def test_the_use_of_a_key_is_noted_to_the_minute(project: Project) -> None:
     assert key.last_used_at == first
 
 
-def test_a_database_that_cannot_note_the_use_still_answers(
+def test_a_request_succeeds_if_the_last_use_cannot_be_stored(
     project: Project, alice: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def locked(*_: object) -> None:
@@ -190,7 +190,7 @@ def test_a_stranger_gets_the_404_of_an_unknown_id(
     assert ask("0" * 300)[0] == 404
 
 
-def test_every_session_call_is_held_to_that(alice: Agent) -> None:
+def test_the_list_of_calls_has_every_session_endpoint(alice: Agent) -> None:
     paths = alice.get("/openapi.json")["paths"]
     given = {
         "{position}": "1",

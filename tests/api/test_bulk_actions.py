@@ -67,7 +67,7 @@ def test_archiving_and_unarchiving_report_unchanged_sessions(alice: Agent, sessi
     assert set(Session.objects.values_list("status", flat=True)) == {"finished"}
 
 
-def test_sessions_that_are_not_there_are_named_and_the_others_done(
+def test_missing_sessions_are_named_and_the_others_changed(
     alice: Agent, charlie: Agent, sessions: list[str]
 ) -> None:
     foreign, unknown = charlie.post("/sessions", {"title": "secret"})["id"], str(uuid4())
@@ -86,14 +86,14 @@ def test_sessions_that_are_not_there_are_named_and_the_others_done(
     assert charlie.delete(f"/bulk-actions/{found['id']}").status == 404
 
 
-def test_a_session_with_too_many_tags_fails_alone(alice: Agent, sessions: list[str]) -> None:
+def test_only_the_session_with_too_many_tags_fails(alice: Agent, sessions: list[str]) -> None:
     alice.patch(f"/sessions/{sessions[1]}", {"tags": [f"t{number}" for number in range(50)]})
     found = finished(alice, "add_tag", sessions, tag="x")
     assert [item["state"] for item in found["items"]] == ["done", "failed", "done"]
     assert "at most 50 tags" in found["items"][1]["reason"]
 
 
-def test_a_repeated_request_starts_nothing_twice(alice: Agent, sessions: list[str]) -> None:
+def test_a_repeated_request_starts_one_action(alice: Agent, sessions: list[str]) -> None:
     body = {"action": "compress", "strategy": "simple_extract", "sessions": sessions}
     first, second = (alice.post("/bulk-actions", body, {"Idempotency-Key": "k"}) for _ in range(2))
     assert first.body == second.body
@@ -153,7 +153,7 @@ def test_compressions_are_started_and_counted_until_they_end(alice: Agent, sessi
     assert (ended["state"], ended["done"], ended["under_way"]) == ("finished", 1, 0)
 
 
-def test_cancelling_cancels_the_compressions_that_it_has_started(alice: Agent, sessions: list[str]) -> None:
+def test_cancelling_an_action_cancels_its_compressions(alice: Agent, sessions: list[str]) -> None:
     with_steps(alice, sessions[0])
     found = finished(alice, "compress", sessions[:1], strategy="simple_extract")
     cancelled = alice.delete(f"/bulk-actions/{found['id']}")
@@ -230,7 +230,7 @@ def test_an_export_without_sessions_or_format_is_refused(alice: Agent, sessions:
     assert_problem(alice.post("/exports", {"sessions": sessions, "format": "pdf"}), 422, "markdown")
 
 
-def test_another_worker_continues_where_one_stopped(alice: Agent, sessions: list[str]) -> None:
+def test_a_second_worker_continues_where_the_first_stopped(alice: Agent, sessions: list[str]) -> None:
     started = alice.post("/bulk-actions", {"action": "add_tag", "tag": "x", "sessions": sessions})
     answers = iter([False, False, True])
     assert not process_bulk_action(UUID(started["id"]), lambda: next(answers), lambda _: None)
@@ -255,7 +255,7 @@ def test_a_sweep_wakes_open_actions_and_deletes_old_ones(
     assert not BulkAction.objects.filter(pk=ended).exists()
 
 
-def test_an_answer_that_is_kept_does_not_name_a_purged_session(
+def test_a_stored_response_does_not_name_a_purged_session(
     alice: Agent, project: Project, sessions: list[str]
 ) -> None:
     body, key = {"action": "archive", "sessions": sessions[:1]}, {"Idempotency-Key": "k"}

@@ -43,7 +43,7 @@ def test_caps_of_project_session_and_key_are_set_and_listed(alice: Agent, run: A
     assert len(alice.get(f"/caps?limit=2&cursor={first['next']}")["items"]) == 1
 
 
-def test_a_call_with_a_capped_key_is_refused_and_others_go_on(
+def test_a_model_call_with_a_capped_key_is_refused_and_other_keys_work(
     alice: Agent, run: Agent, spender: Agent, loopback: Loopback
 ) -> None:
     run.append(ask("find it"))
@@ -58,7 +58,7 @@ def test_a_call_with_a_capped_key_is_refused_and_others_go_on(
     assert cap["spent"] == 0
 
 
-def test_a_call_counts_in_the_caps_of_project_session_and_key(
+def test_a_model_call_counts_in_the_caps_of_project_session_and_key(
     alice: Agent, run: Agent, spender: Agent, loopback: Loopback
 ) -> None:
     run.append(ask("find it"))
@@ -70,7 +70,7 @@ def test_a_call_counts_in_the_caps_of_project_session_and_key(
     assert spent == {run.get("/ledger")["money"]}
 
 
-def test_another_projects_caps_are_neither_seen_nor_set(alice: Agent, run: Agent, charlie: Agent) -> None:
+def test_caps_of_another_project_cannot_be_read_or_set(alice: Agent, run: Agent, charlie: Agent) -> None:
     session, prefix = run.get("")["id"], ApiKey.objects.filter(project__name="Alice's")[0].prefix
     alice.patch("/caps", {"session": session, "daily_cap": 5})
     assert charlie.get(f"/caps?session={session}")["items"] == []

@@ -11,7 +11,7 @@ from tests.api.agent import Agent
 from tests.dashboard.pages import html
 
 
-def test_a_type_leads_to_its_explanation_without_a_key(client: Client, alice: Agent) -> None:
+def test_a_type_links_to_its_explanation_which_needs_no_key(client: Client, alice: Agent) -> None:
     address, anchor = urljoin("/api/v1/sessions/x", alice.get("/sessions/nothing")["type"]).split("#")
     response = client.get(address)
     assert response.status_code == 200
@@ -19,7 +19,7 @@ def test_a_type_leads_to_its_explanation_without_a_key(client: Client, alice: Ag
 
 
 @pytest.mark.django_db
-def test_every_kind_that_can_be_sent_has_its_place(client: Client) -> None:
+def test_the_page_has_a_section_for_each_problem_type(client: Client) -> None:
     page = html(client.get("/docs/errors"))
     sent = {type.code for type in PROBLEM_TYPES}
     assert set(re.findall(r'<section class="card prose" id="([^"]+)"', page)) == sent

@@ -52,7 +52,7 @@ def test_every_strategy_is_documented_and_can_be_requested(six: Agent, name: str
     assert six.post("/compressions", {"strategy": name})["strategy"] == name
 
 
-def test_its_summaries_name_the_run(six: Agent) -> None:
+def test_summaries_name_their_run(six: Agent) -> None:
     started = compress(six)
     carry_out(started["id"])
     items = six.get("/summaries")["items"]
@@ -64,7 +64,7 @@ def test_its_summaries_name_the_run(six: Agent) -> None:
     assert {item["money"] for item in items} == {None}
 
 
-def test_a_summary_s_money_is_unknown_where_its_model_s_price_is(six: Agent) -> None:
+def test_the_cost_of_a_summary_is_unknown_if_its_model_has_no_price(six: Agent) -> None:
     carry_out(compress(six)["id"])
     Summary.objects.update(model="openai:my-own", cost=None)
     assert {item["money"] for item in six.get("/summaries")["items"]} == {"unknown"}
@@ -88,7 +88,7 @@ def test_a_request_sent_again_starts_one_run(six: Agent) -> None:
     assert again.headers["Idempotency-Replayed"] == "true"
 
 
-def test_workers_are_called_once_the_run_is_stored(
+def test_workers_are_woken_once_the_run_is_stored(
     six: Agent,
     monkeypatch: pytest.MonkeyPatch,
     django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
@@ -138,13 +138,13 @@ def test_an_invalid_compression_is_refused(
     assert not CompressionRun.objects.exists()
 
 
-def test_the_refusal_of_a_strategy_lists_those_there_are(six: Agent) -> None:
+def test_the_error_of_an_unknown_strategy_lists_the_known_ones(six: Agent) -> None:
     refused = six.post("/compressions", {"strategy": "magic"})
     assert refused["strategies"] == ["episode_summary", "ai_summary", "simple_extract", "structured"]
 
 
 @pytest.mark.parametrize(("options", "words"), [("{", "not valid JSON"), ("[]", "must be a JSON object")])
-def test_options_of_an_estimate_are_a_json_object(six: Agent, options: str, words: str) -> None:
+def test_options_of_an_estimate_must_be_a_json_object(six: Agent, options: str, words: str) -> None:
     assert_problem(six.get(f"/compressions/estimate?options={options}"), 422, words)
 
 
@@ -180,7 +180,7 @@ def test_a_cancelled_run_keeps_its_summaries_and_can_be_retried(six: Agent) -> N
     assert six.get(f"/compressions/{id}")["done"] == 2
 
 
-def test_runs_are_listed_the_newest_first_without_trials(six: Agent) -> None:
+def test_runs_are_listed_newest_first_without_trials(six: Agent) -> None:
     first = compress(six)["id"]
     carry_out(first)
     second = compress(six, again=True)["id"]
@@ -193,7 +193,7 @@ def test_runs_are_listed_the_newest_first_without_trials(six: Agent) -> None:
     assert len(six.get("/compressions?trial=true")["items"]) == 4
 
 
-def test_as_of_a_position_before_a_run_it_is_not_listed(six: Agent) -> None:
+def test_a_run_is_not_listed_as_of_an_earlier_position(six: Agent) -> None:
     id = compress(six)["id"]
     assert six.get("/compressions?as_of=11")["items"] == []
     assert_problem(six.get(f"/compressions/{id}?as_of=11"), 404, "There is no compression")
@@ -231,7 +231,7 @@ def test_an_estimate_describes_a_run(six: Agent) -> None:
     assert not CompressionRun.objects.exists()
 
 
-def test_an_estimate_of_a_model_tells_tokens_and_money(six: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_estimate_with_a_model_has_tokens_and_cost(six: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     path = "/compressions/estimate?strategy=ai_summary&from_step=1&to_step=6&model="
     response = six.get(f"{path}gpt-5-mini")
@@ -262,7 +262,7 @@ def test_a_comparison_stores_no_summaries_of_the_steps(six: Agent) -> None:
     assert compress(six)["joined"] is False
 
 
-def test_a_comparison_is_of_two(six: Agent) -> None:
+def test_a_comparison_needs_exactly_two_sides(six: Agent) -> None:
     for sides in ([LOCAL], [LOCAL] * 3):
         wrong = six.post("/comparisons", {"from_step": 1, "to_step": 2, "sides": sides})
         assert_problem(wrong, 422, "body.sides")
@@ -327,7 +327,7 @@ def test_recall_shows_which_side_keeps_names_that_later_steps_needed(run: Agent)
     assert row["names"] == 2
 
 
-def test_a_rewind_leaves_the_compared_originals_as_they_were(six: Agent) -> None:
+def test_a_rewind_does_not_change_the_compared_originals(six: Agent) -> None:
     path = compared(six, 4)
     six.post("/rewinds", {"to_step": 2})
     six.step("ls", "something else")

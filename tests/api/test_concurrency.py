@@ -14,7 +14,7 @@ from tests.api.agent import Agent, Received, ask
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def at_once(*calls: Callable[[], Received]) -> list[Received]:
+def run_concurrently(*calls: Callable[[], Received]) -> list[Received]:
     """Runs each call in a thread of its own; all start at the same time."""
     start = Barrier(len(calls))
 
@@ -34,7 +34,7 @@ def test_fifty_concurrent_writers_leave_no_gap(run: Agent) -> None:
         batch = [ask(f"{number}.{index}") for index in range(3)]
         return lambda: run.post("/entries", {"entries": batch})
 
-    answers = at_once(*[write(number) for number in range(50)])
+    answers = run_concurrently(*[write(number) for number in range(50)])
     assert [answer.status for answer in answers] == [201] * 50
     assert all(answer["positions"] == list(range(p := answer["positions"][0], p + 3)) for answer in answers)
     assert sorted(p for answer in answers for p in answer["positions"]) == list(range(1, 151))
@@ -44,8 +44,8 @@ def test_fifty_concurrent_writers_leave_no_gap(run: Agent) -> None:
     assert run.get()["head"] == 150
 
 
-def test_of_agents_that_register_at_once_one_is_first(run: Agent) -> None:
-    answers = at_once(*[run.act] * 8)
+def test_only_one_of_several_concurrent_actions_is_accepted(run: Agent) -> None:
+    answers = run_concurrently(*[run.act] * 8)
     assert sorted(answer.status for answer in answers) == [201] + [409] * 7
     assert {answer["detail"] for answer in answers if answer.status == 409} == {
         "Action for current cycle already set"
@@ -53,16 +53,16 @@ def test_of_agents_that_register_at_once_one_is_first(run: Agent) -> None:
     assert run.get()["steps"] == 1
 
 
-def test_of_results_that_come_at_once_one_counts(run: Agent) -> None:
+def test_only_one_of_several_concurrent_results_is_accepted(run: Agent) -> None:
     run.act()
-    answers = at_once(*[run.succeed, run.fail] * 4)
+    answers = run_concurrently(*[run.succeed, run.fail] * 4)
     assert sorted(answer.status for answer in answers) == [201] + [409] * 7
     assert Entry.objects.count() == 2
 
 
-def test_of_writers_that_expect_the_same_head_one_wins(run: Agent) -> None:
+def test_only_one_of_several_writers_that_expect_the_same_head_succeeds(run: Agent) -> None:
     body = {"entries": [ask()], "expected_position": 0}
-    answers = at_once(*[lambda: run.post("/entries", body)] * 8)
+    answers = run_concurrently(*[lambda: run.post("/entries", body)] * 8)
     assert sorted(answer.status for answer in answers) == [201] + [409] * 7
     assert run.get()["head"] == 1
 
@@ -71,9 +71,11 @@ def test_of_writers_that_expect_the_same_head_one_wins(run: Agent) -> None:
     ("path", "body"),
     [("/entries", {"entries": [ask()]}), ("/actions", {"use_tool": {"name": "ls"}}), ("/forks", {})],
 )
-def test_duplicates_at_once_are_carried_out_once(run: Agent, path: str, body: dict[str, Any]) -> None:
+def test_concurrent_duplicate_requests_are_processed_once(
+    run: Agent, path: str, body: dict[str, Any]
+) -> None:
     before = run.get()["head"], Session.objects.count()
-    answers = at_once(*[lambda: run.post(path, body, {"Idempotency-Key": "one"})] * 8)
+    answers = run_concurrently(*[lambda: run.post(path, body, {"Idempotency-Key": "one"})] * 8)
     assert [answer.status for answer in answers] == [201] * 8
     assert all(answer.body == answers[0].body for answer in answers)
     assert sum("Idempotency-Replayed" in answer.headers for answer in answers) == 7
@@ -81,16 +83,16 @@ def test_duplicates_at_once_are_carried_out_once(run: Agent, path: str, body: di
     assert sum(after) == sum(before) + 1
 
 
-def test_of_sessions_with_one_id_one_is_made(alice: Agent) -> None:
+def test_concurrent_requests_with_one_id_create_one_session(alice: Agent) -> None:
     body = {"id": "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"}
-    answers = at_once(*[lambda: alice.post("/sessions", body)] * 8)
+    answers = run_concurrently(*[lambda: alice.post("/sessions", body)] * 8)
     assert sorted(answer.status for answer in answers) == [201] + [409] * 7
 
 
-def test_rewinds_and_appends_at_once_leave_a_history_that_reads(run: Agent) -> None:
+def test_concurrent_rewinds_and_appends_leave_a_readable_history(run: Agent) -> None:
     for _ in range(3):
         run.step()
-    answers = at_once(
+    answers = run_concurrently(
         *[lambda: run.post("/rewinds", {"episodes": 1})] * 4,
         *[lambda: run.post("/entries", {"entries": [ask()]})] * 8,
     )
@@ -107,7 +109,7 @@ def test_concurrent_compression_requests_share_one_run(run: Agent, monkeypatch: 
     for _ in range(6):
         run.step()
     request = {"strategy": "simple_extract"}
-    answers = at_once(*[lambda: run.post("/compressions", request)] * 8)
+    answers = run_concurrently(*[lambda: run.post("/compressions", request)] * 8)
     assert [answer.status for answer in answers] == [202] * 8
     assert sorted(answer["joined"] for answer in answers) == [False] + [True] * 7
     assert len({answer["id"] for answer in answers}) == 1

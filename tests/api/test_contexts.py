@@ -23,7 +23,7 @@ def text(run: Agent, query: str) -> str:
     return str(answer["text"])
 
 
-def test_the_list_is_the_default(three: Agent) -> None:
+def test_the_default_style_is_a_list(three: Agent) -> None:
     assert text(three, "") == text(three, "?style=list")
     assert text(three, "").splitlines()[:2] == [
         "1. Executed `ls()`: ['a']",
@@ -31,7 +31,7 @@ def test_the_list_is_the_default(three: Agent) -> None:
     ]
 
 
-def test_text_can_be_of_a_slice(three: Agent) -> None:
+def test_a_text_can_contain_only_a_slice(three: Agent) -> None:
     assert text(three, "?from=2&to=2") == "2. Executed `cat(path='a')`: Action failed: 'no such file'"
     assert text(three, "?style=paragraph&from=-2&to=-2").startswith("### Step 2: Executed `cat(path='a')`")
 
@@ -59,11 +59,11 @@ def test_compiled_progress_keeps_to_its_budget(three: Agent) -> None:
         ("from=9", "There is no step 9"),
     ],
 )
-def test_wrong_progress_is_refused(three: Agent, query: str, words: str) -> None:
+def test_an_invalid_progress_request_is_refused(three: Agent, query: str, words: str) -> None:
     assert_problem(three.get(f"/progress?{query}"), 422, words)
 
 
-def test_a_text_has_an_end(three: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_steps_in_a_text_is_limited(three: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contexts, "MAX_STEPS", 2)
     assert_problem(
         three.get("/progress"), 422, "have 3 steps; at most 2", "Narrow the range with from and to"
@@ -77,7 +77,7 @@ def test_text_is_as_of_a_position(three: Agent) -> None:
     assert text(three, "?as_of=1") == ""
 
 
-def test_messages_come_with_their_manifest(three: Agent) -> None:
+def test_messages_have_a_manifest(three: Agent) -> None:
     context = three.get("/messages")
     assert [message["role"] for message in context["messages"]] == [
         "assistant", "user", "assistant", "user", "assistant", "user",

@@ -80,7 +80,7 @@ def test_the_hash_is_that_of_the_requests_compact_json(three: Agent) -> None:
     assert hashlib.sha256(text.encode()).hexdigest() == served["sha256"]
 
 
-def test_nothing_is_recorded_on_request(three: Agent) -> None:
+def test_a_request_can_turn_recording_off(three: Agent) -> None:
     answer = three.post("/contexts", {"record": False})
     assert (answer.status, answer["snapshot"]) == (200, None)
     assert not Snapshot.objects.exists()
@@ -101,7 +101,7 @@ def test_tools_are_counted_and_shaped(three: Agent) -> None:
     assert segment["tokens"] > 300
 
 
-def test_a_live_screen_is_within_the_budget_and_in_the_request_alone(three: Agent) -> None:
+def test_a_live_screen_counts_in_the_budget_and_is_only_in_the_request(three: Agent) -> None:
     screen = "a window with a button " * 20
     served = context(three, policy="live", live_screen=screen)
     assert screen in json.dumps(served["request"])
@@ -117,7 +117,7 @@ def test_a_live_screen_is_within_the_budget_and_in_the_request_alone(three: Agen
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_a_live_screen_may_be_all_that_there_is(run: Agent, format: str) -> None:
+def test_a_context_can_consist_of_a_live_screen(run: Agent, format: str) -> None:
     served = context(run, format=format, live_screen="an empty window")
     assert "an empty window" in json.dumps(served["request"])
     assert served["tokens"]["estimated"] == served["manifest"]["tokens"]
@@ -165,7 +165,7 @@ def test_invalid_options_are_refused_with_a_reason(three: Agent, fields: dict[st
 @pytest.mark.parametrize(
     "query", ["policy=telepathic", "format=morse", "as_of=99", "max_tokens=x", "tools=1"]
 )
-def test_a_wrong_dry_run_is_refused(three: Agent, query: str) -> None:
+def test_an_invalid_dry_run_is_refused(three: Agent, query: str) -> None:
     assert_problem(three.get(f"/contexts?{query}"), 422)
 
 
@@ -191,14 +191,14 @@ def test_a_repeated_context_request_is_recorded_once(three: Agent) -> None:
     assert_problem(three.post("/contexts", {"policy": "masked"}, key), 422, "another request")
 
 
-def test_a_context_that_a_reader_has_is_not_sent_again(three: Agent) -> None:
+def test_an_unchanged_context_is_not_sent_again(three: Agent) -> None:
     tag = {"If-None-Match": three.get("/contexts").headers["ETag"]}
     assert three.get("/contexts", tag).status == 304
     three.append(ask("and now?"))
     assert three.get("/contexts", tag).status == 200
 
 
-def test_the_provider_counts_on_request(three: Agent, loopback: Loopback) -> None:
+def test_the_provider_counts_tokens_on_request(three: Agent, loopback: Loopback) -> None:
     served = context(three, model="claude-opus-4-5", count=True)
     assert served["tokens"]["counted"] > 0
     assert Snapshot.objects.get().counted == served["tokens"]["counted"]
@@ -207,7 +207,9 @@ def test_the_provider_counts_on_request(three: Agent, loopback: Loopback) -> Non
     assert asked.body["messages"] == served["request"]["messages"]
 
 
-def test_without_a_key_the_variable_is_named(three: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_of_a_missing_provider_key_names_its_variable(
+    three: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     refused = three.post("/contexts", {"model": "claude-opus-4-5", "count": True})
     assert_problem(refused, 422, "ANTHROPIC_API_KEY")

@@ -96,7 +96,7 @@ def tagged(project: Project) -> None:
 
 
 @pytest.mark.usefixtures("tagged")
-def test_a_search_through_1000_sessions_with_50_tags_takes_no_time(alice: Agent) -> None:
+def test_a_search_through_1000_sessions_with_50_tags_is_fast(alice: Agent) -> None:
     alice.get("/sessions?limit=1")
     searches = ["a" * 150 + "b", "a" * 49 + "b", "+".join(["aa"] * 60)]
     queries = [f"limit=20&q={text}" for text in searches]

@@ -162,7 +162,7 @@ def test_a_model_call_stays_counted_after_its_client_disconnects(
     assert not SpendingReservation.objects.exists()
 
 
-def test_an_image_is_reserved_at_what_the_model_counts_for_it(
+def test_an_image_is_reserved_at_the_tokens_that_its_model_counts(
     ready: Agent, loopback: Loopback, reserved: list[int]
 ) -> None:
     image = {"type": "image", "media_type": "image/png", "data": "iVBORw0KGgo="}

@@ -17,7 +17,7 @@ def test_decoding_reverses_encoding(number: int, text: str) -> None:
 
 
 @given(st.text() | st.binary().map(lambda data: data.decode("latin-1")))
-def test_no_text_is_taken_for_a_cursor(text: str) -> None:
+def test_any_text_that_is_not_a_cursor_is_refused(text: str) -> None:
     with pytest.raises(NotValid):
         decode_cursor("call", text, int)
 
@@ -34,7 +34,7 @@ def test_no_text_is_taken_for_a_cursor(text: str) -> None:
         encode_cursor("call", True),
     ],
 )
-def test_another_cursor_is_refused(cursor: str) -> None:
+def test_a_cursor_with_another_name_or_another_type_is_refused(cursor: str) -> None:
     with pytest.raises(NotValid, match="belongs to another list"):
         decode_cursor("call", cursor, int)
 
@@ -54,7 +54,7 @@ def long(run: Agent) -> Agent:
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_a_cursor_of_another_call_is_422(alice: Agent, long: Agent, path: str) -> None:
+def test_a_cursor_of_another_list_is_a_422(alice: Agent, long: Agent, path: str) -> None:
     cursors = {other: long.get(f"{other}?limit=1")["next"] for other in LISTS}
     cursors["/sessions"] = encode_cursor("sessions", "2026-01-01T00:00:00+00:00", "x")
     assert long.get(f"{path}?limit=1&cursor={cursors.pop(path)}").status == 200

@@ -120,7 +120,7 @@ def test_a_time_is_kept_in_utc(run: Agent, given_time: str, kept: str) -> None:
         [],
     ],
 )
-def test_a_wrong_entry_is_refused_and_named(run: Agent, wrong: Any) -> None:
+def test_an_invalid_entry_is_refused_and_named(run: Agent, wrong: Any) -> None:
     refused = run.post("/entries", {"entries": [ask(), wrong]})
     assert_problem(refused, 422, "entries[1]")
     assert run.get()["head"] == 0
@@ -151,7 +151,7 @@ def test_the_expected_position_must_be_the_head(run: Agent) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["1", 1.5, -1, True, 2**31])
-def test_the_expected_position_is_a_position(run: Agent, wrong: Any) -> None:
+def test_an_invalid_expected_position_is_refused(run: Agent, wrong: Any) -> None:
     assert_problem(run.post("/entries", {"entries": [ask()], "expected_position": wrong}), 422)
 
 
@@ -213,7 +213,7 @@ def test_an_invalid_position_is_refused(run: Agent, position: str) -> None:
 
 @pytest.mark.parametrize("order", ["oldest", "newest"])
 @pytest.mark.parametrize("path", ["/entries", "/episodes?full=true"])
-def test_a_page_has_a_byte_limit_and_all_pages_together_are_complete(
+def test_pages_have_a_byte_limit_and_are_complete_together(
     run: Agent, monkeypatch: pytest.MonkeyPatch, path: str, order: str
 ) -> None:
     monkeypatch.setattr("historyapp.api.responses.MAX_PAGE_BYTES", 5_000)

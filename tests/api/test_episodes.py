@@ -48,7 +48,7 @@ def test_a_slice_has_the_requested_steps(five: Agent, query: str, expected: list
 
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(start=st.integers(-7, 7), stop=st.integers(-7, 7))
-def test_a_slice_is_pythons_slice_or_an_error(five: Agent, start: int, stop: int) -> None:
+def test_a_slice_equals_a_python_slice_or_is_an_error(five: Agent, start: int, stop: int) -> None:
     answer = five.get(f"/episodes?from={start}&to={stop}")
     steps = [1, 2, 3, 4, 5]
     first, last = (number if number > 0 else 6 + number for number in (start, stop))
@@ -134,7 +134,7 @@ def test_a_step_in_flight_has_no_result_yet(run: Agent) -> None:
     assert (step["status"], step["result"], step["finished_at"]) == ("in_flight", None, None)
 
 
-def test_a_step_reads_as_it_stood(run: Agent) -> None:
+def test_a_step_can_be_read_as_of_a_position(run: Agent) -> None:
     run.step()
     assert run.get("/episodes/1?as_of=1")["status"] == "in_flight"
     assert run.get("/episodes?as_of=1")["items"][0]["status"] == "in_flight"
@@ -213,7 +213,7 @@ def test_likely_failures_are_named_and_found(run: Agent) -> None:
         assert step["error_line"] == "error: no rule"
 
 
-def test_filtered_steps_come_in_pages_as_of_the_first(mixed: Agent) -> None:
+def test_pages_of_filtered_steps_show_the_state_of_the_first_page(mixed: Agent) -> None:
     first = mixed.get("/episodes?tool=ls&limit=2")
     assert [item["number"] for item in first["items"]] == [1, 2]
     mixed.succeed()
@@ -225,7 +225,7 @@ def test_filtered_steps_come_in_pages_as_of_the_first(mixed: Agent) -> None:
 
 
 @pytest.mark.parametrize("query", ["status=fine", "tool=", "since=yesterday", "until=5", "tool=%00"])
-def test_a_filter_that_makes_no_sense_is_refused(mixed: Agent, query: str) -> None:
+def test_an_invalid_filter_is_refused(mixed: Agent, query: str) -> None:
     assert_problem(mixed.get(f"/episodes?{query}"), 422, f"query.{query.partition('=')[0]}")
 
 

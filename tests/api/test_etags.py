@@ -38,12 +38,12 @@ def test_an_unchanged_session_is_not_sent_again(
     assert (again.status, again.body, again.headers["ETag"]) == (304, None, tag)
 
 
-def test_another_query_is_another_answer(stepped: Agent) -> None:
+def test_another_query_has_another_etag(stepped: Agent) -> None:
     tag = stepped.get("/entries").headers["ETag"]
     assert stepped.get("/entries?limit=1", {"If-None-Match": tag}).status == 200
 
 
-def test_changes_of_any_sort_change_the_tag(stepped: Agent) -> None:
+def test_every_kind_of_change_changes_the_etag(stepped: Agent) -> None:
     changes: list[Callable[[], object]] = [
         lambda: stepped.append(ask()),
         lambda: stepped.act(),
@@ -73,16 +73,16 @@ def test_a_summary_made_in_a_parent_or_in_a_fork_changes_both(alice: Agent, step
         assert again == [200, 200]
 
 
-def test_a_stranger_with_the_right_tag_gets_a_404(stepped: Agent, charlie: Agent, session_id: str) -> None:
+def test_a_stranger_with_the_right_etag_gets_a_404(stepped: Agent, charlie: Agent, session_id: str) -> None:
     tag = stepped.get().headers["ETag"]
     assert charlie.get(f"/sessions/{session_id}", {"If-None-Match": tag}).status == 404
     assert charlie.get(f"/sessions/{session_id}", {"If-None-Match": "*"}).status == 404
 
 
-def test_any_tag_will_do_for_a_star(stepped: Agent) -> None:
+def test_a_star_matches_any_etag(stepped: Agent) -> None:
     assert stepped.get("", {"If-None-Match": "*"}).status == 304
 
 
 @pytest.mark.parametrize("header", ["", '"', "W/", 'W/"0-0"', "\x00", '"*"'])
-def test_a_tag_that_never_was_gets_the_answer(stepped: Agent, header: str) -> None:
+def test_an_unknown_etag_gets_the_full_response(stepped: Agent, header: str) -> None:
     assert stepped.get("", {"If-None-Match": header}).status == 200

@@ -77,14 +77,14 @@ def test_a_cancelled_evaluation_stops(alice: Agent, session: str) -> None:
         ({"odd": 1}, "odd"),
     ],
 )
-def test_wrong_requests_are_refused(alice: Agent, session: str, wrong: dict[str, Any], detail: str) -> None:
+def test_invalid_requests_are_refused(alice: Agent, session: str, wrong: dict[str, Any], detail: str) -> None:
     refused = alice.post("/evaluations", {**body(session), **wrong})
     assert refused.status == 422
     assert detail in refused["detail"]
     assert not Evaluation.objects.exists()
 
 
-def test_strangers_evaluate_no_foreign_sessions(alice: Agent, charlie: Agent, session: str) -> None:
+def test_a_stranger_cannot_evaluate_the_sessions(alice: Agent, charlie: Agent, session: str) -> None:
     refused = charlie.post("/evaluations", body(session))
     assert (refused.status, refused["missing"]) == (422, [session])
     address = f"/evaluations/{alice.post('/evaluations', body(session))['id']}"
@@ -95,7 +95,7 @@ def test_strangers_evaluate_no_foreign_sessions(alice: Agent, charlie: Agent, se
     assert reader.post("/evaluations", body(session)).status == 403
 
 
-def test_few_evaluations_run_at_the_same_time(alice: Agent, session: str) -> None:
+def test_the_number_of_running_evaluations_is_limited(alice: Agent, session: str) -> None:
     for _ in range(MAX_RUNNING):
         assert alice.post("/evaluations", body(session)).status == 202
     refused = alice.post("/evaluations", body(session))

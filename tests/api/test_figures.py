@@ -50,7 +50,7 @@ def test_a_span_is_grouped_by_day_model_and_tool(recorded: Agent) -> None:
     assert {name: tool["steps"] for name, tool in tools.items()} == {"ls": 1, None: 1}
 
 
-def test_costs_are_reported_or_by_the_price_list(recorded: Agent) -> None:
+def test_costs_are_reported_or_computed_from_the_price_list(recorded: Agent) -> None:
     days = items(recorded)
     assert days["2026-03-02"]["money"] == 1.25
     assert days["2026-03-03"]["money"] == 0.5
@@ -62,12 +62,12 @@ def test_filters_apply_to_the_total(recorded: Agent) -> None:
     assert items(recorded, "&agent=nobody") == {}
 
 
-def test_the_span_before_is_as_long(recorded: Agent) -> None:
+def test_the_previous_span_has_the_same_length(recorded: Agent) -> None:
     answer = recorded.get("/figures?from=2026-03-03&to=2026-03-03")
     assert (answer["total"]["steps"], answer["before"]["steps"]) == (1, 1)
 
 
-def test_without_days_the_span_is_the_last_thirty(recorded: Agent) -> None:
+def test_the_default_span_is_the_last_thirty_days(recorded: Agent) -> None:
     answer = recorded.get("/figures")
     today = timezone.now().date()
     assert answer["last"] == today.isoformat()
@@ -106,12 +106,12 @@ def test_an_impossible_span_is_refused(alice: Agent, query: str) -> None:
     assert alice.get(f"/figures?{query}").status == 422
 
 
-def test_the_first_day_of_the_calendar_has_nothing_before_it(alice: Agent) -> None:
+def test_the_first_day_of_the_calendar_has_no_previous_span(alice: Agent) -> None:
     assert alice.get("/figures?from=0001-01-01&to=0001-01-01")["before"]["steps"] == 0
     assert alice.get("/figures?to=0001-01-05")["first"] == "0001-01-01"
 
 
-def test_the_figures_cost_a_fixed_number_of_queries(
+def test_the_figures_take_a_fixed_number_of_queries(
     recorded: Agent, django_assert_max_num_queries: Any, project: Project
 ) -> None:
     with django_assert_max_num_queries(9):

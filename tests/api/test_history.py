@@ -128,7 +128,7 @@ def test_the_history_is_as_of_a_position(ten: Agent) -> None:
     assert nine.startswith("Step 1: Executed")
 
 
-def test_a_rewind_takes_steps_and_their_summaries_out_of_it(ten: Agent) -> None:
+def test_a_rewind_removes_steps_and_their_summaries(ten: Agent) -> None:
     summarise(ten, 1, 4, "began")
     summarise(ten, 5, 8, "went on")
     ten.post("/rewinds", {"to_step": 6})

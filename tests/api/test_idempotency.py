@@ -28,7 +28,7 @@ REPLAYED = "Idempotency-Replayed"
         ("/forks", {}),
     ],
 )
-def test_every_write_is_carried_out_once(run: Agent, path: str, body: dict[str, Any]) -> None:
+def test_every_repeated_write_is_processed_once(run: Agent, path: str, body: dict[str, Any]) -> None:
     run.step()
     first = run.post(path, body, KEY)
     head, entries = run.get()["head"], Entry.objects.count()
@@ -39,26 +39,26 @@ def test_every_write_is_carried_out_once(run: Agent, path: str, body: dict[str, 
     assert (run.get()["head"], Entry.objects.count()) == (head, entries)
 
 
-def test_a_session_is_made_once(alice: Agent) -> None:
+def test_a_repeated_request_creates_one_session(alice: Agent) -> None:
     first = alice.post("/sessions", {"title": "a"}, KEY)
     assert alice.post("/sessions", {"title": "a"}, KEY).body == first.body
     assert len(alice.get("/sessions")["items"]) == 1
 
 
-def test_a_result_is_registered_once(run: Agent) -> None:
+def test_a_repeated_request_registers_one_result(run: Agent) -> None:
     run.act()
     first = run.post("/results", {"status": "success"}, KEY)
     assert run.post("/results", {"status": "success"}, KEY).body == first.body
 
 
-def test_an_undo_is_done_once(run: Agent) -> None:
+def test_a_repeated_request_undoes_once(run: Agent) -> None:
     run.step()
     run.post("/rewinds", {"to_step": 0})
     first = run.post("/rewinds/3/undo", {}, KEY)
     assert (first.status, run.post("/rewinds/3/undo", {}, KEY).body) == (201, first.body)
 
 
-def test_an_import_is_done_once(alice: Agent) -> None:
+def test_a_repeated_request_imports_once(alice: Agent) -> None:
     first = alice.upload("/imports", {"files": file()}, KEY)
     again = alice.upload("/imports", {"files": file()}, KEY)
     assert (again.status, again.body, again.headers[REPLAYED]) == (201, first.body, "true")
@@ -73,7 +73,7 @@ def test_a_key_belongs_to_one_request(run: Agent) -> None:
     assert run.get()["head"] == 1
 
 
-def test_a_request_that_failed_may_be_sent_again(run: Agent) -> None:
+def test_a_request_that_failed_can_be_sent_again(run: Agent) -> None:
     assert run.post("/results", {"status": "success"}, KEY).status == 409
     run.act()
     assert run.post("/results", {"status": "success"}, KEY).status == 201
@@ -87,18 +87,18 @@ def test_a_failed_write_leaves_no_key(run: Agent) -> None:
     assert not Entry.objects.exists()
 
 
-def test_keys_of_two_projects_do_not_meet(alice: Agent, charlie: Agent) -> None:
+def test_the_same_key_can_be_used_in_two_projects(alice: Agent, charlie: Agent) -> None:
     assert alice.post("/sessions", {}, KEY)["id"] != charlie.post("/sessions", {}, KEY)["id"]
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "a b", "a\tb", "ä", "a\x7f"])
-def test_an_odd_key_is_refused(run: Agent, key: str) -> None:
+def test_an_invalid_key_is_refused(run: Agent, key: str) -> None:
     refused = run.post("/entries", {"entries": [ask()]}, {"Idempotency-Key": key})
     assert_problem(refused, 422, "Idempotency-Key", "255")
     assert run.get()["head"] == 0
 
 
-def test_a_key_may_be_255_long(run: Agent) -> None:
+def test_a_key_can_have_255_characters(run: Agent) -> None:
     assert run.post("/entries", {"entries": [ask()]}, {"Idempotency-Key": "x" * 255}).status == 201
 
 
@@ -136,14 +136,14 @@ def test_a_repeated_request_does_not_return_purged_data(
     assert IdempotencyKey.objects.get().response == ""
 
 
-def test_an_imported_session_that_was_purged_does_not_come_back_either(alice: Agent) -> None:
+def test_a_repeated_import_does_not_restore_a_purged_session(alice: Agent) -> None:
     alice.upload("/imports", {"files": file()}, KEY)
     purge_everything(alice)
     assert_problem(alice.upload("/imports", {"files": file()}, KEY), 409, "since been purged")
     assert alice.get("/sessions")["items"] == []
 
 
-def test_stored_responses_of_other_sessions_stay(alice: Agent) -> None:
+def test_a_purge_keeps_stored_responses_of_other_sessions(alice: Agent) -> None:
     parent = alice.post("/sessions", {"title": "a"})["id"]
     body = {"title": "b", "spawned_by": parent}
     first = alice.post("/sessions", body, KEY)
@@ -153,7 +153,9 @@ def test_stored_responses_of_other_sessions_stay(alice: Agent) -> None:
     assert alice.post("/sessions", body, KEY).body == first.body
 
 
-def test_a_purge_empties_responses_of_versions_that_named_no_session(alice: Agent, run: Agent) -> None:
+def test_a_purge_clears_responses_that_an_earlier_version_stored_without_a_session(
+    alice: Agent, run: Agent
+) -> None:
     run.step()
     run.post("/summaries", {"from_step": 1, "to_step": 1, "text": "hunter2"}, KEY)
     IdempotencyKey.objects.update(sessions=None)
@@ -161,7 +163,7 @@ def test_a_purge_empties_responses_of_versions_that_named_no_session(alice: Agen
     assert IdempotencyKey.objects.get().response == ""
 
 
-def test_a_long_answer_is_not_kept_and_its_request_not_carried_out_again(
+def test_a_long_response_is_not_stored_and_its_request_not_processed_again(
     run: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run.post("/entries", {"entries": [ask("word " * 500)]})

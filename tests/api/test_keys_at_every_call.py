@@ -1,4 +1,4 @@
-"""Every endpoint of the OpenAPI document refuses every key without permission, and then does nothing."""
+"""Every endpoint of the OpenAPI document refuses every key without permission, and then writes nothing."""
 
 import json
 from typing import Any, NamedTuple
@@ -46,7 +46,7 @@ class Operation(NamedTuple):
 
 @pytest.fixture
 def operations(session_id: str, run: Agent) -> list[Operation]:
-    """All of the document, at a session of Alice's, with the bodies of its examples."""
+    """Every operation of the document for a session of Alice's, with the example bodies."""
     run.append(ask("mine"))
     document = Agent(None).get("/openapi.json").body
     found = []
@@ -60,7 +60,7 @@ def operations(session_id: str, run: Agent) -> list[Operation]:
 
 
 def body_of(document: dict[str, Any], call: dict[str, Any]) -> bytes:
-    """The first example of the document for this call; nothing where it takes no JSON."""
+    """The document's first example body for this operation, or none if it takes no JSON."""
     content = call.get("requestBody", {}).get("content", {}).get("application/json")
     if content is None:
         return b""
@@ -90,7 +90,7 @@ def revoked(project: Project) -> str:
 
 
 @pytest.mark.parametrize("state", ["none", "wrong", "revoked"])
-def test_without_a_usable_key_every_call_is_401_and_writes_nothing(
+def test_without_a_usable_key_every_operation_is_a_401_and_writes_nothing(
     operations: list[Operation], project: Project, state: str
 ) -> None:
     key = {"none": None, "wrong": "ph_" + "0" * 40, "revoked": revoked(project)}[state]
@@ -114,7 +114,7 @@ def test_a_key_of_another_project_gets_404_and_sees_no_data(
         assert project.name not in json.dumps(answer.body, default=repr)
 
 
-def test_a_key_without_the_scope_is_403_and_writes_nothing(
+def test_a_key_without_the_scope_gets_a_403_and_writes_nothing(
     operations: list[Operation], project: Project
 ) -> None:
     without_read = key_for(project, "no read", tuple(scope for scope in EVERYTHING if scope != "read"))

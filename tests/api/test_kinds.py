@@ -21,7 +21,7 @@ WORDS = "the garden wall"
 
 
 @APPENDED
-def test_it_is_appended_and_found_by_its_kind(run: Agent, kind: str) -> None:
+def test_an_entry_is_appended_and_found_by_its_kind(run: Agent, kind: str) -> None:
     entry = {"kind": kind, **json.loads(json.dumps(dump_body(sample(kind, WORDS))))}
     assert run.append(ask(), called("a"), entry)
     [*_, found] = run.get(f"/entries?kind={kind}")["items"]
@@ -29,7 +29,7 @@ def test_it_is_appended_and_found_by_its_kind(run: Agent, kind: str) -> None:
 
 
 @APPENDED
-def test_the_openapi_document_has_it(kind: str) -> None:
+def test_the_openapi_document_has_each_kind(kind: str) -> None:
     schemas = api.get_openapi_schema()["components"]["schemas"].values()
     kinds = [schema.get("properties", {}).get("kind", {}).get("const") for schema in schemas]
     assert kinds.count(kind) == 2  # on its way in and on its way out
@@ -37,14 +37,14 @@ def test_the_openapi_document_has_it(kind: str) -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("kind", RARE_KINDS)
-def test_it_has_an_index_of_its_own(kind: str) -> None:
+def test_each_rare_kind_has_an_index(kind: str) -> None:
     with connection.cursor() as cursor:
         found = connection.introspection.get_constraints(cursor, Entry._meta.db_table)
     assert f"entry_{kind}" in found
 
 
 @INPUTS
-def test_contexts_read_it_from_the_database(db: None, kind: str) -> None:
+def test_contexts_read_each_input_kind_from_the_database(db: None, kind: str) -> None:
     session = create_session(Project.objects.create(name="p"))
     bodies = [sample("model_output"), sample(kind, WORDS)]
     session = append(session.project, session.pk, [EntryDraft(body) for body in bodies]).session

@@ -40,7 +40,7 @@ def spent(run: Agent) -> Agent:
     return run
 
 
-def test_input_is_split_and_adds_up_whoever_reported_it(spent: Agent) -> None:
+def test_the_parts_of_the_input_add_up_for_every_provider(spent: Agent) -> None:
     usage = spent.get("/ledger")["usage"]
     assert usage == {
         "input": 2010, "uncached": 510, "cache_read": 1300, "cache_write": 200, "output": 81, "reasoning": 20,
@@ -48,13 +48,13 @@ def test_input_is_split_and_adds_up_whoever_reported_it(spent: Agent) -> None:
     assert usage["uncached"] + usage["cache_read"] + usage["cache_write"] == usage["input"]
 
 
-def test_estimated_counted_and_billed_stand_beside_each_other(spent: Agent) -> None:
+def test_estimated_counted_and_billed_tokens_are_listed(spent: Agent) -> None:
     ledger = spent.get("/ledger").body
     assert ledger["tokens"] == {"estimated": 990, "estimated_billed": 1000, "counted": 1001, "billed": 2010}
     assert (ledger["steps"], ledger["calls"]) == (4, 3)
 
 
-def test_costs_are_by_model_at_dated_prices_and_unknown_is_not_zero(spent: Agent) -> None:
+def test_costs_are_by_model_at_dated_prices_and_an_unknown_cost_is_not_zero(spent: Agent) -> None:
     ledger = spent.get("/ledger").body
     prices = {model["model"]: model["money"] for model in ledger["models"]}
     assert prices == {
@@ -67,7 +67,7 @@ def test_costs_are_by_model_at_dated_prices_and_unknown_is_not_zero(spent: Agent
     assert ledger["prices_as_of"] == load_prices().as_of
 
 
-def test_calls_that_name_no_model_count_for_the_sessions(spent: Agent) -> None:
+def test_outputs_without_a_model_count_for_the_model_of_the_session(spent: Agent) -> None:
     spent.append(answered({"input_tokens": 1_000_000}))
     assert spent.get("/ledger")["unknown_models"] == ["llama-9", ""]
     spent.patch("", {"model": "gpt-5"})
@@ -90,13 +90,13 @@ def test_a_ledger_covers_live_steps_as_of_a_position(spent: Agent) -> None:
     assert_problem(spent.get("/ledger?as_of=99"), 422)
 
 
-def test_a_session_without_calls_cost_nothing(run: Agent) -> None:
+def test_a_session_without_model_calls_costs_nothing(run: Agent) -> None:
     ledger = run.get("/ledger").body
     assert (ledger["calls"], ledger["money"], ledger["models"]) == (0, 0.0, [])
     assert run.get("/ledger/steps").body == {"items": [], "next": None}
 
 
-def test_pages_of_steps_are_of_one_state(spent: Agent) -> None:
+def test_all_pages_of_steps_show_the_same_state(spent: Agent) -> None:
     first = spent.get("/ledger/steps?limit=3").body
     spent.append(answered(OPENAI, model="gpt-5"))
     second = spent.get(f"/ledger/steps?limit=3&cursor={first['next']}").body
@@ -109,7 +109,7 @@ def test_pages_of_steps_are_of_one_state(spent: Agent) -> None:
     assert second["next"] is None
 
 
-def test_many_models_do_not_make_entries_grow_for_ever(run: Agent) -> None:
+def test_the_size_of_entries_stays_bounded_with_many_models(run: Agent) -> None:
     run.append(*[answered({"input_tokens": 1}, model=f"model-{number}") for number in range(40)])
     ledger = run.get("/ledger").body
     assert ledger["usage"]["input"] == 40
@@ -124,6 +124,6 @@ def test_rebuilding_gives_the_same_ledger(spent: Agent) -> None:
     assert spent.get("/ledger").body == before
 
 
-def test_strangers_see_no_ledger(spent: Agent, charlie: Agent, session_id: str) -> None:
+def test_a_stranger_gets_no_ledger(spent: Agent, charlie: Agent, session_id: str) -> None:
     assert_problem(charlie.get(f"/sessions/{session_id}/ledger"), 404)
     assert_problem(charlie.get(f"/sessions/{session_id}/ledger/steps"), 404)

@@ -54,14 +54,14 @@ def events_of(answer: Any) -> list[Event]:
     return found
 
 
-def call(run: Agent, model: str = "gpt-5", **fields: Any) -> list[Event]:
+def call_model(run: Agent, model: str = "gpt-5", **fields: Any) -> list[Event]:
     return events_of(run.post("/calls", {"model": model, "policy": "live", "max_tokens": 5000, **fields}))
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_an_answer_streams_and_becomes_one_entry(ready: Agent, loopback: Loopback, model: str) -> None:
     loopback.steps.append(Answer(text="It is in the parser, line 7."))
-    *deltas, (name, appended) = call(ready, model)
+    *deltas, (name, appended) = call_model(ready, model)
     assert name == "appended"
     assert {name for name, _ in deltas} == {"delta"}
     assert "".join(d["text"] for _, d in deltas if d["kind"] == "text") == "It is in the parser, line 7."
@@ -81,7 +81,7 @@ def test_an_answer_streams_and_becomes_one_entry(ready: Agent, loopback: Loopbac
 
 @pytest.mark.parametrize("model", MODELS)
 def test_the_linked_snapshot_is_the_sent_request(ready: Agent, loopback: Loopback, model: str) -> None:
-    (_, appended) = call(ready, model)[-1]
+    (_, appended) = call_model(ready, model)[-1]
     snapshot = ready.get(f"/snapshots/{appended['snapshot']}").body
     assert snapshot["output_position"] == 3
     assert snapshot["tokens"]["billed"] == appended["usage"]["input"]
@@ -94,13 +94,13 @@ def test_the_linked_snapshot_is_the_sent_request(ready: Agent, loopback: Loopbac
 def test_tool_calls_put_an_action_in_flight(ready: Agent, loopback: Loopback) -> None:
     loopback.steps.append(Answer(calls=(Call("call_7", "read", '{"path": "a"}'),)))
     tool = {"name": "read", "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}}
-    (_, appended) = call(ready, tools=[tool])[-1]
+    (_, appended) = call_model(ready, tools=[tool])[-1]
     (asked,) = appended["output"]["tool_calls"]
     assert asked == {"id": "call_7", "name": "read", "arguments": {"path": "a"}}
     assert loopback.requests[0].body["tools"][0]["function"]["name"] == "read"
     assert_problem(ready.post("/calls", {"model": "gpt-5"}), 409, "already set")
     ready.append(returned("call_7"))
-    assert call(ready)[-1][0] == "appended"
+    assert call_model(ready)[-1][0] == "appended"
 
 
 def test_one_session_alternates_providers_turn_by_turn(ready: Agent, loopback: Loopback) -> None:
@@ -108,7 +108,7 @@ def test_one_session_alternates_providers_turn_by_turn(ready: Agent, loopback: L
         loopback.steps.append(
             Answer(thoughts="hm", opaque=f"sig{number}", calls=(Call(f"call_{number}", "read"),))
         )
-        assert call(ready, model)[-1][0] == "appended"
+        assert call_model(ready, model)[-1][0] == "appended"
         ready.append(returned(f"call_{number}"))
     assert ready.get("")["steps"] == 9
     models = {model["model"] for model in ready.get("/ledger")["models"]}
@@ -121,7 +121,7 @@ def test_a_failed_model_call_leaves_only_a_debug_log(
     ready: Agent, loopback: Loopback, model: str, how: Any
 ) -> None:
     loopback.steps.extend([Broken(how, after=HALF_WAY[model])] * 4)
-    *_, (name, problem) = call(ready, model)
+    *_, (name, problem) = call_model(ready, model)
     assert name == "error"
     assert problem["status"] == 502
     assert problem["type"] == "/docs/errors#model-call-failed"
@@ -132,7 +132,7 @@ def test_a_failed_model_call_leaves_only_a_debug_log(
     assert ready.get("")["steps"] == 0
     assert [s["output_position"] for s in ready.get("/snapshots")["items"]] == [None]
     loopback.steps.clear()
-    assert call(ready, model)[-1][0] == "appended"
+    assert call_model(ready, model)[-1][0] == "appended"
 
 
 def test_a_failure_before_the_response_is_a_problem_document(ready: Agent, loopback: Loopback) -> None:
@@ -143,7 +143,7 @@ def test_a_failure_before_the_response_is_a_problem_document(ready: Agent, loopb
     assert "max_tokens is too large" in note["message"]
 
 
-def test_a_failed_call_is_in_the_servers_log_with_its_cause(
+def test_a_failed_model_call_is_in_the_servers_log_with_its_cause(
     ready: Agent, loopback: Loopback, caplog: pytest.LogCaptureFixture
 ) -> None:
     loopback.default = lambda _: Raw(b"<html><h1>Bad Gateway</h1></html>", "text/html", status=502)
@@ -170,22 +170,22 @@ def test_an_invalid_response_is_a_502_and_appends_nothing(
     assert [entry["kind"] for entry in ready.get("/entries?after=2")["items"]] == ["debug_log"]
 
 
-def test_an_answer_that_the_log_refuses_is_a_failed_call(ready: Agent, loopback: Loopback) -> None:
+def test_a_response_that_the_log_refuses_is_a_failed_model_call(ready: Agent, loopback: Loopback) -> None:
     loopback.steps.append(Answer(calls=(Call("same", "read"), Call("same", "read"))))
-    *_, (name, problem) = call(ready)
+    *_, (name, problem) = call_model(ready)
     assert (name, problem["status"]) == ("error", 502)
     assert ready.get("")["steps"] == 0
 
 
 def test_temporary_failures_are_retried(ready: Agent, loopback: Loopback, waits: list[float]) -> None:
     loopback.steps.extend([Refusal(429, "slow down", "rate_limit_error", headers={"retry-after": "3"})])
-    assert call(ready)[-1][0] == "appended"
+    assert call_model(ready)[-1][0] == "appended"
     assert waits == [3.0]
 
 
 def test_restarts_are_reported(ready: Agent, loopback: Loopback) -> None:
     loopback.steps.extend([Broken("cut", after=4), Answer(text="All of it.")])
-    deltas = [data for name, data in call(ready) if name == "delta"]
+    deltas = [data for name, data in call_model(ready) if name == "delta"]
     kinds = [delta["kind"] for delta in deltas]
     assert "restarted" in kinds
     after = deltas[kinds.index("restarted") :]
@@ -210,14 +210,14 @@ def stream(run: Agent, fields: dict[str, Any]) -> tuple[StreamingHttpResponse, I
 def test_a_hosted_tool_is_sent_with_the_agents_tools(
     ready: Agent, loopback: Loopback, model: str, tool: dict[str, Any]
 ) -> None:
-    assert call(ready, model, tools=[tool, {"name": "ls"}])[-1][0] == "appended"
+    assert call_model(ready, model, tools=[tool, {"name": "ls"}])[-1][0] == "appended"
     assert loopback.requests[0].body["tools"][0] == tool
     refused = ready.post("/calls", {"model": "gpt-5", "tools": [tool]})
     assert_problem(refused, 422, "can only be sent in the format")
 
 
 @pytest.mark.django_db(transaction=True)
-def test_closing_the_connection_cancels_the_call(ready: Agent, loopback: Loopback) -> None:
+def test_closing_the_connection_cancels_the_model_call(ready: Agent, loopback: Loopback) -> None:
     loopback.steps.append(Broken("ping", after=6))
     response, events = stream(ready, {"model": "claude-opus-4-5"})
     assert next(events).startswith(b"event: delta")
@@ -228,7 +228,7 @@ def test_closing_the_connection_cancels_the_call(ready: Agent, loopback: Loopbac
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("after", [0, 4], ids=["from the beginning", "half-way"])
-def test_closing_the_connection_cancels_a_call_whose_model_is_silent(
+def test_closing_the_connection_cancels_a_model_call_without_a_response(
     ready: Agent, loopback: Loopback, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
     monkeypatch.setattr(streams, "PAUSE", 0.05)
@@ -240,7 +240,7 @@ def test_closing_the_connection_cancels_a_call_whose_model_is_silent(
     assert ready.get("")["head"] == 2
 
 
-def test_a_failure_after_long_silence_is_an_event(
+def test_a_failure_after_a_long_wait_is_an_event(
     ready: Agent, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams, "PAUSE", 0.02)
@@ -254,7 +254,7 @@ def test_a_failure_after_long_silence_is_an_event(
     assert [entry["kind"] for entry in ready.get("/entries?after=2")["items"]] == ["debug_log"]
 
 
-def test_of_two_calls_at_once_the_second_is_a_conflict(ready: Agent, loopback: Loopback) -> None:
+def test_a_second_concurrent_model_call_is_a_conflict(ready: Agent, loopback: Loopback) -> None:
     _, first = stream(ready, {"model": "gpt-5"})
     _, second = stream(ready, {"model": "gpt-5"})
     assert b"event: appended" in b"".join(first)
@@ -283,14 +283,16 @@ def test_of_two_calls_at_once_the_second_is_a_conflict(ready: Agent, loopback: L
         ({"model": "gpt-5", "as_of": 1}, 422, "is not a field"),
     ],
 )
-def test_an_invalid_model_call_is_refused_before_it_begins(
+def test_an_invalid_model_call_is_refused_before_it_starts(
     ready: Agent, loopback: Loopback, fields: dict[str, Any], status: int, words: str
 ) -> None:
     assert_problem(ready.post("/calls", fields), status, words)
     assert (loopback.requests, ready.get("")["head"], Snapshot.objects.count()) == ([], 2, 0)
 
 
-def test_without_a_key_the_variable_is_named(ready: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_of_a_missing_provider_key_names_its_variable(
+    ready: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     assert_problem(ready.post("/calls", {"model": "gpt-5"}), 422, "OPENAI_API_KEY")
     assert not Snapshot.objects.exists()
@@ -306,7 +308,7 @@ def test_a_wrong_key_is_a_502_that_does_not_repeat_it(
     assert "sk-wrong" not in "".join(entry.body.get("message", "") for entry in Entry.objects.all())
 
 
-def test_a_call_with_its_key_is_made_once(ready: Agent, loopback: Loopback) -> None:
+def test_a_repeated_request_makes_one_model_call(ready: Agent, loopback: Loopback) -> None:
     key = {"Idempotency-Key": "call-1"}
     fields = {"model": "gpt-5", "policy": "live"}
     first, again = ready.post("/calls", fields, key), ready.post("/calls", fields, key)
@@ -316,7 +318,9 @@ def test_a_call_with_its_key_is_made_once(ready: Agent, loopback: Loopback) -> N
     assert_problem(ready.post("/calls", {"model": "gpt-5-mini"}, key), 422, "another request")
 
 
-def test_a_call_that_failed_may_be_made_again_with_its_key(ready: Agent, loopback: Loopback) -> None:
+def test_a_failed_model_call_can_be_repeated_with_its_idempotency_key(
+    ready: Agent, loopback: Loopback
+) -> None:
     key = {"Idempotency-Key": "call-1"}
     fields = {"model": "gpt-5", "policy": "live"}
     loopback.steps.append(Refusal(400, "no", "invalid_request_error"))
@@ -325,19 +329,21 @@ def test_a_call_that_failed_may_be_made_again_with_its_key(ready: Agent, loopbac
 
 
 def test_a_live_screen_is_sent_and_not_stored(ready: Agent, loopback: Loopback) -> None:
-    call(ready, live_screen="a very private window")
+    call_model(ready, live_screen="a very private window")
     assert "private" in json.dumps(loopback.requests[0].body)
     assert "private" not in json.dumps([entry.body for entry in Entry.objects.all()])
 
 
-def test_hostile_answers_go_through_as_they_are(ready: Agent, loopback: Loopback) -> None:
+def test_hostile_responses_are_passed_through_unchanged(ready: Agent, loopback: Loopback) -> None:
     text = "<script>\u2028\x00 event: appended\n\ndata: {}\n\n"
     loopback.steps.append(Answer(text=text))
-    assert call(ready)[-1][1]["output"]["text"] == text
+    assert call_model(ready)[-1][1]["output"]["text"] == text
     assert ready.get("/entries/3")["text"] == text
 
 
-def test_archived_sessions_and_strangers_cannot_call(ready: Agent, charlie: Agent, session_id: str) -> None:
+def test_archived_sessions_and_strangers_cannot_call_models(
+    ready: Agent, charlie: Agent, session_id: str
+) -> None:
     assert_problem(charlie.within(f"/sessions/{session_id}").post("/calls", {"model": "gpt-5"}), 404)
     ready.delete()
     assert_problem(ready.post("/calls", {"model": "gpt-5"}), 409, "archived")
@@ -349,7 +355,7 @@ def test_an_unanswered_parallel_call_is_still_in_flight(ready: Agent) -> None:
 
 
 def test_model_calls_their_cost_and_their_failures_are_counted(ready: Agent, loopback: Loopback) -> None:
-    (_, appended) = call(ready)[-1]
+    (_, appended) = call_model(ready)[-1]
     loopback.steps += [Refusal(400, "no")]
     assert ready.post("/calls", {"model": "gpt-5", "policy": "live", "max_tokens": 5000}).status == 502
     found = {total.name: (total.label, total.value) for total in Total.objects.all()}
@@ -366,8 +372,8 @@ def test_a_model_call_is_a_span_within_that_of_its_request(
     kept, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(kept))
     monkeypatch.setattr("historyapp.tracing.tracer", lambda: provider.get_tracer("playhead"))
-    call(ready)
-    request, model_call = kept.get_finished_spans()  # the request's ends when its stream begins
+    call_model(ready)
+    request, model_call = kept.get_finished_spans()  # the span of the request ends when its stream begins
     assert (request.name, model_call.name) == ("POST /api/v1/sessions/<session_id>/calls", "chat gpt-5")
     assert request.context
     assert model_call.parent

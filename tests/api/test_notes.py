@@ -47,11 +47,11 @@ def test_a_note_can_be_deleted(three: Agent) -> None:
     assert_problem(three.delete("/episodes/1/note"), 404, "Step 1 has no note")
 
 
-def test_a_step_that_does_not_exist_has_no_note(three: Agent) -> None:
+def test_a_step_that_does_not_exist_cannot_be_noted(three: Agent) -> None:
     assert_problem(three.put("/episodes/4/note", {}), 404, "no step 4")
 
 
-def test_a_rewind_takes_a_note_into_the_take_and_undoing_brings_it_back(three: Agent) -> None:
+def test_a_rewind_moves_a_note_into_the_take_and_undo_restores_it(three: Agent) -> None:
     note(three, 3, "here it went wrong")
     position = three.post("/rewinds", {"to_step": 2})["position"]
     three.step("cat", "another third step")
@@ -87,7 +87,7 @@ def test_a_note_changes_the_etag_of_the_notes(three: Agent) -> None:
     assert three.get("/notes", {"If-None-Match": tag}).status == 200
 
 
-def test_notes_come_in_pages(three: Agent) -> None:
+def test_notes_are_paginated(three: Agent) -> None:
     for number in (3, 1, 2):
         note(three, number, str(number))
     first = three.get("/notes?limit=2")
@@ -97,7 +97,7 @@ def test_notes_come_in_pages(three: Agent) -> None:
     assert second["next"] is None
 
 
-def test_noted_steps_are_listed_alone_in_both_orders(alice: Agent, three: Agent) -> None:
+def test_the_list_can_show_only_noted_steps_in_both_orders(alice: Agent, three: Agent) -> None:
     for number in (1, 3):
         note(three, number)
 
@@ -117,7 +117,9 @@ def test_noted_steps_are_listed_alone_in_both_orders(alice: Agent, three: Agent)
     assert listed(fork) == [1, 3]
 
 
-def test_a_note_has_a_limit_and_a_session_has_one(three: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_length_and_the_number_of_notes_are_limited(
+    three: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert three.put("/episodes/1/note", {"text": "x" * 10_001}).status == 422
     monkeypatch.setattr(notes, "MAX_NOTES", 1)
     note(three, 1)

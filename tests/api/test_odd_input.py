@@ -42,7 +42,7 @@ def test_a_result_of_an_unknown_tool_call_is_stored_and_reported(run: Agent) -> 
     assert read_by_a_model(run, "what never was") == 1
 
 
-def test_the_same_id_twice_answers_once(run: Agent) -> None:
+def test_only_the_first_result_of_an_id_counts(run: Agent) -> None:
     run.append(called("a", "b"), returned("a", "the first"))
     assert unpaired(run.post("/entries", {"entries": [returned("a", "the second")]})) == [
         (3, 0, "a", "answered", 1)
@@ -53,14 +53,14 @@ def test_the_same_id_twice_answers_once(run: Agent) -> None:
     assert "the second" not in run.get("/episodes/1")["result"]["outputs"]
 
 
-def test_a_result_that_was_sent_twice_is_read_once(run: Agent) -> None:
+def test_a_model_reads_a_repeated_result_once(run: Agent) -> None:
     run.append(called("a"), returned("a", "once only"))
     assert len(unpaired(run.post("/entries", {"entries": [returned("a", "once only")]}))) == 1
     assert [entry["kind"] for entry in run.get("/entries")["items"]].count("tool_results") == 2
     assert read_by_a_model(run, "once only") == 1
 
 
-def test_a_result_of_an_abandoned_call_is_no_result_of_the_next(run: Agent) -> None:
+def test_a_result_of_an_abandoned_call_does_not_answer_the_next_call(run: Agent) -> None:
     run.append(called("a"), called("b"))
     late = run.post("/entries", {"entries": [returned("a", "too late")]})
     assert unpaired(late) == [(3, 0, "a", "abandoned", 1)]
@@ -76,7 +76,7 @@ def test_a_result_without_an_id_after_the_step_is_reported(run: Agent) -> None:
     ]
 
 
-def test_in_a_fork_the_calls_of_the_parent_are_known(run: Agent) -> None:
+def test_a_fork_knows_the_calls_of_its_parent(run: Agent) -> None:
     run.append(called("a"), returned("a"))
     fork = run.post("/forks")["id"]
     child = Agent(None, f"/api/v1/sessions/{fork}")
@@ -112,7 +112,7 @@ def test_an_empty_name_is_refused_with_advice(run: Agent, output: dict[str, Any]
     assert_problem(refused, 422, f"entries[0].{where} has an empty name. Name the tool")
 
 
-def test_ids_that_tell_no_call_from_another_are_refused(run: Agent) -> None:
+def test_ids_that_do_not_distinguish_calls_are_refused(run: Agent) -> None:
     for ids in (("a", "a"), ("", "")):
         assert_problem(run.post("/entries", {"entries": [called(*ids)]}), 422, "Give each its own id")
     run.append(called(""), returned("", "the only call"))
@@ -120,7 +120,7 @@ def test_ids_that_tell_no_call_from_another_are_refused(run: Agent) -> None:
 
 
 @pytest.mark.parametrize("raw", CALLS)
-def test_a_raw_message_alone_gives_its_calls(run: Agent, raw: dict[str, Any]) -> None:
+def test_calls_are_read_from_a_raw_message(run: Agent, raw: dict[str, Any]) -> None:
     run.append({"kind": "model_output", "raw_message": raw})
     entry = run.get("/entries/1")
     assert entry["raw_message"] == raw
@@ -131,17 +131,17 @@ def test_a_raw_message_alone_gives_its_calls(run: Agent, raw: dict[str, Any]) ->
 
 
 @pytest.mark.parametrize("raw", CALLS)
-def test_an_action_takes_the_calls_of_every_providers_message(run: Agent, raw: dict[str, Any]) -> None:
+def test_an_action_has_the_calls_of_every_providers_message(run: Agent, raw: dict[str, Any]) -> None:
     assert run.post("/actions", {"use_tool": {"name": "ls"}, "raw_message": raw}).status == 201
     assert [call["id"] for call in run.get("/entries/1")["tool_calls"]] == ["c"]
 
 
-def test_calls_that_are_given_stand_before_those_of_the_raw_message(run: Agent) -> None:
+def test_calls_in_the_request_override_those_of_the_raw_message(run: Agent) -> None:
     run.append({**called("mine"), "raw_message": CALLS[0]})
     assert [call["id"] for call in run.get("/episodes/1")["tool_calls"]] == ["mine"]
 
 
-def test_a_thousand_parallel_calls_may_be_answered_in_reverse(run: Agent) -> None:
+def test_a_thousand_parallel_calls_can_be_answered_in_reverse_order(run: Agent) -> None:
     ids = [f"call_{number}" for number in range(1000)]
     run.append(called(*ids))
     for start in range(0, 1000, 250):

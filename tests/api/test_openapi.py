@@ -89,15 +89,15 @@ def document(db: None) -> dict[str, Any]:
 
 
 @pytest.fixture
-def calls(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def operations(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {
-        f"{method} {path}": call
+        f"{method} {path}": operation
         for path, methods in document["paths"].items()
-        for method, call in methods.items()
+        for method, operation in methods.items()
     }
 
 
-def test_every_call_is_there(document: dict[str, Any]) -> None:
+def test_the_document_has_every_operation(document: dict[str, Any]) -> None:
     found = {path.removeprefix("/api/v1"): set(methods) for path, methods in document["paths"].items()}
     assert found == PATHS
 
@@ -107,20 +107,20 @@ def resolved(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]
     return dict(document["components"]["schemas"][name]) if name else schema
 
 
-def test_every_json_body_and_answer_has_an_example(
-    document: dict[str, Any], calls: dict[str, dict[str, Any]]
+def test_every_json_body_and_response_has_an_example(
+    document: dict[str, Any], operations: dict[str, dict[str, Any]]
 ) -> None:
-    for name, call in calls.items():
-        bodies = [call["requestBody"]] if "requestBody" in call else []
-        bodies += [answer for status, answer in call["responses"].items() if status.startswith("2")]
+    for name, operation in operations.items():
+        bodies = [operation["requestBody"]] if "requestBody" in operation else []
+        bodies += [answer for status, answer in operation["responses"].items() if status.startswith("2")]
         for content in (body.get("content", {}) for body in bodies):
             json = content.get("application/json") if not name.endswith("/export") else None
             assert json is None or resolved(document, json["schema"]).get("examples"), name
 
 
-def test_every_endpoint_documents_its_errors(calls: dict[str, dict[str, Any]]) -> None:
-    for name, call in calls.items():
-        statuses = set(call["responses"])
+def test_every_endpoint_documents_its_errors(operations: dict[str, dict[str, Any]]) -> None:
+    for name, operation in operations.items():
+        statuses = set(operation["responses"])
         assert {"400", "401", "403", "422", "503"} <= statuses, name
         names_object = "{" in name or "/compare" in name
         names_object |= name.startswith("patch") and name.endswith("/caps")
@@ -130,39 +130,41 @@ def test_every_endpoint_documents_its_errors(calls: dict[str, dict[str, Any]]) -
             ("/project", "/exports", "/{webhook_id}")
         )
         assert ("409" in statuses) == (writes or cancels), name
-        problems = [answer for status, answer in call["responses"].items() if status >= "400"]
+        problems = [answer for status, answer in operation["responses"].items() if status >= "400"]
         assert all("application/problem+json" in problem["content"] for problem in problems)
 
 
-def test_every_call_needs_a_key(calls: dict[str, dict[str, Any]]) -> None:
-    assert all(call["security"] == [{"BearerKey": []}] for call in calls.values())
+def test_every_operation_needs_a_key(operations: dict[str, dict[str, Any]]) -> None:
+    assert all(operation["security"] == [{"BearerKey": []}] for operation in operations.values())
 
 
-def test_every_write_takes_an_idempotency_key_and_session_reads_take_a_tag(
-    calls: dict[str, dict[str, Any]],
+def test_every_write_takes_an_idempotency_key_and_session_reads_take_an_etag(
+    operations: dict[str, dict[str, Any]],
 ) -> None:
-    for name, call in calls.items():
-        headers = {parameter["name"] for parameter in call["parameters"] if parameter["in"] == "header"}
+    for name, operation in operations.items():
+        headers = {parameter["name"] for parameter in operation["parameters"] if parameter["in"] == "header"}
         tagged = name.startswith("get /api/v1/sessions/") and not name.endswith(UNTAGGED)
         assert headers == (
             {"Idempotency-Key"} if name.startswith("post") else {"If-None-Match"} if tagged else set()
         ), name
 
 
-def test_every_session_read_is_as_of_any_position(calls: dict[str, dict[str, Any]]) -> None:
-    for name, call in calls.items():
+def test_every_session_read_takes_a_position(operations: dict[str, dict[str, Any]]) -> None:
+    for name, operation in operations.items():
         if name.startswith("get /api/v1/sessions/") and not name.endswith(("/stream", "/shares")):
-            assert "as_of" in {parameter["name"] for parameter in call["parameters"]}, name
+            assert "as_of" in {parameter["name"] for parameter in operation["parameters"]}, name
 
 
 def test_raw_messages_are_shown_to_agents(document: dict[str, Any]) -> None:
     assert "raw_message" in document["components"]["schemas"]["ActionIn"]["properties"]
 
 
-def test_names_are_short_and_all_are_used(document: dict[str, Any], calls: dict[str, dict[str, Any]]) -> None:
+def test_names_are_short_and_all_are_used(
+    document: dict[str, Any], operations: dict[str, dict[str, Any]]
+) -> None:
     names = document["components"]["schemas"]
     assert all(name.isidentifier() and len(name) < 30 for name in names), names
-    assert len({call["operationId"] for call in calls.values()}) == len(calls)
+    assert len({operation["operationId"] for operation in operations.values()}) == len(operations)
 
 
 def test_the_docs_page_needs_no_key_and_no_other_host(db: None) -> None:

@@ -1,4 +1,4 @@
-"""Where a step got its names from, over HTTP."""
+"""The entries in which the names of a step occurred first, over HTTP."""
 
 from typing import Any
 from uuid import UUID
@@ -25,7 +25,7 @@ def searched(run: Agent) -> Agent:
     return run
 
 
-def test_a_name_leads_to_its_first_place(searched: Agent) -> None:
+def test_a_name_has_its_first_place(searched: Agent) -> None:
     found = searched.get("/episodes/-1/origins").body
     (name,) = found["names"]
     place = {"position": 3, "step": 1, "role": "result", "line": 2, "text": "src/b.py"}
@@ -67,7 +67,7 @@ def test_an_unchanged_session_gives_304(searched: Agent) -> None:
     assert again.status == 304
 
 
-def test_an_answer_is_made_again_when_the_rules_of_names_have_changed(
+def test_a_response_changes_when_the_rules_of_names_have_changed(
     searched: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = searched.get("/episodes/2/origins")
@@ -77,7 +77,7 @@ def test_an_answer_is_made_again_when_the_rules_of_names_have_changed(
 
 
 @pytest.mark.parametrize("path", ["/episodes/2/origins", "/episodes?names=unseen"])
-def test_an_answer_is_made_again_when_more_of_the_log_is_in_the_index(
+def test_a_response_changes_when_more_of_the_log_is_in_the_index(
     searched: Agent, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     monkeypatch.setattr(name_index.catch_up, "__kwdefaults__", {"limit": 0})
@@ -93,7 +93,7 @@ def test_an_answer_is_made_again_when_more_of_the_log_is_in_the_index(
     assert len(set(tags)) == 4, "the last one is of the whole index"
 
 
-def test_a_step_that_is_not_there_is_a_404(searched: Agent) -> None:
+def test_a_missing_step_is_a_404(searched: Agent) -> None:
     assert searched.get("/episodes/9/origins").status == 404
 
 

@@ -19,36 +19,36 @@ USAGE = {
 
 def called(name: str, second: int, metadata: Any = None, **arguments: Any) -> dict[str, Any]:
     call = {"id": f"c{second}", "name": name, "arguments": arguments}
-    entry = {"kind": "model_output", "tool_calls": [call], "created_at": at(second)}
+    entry = {"kind": "model_output", "tool_calls": [call], "created_at": time_at(second)}
     return {**entry, "metadata": metadata or {}}
 
 
 def returned(second: int, of: int, status: str = "success") -> dict[str, Any]:
     result = {"tool_call_id": f"c{of}", "status": status}
     result |= {"outputs": "fine"} if status == "success" else {"reason": "FAIL: test_totals"}
-    return {"kind": "tool_results", "results": [result], "created_at": at(second)}
+    return {"kind": "tool_results", "results": [result], "created_at": time_at(second)}
 
 
-def at(second: int) -> str:
+def time_at(second: int) -> str:
     return f"2026-01-31T09:{second // 60:02}:{second % 60:02}Z"
 
 
 @pytest.fixture
 def worked(run: Agent) -> Agent:
     run.append(
-        {**ask(), "created_at": at(0)},
+        {**ask(), "created_at": time_at(0)},
         called("Read", 4, {"usage": USAGE, "model": "claude-opus-4-5"}, file_path="/src/a.py"),
         returned(5, 4),
         called("Edit", 9, None, file_path="/src/a.py", old_string="a", new_string="b\nc"),
         returned(10, 9),
         called("Bash", 12, None, command="pytest"),
         returned(42, 12, "error"),
-        {"kind": "model_output", "text": "It still fails.", "created_at": at(45)},
+        {"kind": "model_output", "text": "It still fails.", "created_at": time_at(45)},
     )
     return run
 
 
-def test_figures_lead_to_steps(worked: Agent) -> None:
+def test_figures_name_their_steps(worked: Agent) -> None:
     overview = worked.get("/overview")
     assert (overview["steps"], overview["counted_steps"]) == (4, 4)
     assert overview["ending"] == {
@@ -84,7 +84,7 @@ def test_figures_lead_to_steps(worked: Agent) -> None:
 def test_time_is_split(worked: Agent) -> None:
     time = worked.get("/overview")["time"]
     assert (time["model"], time["tools"], time["waiting"], time["total"]) == (13.0, 32.0, 0.0, 45.0)
-    assert parse_datetime(time["started_at"]) == parse_datetime(at(0))
+    assert parse_datetime(time["started_at"]) == parse_datetime(time_at(0))
 
 
 def test_tokens_and_money_say_where_they_come_from(worked: Agent) -> None:
@@ -115,7 +115,7 @@ def test_a_run_without_times_and_usage_says_so(run: Agent) -> None:
     assert overview["dearest"] == []
 
 
-def test_entries_of_one_moment_are_undated(run: Agent) -> None:
+def test_entries_that_all_have_the_same_time_are_undated(run: Agent) -> None:
     run.append(called("Bash", 1, command="ls"), returned(1, 1))
     overview = run.get("/overview")
     assert set(overview["time"].values()) == {None}

@@ -1,4 +1,4 @@
-"""Every hot statement says whose rows it wants: its plan finds them by session, by project or by their key.
+"""Every frequent statement selects rows by session, by project or by key, and its plan uses that condition.
 
 Such a statement costs the same however many other sessions there are. A statement that reads a whole table
 would pass all other tests: their tables are small.
@@ -75,7 +75,7 @@ def wrong_accesses(found: Iterable[Statement]) -> list[str]:
 
 
 def copy_rows(session: UUID) -> None:
-    """Gives PostgreSQL's planner tables of a size at which its choice counts, and their statistics."""
+    """Fills the tables until PostgreSQL's planner has a reason to use indexes, and updates its statistics."""
     if connection.vendor == "sqlite":
         return
     forget_statistics()

@@ -96,7 +96,9 @@ def test_a_wrong_method_gives_the_allowed_methods(alice: Agent, method: str, pat
         (b"1", 422, "object"),
     ],
 )
-def test_a_body_that_is_no_json_object_is_refused(alice: Agent, body: bytes, status: int, words: str) -> None:
+def test_a_body_that_is_not_a_json_object_is_refused(
+    alice: Agent, body: bytes, status: int, words: str
+) -> None:
     assert_problem(alice.send("POST", "/sessions", body), status, words)
     assert alice.get("/sessions")["items"] == []
 
@@ -123,12 +125,12 @@ def test_another_media_type_is_refused(alice: Agent, type: str) -> None:
     assert_problem(alice.send("POST", "/sessions", b"{}", type=type), 415, "application/json")
 
 
-def test_a_charset_does_not_matter(alice: Agent) -> None:
+def test_the_charset_is_ignored(alice: Agent) -> None:
     assert alice.send("POST", "/sessions", b"{}", type="application/json; charset=utf-8").status == 201
 
 
 @override_settings(PLAYHEAD_MAX_BODY=1000)
-def test_a_body_that_is_too_large_is_refused_unread(alice: Agent) -> None:
+def test_a_body_that_is_too_large_is_refused_without_being_read(alice: Agent) -> None:
     large = json.dumps({"title": "x" * 1000}).encode()
     assert_problem(alice.send("POST", "/sessions", large), 413, "1,000 bytes")
     fits = json.dumps({"metadata": {"x": "x" * 900}}).encode()
@@ -173,7 +175,7 @@ def test_unknown_query_parameters_are_named(alice: Agent, query: str) -> None:
     assert_problem(alice.send("POST", f"/sessions?{query}", b"{}"), 422, "no parameters")
 
 
-def test_a_query_parameter_is_given_once(alice: Agent) -> None:
+def test_a_repeated_query_parameter_is_refused(alice: Agent) -> None:
     assert_problem(alice.get("/sessions?limit=1&limit=2"), 422, "limit is given 2 times")
 
 
@@ -201,7 +203,7 @@ def test_an_error_never_repeats_the_request(alice: Agent, run: Agent) -> None:
     assert len(json.dumps(refused.body)) < 3000
 
 
-def test_many_errors_are_counted_and_the_first_named(run: Agent) -> None:
+def test_many_errors_are_counted_and_the_first_ones_listed(run: Agent) -> None:
     refused = run.post("/entries", {"entries": [{"kind": "model_input"}] * 1000})
     assert_problem(refused, 422, "body.entries[0].model_input.content is missing (and 999 more)")
     assert len(refused["errors"]) == 20
@@ -217,7 +219,7 @@ def test_a_busy_database_gives_503_with_retry_after(alice: Agent, monkeypatch: p
     assert refused.headers["Retry-After"] == "1"
 
 
-def test_a_failure_is_logged_and_shown_to_nobody(
+def test_an_unexpected_error_is_logged_and_not_shown(
     alice: Agent, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*_: object, **__: object) -> None:

@@ -73,7 +73,7 @@ def cost(call: Any) -> list[str]:
 @pytest.mark.parametrize(
     ("forked", "lengths"), [(False, (20, 600)), (True, (600, 1200))], ids=["own", "forked"]
 )
-def test_every_call_costs_the_same_number_of_queries_at_any_length(
+def test_every_read_takes_the_same_number_of_queries_at_any_length(
     alice: Agent, forked: bool, lengths: tuple[int, int]
 ) -> None:
     runs = [with_steps(alice, steps) for steps in lengths]
@@ -96,13 +96,13 @@ def test_a_history_reads_only_the_shown_older_steps(alice: Agent) -> None:
     assert len(costs[0]) == len(costs[1]) <= 20
 
 
-def test_a_list_of_sessions_is_two_queries(alice: Agent) -> None:
+def test_a_list_of_sessions_takes_two_queries(alice: Agent) -> None:
     for number in range(30):
         alice.post("/sessions", {"title": str(number)})
     assert len(cost(lambda: alice.get("/sessions"))) == 2
 
 
-def test_an_append_is_no_query_more_than_it_must(run: Agent) -> None:
+def test_an_append_issues_only_the_queries_that_it_needs(run: Agent) -> None:
     """Its queries: key, savepoint (tests are transactions), session, entry, step, session and change."""
     assert len(cost(run.act)) == 1 + 2 + 5
     assert len(cost(run.succeed)) == 1 + 2 + 5

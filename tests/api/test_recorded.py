@@ -49,7 +49,7 @@ def test_new_parts_and_the_first_difference_are_reported(two: Agent) -> None:
     assert changes["missed_tokens"] == 12_288 - 12_000
 
 
-def test_messages_come_in_pages(two: Agent) -> None:
+def test_messages_are_paginated(two: Agent) -> None:
     whole = request_of(two, 2)
     assert [each["role"] for each in whole["messages"]] == ["system", "user", "assistant", "tool"]
     assert whole["messages"][1]["content"] == {"kind": "model_input", "content": "find it"}
@@ -85,7 +85,7 @@ def test_a_served_context_is_the_request_with_its_hash(run: Agent) -> None:
                                   "content": served["request"]["messages"][0]}]  # fmt: skip
 
 
-def test_there_is_no_request_of_a_step_that_does_not_exist(two: Agent) -> None:
+def test_the_request_of_a_missing_step_is_a_404(two: Agent) -> None:
     assert_problem(two.get("/episodes/3/request"), 404, "There is no step 3")
     assert_problem(two.get("/episodes/0/request"), 404, "There is no step 0")
 

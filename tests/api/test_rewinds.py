@@ -61,7 +61,7 @@ def test_without_a_body_only_the_step_in_flight_is_cut_off(three: Agent) -> None
     assert three.get()["steps"] == 3
 
 
-def test_the_step_in_flight_does_not_count(three: Agent) -> None:
+def test_a_number_of_steps_does_not_include_the_step_in_flight(three: Agent) -> None:
     three.act()
     assert three.post("/rewinds", {"episodes": 1})["to_position"] == 4
 
@@ -78,7 +78,7 @@ def test_the_step_in_flight_does_not_count(three: Agent) -> None:
         ({"to": 1}, "body.to is not a field"),
     ],
 )
-def test_a_wrong_target_is_refused(three: Agent, target: dict[str, Any], words: str) -> None:
+def test_an_invalid_target_is_refused(three: Agent, target: dict[str, Any], words: str) -> None:
     assert_problem(three.post("/rewinds", target), 422, words)
     assert three.get()["head"] == 6
 
@@ -88,7 +88,7 @@ def test_the_expected_position_must_be_the_head(three: Agent) -> None:
     assert three.post("/rewinds", {"expected_position": 6}).status == 201
 
 
-def test_a_rewind_may_go_on_from_a_take(three: Agent) -> None:
+def test_a_rewind_can_continue_from_a_take(three: Agent) -> None:
     three.post("/rewinds", {"to_step": 1})
     three.append(ask("another way"))
     done = three.post("/rewinds", {"to_position": 4})
@@ -128,7 +128,7 @@ def test_rewinds_are_listed_with_their_cut_steps(three: Agent, session_id: str) 
     assert three.get("/entries?as_of=6")["items"][-1]["position"] == 6
 
 
-def test_a_rewind_is_accounted_for(three: Agent) -> None:
+def test_a_rewind_is_audited(three: Agent) -> None:
     three.post("/rewinds", {"to_step": 1, "reason": "wrong way"})
     record = AuditRecord.objects.get(action="rewind")
     assert record.actor.startswith("key:ph_")

@@ -15,12 +15,12 @@ from tests.api.test_query_counts import with_steps
 UNKNOWN = "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"
 
 
-def new(alice: Agent, title: str = "a run") -> tuple[Agent, str]:
+def new_run(alice: Agent, title: str = "a run") -> tuple[Agent, str]:
     id = alice.post("/sessions", {"title": title})["id"]
     return alice.within(f"/sessions/{id}"), id
 
 
-def do(run: Agent, name: str, outputs: Any = "fine", **arguments: Any) -> None:
+def record_step(run: Agent, name: str, outputs: Any = "fine", **arguments: Any) -> None:
     assert run.act(name, **arguments).status == 201
     assert run.succeed(outputs).status == 201
 
@@ -42,7 +42,7 @@ def kinds(answer: Any) -> list[tuple[int | None, int | None, str, list[str]]]:
 def fork(run: Agent, alice: Agent) -> tuple[Agent, str]:
     """A fork of a run of four steps after the second one."""
     for number in range(1, 5):
-        do(run, "read", path=f"{number}.txt")
+        record_step(run, "read", path=f"{number}.txt")
     id = run.post("/forks", {"at_step": 2})["id"]
     return alice.within(f"/sessions/{id}"), id
 
@@ -50,8 +50,8 @@ def fork(run: Agent, alice: Agent) -> tuple[Agent, str]:
 def test_a_fork_and_its_parent_share_their_beginning_exactly(
     alice: Agent, session_id: str, fork: tuple[Agent, str]
 ) -> None:
-    do(fork[0], "read", path="3.txt")
-    do(fork[0], "write", path="4.txt")
+    record_step(fork[0], "read", path="3.txt")
+    record_step(fork[0], "write", path="4.txt")
     found = compared(alice, session_id, fork[1])
     assert found["common"] == {"position": 4, "steps": 2}
     assert kinds(found["pairs"]) == [
@@ -67,10 +67,10 @@ def test_a_fork_and_its_parent_share_their_beginning_exactly(
     }  # fmt: skip
 
 
-def test_the_pause_before_a_fork_is_no_time_of_its_run(
+def test_the_duration_of_a_fork_excludes_the_pause_before_it(
     alice: Agent, session_id: str, fork: tuple[Agent, str]
 ) -> None:
-    do(fork[0], "read", path="3.txt")
+    record_step(fork[0], "read", path="3.txt")
     ago = datetime.now(UTC) - timedelta(days=120)
     Episode.objects.filter(number__lte=2).update(started_at=ago, finished_at=ago)
     found = compared(alice, session_id, fork[1])
@@ -78,7 +78,7 @@ def test_the_pause_before_a_fork_is_no_time_of_its_run(
     assert found["b"]["totals"]["seconds"] == found["b"]["apart"]["seconds"] < 100
 
 
-def test_a_fork_that_did_nothing_only_lacks_steps(
+def test_a_fork_without_own_steps_only_lacks_steps(
     alice: Agent, session_id: str, fork: tuple[Agent, str]
 ) -> None:
     assert kinds(compared(alice, fork[1], session_id)["pairs"]) == [
@@ -88,14 +88,14 @@ def test_a_fork_that_did_nothing_only_lacks_steps(
 
 
 def test_differences_of_a_pair_are_listed(alice: Agent) -> None:
-    (one, a), (two, b) = new(alice), new(alice)
+    (one, a), (two, b) = new_run(alice), new_run(alice)
     for run, text in ((one, "go"), (two, "go on")):
         run.append(ask(text))
-        do(run, "ls")
-    do(one, "shell", "1 failed", command="pytest")
-    do(two, "shell", "2 passed", command="pytest")
-    do(one, "shell", command="make")
-    do(two, "shell", command="make lint")
+        record_step(run, "ls")
+    record_step(one, "shell", "1 failed", command="pytest")
+    record_step(two, "shell", "2 passed", command="pytest")
+    record_step(one, "shell", command="make")
+    record_step(two, "shell", command="make lint")
     one.act("rm", path="x")
     two.act("rm", path="x")
     one.succeed()
@@ -116,11 +116,11 @@ def test_differences_of_a_pair_are_listed(alice: Agent) -> None:
 
 
 def test_differences_beyond_the_previews_are_found(alice: Agent) -> None:
-    (one, a), (two, b) = new(alice), new(alice)
+    (one, a), (two, b) = new_run(alice), new_run(alice)
     for run, end in ((one, "x"), (two, "y")):
-        do(run, "write", text="long " * 100)
-        do(run, "write", text="long " * 100 + end)
-        do(run, "read", "line\n" * 100 + end)
+        record_step(run, "write", text="long " * 100)
+        record_step(run, "write", text="long " * 100 + end)
+        record_step(run, "read", "line\n" * 100 + end)
     found = compared(alice, a, b)
     assert kinds(found["pairs"]) == [
         (1, 1, "same", []),
@@ -132,16 +132,16 @@ def test_differences_beyond_the_previews_are_found(alice: Agent) -> None:
 
 
 def test_large_steps_are_compared_by_their_previews(alice: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    (one, a), (two, b) = new(alice), new(alice)
+    (one, a), (two, b) = new_run(alice), new_run(alice)
     for run, end in ((one, "x"), (two, "y")):
-        do(run, "ls")
-        do(run, "read", "line\n" * 1000 + end)
+        record_step(run, "ls")
+        record_step(run, "read", "line\n" * 1000 + end)
     monkeypatch.setattr(step_pairs, "MAX_COMPARED_TOKENS", 500)
     assert [pair["exact"] for pair in compared(alice, a, b)["pairs"]["items"]] == [True, False]
 
 
-def test_ids_of_calls_and_the_order_of_results_are_no_difference(alice: Agent) -> None:
-    (one, a), (two, b) = new(alice), new(alice)
+def test_call_ids_and_the_order_of_results_do_not_count_as_differences(alice: Agent) -> None:
+    (one, a), (two, b) = new_run(alice), new_run(alice)
     for run, ids in ((one, ("p", "q")), (two, ("r", "s"))):
         calls = [{"id": id, "name": "read", "arguments": {"path": n}} for n, id in enumerate(ids)]
         results = [
@@ -156,9 +156,9 @@ def test_ids_of_calls_and_the_order_of_results_are_no_difference(alice: Agent) -
 
 def test_a_take_is_compared_with_the_later_steps(alice: Agent, run: Agent, session_id: str) -> None:
     for name in ("a", "b", "c"):
-        do(run, "read", path=name)
+        record_step(run, "read", path=name)
     position = run.post("/rewinds", {"to_step": 1})["position"]
-    do(run, "write", path="b")
+    record_step(run, "write", path="b")
     found = compared(alice, f"{session_id}/takes/{position}", session_id)
     assert found["common"]["steps"] == 1
     assert found["a"]["as_of"] == position - 1
@@ -168,28 +168,28 @@ def test_a_take_is_compared_with_the_later_steps(alice: Agent, run: Agent, sessi
 
 def test_a_session_is_compared_with_itself_as_it_was(alice: Agent, run: Agent, session_id: str) -> None:
     run.append(ask())
-    do(run, "a")
-    do(run, "b")
+    record_step(run, "a")
+    record_step(run, "b")
     found = compared(alice, f"{session_id}@3", session_id)
     assert found["common"] == {"position": 3, "steps": 1}
     assert kinds(found["pairs"]) == [(None, 2, "only_b", [])]
 
 
-def test_a_step_that_was_cut_in_the_middle_is_not_common(alice: Agent, run: Agent, session_id: str) -> None:
-    do(run, "a")
+def test_a_step_that_was_cut_in_the_middle_is_not_shared(alice: Agent, run: Agent, session_id: str) -> None:
+    record_step(run, "a")
     found = compared(alice, f"{session_id}@1", session_id)
     assert found["common"] == {"position": 1, "steps": 0}
     assert kinds(found["pairs"]) == [(1, 1, "different", ["result", "status"])]
 
 
 def test_pages_show_every_step_once(alice: Agent) -> None:
-    (one, a), (two, b) = new(alice), new(alice)
+    (one, a), (two, b) = new_run(alice), new_run(alice)
     for number in range(12):
-        do(one, "read", path=f"{number}")
+        record_step(one, "read", path=f"{number}")
         if number % 3:
-            do(two, "read", path=f"{number}")
+            record_step(two, "read", path=f"{number}")
         if number == 7:
-            do(two, "write")
+            record_step(two, "write")
     whole = kinds(compared(alice, a, b, "&limit=500")["pairs"])
     assert len(whole) == 13
     url = f"/compare/pairs?a={a}&b={b}&limit=5"
@@ -206,8 +206,8 @@ def test_pages_show_every_step_once(alice: Agent) -> None:
 
 def test_a_cursor_of_another_comparison_is_refused(alice: Agent, run: Agent, session_id: str) -> None:
     for _ in range(3):
-        do(run, "a")
-    _, other = new(alice)
+        record_step(run, "a")
+    _, other = new_run(alice)
     cursor = compared(alice, session_id, other, "&limit=1")["pairs"]["next"]
     assert alice.get(f"/compare/pairs?a={other}&b={session_id}&cursor={cursor}").status == 422
 
@@ -227,16 +227,16 @@ def test_a_cursor_of_another_comparison_is_refused(alice: Agent, run: Agent, ses
 def test_the_error_of_an_impossible_comparison_gives_the_reason(
     alice: Agent, run: Agent, session_id: str, a: str, b: str, status: int, words: str
 ) -> None:
-    do(run, "a")
+    record_step(run, "a")
     names = [text.replace("SESSION", session_id) for text in (a, b)]
     answer = alice.get(f"/compare?a={names[0]}&b={names[1]}")
     assert answer.status == status
     assert words in answer["detail"]
 
 
-def test_a_restored_take_is_not_there(alice: Agent, run: Agent, session_id: str) -> None:
-    do(run, "a")
-    do(run, "b")
+def test_a_restored_take_cannot_be_compared(alice: Agent, run: Agent, session_id: str) -> None:
+    record_step(run, "a")
+    record_step(run, "b")
     position = run.post("/rewinds", {"to_step": 1})["position"]
     assert run.post(f"/rewinds/{position}/undo").status == 201
     answer = alice.get(f"/compare?a={session_id}&b={session_id}/takes/{position}")
@@ -245,7 +245,7 @@ def test_a_restored_take_is_not_there(alice: Agent, run: Agent, session_id: str)
 
 
 def test_a_stranger_cannot_compare_runs(alice: Agent, charlie: Agent, session_id: str) -> None:
-    _, own = new(charlie)
+    _, own = new_run(charlie)
     for path in ("/compare", "/compare/pairs"):
         foreign = charlie.get(f"{path}?a={own}&b={session_id}")
         missing = charlie.get(f"{path}?a={own}&b={UNKNOWN}")
@@ -253,7 +253,7 @@ def test_a_stranger_cannot_compare_runs(alice: Agent, charlie: Agent, session_id
         assert foreign["detail"].replace(session_id, "ID") == missing["detail"].replace(UNKNOWN, "ID")
 
 
-def test_long_forks_cost_as_many_queries_as_short_ones(alice: Agent) -> None:
+def test_long_forks_take_as_many_queries_as_short_ones(alice: Agent) -> None:
     costs = []
     for steps in (300, 900):
         run = with_steps(alice, steps)

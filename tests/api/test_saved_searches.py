@@ -1,4 +1,4 @@
-"""Searches are saved by name for a project, and for no other."""
+"""A saved search has a name and belongs to one project."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def test_a_search_is_saved_renamed_and_deleted(alice: Agent) -> None:
     assert alice.send("DELETE", f"/searches/{made['id']}", b"").status == 404
 
 
-def test_a_stranger_neither_sees_nor_changes_it(alice: Agent, charlie: Agent) -> None:
+def test_a_stranger_cannot_see_or_change_a_saved_search(alice: Agent, charlie: Agent) -> None:
     made = alice.post("/searches", SAVED)["id"]
     assert charlie.get("/searches")["items"] == []
     assert charlie.patch(f"/searches/{made}", {"name": "mine"}).status == 404
@@ -31,7 +31,7 @@ def test_a_stranger_neither_sees_nor_changes_it(alice: Agent, charlie: Agent) ->
     assert [one["name"] for one in alice.get("/searches")["items"]] == ["Failed tests"]
 
 
-def test_a_name_is_given_once(alice: Agent) -> None:
+def test_names_are_unique(alice: Agent) -> None:
     alice.post("/searches", SAVED)
     refused = alice.post("/searches", {**SAVED, "query": "other"})
     assert refused.status == 409
@@ -53,7 +53,7 @@ def test_an_invalid_search_is_refused(alice: Agent, changed: dict[str, str]) -> 
     assert SavedSearch.objects.count() == 0
 
 
-def test_a_project_has_a_limited_number(alice: Agent) -> None:
+def test_the_number_of_saved_searches_is_limited(alice: Agent) -> None:
     for number in range(MAX_SAVED):
         assert alice.post("/searches", {**SAVED, "name": str(number)}).status == 201
     refused = alice.post("/searches", SAVED)

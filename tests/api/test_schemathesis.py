@@ -20,7 +20,7 @@ from schemathesis.schemas import BaseSchema
 from historyapp.api.root import api
 from historyapp.models import Project
 from tests.api.conftest import key_for
-from tests.examples import all_are_tried, examples
+from tests.examples import examples, runs_all_examples
 
 STATES = ["2xx", "3xx", "402", "404", "409", "422"]
 CONFIG: dict[str, Any] = {
@@ -29,7 +29,7 @@ CONFIG: dict[str, Any] = {
     "generation": {"deterministic": True, "no-shrink": True, "database": "none"},
     "checks": {
         # A valid request may not fit the state: a step that is not there, a key that was used, a cap reached.
-        # That it is never refused as not valid in itself is what `only_the_invalid_is_not_valid` sees to.
+        # `valid_requests_pass_validation` checks that validation itself does not refuse it.
         "positive_data_acceptance": {"expected-statuses": STATES},
     },
 }
@@ -55,12 +55,12 @@ cancelled compression still shows its summaries. All other deleted things must r
 
 
 @schemathesis.check
-def only_the_invalid_is_not_valid(
+def valid_requests_pass_validation(
     ctx: schemathesis.CheckContext, response: schemathesis.Response, case: "schemathesis.Case[Any]"
 ) -> None:
     """The document says all that validation checks: what it allows passes validation."""
     positive = case.meta is not None and case.meta.generation.mode.is_positive
-    # In JSON 2.0 is the whole number 2; in an address, where all is text, it is none.
+    # In JSON, 2.0 is the integer 2. In a URL, the text "2.0" is not an integer.
     is_a_float = any(isinstance(value, float) for value in (case.query or {}).values())
     if positive and not is_a_float and response.status_code == 422:
         assert "errors" not in response.json(), response.text
@@ -85,14 +85,14 @@ def _in_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(werkzeug.Client, "open", call_without_sockets)
     monkeypatch.setattr(werkzeug.test, "stream_encode_multipart", encode_empty_files_too)
-    monkeypatch.setitem(sys.modules, "flask", None)  # else each call searches all of sys.path for it
+    monkeypatch.setitem(sys.modules, "flask", None)  # otherwise each call searches all of sys.path for it
 
 
 def skip_similar_edges(schema: BaseSchema) -> None:
-    """Tries the first valid and the first invalid edge of each operation and place in a request.
+    """Tries the first valid and the first invalid edge case of each operation and place in a request.
 
-    Of each sort of edge it also tries the first for each parameter and each place of a body. Operations share
-    the types of these.
+    Of each kind of edge case it also tries the first one for each parameter and each place of a body.
+    Operations share the types of parameters and bodies.
     """
     seen: set[Any] = set()
 
@@ -125,11 +125,11 @@ def test_the_api_matches_its_openapi_document() -> None:
         **CONFIG,
         "generation": generation,
         "phases": {"fuzzing": {"generation": fuzzing}},
-        "operations": [] if all_are_tried() else EDGES_OR_RANDOM_REQUESTS,
+        "operations": [] if runs_all_examples() else EDGES_OR_RANDOM_REQUESTS,
         "headers": headers,
     })  # fmt: skip
     schema = schemathesis.openapi.from_wsgi("/api/v1/openapi.json", get_wsgi_application(), config=config)
-    if not all_are_tried():
+    if not runs_all_examples():
         skip_similar_edges(schema)
     failures: dict[str, str] = {}
     checked: Counter[str] = Counter()
@@ -149,13 +149,13 @@ def failures_of(event: events.ScenarioFinished) -> dict[str, str]:
     found = {}
     for case_id, checks in event.recorder.checks.items():
         for check in checks:
-            if check.failure_info is not None and not is_of_what_is_kept(check.failure_info.failure):
+            if check.failure_info is not None and not is_about_kept_data(check.failure_info.failure):
                 case = event.recorder.cases[case_id].value
                 found[f"{check.name}: {case.operation.label}"] = case.as_curl_command()[:1000]
     return found
 
 
-def is_of_what_is_kept(failure: Failure) -> bool:
+def is_about_kept_data(failure: Failure) -> bool:
     """Whether the check ``use_after_free`` fails because of what a DELETE keeps by contract."""
     return isinstance(failure, UseAfterFree) and KEEPING.fullmatch(failure.free) is not None
 
@@ -164,7 +164,7 @@ def is_of_what_is_kept(failure: Failure) -> bool:
     ("path", "excused"),
     [("sessions/1", True), ("sessions/1/compressions/2", True), ("sessions/1/summaries/2", False)],
 )
-def test_only_a_session_or_a_compression_may_answer_after_its_delete(path: str, excused: bool) -> None:
+def test_only_a_session_or_a_compression_can_be_read_after_its_delete(path: str, excused: bool) -> None:
     url = f"/api/v1/{path}"
     failure = UseAfterFree(operation="", message="", free=f"DELETE {url}", usage=f"GET {url}")
-    assert is_of_what_is_kept(failure) is excused
+    assert is_about_kept_data(failure) is excused

@@ -1,4 +1,4 @@
-"""Steps of all sessions are found by words, names and facets, and no others."""
+"""A search of all sessions finds the steps that match its words, names and facets, and no others."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -14,7 +14,7 @@ from historyapp.wire.problems import SearchTooSlow
 from tests.api.agent import Agent
 
 
-def found(alice: Agent, q: str) -> list[tuple[str, int]]:
+def search_hits(alice: Agent, q: str) -> list[tuple[str, int]]:
     page = alice.get(f"/search?{urlencode({'q': q})}")
     assert page.status == 200, page.body
     return [(item["session"], item["episode"]) for item in page["items"]]
@@ -67,7 +67,7 @@ def recorded(alice: Agent, run: Agent, session_id: str) -> str:
 def test_steps_are_found_by_words_names_and_facets(
     alice: Agent, recorded: str, q: str, steps: list[int]
 ) -> None:
-    assert found(alice, q) == [(recorded, step) for step in steps]
+    assert search_hits(alice, q) == [(recorded, step) for step in steps]
 
 
 def test_a_snippet_shows_the_match_and_its_place(alice: Agent, recorded: str) -> None:
@@ -79,35 +79,35 @@ def test_a_snippet_shows_the_match_and_its_place(alice: Agent, recorded: str) ->
 @pytest.mark.django_db(transaction=True)  # the feed of changes shows nothing of a transaction that runs
 def test_a_step_grows_in_the_index_with_its_result(alice: Agent, run: Agent, session_id: str) -> None:
     run.act("bash", command="make wombat")
-    assert found(alice, "wombat status:in_flight") == [(session_id, 1)]
+    assert search_hits(alice, "wombat status:in_flight") == [(session_id, 1)]
     run.succeed("quokka")
-    assert found(alice, "wombat quokka") == [(session_id, 1)]
-    assert found(alice, "status:in_flight") == []
+    assert search_hits(alice, "wombat quokka") == [(session_id, 1)]
+    assert search_hits(alice, "status:in_flight") == []
     run.act("bash", command="echo")
-    assert found(alice, "quokka") == [(session_id, 1)]
+    assert search_hits(alice, "quokka") == [(session_id, 1)]
     assert SearchStep.objects.count() == 2
 
 
 def test_a_stranger_finds_nothing(alice: Agent, charlie: Agent, recorded: str) -> None:
-    assert found(alice, "hooks")
-    assert found(charlie, "hooks") == []
-    assert found(charlie, f"session:{recorded}") == []
+    assert search_hits(alice, "hooks")
+    assert search_hits(charlie, "hooks") == []
+    assert search_hits(charlie, f"session:{recorded}") == []
 
 
 def test_takes_are_found_only_on_request_and_forks_show_shared_steps(
     alice: Agent, run: Agent, recorded: str
 ) -> None:
     fork = run.post("/forks", {"at_step": 2})["id"]
-    assert found(alice, "testhooks") == [(recorded, 2)]
+    assert search_hits(alice, "testhooks") == [(recorded, 2)]
     run.post("/rewinds", {"to_step": 1})
-    assert found(alice, "testhooks") == [(fork, 2)]
+    assert search_hits(alice, "testhooks") == [(fork, 2)]
     alice.within(f"/sessions/{fork}").post("/rewinds", {"to_step": 1})
-    assert found(alice, "testhooks") == []
+    assert search_hits(alice, "testhooks") == []
     (item,) = alice.get("/search?q=testhooks%20takes:all")["items"]
     assert (item["session"], item["live"]) == (recorded, False)
 
 
-def test_pages_go_on_where_the_last_one_ended(alice: Agent, run: Agent, session_id: str) -> None:
+def test_each_page_continues_where_the_previous_one_ended(alice: Agent, run: Agent, session_id: str) -> None:
     for _ in range(7):
         run.step(outputs="wombat")
     steps, page = list[int](), alice.get("/search?q=wombat&limit=3")
@@ -131,7 +131,7 @@ def test_a_cursor_of_another_query_is_refused(alice: Agent, run: Agent) -> None:
 @pytest.mark.parametrize(
     "q", ["x" * 10_000, "%22no", "a*", "*", "status:bad", "session:1", "cost:1", "+AND+".join("abcdefghi")]
 )
-def test_the_error_of_a_bad_query_says_what_to_do(alice: Agent, q: str) -> None:
+def test_the_error_of_an_invalid_query_says_what_to_do(alice: Agent, q: str) -> None:
     refused = alice.get(f"/search?q={q}")
     assert refused.status == 422
     assert refused["detail"]
@@ -153,15 +153,15 @@ def test_the_error_of_a_bad_query_says_what_to_do(alice: Agent, q: str) -> None:
 def test_different_steps_of_a_session_may_match_parts_joined_by_and(
     alice: Agent, charlie: Agent, recorded: str, q: str, steps: list[int]
 ) -> None:
-    assert found(alice, q) == [(recorded, step) for step in steps]
-    assert found(charlie, q) == []
+    assert search_hits(alice, q) == [(recorded, step) for step in steps]
+    assert search_hits(charlie, q) == []
 
 
 def test_a_fork_has_the_steps_that_it_keeps_and_its_own(alice: Agent, run: Agent, recorded: str) -> None:
     fork = run.post("/forks", {"at_step": 1})["id"]
     alice.within(f"/sessions/{fork}").step(outputs="wombat")
-    assert found(alice, "EnsureSetup AND wombat") == [(fork, 1), (fork, 2)]
-    assert found(alice, "testhooks AND wombat") == []
+    assert search_hits(alice, "EnsureSetup AND wombat") == [(fork, 1), (fork, 2)]
+    assert search_hits(alice, "testhooks AND wombat") == []
 
 
 def test_each_session_is_on_one_page_of_an_and_search(alice: Agent, recorded: str) -> None:
@@ -179,19 +179,19 @@ def test_each_session_is_on_one_page_of_an_and_search(alice: Agent, recorded: st
 
 
 @pytest.mark.parametrize("q", ["%", "%%% _", "' OR 1=1 --", "NEAR(a b)", "a:b:c", "-", "(((", "\\"])
-def test_signs_of_other_languages_have_no_meaning(alice: Agent, recorded: str, q: str) -> None:
-    found(alice, q)
+def test_operators_of_other_query_languages_have_no_meaning(alice: Agent, recorded: str, q: str) -> None:
+    search_hits(alice, q)
 
 
 def test_archived_sessions_are_left_out_unless_named(alice: Agent, run: Agent, recorded: str) -> None:
-    assert found(alice, "testhooks")
+    assert search_hits(alice, "testhooks")
     run.patch("", {"status": "archived"})
-    assert found(alice, "testhooks") == []
-    assert found(alice, f"testhooks session:{recorded}") == [(recorded, 2)]
+    assert search_hits(alice, "testhooks") == []
+    assert search_hits(alice, f"testhooks session:{recorded}") == [(recorded, 2)]
 
 
 def test_rebuilding_gives_equal_rows_and_restores_lost_ones(alice: Agent, run: Agent, recorded: str) -> None:
-    assert found(alice, "testhooks")
+    assert search_hits(alice, "testhooks")
     session = Session.objects.get(pk=recorded)
     rows = list(SearchStep.objects.order_by("id").values())
     assert rebuild(session).differences == []
@@ -200,7 +200,7 @@ def test_rebuilding_gives_equal_rows_and_restores_lost_ones(alice: Agent, run: A
     SearchStep.objects.filter(step=2).update(checksum=1)
     assert rebuild(session).differences == [f"search row {rows[1]['first_position']} differed"]
     assert rebuild(session).differences == []
-    assert found(alice, "testhooks") == [(recorded, 2)]
+    assert search_hits(alice, "testhooks") == [(recorded, 2)]
 
 
 def test_steps_older_than_the_index_are_added(alice: Agent, run: Agent, session_id: str) -> None:
@@ -208,7 +208,7 @@ def test_steps_older_than_the_index_are_added(alice: Agent, run: Agent, session_
     project = Session.objects.get().project_id
     search_index._progress(project)
     assert search_index.catch_up(project, lambda: False)
-    assert found(alice, "wombat") == [(session_id, 1)]
+    assert search_hits(alice, "wombat") == [(session_id, 1)]
 
 
 def test_steps_that_another_process_has_left_are_added(
@@ -227,11 +227,11 @@ def test_steps_that_another_process_has_left_are_added(
 
     monkeypatch.setattr(search_index, "_store", store_second)
     assert not search_index.catch_up(project, lambda: False)
-    assert found(alice, "wombat") == [(session_id, step) for step in (3, 2, 1)]
+    assert search_hits(alice, "wombat") == [(session_id, step) for step in (3, 2, 1)]
 
 
 def test_no_token_of_a_deleted_session_stays(alice: Agent, run: Agent, recorded: str) -> None:
-    assert found(alice, "testhooks")
+    assert search_hits(alice, "testhooks")
     session = Session.objects.get(pk=recorded)
     search_index.delete_search_rows(session)
     assert SearchStep.objects.count() == 0
@@ -283,7 +283,7 @@ def suggested(alice: Agent, q: str) -> list[str]:
 def test_suggestions_complete_the_last_word(
     alice: Agent, charlie: Agent, recorded: str, q: str, completed: list[str]
 ) -> None:
-    found(alice, "hooks")
+    search_hits(alice, "hooks")
     assert sorted(suggested(alice, q)) == sorted(completed)
     for own in ("tool:ed", "file:", "command:", "title:", "Ensu"):
         assert suggested(charlie, own) == []
@@ -293,12 +293,12 @@ def test_suggestions_complete_the_last_word(
     "q", ["", '"', '"' * 9, "%", "*", "file:%", "tool:*", "[", "x" * 500, "file:[(", "-"]
 )
 def test_suggestions_take_any_text(alice: Agent, recorded: str, q: str) -> None:
-    found(alice, "hooks")
+    search_hits(alice, "hooks")
     suggested(alice, q)
 
 
 def test_archived_sessions_and_takes_are_not_suggested(alice: Agent, run: Agent, recorded: str) -> None:
-    found(alice, "hooks")
+    search_hits(alice, "hooks")
     run.post("/rewinds", {"to_step": 1})
     assert suggested(alice, "testho") == []
     assert suggested(alice, "Ensu") == ["EnsureSetup"]
@@ -307,6 +307,6 @@ def test_archived_sessions_and_takes_are_not_suggested(alice: Agent, run: Agent,
 
 
 @pytest.mark.django_db
-def test_many_short_statements_end_in_time_too() -> None:
+def test_a_search_of_many_short_statements_has_a_time_limit_too() -> None:
     with pytest.raises(SearchTooSlow), limit_statements(0):
         Session.objects.exists()

@@ -72,7 +72,7 @@ def test_filters_combine(alice: Agent, runs: dict[str, str], query: str, titles:
     assert found == titles if "sort=-model" not in query else sorted(found) == sorted(titles)
 
 
-def test_undated_runs_are_of_no_day(alice: Agent, runs: dict[str, str]) -> None:
+def test_undated_runs_belong_to_no_day(alice: Agent, runs: dict[str, str]) -> None:
     Session.objects.filter(pk=runs["c"]).update(last_entry_at=UNDATED)
     assert listed(alice, "to=2026-12-31") == "ba"
     assert listed(alice, "undated=true") == "c"
@@ -91,7 +91,7 @@ def test_undated_runs_are_of_no_day(alice: Agent, runs: dict[str, str]) -> None:
         ("cursor=zzz", "This cursor belongs to another list"),
     ],
 )
-def test_a_wrong_filter_says_what_is_wrong(alice: Agent, query: str, detail: str) -> None:
+def test_the_error_of_an_invalid_filter_gives_the_reason(alice: Agent, query: str, detail: str) -> None:
     assert_problem(alice.get(f"/sessions?{query}"), 422, detail)
 
 
@@ -159,12 +159,12 @@ def test_each_count_is_the_length_of_the_list(alice: Agent, runs: dict[str, str]
             assert len(listed(alice, "&".join([*kept, f"{facet}={quote(value)}"]))) == count
 
 
-def test_facets_count_only_the_own_project(charlie: Agent, runs: dict[str, str]) -> None:
+def test_facets_count_only_sessions_of_the_project(charlie: Agent, runs: dict[str, str]) -> None:
     assert facets(charlie)["total"] == {"": 0}
     assert facets(charlie)["agent"] == {}
 
 
-def test_where_a_run_worked_follows_its_metadata(alice: Agent, runs: dict[str, str]) -> None:
+def test_the_folder_of_a_run_follows_its_metadata(alice: Agent, runs: dict[str, str]) -> None:
     path = f"/sessions/{runs['a']}"
     assert alice.get(path)["folder"] == "/srv/app"
     fork = alice.post(f"{path}/forks", {"title": "f"})

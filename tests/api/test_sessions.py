@@ -1,4 +1,4 @@
-"""Sessions: making, finding, naming and archiving them."""
+"""Sessions are created, found, renamed and archived."""
 
 from typing import Any
 from uuid import UUID
@@ -44,7 +44,7 @@ def test_the_parent_of_a_sub_agent_must_exist(alice: Agent, charlie: Agent) -> N
     assert_problem(charlie.post("/sessions", {"spawned_by": parent}), 422, "spawned_by")
 
 
-def test_a_session_is_read_as_it_was_made(alice: Agent) -> None:
+def test_a_session_is_read_as_it_was_created(alice: Agent) -> None:
     wanted = {
         "id": GIVEN,
         "title": "Größe 🚀",
@@ -104,7 +104,7 @@ def test_a_taken_id_is_a_conflict(alice: Agent, charlie: Agent) -> None:
         {"metadata": []},
     ],
 )
-def test_a_session_is_refused_with_the_field_named(alice: Agent, wrong: dict[str, Any]) -> None:
+def test_the_error_of_an_invalid_session_names_the_field(alice: Agent, wrong: dict[str, Any]) -> None:
     refused = alice.post("/sessions", wrong)
     assert_problem(refused, 422)
     assert refused["errors"][0]["loc"][:2] == ["body", next(iter(wrong))]
@@ -112,13 +112,13 @@ def test_a_session_is_refused_with_the_field_named(alice: Agent, wrong: dict[str
 
 
 @pytest.mark.parametrize("wrong", ["wide", -1, 1.5, [], True])
-def test_the_error_of_a_wrong_budget_gives_the_limits(alice: Agent, wrong: Any) -> None:
+def test_the_error_of_an_invalid_budget_gives_the_limits(alice: Agent, wrong: Any) -> None:
     refused = alice.post("/sessions", {"settings": {"max_tokens": wrong}})
     assert_problem(refused, 422)
     assert 'a whole number from 0, "window" or null' in refused["detail"]
 
 
-def test_only_given_fields_change(alice: Agent, session_id: str) -> None:
+def test_a_change_affects_only_the_fields_in_the_request(alice: Agent, session_id: str) -> None:
     address = f"/sessions/{session_id}"
     before = alice.patch(address, {"tags": ["x"], "settings": {"window_size": 2}}).body
     after = alice.patch(address, {"title": "better", "settings": {"max_tokens": 5}}).body
@@ -128,13 +128,13 @@ def test_only_given_fields_change(alice: Agent, session_id: str) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"title": None}, {"status": "deleted"}, {"head": 5}, {"id": GIVEN}, []])
-def test_a_wrong_change_changes_nothing(alice: Agent, session_id: str, wrong: Any) -> None:
+def test_an_invalid_change_changes_nothing(alice: Agent, session_id: str, wrong: Any) -> None:
     before = alice.get(f"/sessions/{session_id}").body
     assert_problem(alice.patch(f"/sessions/{session_id}", wrong), 422)
     assert alice.get(f"/sessions/{session_id}").body == before
 
 
-def test_deleting_archives(alice: Agent, run: Agent, session_id: str) -> None:
+def test_delete_archives_a_session(alice: Agent, run: Agent, session_id: str) -> None:
     run.append(ask())
     deleted = run.delete()
     assert (deleted.status, deleted.body) == (204, None)
@@ -148,7 +148,7 @@ def test_deleting_archives(alice: Agent, run: Agent, session_id: str) -> None:
     assert all(actor.startswith("key:ph_") for _, actor in actions if actor)
 
 
-def test_instruction_and_notebook_are_as_of_any_position(run: Agent) -> None:
+def test_instruction_and_notebook_can_be_read_as_of_any_position(run: Agent) -> None:
     for text in ("first", "second"):
         run.append({"kind": "system_instruction", "text": text}, {"kind": "memory_notebook", "content": text})
     assert (run.get()["instruction"], run.get()["notebook"]) == ("second", "second")
@@ -157,7 +157,7 @@ def test_instruction_and_notebook_are_as_of_any_position(run: Agent) -> None:
     assert run.get("?as_of=0")["instruction"] is None
 
 
-def test_the_newest_entry_is_as_of_any_position(alice: Agent, run: Agent) -> None:
+def test_the_newest_entry_can_be_read_as_of_any_position(alice: Agent, run: Agent) -> None:
     run.append(ask("1"), ask("2"))
     run.append(ask("3"))
     run.post("/rewinds", {"to_position": 1})
@@ -170,7 +170,7 @@ def test_the_newest_entry_is_as_of_any_position(alice: Agent, run: Agent) -> Non
     assert fork.get("?as_of=2")["last_entry_at"] == times[2]
 
 
-def test_counters_are_as_of_any_position(run: Agent) -> None:
+def test_counters_can_be_read_as_of_any_position(run: Agent) -> None:
     run.step()
     run.act()
     run.fail()
@@ -180,7 +180,7 @@ def test_counters_are_as_of_any_position(run: Agent) -> None:
 
 
 @pytest.mark.parametrize("as_of", ["5", "-1", "x", "1.0", "", "99999999999999999999", "1_0", " 1"])
-def test_a_position_that_never_was_is_refused(run: Agent, as_of: str) -> None:
+def test_an_invalid_position_is_refused(run: Agent, as_of: str) -> None:
     run.append(ask())
     assert run.get(f"?as_of={as_of}").status == 422
     assert run.get(f"/entries?as_of={as_of}").status == 422
@@ -279,7 +279,7 @@ def test_archived_sessions_are_listed_on_request(alice: Agent, session_id: str) 
         "id=" + "0" * 37,
     ],
 )
-def test_a_wrong_filter_is_refused(alice: Agent, query: str) -> None:
+def test_an_invalid_filter_is_refused(alice: Agent, query: str) -> None:
     assert_problem(alice.get(f"/sessions?{query}"), 422, f"query.{query.split('=')[0]}")
 
 
@@ -313,7 +313,7 @@ def test_pages_contain_each_session_once_in_order(alice: Agent, limit: int, mome
     assert times == sorted(times, reverse=True)
 
 
-def test_a_strategy_that_there_is_not_is_refused_with_those_there_are(alice: Agent, session_id: str) -> None:
+def test_an_unknown_strategy_is_refused_with_the_known_ones(alice: Agent, session_id: str) -> None:
     settings = {"settings": {"compression_strategy": "magic"}}
     for refused in (alice.post("/sessions", settings), alice.patch(f"/sessions/{session_id}", settings)):
         assert_problem(refused, 422, "There is no strategy `magic`. Use one of `episode_summary`")

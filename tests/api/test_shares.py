@@ -1,4 +1,4 @@
-"""A share link is made for one session, shown with its address once, listed, and revoked."""
+"""A share link is created for one session, shown with its address once, listed, and revoked."""
 
 import json
 from datetime import timedelta
@@ -56,7 +56,7 @@ def test_no_token_is_stored(run: Agent) -> None:
     assert token_in(url)[:20] not in json.dumps(stored, default=str)
 
 
-def test_a_repeated_request_makes_one_link_and_shows_its_address_again(run: Agent) -> None:
+def test_a_repeated_request_creates_one_link_and_shows_its_address_again(run: Agent) -> None:
     first, again = (run.post("/shares", headers={"Idempotency-Key": "one"}) for _ in range(2))
     assert first.body == again.body
     assert again.headers["Idempotency-Replayed"] == "true"
@@ -73,7 +73,7 @@ def test_a_repeated_request_makes_one_link_and_shows_its_address_again(run: Agen
         ({"token": "mine"}, ""),
     ],
 )
-def test_a_link_that_could_not_be_opened_is_not_made(run: Agent, fields: dict[str, Any], words: str) -> None:
+def test_an_invalid_link_is_not_created(run: Agent, fields: dict[str, Any], words: str) -> None:
     assert_problem(run.post("/shares", fields), 422, words)
     assert listed(run) == []
 
@@ -89,7 +89,7 @@ def test_a_revoked_link_stops_working_and_stays_in_the_list(run: Agent) -> None:
     assert [shown] == listed(run)
 
 
-def test_making_and_revoking_is_audited_once(run: Agent, session_id: str) -> None:
+def test_creating_and_revoking_a_link_is_audited_once(run: Agent, session_id: str) -> None:
     made = run.post("/shares")
     run.delete(f"/shares/{made['id']}")
     run.delete(f"/shares/{made['id']}")
@@ -97,7 +97,7 @@ def test_making_and_revoking_is_audited_once(run: Agent, session_id: str) -> Non
     assert [record.action for record in records] == ["share", "revoke share"]
 
 
-def test_an_expired_link_does_not_open(run: Agent) -> None:
+def test_an_expired_link_cannot_be_opened(run: Agent) -> None:
     made = run.post("/shares")
     ShareLink.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     with pytest.raises(NotFound, match="not valid"):
@@ -116,7 +116,7 @@ def test_a_token_that_was_changed_is_refused_without_a_query(
             find_share(wrong)
 
 
-def test_another_secret_ends_all_links(run: Agent) -> None:
+def test_a_new_secret_key_invalidates_all_links(run: Agent) -> None:
     token = token_in(run.post("/shares")["url"])
     with override_settings(SECRET_KEY=f"{settings.SECRET_KEY}x"), pytest.raises(NotFound):
         find_share(token)
@@ -141,14 +141,14 @@ def test_a_link_of_another_session_is_not_found(alice: Agent, run: Agent, charli
     assert listed(run)[0]["state"] == "usable"
 
 
-def test_revoking_needs_admin(run: Agent, project: Project, session_id: str) -> None:
+def test_revoking_a_link_needs_admin(run: Agent, project: Project, session_id: str) -> None:
     id = run.post("/shares")["id"]
     writer = Agent(key_for(project, "writer", ("read", "write"))).within(f"/sessions/{session_id}")
     assert_problem(writer.delete(f"/shares/{id}"), 403, "admin")
     assert writer.post("/shares").status == 201
 
 
-def test_links_come_in_pages_the_newest_first(run: Agent) -> None:
+def test_links_are_paginated_newest_first(run: Agent) -> None:
     ids = [run.post("/shares")["id"] for _ in range(3)][::-1]
     first = run.get("/shares?limit=2")
     second = run.get(f"/shares?limit=2&cursor={first['next']}")

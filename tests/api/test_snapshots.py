@@ -25,14 +25,14 @@ def three(run: Agent) -> Agent:
     return run
 
 
-def taken(run: Agent, **choice: Any) -> str:
+def new_snapshot(run: Agent, **choice: Any) -> str:
     answer = run.post("/contexts", {"max_tokens": 5000, "policy": "live", **choice})
     assert answer.status == 201, answer.body
     return str(answer["snapshot"])
 
 
 def test_snapshots_are_listed_newest_first_in_pages(three: Agent) -> None:
-    taken_ids = [taken(three) for _ in range(5)]
+    taken_ids = [new_snapshot(three) for _ in range(5)]
     first = three.get("/snapshots?limit=3")
     second = three.get(f"/snapshots?limit=3&cursor={first['next']}")
     assert [item["id"] for item in (*first["items"], *second["items"])] == taken_ids[::-1]
@@ -42,15 +42,15 @@ def test_snapshots_are_listed_newest_first_in_pages(three: Agent) -> None:
 
 
 def test_snapshots_are_as_of_a_position(three: Agent) -> None:
-    old = taken(three, as_of=4)
-    new = taken(three)
+    old = new_snapshot(three, as_of=4)
+    new = new_snapshot(three)
     assert [item["id"] for item in three.get("/snapshots?as_of=4")["items"]] == [old]
     assert three.get(f"/snapshots/{new}").status == 200
     assert_problem(three.get(f"/snapshots/{new}?as_of=4"), 404, "There is no snapshot")
     assert_problem(three.get("/snapshots?as_of=99"), 422, "Use 0 to 8")
 
 
-def test_a_snapshot_tells_all_that_it_was_made_by(three: Agent) -> None:
+def test_a_snapshot_has_all_options_of_its_request(three: Agent) -> None:
     tool = {"name": "read", "parameters": {"type": "object", "properties": {}}}
     served = three.post("/contexts", {"model": "gpt-5", "tools": [tool]}).body
     snapshot = three.get(f"/snapshots/{served['snapshot']}").body
@@ -62,7 +62,7 @@ def test_a_snapshot_tells_all_that_it_was_made_by(three: Agent) -> None:
     assert snapshot["tokens"]["estimated"] == served["tokens"]["estimated"]
 
 
-def test_a_request_is_rebuilt_whatever_has_happened_since(three: Agent) -> None:
+def test_a_request_is_rebuilt_after_any_later_change(three: Agent) -> None:
     three.post("/summaries", {"from_step": 1, "to_step": 1, "text": "read the first file"})
     choices = [{"policy": policy, "format": format} for policy in POLICIES for format in FORMATS]
     all_served = [three.post("/contexts", {**choice, "max_tokens": 700}).body for choice in choices]
@@ -91,8 +91,8 @@ def test_a_fork_rebuilds_snapshots_of_its_parent(alice: Agent, three: Agent) -> 
     assert fork.get(f"/snapshots/{served['snapshot']}/request")["request"] == served["request"]
 
 
-def test_a_live_screen_is_not_kept_and_the_rest_is_still_compared(three: Agent) -> None:
-    id = taken(three, live_screen="a very private window " * 30, max_tokens=300)
+def test_a_live_screen_is_not_stored_and_the_other_parts_are_compared(three: Agent) -> None:
+    id = new_snapshot(three, live_screen="a very private window " * 30, max_tokens=300)
     rebuilt = three.get(f"/snapshots/{id}/request")
     assert rebuilt["matches"] is True
     assert "never stored" in rebuilt["note"]
@@ -103,15 +103,15 @@ def test_a_live_screen_is_not_kept_and_the_rest_is_still_compared(three: Agent) 
 def test_a_rebuilt_request_that_differs_is_reported(three: Agent) -> None:
     from historyapp.models import Snapshot
 
-    id = taken(three)
+    id = new_snapshot(three)
     Snapshot.objects.update(sha256="0" * 64)
     assert three.get(f"/snapshots/{id}/request")["matches"] is False
 
 
 def test_two_contexts_are_compared_by_segment_and_by_byte(three: Agent) -> None:
-    one = taken(three, model="gpt-5")
+    one = new_snapshot(three, model="gpt-5")
     grow(three, "call_3")
-    other = taken(three, model="gpt-5")
+    other = new_snapshot(three, model="gpt-5")
     diff = three.get(f"/snapshots/{one}/diff?with={other}")
     assert (diff["earlier"], diff["later"]) == (one, other)
     assert [segment["step"] for segment in diff["segments"]["added"]] == [4]
@@ -122,8 +122,8 @@ def test_two_contexts_are_compared_by_segment_and_by_byte(three: Agent) -> None:
     assert three.get(f"/snapshots/{other}/diff?with={one}").body == diff.body
 
 
-def test_a_context_is_no_different_from_itself(three: Agent) -> None:
-    id = taken(three)
+def test_a_context_does_not_differ_from_itself(three: Agent) -> None:
+    id = new_snapshot(three)
     diff = three.get(f"/snapshots/{id}/diff?with={id}").body
     assert diff["segments"] == {"added": [], "removed": [], "changed": []}
     assert diff["prefix"] == {"first_difference": None, "share": 1.0}
@@ -133,7 +133,7 @@ def test_cache_savings_are_at_the_models_prices(three: Agent) -> None:
     grow(three, "call_3", outputs="a long line\n" * 700)
     saved = {}
     for model in ("gpt-5", "claude-opus-4-5", "llama-9"):
-        one, other = (taken(three, model=model) for _ in range(2))
+        one, other = (new_snapshot(three, model=model) for _ in range(2))
         cache = three.get(f"/snapshots/{one}/diff?with={other}")["cache"]
         assert cache["reusable_tokens"] > 1024
         assert cache["reusable_tokens"] % 128 == 0
@@ -144,7 +144,7 @@ def test_cache_savings_are_at_the_models_prices(three: Agent) -> None:
 
 
 def test_missing_and_foreign_snapshots_are_404(alice: Agent, three: Agent) -> None:
-    id = taken(three)
+    id = new_snapshot(three)
     elsewhere = alice.within(f"/sessions/{alice.post('/sessions')['id']}")
     for path in (f"/snapshots/{id}", f"/snapshots/{id}/request", f"/snapshots/{id}/diff?with={id}"):
         assert_problem(elsewhere.get(path), 404, "There is no snapshot")
@@ -155,7 +155,7 @@ def test_missing_and_foreign_snapshots_are_404(alice: Agent, three: Agent) -> No
 
 
 def test_an_output_that_names_its_snapshot_is_linked_and_bills_it(three: Agent) -> None:
-    id = taken(three, model="claude-opus-4-5")
+    id = new_snapshot(three, model="claude-opus-4-5")
     estimated = three.get(f"/snapshots/{id}")["tokens"]["estimated"]
     usage = {"input_tokens": 100, "cache_read_input_tokens": estimated, "output_tokens": 7}
     metadata = {"snapshot": id, "usage": usage, "model": "claude-opus-4-5"}
@@ -170,7 +170,7 @@ def test_an_output_that_names_its_snapshot_is_linked_and_bills_it(three: Agent) 
 
 def test_usage_with_results_of_hosted_tools_corrects_nothing(three: Agent) -> None:
     search = {"type": "web_search_20250305", "name": "web_search"}
-    id = taken(three, model="claude-opus-4-5", tools=[search])
+    id = new_snapshot(three, model="claude-opus-4-5", tools=[search])
     metadata = {"snapshot": id, "usage": {"input_tokens": 2000, "output_tokens": 7}}
     three.append({"kind": "model_output", "text": "done", "metadata": metadata})
     assert three.get(f"/snapshots/{id}")["tokens"]["billed"] == 2000
@@ -179,12 +179,12 @@ def test_usage_with_results_of_hosted_tools_corrects_nothing(three: Agent) -> No
 
 
 @pytest.mark.parametrize("name", [MISSING, "", "seven", 7, None, [], "\ud800"])
-def test_an_output_may_name_anything_as_its_snapshot(three: Agent, name: Any) -> None:
+def test_an_output_can_name_anything_as_its_snapshot(three: Agent, name: Any) -> None:
     assert three.append({"kind": "model_output", "text": "done", "metadata": {"snapshot": name}}) == [9]
 
 
 def test_exact_counts_are_not_corrected(three: Agent) -> None:
-    id = taken(three, model="gpt-5")
+    id = new_snapshot(three, model="gpt-5")
     estimated = three.get(f"/snapshots/{id}")["tokens"]["estimated"]
     metadata = {"snapshot": id, "usage": {"input_tokens": estimated + 5, "output_tokens": 1}}
     three.append({"kind": "model_output", "text": "done", "metadata": metadata})

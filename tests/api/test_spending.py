@@ -1,4 +1,4 @@
-"""What calls a provider's model needs the scope ``spend``; everything else does not."""
+"""A request that calls a provider's model needs the scope ``spend``; other requests do not."""
 
 import pytest
 
@@ -52,7 +52,7 @@ def test_an_estimate_needs_no_scope(recorder: Agent) -> None:
     assert estimate["money"] > 0
 
 
-def test_a_retry_needs_the_scope_where_the_run_calls_a_paid_model(run: Agent, recorder: Agent) -> None:
+def test_a_retry_needs_the_scope_if_the_run_calls_a_paid_model(run: Agent, recorder: Agent) -> None:
     started = run.post("/compressions", {})
     assert started.status == 202
     run.delete(f"/compressions/{started['id']}")

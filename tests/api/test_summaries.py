@@ -45,7 +45,7 @@ def test_the_newest_summary_of_a_step_is_shown_with_it(three: Agent) -> None:
     assert [three.get(f"/episodes/{number}")["summary"] for number in (1, 2)] == [None, ""]
 
 
-def test_a_range_s_summary_hides_no_step_s_own(three: Agent) -> None:
+def test_the_summary_of_a_range_does_not_hide_summaries_of_its_steps(three: Agent) -> None:
     summarise(three, 2, 2, "its own")
     summarise(three, 1, 3, "of all")
     for wanted in ("from=2&to=2", "from=1&to=3"):
@@ -65,7 +65,7 @@ def test_a_range_s_summary_hides_no_step_s_own(three: Agent) -> None:
         ({"from_step": 1, "to_step": 1, "text": "x", "strategy": "mine"}, "body.strategy is not a field"),
     ],
 )
-def test_a_wrong_summary_is_refused(three: Agent, body: dict[str, Any], words: str) -> None:
+def test_an_invalid_summary_is_refused(three: Agent, body: dict[str, Any], words: str) -> None:
     assert_problem(three.post("/summaries", body), 422, words)
     assert three.get("/summaries")["items"] == []
 
@@ -88,7 +88,7 @@ def test_a_summary_is_live_while_its_steps_are(three: Agent) -> None:
     assert three.get("/summaries")["items"] == [kept, cut]
 
 
-def test_as_of_a_position_before_a_summary_it_is_not_listed(three: Agent) -> None:
+def test_a_summary_is_not_listed_as_of_an_earlier_position(three: Agent) -> None:
     summarise(three, 1, 1)
     assert three.get("/summaries?as_of=5")["items"] == []
     assert three.get("/episodes/1?as_of=5")["summary"] is None

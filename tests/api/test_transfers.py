@@ -84,7 +84,7 @@ def test_a_file_that_takes_too_long_is_named_and_the_others_imported(
     assert time.process_time() < started + 1  # this process did not spin
 
 
-def test_a_damaged_line_is_named_and_the_rest_imported(alice: Agent, run: Agent) -> None:
+def test_a_damaged_line_is_named_and_the_others_imported(alice: Agent, run: Agent) -> None:
     run.append(ask("1"), ask("2"))
     lines = alice.get(f"{run.get()['id'].join(['/sessions/', '/export'])}").body.decode().splitlines()
     lines.insert(2, '{"torn": ')
@@ -150,19 +150,19 @@ def test_a_file_that_is_not_a_transcript_is_refused(alice: Agent) -> None:
     assert alice.get("/sessions")["items"] == []
 
 
-def test_the_format_can_be_named(alice: Agent) -> None:
+def test_the_request_can_name_the_format(alice: Agent) -> None:
     assert imported(alice, file(), format="openai_chat").status == 201
     assert_problem(imported(alice, file(), format="word"), 422, "'word'", "openai_chat")
 
 
-def test_a_form_has_only_its_fields(alice: Agent) -> None:
+def test_unknown_and_missing_form_fields_are_refused(alice: Agent) -> None:
     assert_problem(alice.upload("/imports", {}), 422, "files is missing")
     assert_problem(alice.upload("/imports", {"files": "text"}), 422, "files is missing")
     assert_problem(imported(alice, file(), title="x"), 422, "no form field title")
     assert_problem(alice.upload("/imports", {"files": file(), "more": file()}), 422, "no form field more")
 
 
-def test_a_form_is_sent_as_a_form(alice: Agent) -> None:
+def test_another_media_type_than_a_form_is_refused(alice: Agent) -> None:
     assert_problem(alice.post("/imports", {"files": []}), 415, "multipart/form-data")
     broken = alice.send("POST", "/imports", b"--x", type="multipart/form-data; boundary=x")
     assert_problem(broken, 422, "files is missing")
@@ -174,7 +174,7 @@ def test_a_file_that_is_too_large_is_refused(alice: Agent) -> None:
     assert_problem(imported(alice, file("x" * 1000)), 413)
 
 
-def test_a_stranger_sees_nothing_of_it(alice: Agent, charlie: Agent) -> None:
+def test_a_stranger_does_not_see_the_imported_session(alice: Agent, charlie: Agent) -> None:
     imported(alice, file())
     assert charlie.get("/sessions")["items"] == []
     assert imported(charlie, file())["files"][0]["sessions"][0]["new"] is True
@@ -223,7 +223,7 @@ def test_an_unknown_format_is_refused(run: Agent) -> None:
     assert_problem(run.get("/export?format=pdf"), 422, "'pdf'", "markdown")
 
 
-def test_an_export_is_accounted_for(run: Agent) -> None:
+def test_an_export_is_audited(run: Agent) -> None:
     run.get("/export?format=markdown")
     record = AuditRecord.objects.get(action="export")
     assert record.actor.startswith("key:ph_")

@@ -1,4 +1,4 @@
-"""Webhooks over the API: made with a secret that is shown once, changed and tested; and their deliveries."""
+"""Webhooks over the API: created with a secret that is shown once, changed, tested; and their deliveries."""
 
 import json
 from datetime import timedelta
@@ -22,19 +22,19 @@ URL = "https://hooks.example.com/playhead"
 MISSING = "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"
 
 
-def made(alice: Agent, **fields: Any) -> Received:
+def new_webhook(alice: Agent, **fields: Any) -> Received:
     answer = alice.post("/webhooks", {"url": URL, **fields})
     assert answer.status == 201, answer.body
     return answer
 
 
-def at(alice: Agent, **fields: Any) -> Agent:
+def agent_at_webhook(alice: Agent, **fields: Any) -> Agent:
     """The agent at a new webhook."""
-    return alice.within(f"/webhooks/{made(alice, **fields)['id']}")
+    return alice.within(f"/webhooks/{new_webhook(alice, **fields)['id']}")
 
 
 def test_a_new_webhook_gets_all_events_and_shows_its_secret_once(alice: Agent) -> None:
-    webhook = made(alice)
+    webhook = new_webhook(alice)
     assert webhook["secret"] == secret_of(UUID(webhook["id"]), 1)
     shown = alice.get(f"/webhooks/{webhook['id']}").body
     assert shown == {name: value for name, value in webhook.body.items() if name != "secret"}
@@ -49,7 +49,7 @@ def test_the_secret_is_stored_nowhere(alice: Agent) -> None:
     assert webhook["secret"].removeprefix("whsec_")[:12] not in stored
 
 
-def test_a_repeated_request_makes_one_webhook_and_shows_its_secret_again(alice: Agent) -> None:
+def test_a_repeated_request_creates_one_webhook_and_shows_its_secret_again(alice: Agent) -> None:
     first, again = (
         alice.post("/webhooks", {"url": URL}, headers={"Idempotency-Key": "one"}) for _ in range(2)
     )
@@ -77,23 +77,26 @@ def test_a_repeated_request_makes_one_webhook_and_shows_its_secret_again(alice: 
     ],
 )
 def test_an_unreachable_url_is_refused(alice: Agent, fields: dict[str, Any], code: str, words: str) -> None:
-    for refused in (alice.post("/webhooks", fields), at(alice).patch("", fields) if fields else None):
+    for refused in (
+        alice.post("/webhooks", fields),
+        agent_at_webhook(alice).patch("", fields) if fields else None,
+    ):
         if refused is not None:
             assert_problem(refused, 422, words)
             assert refused["type"].endswith(f"#{code}")
     assert Webhook.objects.exclude(url=URL).count() == 0
 
 
-def test_a_private_address_may_be_allowed(alice: Agent, settings: Any) -> None:
+def test_a_private_address_can_be_allowed(alice: Agent, settings: Any) -> None:
     from ipaddress import ip_network
 
     settings.PLAYHEAD_WEBHOOK_PRIVATE_ADDRESSES = [ip_network("127.0.0.0/8")]
-    assert made(alice, url="http://localhost:9000/hook")["url"] == "http://localhost:9000/hook"
+    assert new_webhook(alice, url="http://localhost:9000/hook")["url"] == "http://localhost:9000/hook"
     assert_problem(alice.post("/webhooks", {"url": "http://10.0.0.1/"}), 422, "not public")
 
 
-def test_only_given_fields_change(alice: Agent) -> None:
-    webhook = at(alice, events=["session.loop", "session.error"], description="Tell the team")
+def test_a_change_affects_only_the_fields_in_the_request(alice: Agent) -> None:
+    webhook = agent_at_webhook(alice, events=["session.loop", "session.error"], description="Tell the team")
     assert webhook.get()["events"] == ["session.error", "session.loop"]
     changed = webhook.patch("", {"events": [], "state": "paused"})
     assert (changed["events"], changed["state"]) == ([], "paused")
@@ -103,7 +106,7 @@ def test_only_given_fields_change(alice: Agent) -> None:
 
 
 def test_a_disabled_webhook_gives_the_reason_and_can_be_enabled(alice: Agent) -> None:
-    webhook = at(alice)
+    webhook = agent_at_webhook(alice)
     since = timezone.now() - timedelta(days=4)
     Webhook.objects.update(state="off", note="All failed.", failures=12, failing_since=since)
     shown = webhook.get()
@@ -113,8 +116,8 @@ def test_a_disabled_webhook_gives_the_reason_and_can_be_enabled(alice: Agent) ->
     assert (on["state"], on["note"], on["failures"], on["failing_since"]) == ("active", "", 0, None)
 
 
-def test_a_rotated_secret_signs_beside_the_old_one_for_a_day(alice: Agent) -> None:
-    first = made(alice)
+def test_after_a_rotation_both_secrets_sign_for_a_day(alice: Agent) -> None:
+    first = new_webhook(alice)
     webhook = alice.within(f"/webhooks/{first['id']}")
     rotated = webhook.post("/secrets", headers={"Idempotency-Key": "one"})
     assert rotated["secret"] == secret_of(UUID(first["id"]), 2) != first["secret"]
@@ -125,8 +128,8 @@ def test_a_rotated_secret_signs_beside_the_old_one_for_a_day(alice: Agent) -> No
     assert webhook.get()["old_secret_until"] is None
 
 
-def test_a_test_event_waits_among_the_deliveries(alice: Agent) -> None:
-    webhook = at(alice)
+def test_a_test_event_is_a_pending_delivery(alice: Agent) -> None:
+    webhook = agent_at_webhook(alice)
     sent = webhook.post("/tests")
     assert sent.status == 201
     assert (sent["event"], sent["state"], sent["session"]) == ("webhook.test", "pending", None)
@@ -150,8 +153,8 @@ def delivered(**fields: Any) -> WebhookDelivery:
     return row
 
 
-def test_a_delivery_tells_its_last_attempt_and_the_next_one(alice: Agent) -> None:
-    webhook = at(alice)
+def test_a_delivery_has_its_last_and_its_next_attempt(alice: Agent) -> None:
+    webhook = agent_at_webhook(alice)
     id = webhook.post("/tests")["id"]
     soon = timezone.now() + timedelta(minutes=5)
     delivered(due_at=soon)
@@ -164,7 +167,7 @@ def test_a_delivery_tells_its_last_attempt_and_the_next_one(alice: Agent) -> Non
 
 
 def test_a_delivery_is_sent_again_with_the_same_id(alice: Agent) -> None:
-    webhook = at(alice)
+    webhook = agent_at_webhook(alice)
     id = webhook.post("/tests")["id"]
     delivered(state="failed", finished_at=timezone.now(), retries=8)
     again = webhook.post(f"/deliveries/{id}/redeliveries")
@@ -174,8 +177,8 @@ def test_a_delivery_is_sent_again_with_the_same_id(alice: Agent) -> None:
     assert_problem(webhook.post(f"/deliveries/{id}/redeliveries"), 409, "Resume it first")
 
 
-def test_deliveries_come_in_pages_and_by_state(alice: Agent) -> None:
-    webhook = at(alice)
+def test_deliveries_are_paginated_and_filtered_by_state(alice: Agent) -> None:
+    webhook = agent_at_webhook(alice)
     ids = [webhook.post("/tests")["id"] for _ in range(3)][::-1]
     first = webhook.get("/deliveries?limit=2")
     second = webhook.get(f"/deliveries?limit=2&cursor={first['next']}")
@@ -190,18 +193,18 @@ def test_deliveries_come_in_pages_and_by_state(alice: Agent) -> None:
     assert_problem(webhook.get("/deliveries?cursor=xyz"), 422, "another list")
 
 
-def test_webhooks_come_in_pages_the_oldest_first_with_few_queries(alice: Agent) -> None:
-    ids = [made(alice)["id"] for _ in range(3)]
+def test_webhooks_are_paginated_oldest_first_with_few_queries(alice: Agent) -> None:
+    ids = [new_webhook(alice)["id"] for _ in range(3)]
     first = alice.get("/webhooks?limit=2")
     second = alice.get(f"/webhooks?limit=2&cursor={first['next']}")
     assert [item["id"] for item in [*first["items"], *second["items"]]] == ids
     with CaptureQueriesContext(connection) as queries:
         alice.get("/webhooks")
-    assert len(queries) == 3  # the key, the webhooks, what waits
+    assert len(queries) == 3  # of the key, the webhooks and the pending deliveries
 
 
 def test_a_webhook_is_deleted_with_its_deliveries(alice: Agent) -> None:
-    webhook = at(alice)
+    webhook = agent_at_webhook(alice)
     webhook.post("/tests")
     assert webhook.delete().status == 204
     assert_problem(webhook.get(), 404, "There is no webhook")
@@ -210,7 +213,7 @@ def test_a_webhook_is_deleted_with_its_deliveries(alice: Agent) -> None:
 
 def test_a_project_has_a_limit_of_webhooks(alice: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(endpoints, "MAX_WEBHOOKS", 1)
-    made(alice)
+    new_webhook(alice)
     assert_problem(alice.post("/webhooks", {"url": URL}), 409, "at most 1 webhooks")
 
 
@@ -230,7 +233,7 @@ CALLS = [
 def test_the_webhook_of_another_project_is_not_found(
     alice: Agent, charlie: Agent, method: str, path: str, body: Any
 ) -> None:
-    id = made(alice)["id"]
+    id = new_webhook(alice)["id"]
     sent = b"" if body is None else json.dumps(body).encode()
     for missing in (id, MISSING, "x", id[:-1]):
         answer = charlie.send(method, f"/webhooks/{missing}{path}", sent)
@@ -239,8 +242,10 @@ def test_the_webhook_of_another_project_is_not_found(
 
 
 @pytest.mark.parametrize(("method", "path", "body"), [*CALLS, ("GET", "/..", None), ("POST", "/..", {})])
-def test_every_call_needs_admin(alice: Agent, project: Project, method: str, path: str, body: Any) -> None:
-    webhook = made(alice)
+def test_every_operation_needs_admin(
+    alice: Agent, project: Project, method: str, path: str, body: Any
+) -> None:
+    webhook = new_webhook(alice)
     writer = Agent(key_for(project, "writer", ("read", "write", "spend")))
     given = {"url": URL} if path == "/.." and method == "POST" else body
     target = "/webhooks" if path == "/.." else f"/webhooks/{webhook['id']}{path}"
@@ -250,13 +255,13 @@ def test_every_call_needs_admin(alice: Agent, project: Project, method: str, pat
 
 @pytest.mark.parametrize("id", ["x", "msg_x", MISSING, "msg_" + "0" * 32, "msg_" + "F" * 32])
 def test_an_unknown_delivery_is_not_found(alice: Agent, id: str) -> None:
-    webhook = at(alice)
+    webhook = agent_at_webhook(alice)
     assert_problem(webhook.get(f"/deliveries/{id}"), 404, f"This webhook has no delivery {id}.")
     assert_problem(webhook.post(f"/deliveries/{id}/redeliveries"), 404, "no delivery")
 
 
 def test_changes_of_webhooks_are_audited(alice: Agent) -> None:
-    webhook = at(alice)
+    webhook = agent_at_webhook(alice)
     id = webhook.post("/tests")["id"]
     for path in ("/secrets", f"/deliveries/{id}/redeliveries"):
         webhook.post(path)
@@ -270,6 +275,6 @@ def test_changes_of_webhooks_are_audited(alice: Agent) -> None:
 
 
 def test_another_server_secret_gives_other_webhook_secrets(alice: Agent) -> None:
-    first = made(alice)
+    first = new_webhook(alice)
     with override_settings(SECRET_KEY="another"):
         assert secret_of(UUID(first["id"]), 1) != first["secret"]

@@ -32,7 +32,7 @@ def test_saved_what_ifs_are_listed_with_nulls_for_left_out_fields(alice: Agent) 
     assert alice.get("/what-ifs")["items"] == [saved]
 
 
-def test_a_name_is_replaced_and_keeps_its_id_and_when_it_was_made(alice: Agent) -> None:
+def test_saving_a_name_again_keeps_its_id_and_creation_time(alice: Agent) -> None:
     first, second = save(alice, **SMALL), save(alice, name=" small ", model="gpt-5-nano")
     assert (first["id"], first["created_at"]) == (second["id"], second["created_at"])
     assert (second["policy"], second["model"]) == (None, "gpt-5-nano")
@@ -68,7 +68,9 @@ def test_a_what_if_can_be_deleted(alice: Agent) -> None:
     assert_problem(alice.delete("/what-ifs/small"), 404, "There is no saved What if small.")
 
 
-def test_members_share_them_and_a_stranger_has_their_own(alice: Agent, bob: Agent, charlie: Agent) -> None:
+def test_members_share_what_ifs_and_other_projects_have_their_own(
+    alice: Agent, bob: Agent, charlie: Agent
+) -> None:
     id = save(alice, **SMALL)["id"]
     assert names(bob) == ["small"]
     assert names(charlie) == []
@@ -77,7 +79,7 @@ def test_members_share_them_and_a_stranger_has_their_own(alice: Agent, bob: Agen
     assert alice.get("/what-ifs")["items"][0]["policy"] == "masked"
 
 
-def test_a_key_that_may_write_saves_and_does_not_delete(alice: Agent, project: Project) -> None:
+def test_a_key_with_the_scope_write_can_save_but_not_delete(alice: Agent, project: Project) -> None:
     writer = Agent(key_for(project, "writer", ("read", "write")))
     id = save(writer, **SMALL)["id"]
     assert_problem(writer.delete(f"/what-ifs/{id}"), 403, "admin")
@@ -91,7 +93,7 @@ def test_what_ifs_are_paginated_in_the_order_of_saving(alice: Agent) -> None:
     assert names(alice, f"?limit=2&cursor={first['next']}") == ["b"]
 
 
-def test_a_project_has_a_limit(alice: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_what_ifs_is_limited(alice: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(what_ifs, "MAX_WHAT_IFS", 1)
     save(alice, **SMALL)
     assert_problem(alice.put("/what-ifs", {**SMALL, "name": "other"}), 409, "at most 1 saved")
