@@ -1,4 +1,4 @@
-"""Choosing sessions of the list, and what is done with them."""
+"""Sessions are chosen in the list and changed together."""
 
 import json
 import zipfile
@@ -34,9 +34,7 @@ def boxes(page: Page) -> list[bool]:
     return found
 
 
-def test_all_none_and_ranges_are_chosen_two_can_be_compared_and_the_chosen_are_one_file(
-    page: Page, project: Project
-) -> None:
+def test_sessions_are_chosen_by_range_compared_and_exported_as_one_file(page: Page, project: Project) -> None:
     parent, *_ = [record_session(project, 1, title=f"run {number}") for number in range(5)]
     fork(project, parent.pk, at_step=1, title="its fork")
     page.goto("/")
@@ -73,7 +71,7 @@ def test_all_none_and_ranges_are_chosen_two_can_be_compared_and_the_chosen_are_o
     assert [one["title"] for one in index["files"]] == ["run 3", "run 0"]
 
 
-def test_the_choice_stays_while_the_list_grows_and_what_is_done_is_shown(
+def test_the_choice_stays_while_the_list_grows_and_the_progress_is_shown(
     page: Page, project: Project
 ) -> None:
     for title in ("old", "other", "older"):
@@ -109,7 +107,7 @@ def test_the_choice_stays_while_the_list_grows_and_what_is_done_is_shown(
 
 
 def compress_and_cancel(page: Page) -> None:
-    """A form asks first. What has begun can be cancelled."""
+    """A form asks for confirmation. A started action can be cancelled."""
     before = BulkAction.objects.count()
     page.get_by_role("button", name="Compress…").click()
     result = page.locator("#bulk-result")

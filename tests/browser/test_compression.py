@@ -66,14 +66,14 @@ def run_page(run: CompressionRun) -> str:
     return f"/sessions/{run.session_id}/compressions/{run.pk}"
 
 
-def test_compress_is_pressed_and_the_bar_reaches_its_end(page: Page, session: Session) -> None:
+def test_pressing_compress_starts_a_run_whose_bar_reaches_its_end(page: Page, session: Session) -> None:
     page.goto(page_of(session))
     page.get_by_role("link", name="Compress", exact=True).click()
     dialog = page.get_by_role("dialog", name="Compress")
     expect(dialog.get_by_role("button", name="Compress steps 1–4")).to_be_visible()
     dialog.get_by_role("radio", name="Simple extract").check()
     expect(dialog.locator(".model-field")).to_be_hidden()
-    expect_no_price_that_is_not_shown(page, dialog)
+    expect_compress_to_wait_for_the_estimate(page, dialog)
     dialog.get_by_label("To step").press_sequentially("3")  # pressed before the new estimate has come
     dialog.get_by_role("button", name=re.compile("^Compress")).click(delay=PRESS)
     expect(page).to_have_url(re.compile("/compressions/"))
@@ -87,8 +87,8 @@ def test_compress_is_pressed_and_the_bar_reaches_its_end(page: Page, session: Se
     expect(page.locator("#rows .mark")).to_have_count(3)
 
 
-def expect_no_price_that_is_not_shown(page: Page, dialog: Locator) -> None:
-    """Until the estimate for other steps has come, nothing can be compressed."""
+def expect_compress_to_wait_for_the_estimate(page: Page, dialog: Locator) -> None:
+    """Compress is disabled until the estimate for the chosen steps arrives."""
     page.route("**/compressions/new?*to_step=2*", lambda route: None)
     dialog.get_by_label("To step").fill("2")
     expect(dialog.get_by_role("button", name="Compress steps 1–4")).to_be_disabled()
@@ -113,7 +113,7 @@ def test_the_bar_moves_while_the_page_is_open(page: Page, session: Session, work
     expect(page.get_by_role("button", name="Cancel")).to_have_count(0)
 
 
-def test_a_run_lists_its_summaries_is_cancelled_and_resumed_and_what_failed_is_retried(
+def test_a_run_lists_its_summaries_and_is_cancelled_resumed_and_retried(
     page: Page, session: Session, worker: Worker
 ) -> None:
     run = start_run(session.project, session.pk, EXTRACT).run
@@ -138,7 +138,7 @@ def test_a_run_lists_its_summaries_is_cancelled_and_resumed_and_what_failed_is_r
     expect(page.locator("#items .error")).to_have_count(0)
 
 
-def test_original_and_summary_are_switched_and_written_by_hand(page: Page, session: Session) -> None:
+def test_a_step_switches_to_its_summary_which_can_be_edited_by_hand(page: Page, session: Session) -> None:
     for step in (1, 2):
         add_summary(session.project, session.pk, (step, step), SummaryText(f"step {step} in short"))
     page.goto(page_of(session))

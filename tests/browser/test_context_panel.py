@@ -20,9 +20,7 @@ def expect_context_after(page: Page, step: int) -> None:
     expect(panel(page).locator(".context-moment")).to_have_text(f"Context after step {step}")
 
 
-def test_beside_the_step_it_is_loaded_once_for_each_move_and_not_for_a_fold(
-    page: Page, session: Session
-) -> None:
+def test_the_panel_is_loaded_once_for_each_move_and_not_for_a_fold(page: Page, session: Session) -> None:
     page.set_viewport_size({"width": 1440, "height": 900})
     page.goto(page_of(session, "?step=5&mode=what_if"))
     expect_context_after(page, 5)
@@ -50,7 +48,7 @@ def test_beside_the_step_it_is_loaded_once_for_each_move_and_not_for_a_fold(
 
 
 @pytest.mark.thorough
-def test_on_narrower_screens_it_lies_below_the_step(page: Page, session: Session) -> None:
+def test_on_narrower_screens_the_panel_is_below_the_step(page: Page, session: Session) -> None:
     page.set_viewport_size({"width": 1100, "height": 800})
     page.goto(page_of(session, "?step=5&mode=what_if"))
     expect_context_after(page, 5)
@@ -62,14 +60,14 @@ def test_on_narrower_screens_it_lies_below_the_step(page: Page, session: Session
 
 
 @pytest.mark.parametrize("width", [thorough(768), 360])
-def test_on_narrow_screens_it_is_a_tab(page: Page, session: Session, width: int) -> None:
+def test_on_narrow_screens_the_panel_is_a_tab(page: Page, session: Session, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 800})
     page.goto(page_of(session, "?step=5&mode=what_if"))
     expect(page.get_by_label("Policy")).to_be_hidden()
     page.get_by_text("Context", exact=True).first.click()
     expect_context_after(page, 5)
     expect_views_fit(page, width)
-    expect_a_button_to_mend_a_budget_too_small(page)
+    expect_a_button_to_fix_a_budget_that_is_too_small(page)
 
 
 def expect_views_fit(page: Page, width: int) -> None:
@@ -80,7 +78,7 @@ def expect_views_fit(page: Page, width: int) -> None:
         assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
-def expect_a_button_to_mend_a_budget_too_small(page: Page) -> None:
+def expect_a_button_to_fix_a_budget_that_is_too_small(page: Page) -> None:
     panel(page).get_by_label("Policy").select_option("masked")
     panel(page).get_by_role("spinbutton", name="Budget").fill("3")
     button = panel(page).get_by_role("button", name=re.compile(r"Use [\d,]+ tokens"))
@@ -110,7 +108,7 @@ def test_the_ledgers_chart_leads_to_steps_and_follows_the_playhead(page: Page, p
 
 
 @pytest.mark.thorough
-def test_a_ledger_opened_later_shows_where_the_playhead_went(page: Page, session: Session) -> None:
+def test_a_ledger_opened_later_shows_the_step_of_the_playhead(page: Page, session: Session) -> None:
     page.goto(page_of(record_session(session.project, 120)))
     page.keyboard.press("G")
     expect(page.locator("#step h2").first).to_have_text("Step 120")
@@ -118,9 +116,7 @@ def test_a_ledger_opened_later_shows_where_the_playhead_went(page: Page, session
     expect(panel(page).locator(".chart [aria-current]")).to_have_attribute("data-step", "120")
 
 
-def test_recorded_comes_first_and_what_if_keeps_its_choices_at_every_step_and_in_the_address(
-    page: Page, session: Session
-) -> None:
+def test_the_panel_opens_with_recorded_and_what_if_keeps_its_choices(page: Page, session: Session) -> None:
     page.goto(page_of(session, "?step=5"))
     expect(panel(page).locator(".context-moment")).to_have_text("Before step 5")
     expect(panel(page).get_by_label("Policy")).to_be_hidden()

@@ -91,7 +91,7 @@ def _bulk_action(project: Project, *sessions: Session) -> UUID:
 
 
 def _evaluation(project: Project, odd: Session) -> UUID:
-    """One of a session that is measured and one in which there is nothing to measure."""
+    """An evaluation of a session that is measured and of one with nothing to measure."""
     sessions = [record_lookups(project, 8).pk, odd.pk]
     evaluation = start_evaluation(project, EvaluationRequest(sessions, (300, 2000), ("budgeted", "live")))
     process_evaluation(evaluation.pk, lambda: False)
@@ -100,7 +100,7 @@ def _evaluation(project: Project, odd: Session) -> UUID:
 
 @pytest.fixture
 def addresses(project: Project, every_state: bool) -> list[str]:
-    """One address of every kind of page, with much and with odd things to show, or also its other states."""
+    """An address of every kind of page, with long and unusual content, or of its other states too."""
     session = record_session(project, 12)
     rewound = rewind(project, session.pk, Target(to_step=10), reason="the wrong way")
     add_summary(project, session.pk, (1, 3), SummaryText("looked around"))
@@ -171,7 +171,7 @@ def _other_states(session: Session, odd: Session, empty: Session) -> list[str]:
 
 
 def _compressions(project: Project, session: Session) -> list[CompressionRun]:
-    """A run of which something failed with a long word, the sides of a comparison, and one under way."""
+    """A run with a failure that has a long word, the two runs of a comparison, and a run in progress."""
     run_request = RunRequest("simple_extract", 1, 9)
     run = start_run(project, session.pk, run_request).run
     carry_out(run.pk, failing=(2, 3))
@@ -184,7 +184,7 @@ def _compressions(project: Project, session: Session) -> list[CompressionRun]:
 
 
 def _failing_webhook(project: Project) -> tuple[Webhook, WebhookDelivery]:
-    """One that was switched off after an answer without end, and its delivery."""
+    """A webhook that was disabled after an endless response, and its delivery."""
     hook = create_webhook(project, "https://hooks.example.com/" + "u" * 300, description="d" * 200)
     sent = send_test(project, hook.pk)
     attempt = {"at": "2026-11-25T10:00:00.000Z", "status": 500, "milliseconds": 31}
@@ -235,7 +235,7 @@ Faults = dict[str, set[str]]
 
 @pytest.fixture
 def faults(page: Page, server: str) -> Iterator[Faults]:
-    """Those of the pages that are loaded. They have axe-core from the start: to send it costs more."""
+    """The faults of all loaded pages. Each page gets axe-core at its start: later it takes longer."""
     faults: Faults = defaultdict(set)
     note_request, note_console = partial(_note_request, faults, server), partial(_note_console, faults)
     page.on("request", note_request)
@@ -307,7 +307,7 @@ def _note_what_is_seen(page: Page, faults: Faults, look: Look, parts: Parts) -> 
             faults["no page scrolls sideways"].add(f"{page.url}: {scrolled} of {width}")
 
 
-def test_menus_open_inside_a_phones_screen_and_the_controls_stay_in_sight(
+def test_menus_open_inside_a_phones_screen_and_the_controls_stay_visible(
     page: Page, project: Project
 ) -> None:
     page.set_viewport_size({"width": 360, "height": 640})

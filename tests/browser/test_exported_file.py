@@ -24,7 +24,7 @@ Open = Callable[..., Page]
 
 @pytest.fixture
 def open_file(browser: Browser, tmp_path: Path) -> Iterator[Open]:
-    """Opens the file of a session. At the end it had asked for nothing, reported nothing and run nothing."""
+    """Opens the file of a session. It must send no request, log no error and open no dialog."""
     context = browser.new_context(offline=True)
     page = context.new_page()
     problems = list[str]()
@@ -137,7 +137,7 @@ def replay_the_end(page: Page) -> None:
     expect_at(page, 2)
 
 
-def test_what_an_agent_wrote_is_shown_as_text_and_what_is_missing_is_said(open_file: Open) -> None:
+def test_text_of_agents_is_shown_as_text_and_missing_parts_are_named(open_file: Open) -> None:
     call = ToolCall(
         id="a", name=HOSTILE, arguments={HOSTILE: HOSTILE, "old_string": HOSTILE, "new_string": ""}
     )
@@ -164,7 +164,7 @@ def test_what_an_agent_wrote_is_shown_as_text_and_what_is_missing_is_said(open_f
     ("width", "scheme"),
     [thorough(1440, "light"), (360, "dark"), thorough(1440, "dark"), thorough(360, "light")],
 )
-def test_it_fits_the_window_and_knows_both_themes(open_file: Open, width: int, scheme: str) -> None:
+def test_the_file_fits_the_window_and_has_both_themes(open_file: Open, width: int, scheme: str) -> None:
     page = open_file(*steps(50, 3), ModelOutput(text="long" * 500), address="#step-51")
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     page.set_viewport_size({"width": width, "height": 800})

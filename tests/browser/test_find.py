@@ -18,7 +18,7 @@ def session(page: Page, server: str) -> Session:
 
 
 def record(project: Project) -> Session:
-    """Twelve steps; 3, 7 and 11 have the text, 7 twice and once of it in a long, folded result."""
+    """Twelve steps. Steps 3, 7 and 11 contain the text; step 7 twice, once of it in a long, folded result."""
     session = create_session(project, names={"title": "Find me"})
     drafts = []
     for number in range(1, 13):
@@ -57,7 +57,7 @@ def step_is(page: Page, number: int) -> None:
     expect(page.locator("#step [data-at]").first).to_have_attribute("data-at", str(number))
 
 
-def test_keys_lead_from_hit_to_hit_which_are_marked_and_the_address_holds_the_search(
+def test_keys_move_between_marked_matches_and_the_address_holds_the_search(
     page: Page, session: Session
 ) -> None:
     page.goto(page_of(session, "?step=4"))
@@ -106,7 +106,7 @@ def expect_marks_in_folded_text_once_it_is_open(page: Page) -> None:
 
 
 @pytest.mark.thorough
-def test_without_scripts_the_form_and_its_links_do_the_same(plain: Page, server: str) -> None:
+def test_the_form_and_its_links_work_without_scripts(plain: Page, server: str) -> None:
     session = record(sign_in(plain.context, server))
     plain.goto(page_of(session, "?step=4"))
     plain.get_by_role("searchbox", name="Find in this session").fill("ensuresetup")

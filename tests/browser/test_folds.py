@@ -1,4 +1,4 @@
-"""Turns of the step list fold, stay folded in the tab, and further rows of theirs are not loaded."""
+"""Turns of the step list can be folded. They stay folded in the tab, and further rows are not loaded."""
 
 import pytest
 from playwright.sync_api import Page, expect

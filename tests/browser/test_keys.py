@@ -126,7 +126,7 @@ def test_every_key_of_the_table_does_what_it_says(page: Page, session: Session) 
         DOES[key.action](page)
         page.keyboard.press("Space" if key.action == "play" else "Escape")
     expect_modifiers_and_fields_to_keep_their_keys(page)
-    expect_other_layouts_to_have_the_keys_at_their_places(page)
+    expect_keys_to_work_in_other_layouts(page)
 
 
 def press(page: Page, key: str, code: str, *, shift: bool = False) -> None:
@@ -146,7 +146,7 @@ def expect_modifiers_and_fields_to_keep_their_keys(page: Page) -> None:
     step_is(page, 5)
 
 
-def expect_other_layouts_to_have_the_keys_at_their_places(page: Page) -> None:
+def expect_keys_to_work_in_other_layouts(page: Page) -> None:
     """From step 5."""
     press(page, "у", "KeyE")
     step_is(page, 8)
@@ -158,11 +158,9 @@ def expect_other_layouts_to_have_the_keys_at_their_places(page: Page) -> None:
     finds(page)
 
 
-def test_keys_follow_each_other_and_are_turned_off_in_their_list_which_opens_at_its_beginning(
-    page: Page, session: Session
-) -> None:
+def test_keys_can_be_pressed_quickly_and_turned_off_in_their_list(page: Page, session: Session) -> None:
     page.goto(page_of(session, "?step=1"))
-    expect_quick_keys_to_follow_each_other(page)
+    expect_every_quick_key_to_act(page)
     page.keyboard.press("g")
     step_is(page, 1)
     page.keyboard.press(">")
@@ -185,8 +183,8 @@ def test_keys_follow_each_other_and_are_turned_off_in_their_list_which_opens_at_
     step_is(page, 2)
 
 
-def expect_quick_keys_to_follow_each_other(page: Page) -> None:
-    """From step 1. A jump to nowhere says so."""
+def expect_every_quick_key_to_act(page: Page) -> None:
+    """From step 1. A jump without a target says so."""
     for key in "eu":
         page.keyboard.press(key)
     step_is(page, 3)

@@ -62,8 +62,8 @@ def pass_three_seconds(page: Page) -> Iterator[Callable[[], None]]:
     devtools.detach()
 
 
-def expect_not_to_ask(page: Page, pass_three_seconds: Callable[[], None]) -> None:
-    """For changes, whether by a stream or by a request, when the time for it comes."""
+def expect_no_polls(page: Page, pass_three_seconds: Callable[[], None]) -> None:
+    """Checks that the page asks for no changes, by a stream or a request, when the next poll is due."""
     found: list[str] = []
 
     def note(request: Request) -> None:
@@ -101,7 +101,7 @@ def test_a_playhead_at_the_newest_step_follows_except_under_an_open_dialog(
 
 
 def expect_a_rewind_to_be_followed(page: Page, project: Project, session: Session) -> None:
-    """As the agent makes it. The playhead is at step 9."""
+    """The agent rewinds while the playhead is at step 9."""
     rewind(project, session.pk, Target(to_step=2))
     expect_step(page, 2)
     expect(page.locator("#rows [data-step]")).to_have_count(2)
@@ -111,7 +111,7 @@ def expect_a_rewind_to_be_followed(page: Page, project: Project, session: Sessio
     expect(page.locator("#bars")).not_to_contain_text("Rewound")
 
 
-def test_elsewhere_a_bar_counts_new_steps_and_the_next_error_is_known_once_it_has_happened(
+def test_at_an_older_step_a_bar_counts_new_steps_and_a_new_error_can_be_reached(
     page: Page, project: Project, session: Session
 ) -> None:
     held: list[Route] = []
@@ -143,7 +143,7 @@ def test_elsewhere_a_bar_counts_new_steps_and_the_next_error_is_known_once_it_ha
 
 
 def expect_a_result_to_come(page: Page, project: Project, session: Session) -> None:
-    """To the step in view, whose tool runs."""
+    """The result of the step in view, whose tool still runs."""
     expect(page.locator("#step")).to_contain_text("Proposed; no result yet.")
     expect(page.locator("#step .facts")).to_contain_text(re.compile(r"Running for [1-9]\d* s"))
     expect(page.locator("#rows [aria-current] .took")).to_have_text(re.compile(r"^[1-9]\d* s$"))
@@ -172,14 +172,14 @@ def test_a_rewind_of_everything_leaves_an_empty_page(page: Page, project: Projec
     expect(page.locator(".take")).to_contain_text("Take: 6 steps")
 
 
-def test_a_hidden_page_does_not_ask_and_what_changed_in_an_outage_is_loaded_after_it(
+def test_a_hidden_page_does_not_poll_and_changes_of_an_outage_are_loaded_after_it(
     page: Page, project: Project, session: Session, pass_three_seconds: Callable[[], None]
 ) -> None:
     page.goto(page_of(session, "?step=6"))
     hide(page, hidden=True)
     assert page.evaluate("streams.map((stream) => stream.readyState)") == [2], "its stream is closed"
     append(project, session.pk, [act("look"), ok()])
-    expect_not_to_ask(page, pass_three_seconds)
+    expect_no_polls(page, pass_three_seconds)
     hide(page, hidden=False)
     expect_step(page, 7)
     page.route("**/news?*", lambda route: route.abort())
@@ -190,7 +190,7 @@ def test_a_hidden_page_does_not_ask_and_what_changed_in_an_outage_is_loaded_afte
     expect(page.get_by_text("The server cannot be reached.")).to_be_hidden()
 
 
-def test_a_page_without_a_stream_asks_every_three_seconds_until_the_session_is_finished(
+def test_a_page_without_a_stream_polls_every_three_seconds_until_the_session_is_finished(
     page: Page, project: Project, session: Session, pass_three_seconds: Callable[[], None]
 ) -> None:
     page.route("**/events", lambda route: route.fulfill(status=404))
@@ -201,7 +201,7 @@ def test_a_page_without_a_stream_asks_every_three_seconds_until_the_session_is_f
     change_session(project, session.pk, {"status": "finished"})
     pass_three_seconds()
     expect(page.locator("#facts")).to_contain_text("finished")
-    expect_not_to_ask(page, pass_three_seconds)
+    expect_no_polls(page, pass_three_seconds)
 
 
 def test_the_overview_grows_except_while_a_part_of_it_is_unfolded(

@@ -31,7 +31,7 @@ def drag(page: Page, start: float, end: float) -> None:
     page.mouse.up()
 
 
-def test_its_window_is_resized_and_moved_by_pointer_and_arrows_and_the_playhead_follows(
+def test_the_window_is_resized_and_moved_by_pointer_and_arrows_and_the_playhead_follows(
     page: Page, session: Session
 ) -> None:
     page.goto(page_of(session, "?step=50"))

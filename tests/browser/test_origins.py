@@ -1,4 +1,4 @@
-"""Names in a step's calls lead to where they first stood, with scripts and without."""
+"""Names in a step's calls link to their first place, with scripts and without."""
 
 import re
 
@@ -23,7 +23,7 @@ def _with_names(session: Session) -> Session:
     return session
 
 
-def test_marks_come_with_each_step_and_open_a_box_that_leads_to_the_first_place(
+def test_each_step_has_marks_that_open_a_box_with_a_link_to_the_first_place(
     page: Page, session: Session
 ) -> None:
     change = {"old_str": "points = 1\n", "new_str": "points = contact.playerClass + 1\n"}
@@ -56,7 +56,7 @@ def test_marks_come_with_each_step_and_open_a_box_that_leads_to_the_first_place(
 
 
 @pytest.mark.thorough
-def test_without_scripts_it_is_a_page(plain: Page, server: str) -> None:
+def test_without_scripts_the_box_is_a_page(plain: Page, server: str) -> None:
     session = _with_names(record_session(sign_in(plain.context, server)))
     plain.goto(page_of(session, "?step=8"))
     plain.get_by_text("Where do these names come from?").click()

@@ -70,7 +70,7 @@ def expect_stopped_at(page: Page, step: int) -> None:
     expect_stopped(page)
 
 
-def test_steps_stay_as_long_as_they_took_long_pauses_are_shortened_and_a_clock_shows_the_time(
+def test_steps_stay_for_their_duration_long_pauses_are_shortened_and_a_clock_shows_the_time(
     page: Page, project: Project
 ) -> None:
     quick = step_at(0, 1, 2), step_at(2, 5, 10), step_at(10, 10.1, 11)
@@ -115,7 +115,7 @@ def test_turn_by_turn_shows_the_first_step_of_each_turn(page: Page, project: Pro
 
 
 @pytest.mark.thorough
-def test_a_turn_stays_as_long_as_it_took_or_is_shortened(page: Page, project: Project) -> None:
+def test_a_turn_stays_for_its_duration_or_is_shortened(page: Page, project: Project) -> None:
     quick = [step_at(0, 1, 2, asked=True), step_at(2, 3, 8)]
     session = record(project, *quick, step_at(60, 61, 62, asked=True), step_at(62, 80, 182))
     expect_note(page, play(page, session, "0.5", "turn"), "^turn of 8.0 s$")
@@ -137,7 +137,7 @@ def test_a_session_of_20_000_steps_is_replayed(page: Page, project: Project) -> 
     assert [each["step"] for each in shown.json_value()][:10] == list(range(10_001, 10_011))
 
 
-def test_text_appears_as_it_was_written_where_somebody_can_follow_and_a_pause_shows_it_whole(
+def test_text_appears_gradually_at_a_readable_pace_and_a_pause_shows_it_completely(
     page: Page, project: Project
 ) -> None:
     session = record(project, step_at(0, 0.1, 0.2), step_at(1, 19, 20), step_at(20, 20, 20))
@@ -192,7 +192,7 @@ def expect_whole_text_at_once(page: Page) -> None:
 
 
 @pytest.mark.parametrize("width", [thorough(1440), 1024, thorough(600)])
-def test_a_replay_moves_nothing_follows_a_live_run_and_stops_when_a_reader_takes_hold_or_leaves(
+def test_a_replay_keeps_the_layout_follows_a_live_run_and_stops_when_a_reader_acts_or_leaves(
     page: Page, project: Project, width: int
 ) -> None:
     session = record(project, *(step_at(n, n + 0.5, n + 20) for n in range(2)), status="live")

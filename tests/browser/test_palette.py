@@ -38,7 +38,7 @@ def step_is(page: Page, number: int) -> None:
     expect(page.locator("#step h2").first).to_have_text(f"Step {number}")
 
 
-def test_it_opens_by_button_and_key_and_opens_a_session_moves_the_playhead_and_posts_a_fork(
+def test_the_palette_opens_by_button_and_key_and_opens_a_session_moves_the_playhead_and_forks(
     page: Page, project: Project
 ) -> None:
     session = record_session(project, title=HOSTILE)
@@ -110,7 +110,7 @@ TYPE_ON = """field => {
 }"""
 
 
-def test_arrows_choose_and_go_round_axe_finds_no_barrier_and_enter_opens_no_result_of_an_older_text(
+def test_arrows_select_in_a_circle_axe_finds_no_barrier_and_enter_ignores_outdated_results(
     page: Page, project: Project
 ) -> None:
     record_session(project, 1)
@@ -154,7 +154,7 @@ def _barriers(page: Page) -> list[Any]:
 
 
 @pytest.mark.thorough
-def test_without_scripts_its_button_leads_to_a_page(plain: Page, server: str) -> None:
+def test_without_scripts_the_button_leads_to_a_page(plain: Page, server: str) -> None:
     session = record_session(sign_in(plain.context, server))
     plain.goto(page_of(session, "?step=2"))
     plain.locator("[data-palette]").click()

@@ -60,7 +60,7 @@ def expect_shown(page: Page, shown: JSHandle, steps: Sequence[int]) -> None:
     assert [each["step"] for each in shown.json_value()] == list(steps)
 
 
-def test_play_moves_to_the_end_and_then_begins_anew_unspoken_and_as_one_entry_in_the_history(
+def test_play_moves_to_the_end_and_then_restarts_without_announcements_as_one_history_entry(
     page: Page, project: Project
 ) -> None:
     page.goto("/healthz")
@@ -89,7 +89,7 @@ MOVES = """() => {
 """The requests of the playhead for a step from now on; the step after it is fetched ahead."""
 
 
-def test_a_replay_does_not_play_twice_and_a_pause_stays_where_it_is(page: Page, project: Project) -> None:
+def test_a_second_start_has_no_effect_and_a_paused_replay_does_not_move(page: Page, project: Project) -> None:
     steps = 60  # more than pass while a slow machine looks for the button
     page.goto(page_of(long_session(project, steps)))
     expect(page.locator("#context")).to_contain_text("Before step 1")
@@ -119,7 +119,7 @@ def test_a_replay_does_not_play_twice_and_a_pause_stays_where_it_is(page: Page, 
     expect(page.locator("#context")).to_contain_text(f"Before step {at + 2}")
 
 
-def test_keys_and_clicks_move_the_playhead_as_far_as_there_are_steps_and_errors_stop_it(
+def test_keys_and_clicks_move_the_playhead_within_the_steps_and_errors_stop_it(
     page: Page, session: Session
 ) -> None:
     with page.expect_response(re.compile("/steps/2")):
@@ -172,7 +172,7 @@ def expect_errors_to_be_reported_and_to_stop_the_replay(page: Page) -> None:
     expect(page).to_have_url(re.compile(r"/sign-in\?next=/sessions/"))
 
 
-def test_keys_belong_to_the_field_the_dialog_or_the_menu_that_is_used(page: Page, session: Session) -> None:
+def test_a_focused_field_dialog_or_menu_receives_the_keys(page: Page, session: Session) -> None:
     page.goto(page_of(session, "?step=2&mode=what_if"))
     skim(page)
     page.keyboard.press("?")
@@ -255,7 +255,7 @@ COUNT_WRITES = """async () => {
 
 
 @pytest.mark.parametrize("width", [1440, thorough(360)])
-def test_the_step_is_near_for_the_tab_key_and_back_and_forward_follow_links_and_jumps(
+def test_the_tab_key_reaches_the_step_and_back_and_forward_follow_links_and_jumps(
     page: Page, session: Session, width: int
 ) -> None:
     page.set_viewport_size({"width": width, "height": 800})
@@ -284,7 +284,7 @@ def test_the_step_is_near_for_the_tab_key_and_back_and_forward_follow_links_and_
     assert page.evaluate(COUNT_WRITES) == [1, 90], "browsers allow 100 changes of the address in 30 seconds"
 
 
-def test_a_far_jump_brings_the_rows_around_it_and_scrolling_upward_keeps_their_place(
+def test_a_far_jump_loads_the_rows_around_it_and_scrolling_upward_keeps_their_place(
     page: Page, project: Project
 ) -> None:
     page.set_viewport_size({"width": 1440, "height": 930})

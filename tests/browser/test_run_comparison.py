@@ -23,7 +23,7 @@ def chosen(page: Page) -> Locator:
     return page.locator(".pair[aria-current]")
 
 
-def test_the_menu_offers_a_comparison_with_the_parent_that_names_where_they_part(
+def test_the_menu_leads_to_a_comparison_with_the_parent_that_names_the_first_difference(
     page: Page, server: str
 ) -> None:
     other = forked(sign_in(page.context, server))
@@ -37,11 +37,10 @@ def test_the_menu_offers_a_comparison_with_the_parent_that_names_where_they_part
     page.get_by_role("link", name="Go there").click()
     expect(page.locator("#divergence")).to_be_in_viewport()
     expect(page.locator("#divergence")).to_contain_text("another.txt")
-    lead_from_difference_to_difference(page)
+    expect_keys_and_buttons_to_move_between_differences(page)
 
 
-def lead_from_difference_to_difference(page: Page) -> None:
-    """Keys and buttons do."""
+def expect_keys_and_buttons_to_move_between_differences(page: Page) -> None:
     differing = page.locator(".pair:not(.pair-same)")
     page.keyboard.press("n")
     expect(chosen(page)).to_contain_text("The first difference")

@@ -65,7 +65,7 @@ def expect_a_pane_to_keep_its_width(page: Page) -> None:
     expect(page.locator(".steps")).to_have_css("width", "484px")
 
 
-def test_rewinding_shows_first_what_goes_and_keeps_it_as_a_take(page: Page, session: Session) -> None:
+def test_rewinding_previews_the_cut_steps_and_keeps_them_as_a_take(page: Page, session: Session) -> None:
     page.goto(page_of(session))
     page.keyboard.press("e")
     expect(page.locator("#step h2").first).to_have_text("Step 3")
@@ -78,7 +78,7 @@ def test_rewinding_shows_first_what_goes_and_keeps_it_as_a_take(page: Page, sess
     choose(page, "Rewind…")
     expect(field).to_have_value("3")
     expect(dialog).to_contain_text("This cuts off steps 4–6: 3 steps, 6 entries.")
-    refuse_what_is_no_step(dialog, field)
+    expect_an_invalid_step_to_be_refused(dialog, field)
     retry_a_preview(page, dialog, field)
     assert Session.objects.get(pk=session.pk).head == session.head
 
@@ -101,7 +101,7 @@ def test_rewinding_shows_first_what_goes_and_keeps_it_as_a_take(page: Page, sess
     expect(page.locator("#step h2").first).to_have_text("Step 6")
 
 
-def refuse_what_is_no_step(dialog: Locator, field: Locator) -> None:
+def expect_an_invalid_step_to_be_refused(dialog: Locator, field: Locator) -> None:
     button = dialog.get_by_role("button")
     border = field.evaluate("(field) => getComputedStyle(field).borderColor")
     for typed in ("999", ""):

@@ -1,4 +1,4 @@
-"""What people do on the list of sessions, and on their way there."""
+"""What people do on the list of sessions, and how they sign in."""
 
 import re
 
@@ -54,7 +54,7 @@ def test_typing_filters_the_list(page: Page, project: Project) -> None:
     expect(page.get_by_placeholder("Title, agent or tag")).to_be_focused()
 
 
-def test_the_list_and_who_is_at_work_follow_the_agents(page: Page, project: Project) -> None:
+def test_the_list_and_the_running_agents_are_updated(page: Page, project: Project) -> None:
     page.goto("/")
     expect(page.get_by_role("heading", name="No sessions yet")).to_be_visible()
     session = create_session(project, names={"title": "Audit the ledgers"})

@@ -25,7 +25,7 @@ def filter_by_error(page: Page, session: Session) -> None:
 
 
 @pytest.mark.thorough
-def test_without_scripts_the_form_filters_and_keeps_the_place(plain: Page, server: str) -> None:
+def test_without_scripts_the_form_filters_and_keeps_the_step(plain: Page, server: str) -> None:
     session = record_session(sign_in(plain.context, server), 12)
     filter_by_error(plain, session)
     expect(plain.locator("#step h2").first).to_have_text("Step 5")
@@ -38,7 +38,7 @@ def test_without_scripts_the_form_filters_and_keeps_the_place(plain: Page, serve
     expect(plain.locator("#step h2").first).to_have_text("Step 3")
 
 
-def test_moving_keeps_the_filter_in_the_address_and_a_live_list_gains_what_matches(
+def test_moving_keeps_the_filter_in_the_address_and_a_live_list_adds_matching_steps(
     page: Page, project: Project
 ) -> None:
     session = record_session(project, 6)

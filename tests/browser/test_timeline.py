@@ -26,7 +26,7 @@ def drag(page: Page, start: float, end: float) -> None:
     page.mouse.up()
 
 
-def test_a_click_jumps_dragging_zooms_in_and_the_playhead_stands_over_its_bar_or_is_hidden(
+def test_a_click_jumps_dragging_zooms_in_and_the_playhead_is_over_its_bar_or_hidden(
     page: Page, session: Session
 ) -> None:
     page.goto(page_of(session))
@@ -70,7 +70,7 @@ def expect_the_playhead_over_its_bar(page: Page, step: int) -> None:
 
 
 @pytest.mark.thorough
-def test_the_playhead_stands_over_the_bar_of_a_step_in_either_axis(page: Page, session: Session) -> None:
+def test_the_playhead_is_over_the_bar_of_a_step_on_either_axis(page: Page, session: Session) -> None:
     for axis in ("step", "time"):
         page.goto(page_of(session, f"?step=4&axis={axis}"))
         expect_the_playhead_over_its_bar(page, 4)

@@ -26,7 +26,7 @@ def in_tokyo(page: Page) -> None:
     devtools.send("Emulation.setTimezoneOverride", {"timezoneId": "Asia/Tokyo"})
 
 
-def test_a_reader_sees_and_types_times_of_her_zone(page: Page, server: str) -> None:
+def test_times_are_shown_and_typed_in_the_readers_zone(page: Page, server: str) -> None:
     session = session_at_night(sign_in(page.context, server))
     in_tokyo(page)
     page.goto("/")

@@ -14,7 +14,7 @@ def session(project: Project) -> Session:
     return record_session(project, 6)
 
 
-def test_it_is_saved_chosen_from_the_menu_and_made_the_settings(
+def test_a_what_if_is_saved_chosen_from_the_menu_and_made_the_settings(
     page: Page, session: Session, server: str
 ) -> None:
     page.goto(page_of(session, "?step=2&mode=what_if&policy=masked"))

@@ -24,7 +24,7 @@ def expect_step(page: Page, number: int) -> None:
     expect(page.locator("#step h2").first).to_have_text(f"Step {number}")
 
 
-def test_moving_and_rewinding_go_by_links_and_forms_and_what_needs_scripts_is_hidden(
+def test_moving_and_rewinding_work_by_links_and_forms_and_controls_that_need_scripts_are_hidden(
     plain: Page, server: str
 ) -> None:
     plain.goto(page_of(record_session(sign_in(plain.context, server), 12)))
@@ -146,7 +146,7 @@ def test_the_list_is_searched_by_its_button(plain: Page, session: Session) -> No
 
 
 @pytest.mark.thorough
-def test_compressing_goes_by_forms(plain: Page, server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compressing_works_by_forms(plain: Page, server: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(enqueue, "wake", lambda run: None)
     session = record_session(sign_in(plain.context, server), 4)
     plain.goto(reverse("compress", args=[session.pk]))
